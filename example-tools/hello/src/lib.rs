@@ -1,0 +1,14 @@
+//! The smallest tool: one function, and the line that makes a component of it.
+
+use toolcell_guest::{tool, tools};
+
+/// Greets somebody by name.
+#[tool(read_only, idempotent)]
+fn greet(
+    /// Who to greet, for example `Ada`.
+    name: String,
+) -> String {
+    format!("Hello, {name}!")
+}
+
+tools![greet];

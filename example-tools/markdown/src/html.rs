@@ -1,0 +1,110 @@
+//! Markdown to HTML that is safe to show.
+//!
+//! Invariants: without the caller's word no tag of the source survives as a tag, and no link or picture keeps an
+//! address that could run something. What is dropped leaves its text behind.
+
+use pulldown_cmark::{CowStr, Event, LinkType, Parser, Tag, TagEnd, html};
+
+use crate::dialect;
+
+/// What becomes of HTML in the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RawHtml {
+    /// Shown as text.
+    Escape,
+    /// Passed through as it is: for sources that the caller trusts.
+    Keep,
+}
+
+/// Schemes that open something harmless. Addresses without a scheme stay inside the page or the site.
+const SCHEMES: [&str; 5] = ["http", "https", "mailto", "tel", "xmpp"];
+
+/// Turns `source` into HTML.
+pub(crate) fn render(source: &str, raw: RawHtml) -> String {
+    // Whether each link and picture that is open was dropped, the innermost last.
+    let mut dropped: Vec<bool> = Vec::new();
+    let events = Parser::new_ext(source, dialect()).filter_map(|event| match event {
+        Event::Start(Tag::Link { link_type, ref dest_url, .. } | Tag::Image { link_type, ref dest_url, .. }) => {
+            let keep = link_type == LinkType::Email || is_safe(dest_url);
+            dropped.push(!keep);
+            keep.then_some(event)
+        }
+        Event::End(TagEnd::Link | TagEnd::Image) => (!dropped.pop().unwrap_or_default()).then_some(event),
+        _ if raw == RawHtml::Keep => Some(event),
+        Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
+        Event::Start(Tag::HtmlBlock) => Some(Event::Start(Tag::Paragraph)),
+        Event::End(TagEnd::HtmlBlock) => Some(Event::End(TagEnd::Paragraph)),
+        Event::Start(_)
+        | Event::End(_)
+        | Event::Text(_)
+        | Event::Code(_)
+        | Event::InlineMath(_)
+        | Event::DisplayMath(_)
+        | Event::FootnoteReference(_)
+        | Event::SoftBreak
+        | Event::HardBreak
+        | Event::Rule
+        | Event::TaskListMarker(_) => Some(event),
+    });
+    let mut out = String::with_capacity(source.len() * 3 / 2);
+    html::push_html(&mut out, events);
+    out
+}
+
+/// Whether an address opens something harmless. Browsers skip blanks and control characters in a scheme, so this does.
+pub(crate) fn is_safe(address: &CowStr<'_>) -> bool {
+    let visible: String = address.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect();
+    match visible.split_once(':') {
+        // A colon behind a slash, a question mark or a hash is no end of a scheme.
+        Some((before, _)) if !before.contains(['/', '?', '#']) => {
+            SCHEMES.iter().any(|scheme| before.eq_ignore_ascii_case(scheme))
+        }
+        Some(_) | None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn html(source: &str) -> String {
+        render(source, RawHtml::Escape)
+    }
+
+    #[test]
+    fn the_dialect_has_what_people_write() {
+        assert_eq!(html("# Hi *you*"), "<h1>Hi <em>you</em></h1>\n");
+        assert_eq!(html("~~old~~ `a<b`"), "<p><del>old</del> <code>a&lt;b</code></p>\n");
+        assert!(html("a | b\n--|--\n1 | 2").contains("<td>2</td>"));
+        assert!(html("- [x] done").contains("<input disabled=\"\" type=\"checkbox\" checked=\"\"/>"));
+        assert!(html("See[^1].\n\n[^1]: Note").contains("footnote-definition"));
+    }
+
+    #[test]
+    fn tags_become_text_unless_kept() {
+        assert_eq!(html("a <b>x</b>"), "<p>a &lt;b&gt;x&lt;/b&gt;</p>\n");
+        assert_eq!(html("<script>\nalert(1)\n</script>"), "<p>&lt;script&gt;\nalert(1)\n&lt;/script&gt;</p>\n");
+        assert_eq!(render("a <b>x</b>", RawHtml::Keep), "<p>a <b>x</b></p>\n");
+    }
+
+    #[test]
+    fn addresses_that_run_something_are_dropped() {
+        assert_eq!(html("[x](javascript:alert(1))"), "<p>x</p>\n");
+        assert_eq!(html("![x](data:text/html;base64,AAAA)"), "<p>x</p>\n");
+        assert_eq!(html("[![i](vbscript:x)](https://a.b)"), "<p><a href=\"https://a.b\">i</a></p>\n");
+        assert_eq!(html("[x](&#106;avascript:alert(1))"), "<p>x</p>\n");
+        assert_eq!(render("[x](JaVaScRiPt:1)", RawHtml::Keep), "<p>x</p>\n");
+        assert_eq!(html("<javascript:alert(1)>"), "<p>javascript:alert(1)</p>\n");
+        assert_eq!(html("<me@a.b>"), "<p><a href=\"mailto:me@a.b\">me@a.b</a></p>\n");
+    }
+
+    #[test]
+    fn schemes_are_read_as_browsers_read_them() {
+        for address in ["https://a.b", "HTTP://a", "/a:b", "a?b:c", "#a:b", "mailto:a@b", "", "page.html"] {
+            assert!(is_safe(&address.into()), "{address}");
+        }
+        for address in ["javascript:x", " java\tscript:x", "data:x", "file:///etc/passwd", "\u{1}javascript:x", ":x"] {
+            assert!(!is_safe(&address.into()), "{address}");
+        }
+    }
+}

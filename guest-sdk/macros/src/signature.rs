@@ -1,0 +1,91 @@
+//! What a function must be to be a tool, and what it returns.
+
+use syn::{FnArg, GenericArgument, ItemFn, PathArguments, ReturnType, Type, TypeGroup, TypeParen};
+
+use crate::errors::Errors;
+
+/// What a call of the function gives, by the last word of its return type.
+pub(crate) enum Returns {
+    /// Nothing, which is null.
+    Nothing,
+    /// `Result<T, E>`; the types where the author wrote them.
+    Result { whole: Box<Type>, value: Option<Box<Type>>, error: Option<Box<Type>> },
+    /// A value or an outcome.
+    Value(Box<Type>),
+}
+
+/// Names that a type of the same name as the function would take away from the author's code.
+const PRIMITIVE: [&str; 17] = [
+    "bool", "char", "str", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128",
+    "usize",
+];
+
+/// Everything about the function but its parameters.
+pub(crate) fn check(function: &ItemFn, errors: &mut Errors) {
+    let signature = &function.sig;
+    if let Some(keyword) = &signature.asyncness {
+        errors.at(
+            keyword,
+            "a tool runs alone in its cell and may simply wait: drop `async`, and block where you would await",
+        );
+    }
+    if let Some(keyword) = &signature.unsafety {
+        errors.at(keyword, "a tool is a safe function: drop `unsafe`, and use an unsafe block inside");
+    }
+    if let Some(abi) = &signature.abi {
+        errors.at(abi, "a tool is an ordinary function: drop `extern`; `tools!` writes the export");
+    }
+    if let Some(dots) = &signature.variadic {
+        errors.at(dots, "a tool names its arguments: take a `Vec<…>` instead of `...`");
+    }
+    if !signature.generics.params.is_empty() || signature.generics.where_clause.is_some() {
+        errors.at(
+            &signature.generics,
+            "a tool cannot be generic, for its arguments come as JSON: write the types that are meant",
+        );
+    }
+    if let Some(FnArg::Receiver(receiver)) = signature.receiver().map(|_| &signature.inputs[0]) {
+        errors.at(
+            receiver,
+            "a tool has no `self`, for nothing survives a call: move the function out of the `impl`, and take what \
+             it needs as arguments",
+        );
+    }
+    if PRIMITIVE.iter().any(|primitive| signature.ident == primitive) {
+        errors.at(
+            &signature.ident,
+            format!("`{0}` is a type already: call the function otherwise, and say `name = \"{0}\"`", signature.ident),
+        );
+    }
+}
+
+/// What the function returns.
+pub(crate) fn returns(output: &ReturnType) -> Returns {
+    let ty = match output {
+        ReturnType::Default => return Returns::Nothing,
+        ReturnType::Type(_, ty) => ty,
+    };
+    if matches!(bare(ty), Type::Tuple(tuple) if tuple.elems.is_empty()) {
+        return Returns::Nothing;
+    }
+    let Type::Path(path) = bare(ty) else { return Returns::Value(ty.clone()) };
+    let Some(last) = path.path.segments.last().filter(|last| last.ident == "Result") else {
+        return Returns::Value(ty.clone());
+    };
+    let mut types = match &last.arguments {
+        PathArguments::AngleBracketed(list) => list.args.iter().filter_map(type_of).collect(),
+        PathArguments::None | PathArguments::Parenthesized(_) => Vec::new(),
+    }
+    .into_iter();
+    Returns::Result { whole: ty.clone(), value: types.next(), error: types.next() }
+}
+
+/// The type without the brackets around it, seen or unseen: a `macro_rules!` puts unseen ones.
+pub(crate) fn bare(ty: &Type) -> &Type {
+    if let Type::Group(TypeGroup { elem, .. }) | Type::Paren(TypeParen { elem, .. }) = ty { bare(elem) } else { ty }
+}
+
+fn type_of(argument: &GenericArgument) -> Option<Box<Type>> {
+    let GenericArgument::Type(ty) = argument else { return None };
+    Some(Box::new(ty.clone()))
+}

@@ -1,0 +1,90 @@
+//! The small languages in an option's text: names, durations, and the nearest known word.
+
+/// What is wrong with a tool's name, if anything.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+        return Err(format!(
+            "`{name}` cannot be the name of a tool: write 1 to 64 of the characters A-Z, a-z, 0-9, `_` and `-`"
+        ));
+    }
+    Ok(())
+}
+
+/// Milliseconds from `500ms`, `2s`, `1m` or `1h`.
+pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is not a duration: write a whole number and a unit, as `500ms`, `2s` or `1m`");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(wrong()),
+    };
+    match number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)) {
+        Some(0) => Err(format!("`{text}` leaves no time at all: write a longer duration, or leave the option out")),
+        Some(milliseconds) => Ok(milliseconds),
+        None => Err(wrong()),
+    }
+}
+
+/// The nearest of the known words, if one is near enough to be meant.
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    if let Some(longer) = known.iter().find(|candidate| word.len() >= 3 && candidate.starts_with(word)) {
+        return Some(longer);
+    }
+    let near = |candidate: &&str| distance(word, candidate);
+    known.iter().copied().min_by_key(|candidate| near(candidate)).filter(|best| near(best) <= word.len().div_ceil(3))
+}
+
+/// How many letters to add, drop or change (Levenshtein).
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, l) in left.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, r) in right.iter().enumerate() {
+            let changed = diagonal + usize::from(l != *r);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check_name, milliseconds, nearest};
+
+    #[test]
+    fn names() {
+        assert!(check_name("add_2-x").is_ok());
+        assert!(check_name(&"a".repeat(64)).is_ok());
+        for name in ["", "a b", "größe", &"a".repeat(65)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(milliseconds("500ms"), Ok(500));
+        assert_eq!(milliseconds("2s"), Ok(2_000));
+        assert_eq!(milliseconds("1m"), Ok(60_000));
+        assert_eq!(milliseconds("1h"), Ok(3_600_000));
+        for text in ["", "2", "s", "0s", "-1s", "1.5s", "2 s", "99999999999999999999s", "18446744073709551615h"] {
+            assert!(milliseconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn nearest_word() {
+        let known = ["description", "max_execution", "read_only"];
+        assert_eq!(nearest("readonly", &known), Some("read_only"));
+        assert_eq!(nearest("discription", &known), Some("description"));
+        assert_eq!(nearest("max_exec", &known), Some("max_execution"));
+        assert_eq!(nearest("colour", &known), None);
+    }
+}

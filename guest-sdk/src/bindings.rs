@@ -1,0 +1,14 @@
+//! The generated bindings of `wit/toolcell.wit`, the only place with `unsafe` code.
+//!
+//! Not here: meaning. `wire` translates between these types and the author's, `imports` calls these functions.
+
+#![allow(missing_docs, unreachable_pub, rust_2018_idioms, reason = "generated")]
+#![allow(clippy::all, clippy::unwrap_used, clippy::allow_attributes_without_reason, reason = "generated")]
+
+wit_bindgen::generate!({
+    path: "../wit",
+    world: "toolbox-with-imports",
+    pub_export_macro: true,
+    default_bindings_module: "toolcell_guest::bindings",
+    generate_all,
+});

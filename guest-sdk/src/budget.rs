@@ -1,0 +1,22 @@
+//! What is left of the call's budget, now.
+
+use std::time::Duration;
+
+use crate::imports;
+
+/// What is left of the call's budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Remaining {
+    /// Units of the engine's instruction budget. None: not metered.
+    pub fuel: Option<u64>,
+    /// Wall time.
+    pub time: Duration,
+    /// Bytes by which memories and tables may still grow.
+    pub memory: u64,
+}
+
+/// Asks the host. In an author's own tests there is no limit.
+pub fn remaining() -> Remaining {
+    imports::remaining()
+}

@@ -1,0 +1,80 @@
+//! Lines for the operator's log.
+//!
+//! ```
+//! use toolcell_guest::log;
+//! let rows = 3;
+//! log::info!("read {rows} rows");
+//! log::line(log::Level::Warn, "the same, for a text that exists already");
+//! ```
+//!
+//! The host bounds them per call: what is over the bound is counted, not kept. In an author's own tests they go to
+//! stderr.
+
+use crate::imports;
+
+pub use crate::{__debug as debug, __error as error, __info as info, __trace as trace, __warn as warn};
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Every step.
+    Trace,
+    /// For whoever looks for a mistake in the tool.
+    Debug,
+    /// Worth knowing.
+    Info,
+    /// Odd, and the tool went on.
+    Warn,
+    /// Wrong.
+    Error,
+}
+
+/// Logs one line as it is.
+pub fn line(level: Level, message: &str) {
+    imports::log(level, message);
+}
+
+/// Logs a line at level `Trace`; takes what `format!` takes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __trace {
+    ($($arguments:tt)+) => {
+        $crate::log::line($crate::log::Level::Trace, &$crate::__private::format!($($arguments)+))
+    };
+}
+
+/// Logs a line at level `Debug`; takes what `format!` takes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __debug {
+    ($($arguments:tt)+) => {
+        $crate::log::line($crate::log::Level::Debug, &$crate::__private::format!($($arguments)+))
+    };
+}
+
+/// Logs a line at level `Info`; takes what `format!` takes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __info {
+    ($($arguments:tt)+) => {
+        $crate::log::line($crate::log::Level::Info, &$crate::__private::format!($($arguments)+))
+    };
+}
+
+/// Logs a line at level `Warn`; takes what `format!` takes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __warn {
+    ($($arguments:tt)+) => {
+        $crate::log::line($crate::log::Level::Warn, &$crate::__private::format!($($arguments)+))
+    };
+}
+
+/// Logs a line at level `Error`; takes what `format!` takes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __error {
+    ($($arguments:tt)+) => {
+        $crate::log::line($crate::log::Level::Error, &$crate::__private::format!($($arguments)+))
+    };
+}

@@ -1,0 +1,79 @@
+//! The failure that a handler reports.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::json::Json;
+
+/// The handler could not do what was asked, and says why in words that a model can act on.
+///
+/// Anything that is `Display` turns into one, so that `?` works on every error. That is why `Failure` itself is
+/// neither `Display` nor `Error`: read [`Failure::message`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    pub(crate) message: String,
+    pub(crate) data: Option<Json>,
+    pub(crate) retryable: Option<bool>,
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl Failure {
+    /// A failure with this message, without data, and silent about retrying.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), data: None, retryable: None, retry_after: None }
+    }
+
+    /// Adds details that a program can read.
+    #[must_use]
+    pub fn data(mut self, data: impl Serialize) -> Self {
+        self.data = Some(Json::of(&data));
+        self
+    }
+
+    /// Says whether the same call may succeed later.
+    #[must_use]
+    pub fn retryable(mut self, retryable: bool) -> Self {
+        self.retryable = Some(retryable);
+        self
+    }
+
+    /// Says when to try again; the failure is then retryable unless said otherwise.
+    ///
+    /// # Units
+    /// Travels in whole milliseconds, rounded up.
+    #[must_use]
+    pub fn retry_after(mut self, delay: Duration) -> Self {
+        self.retry_after = Some(delay);
+        self.retryable.get_or_insert(true);
+        self
+    }
+
+    /// The message.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The details, if there are any.
+    pub fn details(&self) -> Option<Value> {
+        self.data.as_ref()?.parse()
+    }
+
+    /// Whether the same call may succeed later. None: not said.
+    pub fn is_retryable(&self) -> Option<bool> {
+        self.retryable
+    }
+
+    pub(crate) fn unwritable(what: &str, problem: &str) -> Self {
+        Self::new(format!("the tool's {what} cannot be written as JSON: {problem}"))
+    }
+}
+
+impl<E: Display> From<E> for Failure {
+    /// The error's text. In alternate form, which for `anyhow::Error` is the whole chain of causes.
+    fn from(error: E) -> Self {
+        Self::new(format!("{error:#}"))
+    }
+}

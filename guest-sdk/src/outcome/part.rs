@@ -1,0 +1,96 @@
+//! Content beside the value of a result.
+
+/// One piece of content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// Text.
+    Text(String),
+    /// A picture.
+    Image {
+        /// Its media type, `image/png` for instance.
+        mime_type: String,
+        /// Its bytes.
+        data: Vec<u8>,
+    },
+    /// A sound.
+    Audio {
+        /// Its media type, `audio/wav` for instance.
+        mime_type: String,
+        /// Its bytes.
+        data: Vec<u8>,
+    },
+    /// A pointer to something that is not included.
+    ResourceLink(Link),
+}
+
+impl Part {
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// A picture of this media type.
+    pub fn image(mime_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
+        Self::Image { mime_type: mime_type.into(), data: data.into() }
+    }
+
+    /// A sound of this media type.
+    pub fn audio(mime_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
+        Self::Audio { mime_type: mime_type.into(), data: data.into() }
+    }
+
+    /// A pointer: a URI, or a [`Link`] that says more.
+    pub fn resource_link(link: impl Into<Link>) -> Self {
+        Self::ResourceLink(link.into())
+    }
+}
+
+/// A pointer to something that is not included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    pub(crate) uri: String,
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) mime_type: Option<String>,
+}
+
+impl Link {
+    /// A pointer to this URI.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), name: None, description: None, mime_type: None }
+    }
+
+    /// Adds a name to show.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Adds a description.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Adds the media type of what is there.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+}
+
+impl From<&str> for Link {
+    fn from(uri: &str) -> Self {
+        Self::new(uri)
+    }
+}
+
+impl From<String> for Link {
+    fn from(uri: String) -> Self {
+        Self::new(uri)
+    }
+}

@@ -1,0 +1,249 @@
+//! What `#[tool]` makes of functions of every shape, called as the exports call them.
+
+use std::time::Duration;
+
+use toolcell_guest::__private::{Definition, Entry, Hints, Need, Tool};
+use toolcell_guest::{Context, Failure, Halt, Outcome, Output, Part, Question, Value, json, tool, tools};
+
+#[derive(serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
+struct Sum {
+    /// The total
+    total: f64,
+}
+
+/// Adds two numbers.
+///
+/// As `a + b`.
+#[tool]
+fn add(
+    /// The first one
+    a: f64,
+    #[schemars(range(min = 0))] b: Option<f64>,
+    #[serde(default)] _unit: String,
+) -> f64 {
+    a + b.unwrap_or_default()
+}
+
+fn not_equal(a: &i32, b: &u8) -> Vec<String> {
+    if *a == i32::from(*b) { vec![format!("a and b are both {a}")] } else { Vec::new() }
+}
+
+/// Everything an option can say.
+#[tool(
+    name = "sum-of_2",
+    title = "Sum",
+    validate = not_equal,
+    visible = |context| context.tenant() == Some("acme"),
+    attributes = { "team": "math", "level": [1, 2] },
+    max_execution = "2s",
+    output,
+    read_only,
+    idempotent,
+    needs(kind = "http", pattern = "https://a.example/*", reason = "to ask"),
+    needs(kind = "kv", pattern = "*", reason = "to remember"),
+)]
+fn sum(a: i32, b: u8) -> Result<Sum, String> {
+    Ok(Sum { total: f64::from(a) + f64::from(b) })
+}
+
+#[tool(description = "Nothing at all.")]
+fn nothing() {}
+
+/// Echoes any object.
+#[tool]
+fn echo(args: Value, context: Context) -> Result<Value, Failure> {
+    Ok(json!({ "args": args, "call": context.call_id() }))
+}
+
+/// Fails in every way.
+#[tool(open_world, destructive)]
+fn fail(kind: String) -> Result<(), Failure> {
+    if kind == "number" {
+        kind.parse::<i32>()?;
+    }
+    Err(Failure::new("busy").data(json!({ "kind": kind })).retry_after(Duration::from_secs(1)))
+}
+
+/// Asks, then ends.
+#[tool(output = Sum)]
+fn ask(Sum { total }: Sum, context: &Context) -> Result<Outcome, Failure> {
+    let Some(answer) = context.answer::<bool>() else {
+        return Ok(Question::new("Sure?").options(["yes", "no"]).answer_schema::<bool>().state(total).into());
+    };
+    let state: f64 = context.state().unwrap_or_else(|| Err(Failure::new("no state")))?;
+    Ok(if answer? { Halt::new("done", state).into() } else { Output::new(state).part(Part::text("kept")).into() })
+}
+
+/// Returns what cannot be JSON.
+#[tool]
+fn unwritable() -> std::collections::BTreeMap<Vec<u8>, u8> {
+    [(vec![1], 1)].into()
+}
+
+mod elsewhere {
+    use toolcell_guest::tool;
+
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Hidden {
+        r#type: String,
+    }
+
+    /// Is public and takes a type that is not.
+    #[tool]
+    #[expect(private_interfaces, reason = "what the test is about")]
+    pub(crate) fn private_arguments(args: Hidden) -> String {
+        args.r#type
+    }
+
+    macro_rules! doubles {
+        ($name:ident, $ty:ty) => {
+            /// Doubles.
+            #[tool(output)]
+            pub(crate) fn $name(value: $ty, r#type: Option<$ty>) -> Result<$ty, String> {
+                Ok(value * r#type.unwrap_or(2 as $ty))
+            }
+        };
+    }
+
+    doubles!(double, u32);
+}
+
+tools![add, sum, nothing, echo, fail, ask, unwritable, elsewhere::private_arguments, elsewhere::double];
+
+fn definition<T: Tool>() -> Definition {
+    (T::ENTRY.definition)()
+}
+
+fn run<T: Tool>(arguments: &Value) -> Outcome {
+    run_in::<T>(arguments, Context::default())
+}
+
+fn run_in<T: Tool>(arguments: &Value, context: Context) -> Outcome {
+    let entry: Entry = T::ENTRY;
+    (entry.execute)(&arguments.to_string(), context)
+}
+
+#[test]
+fn plain_parameters_are_arguments() {
+    let add_ = definition::<add>();
+    assert_eq!((add_.name, add_.description), ("add", "Adds two numbers.\n\nAs `a + b`."));
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "a": { "description": "The first one", "type": "number" },
+            "b": { "type": ["number", "null"], "minimum": 0 },
+            "unit": { "type": "string", "default": "" },
+        },
+        "required": ["a"],
+    });
+    assert_eq!(add_.parameters, Some(expected));
+    assert_eq!(add_.output, None);
+    assert_eq!(run::<add>(&json!({ "a": 1, "b": 2, "unit": "m" })).value(), Some(json!(3.0)));
+    assert_eq!(run::<add>(&json!({ "a": 1, "unknown": [] })).value(), Some(json!(1.0)));
+}
+
+#[test]
+fn the_function_stays_a_function() {
+    assert!((add(1.0, None, String::new()) - 1.0).abs() < f64::EPSILON);
+}
+
+#[test]
+fn options_reach_the_definition() {
+    let sum = definition::<sum>();
+    assert_eq!(sum.name, "sum-of_2");
+    assert_eq!(sum.attributes, [("level".to_owned(), json!([1, 2])), ("team".to_owned(), json!("math"))]);
+    assert_eq!(sum.extensions, [("title", json!("Sum"))]);
+    assert_eq!(sum.max_execution_ms, Some(2_000));
+    assert_eq!(sum.hints, Hints { read_only: true, idempotent: true, ..Hints::default() });
+    assert_eq!(
+        sum.needs,
+        [
+            Need { kind: "http", pattern: "https://a.example/*", reason: "to ask" },
+            Need { kind: "kv", pattern: "*", reason: "to remember" },
+        ]
+    );
+    assert!(sum.validates && sum.hides);
+    assert!(!definition::<add>().validates && !definition::<add>().hides);
+    let total = json!({ "total": { "description": "The total", "type": "number" } });
+    let expected = json!({ "type": "object", "properties": total, "required": ["total"] });
+    assert_eq!(sum.output, Some(expected.clone()));
+    assert_eq!(definition::<ask>().output, Some(expected));
+    assert_eq!(definition::<fail>().hints, Hints { open_world: true, destructive: true, ..Hints::default() });
+    assert_eq!(
+        sum.parameters.map(|schema| schema["properties"].clone()),
+        Some(json!({
+            "a": { "type": "integer", "minimum": i32::MIN, "maximum": i32::MAX },
+            "b": { "type": "integer", "minimum": 0, "maximum": 255 },
+        }))
+    );
+}
+
+#[test]
+fn no_parameters_and_any_object() {
+    assert_eq!(definition::<nothing>().parameters, Some(json!({ "type": "object", "properties": {} })));
+    assert_eq!(run::<nothing>(&json!({})).value(), Some(Value::Null));
+    assert_eq!(definition::<echo>().parameters, None);
+    let context = Context::default().with_call_id("c1");
+    let expected = json!({ "args": { "x": 1 }, "call": "c1" });
+    assert_eq!(run_in::<echo>(&json!({ "x": 1 }), context).value(), Some(expected));
+}
+
+#[test]
+fn checks() {
+    let validate = |text| (<sum as Tool>::ENTRY.validate)(text);
+    assert_eq!(validate(r#"{"a":1,"b":2}"#), Vec::<String>::new());
+    assert_eq!(validate(r#"{"a":1,"b":1}"#), ["a and b are both 1"]);
+    assert!(validate(r#"{"a":1}"#)[0].starts_with("the arguments do not fit this tool: missing field `b`"));
+    let visible = <sum as Tool>::ENTRY.visible;
+    assert!(!visible(&Context::default()));
+    assert!(visible(&Context::default().with_tenant("acme")));
+}
+
+#[test]
+fn failures() {
+    let outcome = run::<fail>(&json!({ "kind": "number" }));
+    assert_eq!(outcome.failure().map(Failure::message), Some("invalid digit found in string"));
+    let outcome = run::<fail>(&json!({ "kind": "x" }));
+    let failure = outcome.failure().expect("a failure");
+    assert_eq!(failure.details(), Some(json!({ "kind": "x" })));
+    assert_eq!(failure.is_retryable(), Some(true));
+    let outcome = run::<fail>(&json!({ "kind": 1 }));
+    let message = outcome.failure().map(Failure::message).unwrap_or_default();
+    assert!(message.starts_with("the arguments do not fit this tool: invalid type: integer `1`"), "{message}");
+    let outcome = run::<unwritable>(&json!({}));
+    let message = outcome.failure().map(Failure::message);
+    assert_eq!(message, Some("the tool's result cannot be written as JSON: key must be a string"));
+}
+
+#[test]
+fn question_and_answer() {
+    let arguments = json!({ "total": 2.5 });
+    let Outcome::AskUser(question) = run::<ask>(&arguments) else { panic!("no question") };
+    assert_eq!(question.text(), "Sure?");
+    assert_eq!(question.offered(), Some(json!(["yes", "no"])));
+    let resumed = |answer: Value| Context::default().with_answer(answer).with_state(question.left_state());
+    let Outcome::Halt(halt) = run_in::<ask>(&arguments, resumed(json!(true))) else { panic!("no halt") };
+    assert_eq!((halt.reason(), halt.result()), ("done", Some(json!(2.5))));
+    assert_eq!(run_in::<ask>(&arguments, resumed(json!(false))).value(), Some(json!(2.5)));
+    let wrong = run_in::<ask>(&arguments, resumed(json!("maybe")));
+    assert!(wrong.failure().is_some_and(|failure| failure.message().starts_with("the answer has an unexpected shape")));
+}
+
+#[test]
+fn context_in_an_authors_test() {
+    let context = Context::default();
+    assert_eq!((context.attempt(), context.remaining(), context.call_id()), (1, Duration::MAX, ""));
+    assert!(context.answer::<Value>().is_none() && context.metadata().is_none() && context.session_id().is_none());
+    let context = context.with_metadata(json!({ "total": 1 })).with_extension("locale", "de");
+    assert!(context.metadata_as::<Sum>().is_some_and(|sum| sum.is_ok_and(|sum| sum.total > 0.0)));
+    assert!(context.metadata_as::<bool>().is_some_and(|wrong| wrong.is_err()));
+    assert_eq!(context.extension("locale"), Some(json!("de")));
+    assert_eq!(context.extension("colour"), None);
+}
+
+#[test]
+fn from_other_modules_and_macros() {
+    assert_eq!(run::<elsewhere::private_arguments>(&json!({ "type": "t" })).value(), Some(json!("t")));
+    assert_eq!(run::<elsewhere::double>(&json!({ "value": 4, "type": 3 })).value(), Some(json!(12)));
+    assert!(definition::<elsewhere::double>().output.is_some());
+}

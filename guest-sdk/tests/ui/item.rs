@@ -1,0 +1,9 @@
+#![allow(unused, reason = "only the misuse matters")]
+
+use toolcell_guest::tool;
+
+/// Is a type.
+#[tool]
+struct Thing;
+
+fn main() {}

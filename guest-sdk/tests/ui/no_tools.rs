@@ -1,0 +1,5 @@
+#![allow(unused, reason = "only the misuse matters")]
+
+toolcell_guest::tools![];
+
+fn main() {}

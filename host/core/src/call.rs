@@ -1,0 +1,211 @@
+//! A tool call, where it comes from, and how it ended.
+//!
+//! In: what a model provider sent. Out: [`ToolCall`], [`CallContext`], [`CallOptions`] on the way in, [`Completion`] on the way out.
+//! Invariants: missing context stays absent, nothing is invented (contract, section 2).
+//! Not here: the steps between the two (`executor`).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::json::Json;
+use crate::limits::Limits;
+use crate::outcome::Outcome;
+use crate::refusal::Refusal;
+use crate::tool_error::ToolError;
+use crate::usage::Usage;
+
+/// One call as a model provider sent it. The arguments are text that nobody has judged yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The provider's id of the call.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments as JSON text, unjudged.
+    pub arguments: String,
+}
+
+impl ToolCall {
+    /// A call with arguments as JSON text.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self { id: id.into(), name: name.into(), arguments: arguments.into() }
+    }
+
+    /// A call with arguments as a value.
+    pub fn with_value(id: impl Into<String>, name: impl Into<String>, arguments: &Value) -> Self {
+        Self::new(id, name, arguments.to_string())
+    }
+}
+
+/// Where a call comes from. Forwarded to the handler as given.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CallContext {
+    /// The caller's session.
+    pub session_id: Option<String>,
+    /// The provider's request.
+    pub request_id: Option<String>,
+    /// The conversation.
+    pub thread_id: Option<String>,
+    /// The run of calls that this one belongs to.
+    pub run_id: Option<String>,
+    /// On whose behalf.
+    pub tenant: Option<String>,
+    /// Free JSON of the caller.
+    pub metadata: Option<Json>,
+    /// Which attempt this is; absent means the first.
+    pub attempt: Option<u32>,
+    /// The answer to the question of an earlier call.
+    pub resume: Option<Resume>,
+    /// Fields of later contract versions, passed through.
+    pub extensions: BTreeMap<String, Json>,
+}
+
+/// A person's answer, on its way back to the tool that asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resume {
+    /// The answer.
+    pub answer: Json,
+    /// The state that the asking call left behind.
+    pub state: Option<Json>,
+}
+
+/// How one call is to be made, beside what it says.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CallOptions {
+    /// Where the call comes from.
+    pub context: CallContext,
+    /// Tightens the executor's limits; never widens them.
+    pub limits: Limits,
+    /// The caller's way to ask the handler to stop early.
+    pub abort: AbortSignal,
+}
+
+impl Default for CallOptions {
+    /// Empty context, no tightening, a signal that nobody raises.
+    fn default() -> Self {
+        Self { context: CallContext::default(), limits: Limits::unlimited(), abort: AbortSignal::default() }
+    }
+}
+
+impl CallOptions {
+    /// With this context.
+    #[must_use]
+    pub fn with_context(mut self, context: CallContext) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// With these limits on top of the executor's.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// With this signal.
+    #[must_use]
+    pub fn with_abort(mut self, abort: AbortSignal) -> Self {
+        self.abort = abort;
+        self
+    }
+}
+
+/// A wish that the call should end early, seen by the handler. Clones share the wish. To end a call by force, drop its future.
+#[derive(Clone, Default)]
+pub struct AbortSignal(Option<CancellationToken>);
+
+impl AbortSignal {
+    /// A signal that can be raised.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Some(CancellationToken::new()))
+    }
+
+    /// Utters the wish. A `default()` signal stays silent.
+    pub fn raise(&self) {
+        if let Some(token) = &self.0 {
+            token.cancel();
+        }
+    }
+
+    /// Whether the wish was uttered.
+    #[must_use]
+    pub fn is_raised(&self) -> bool {
+        self.0.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+
+    /// Ends once the wish is uttered.
+    ///
+    /// # Cancel safety
+    /// May be dropped and called again.
+    pub async fn raised(&self) {
+        match &self.0 {
+            Some(token) => token.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl fmt::Debug for AbortSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AbortSignal").field(&self.is_raised()).finish()
+    }
+}
+
+/// How a call ended: who answered, and what.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallResult {
+    /// The handler answered.
+    Outcome(Outcome),
+    /// The handler could not.
+    ToolError(ToolError),
+    /// The host said no before.
+    Refusal(Refusal),
+}
+
+impl CallResult {
+    /// The handler's value, if it answered `ok`.
+    #[must_use]
+    pub fn value(&self) -> Option<&Json> {
+        match self {
+            Self::Outcome(Outcome::Ok(output)) => Some(&output.value),
+            Self::Outcome(Outcome::Error(_) | Outcome::AskUser(_) | Outcome::Halt(_))
+            | Self::ToolError(_)
+            | Self::Refusal(_) => None,
+        }
+    }
+}
+
+impl Serialize for CallResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Outcome(outcome) => outcome.serialize(serializer),
+            Self::ToolError(error) => serializer.serialize_newtype_variant("CallResult", 1, "tool_error", error),
+            Self::Refusal(refusal) => serializer.serialize_newtype_variant("CallResult", 2, "refusal", refusal),
+        }
+    }
+}
+
+/// What [`Executor::call`](crate::Executor::call) returns, always.
+///
+/// # Shape
+/// As JSON: `{"id", "tool", "outcome": {"ok" | "error" | "ask_user" | "halt" | "tool_error" | "refusal": …}, "usage": {…}}`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Completion {
+    /// The call's id.
+    pub id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// How it ended.
+    #[serde(rename = "outcome")]
+    pub result: CallResult,
+    /// What it used.
+    pub usage: Usage,
+}

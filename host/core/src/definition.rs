@@ -1,0 +1,207 @@
+//! What is known of a tool before its first call.
+//!
+//! In: a component's own description, or an embedder's builder. Out: [`Definition`].
+//! Invariants: the name has the contract's shape; nothing here is trusted for a decision about rights.
+//! Not here: whether arguments fit (`schema`), who may call (`policy`).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::Error;
+
+/// Longest tool name in characters. Source: contract, section 5 (what every model provider accepts).
+pub const MAX_NAME: usize = 64;
+
+/// A tool's definition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Definition {
+    /// `[A-Za-z0-9_-]{1,64}`.
+    pub name: String,
+    /// What the tool does and when to use it, for a model.
+    pub description: String,
+    /// JSON Schema of the arguments. Absent: any object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Value>,
+    /// JSON Schema of the value of an `ok`. Absent: nothing is promised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// Free metadata, returned with every result.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, Value>,
+    /// The author's words on effects.
+    #[serde(default, skip_serializing_if = "Hints::is_empty")]
+    pub hints: Hints,
+    /// Which optional checks the handler really has.
+    #[serde(default, skip_serializing_if = "Checks::is_empty")]
+    pub checks: Checks,
+    /// Upper bound of one execution. Absent: the caller's timeout alone. Serialised in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "millis", rename = "max_execution_ms")]
+    pub max_execution: Option<Duration>,
+    /// What the tool needs in order to work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Need>,
+    /// Fields of later contract versions, passed through.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extensions: BTreeMap<String, Value>,
+}
+
+impl Definition {
+    /// A definition with a name and a description; every other field is absent or empty.
+    ///
+    /// # Errors
+    /// [`Error::is_definition`] when the name has not the form `[A-Za-z0-9_-]{1,64}`.
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Result<Self, Error> {
+        let name = name.into();
+        check_name(&name)?;
+        Ok(Self {
+            name,
+            description: description.into(),
+            parameters: None,
+            output: None,
+            attributes: BTreeMap::new(),
+            hints: Hints::default(),
+            checks: Checks::default(),
+            max_execution: None,
+            needs: Vec::new(),
+            extensions: BTreeMap::new(),
+        })
+    }
+
+    /// With this JSON Schema for the arguments.
+    #[must_use]
+    pub fn with_parameters(mut self, schema: Value) -> Self {
+        self.parameters = Some(schema);
+        self
+    }
+
+    /// With this JSON Schema for the value of an `ok`.
+    #[must_use]
+    pub fn with_output(mut self, schema: Value) -> Self {
+        self.output = Some(schema);
+        self
+    }
+
+    /// With this piece of free metadata.
+    #[must_use]
+    pub fn with_attribute(mut self, name: impl Into<String>, value: Value) -> Self {
+        self.attributes.insert(name.into(), value);
+        self
+    }
+
+    /// With this upper bound of one execution.
+    #[must_use]
+    pub fn with_max_execution(mut self, bound: Duration) -> Self {
+        self.max_execution = Some(bound);
+        self
+    }
+}
+
+/// Refuses a name that a model provider would refuse.
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+    let fits = (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    if fits { Ok(()) } else { Err(Error::bad_name(name)) }
+}
+
+/// The author's words on a tool's effects: for planning and display only.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Hints {
+    /// Changes nothing outside its cell.
+    pub read_only: bool,
+    /// A second call with the same arguments changes nothing further.
+    pub idempotent: bool,
+    /// May destroy something for good.
+    pub destructive: bool,
+    /// Reaches an open set of others.
+    pub open_world: bool,
+}
+
+impl Hints {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Which of a handler's optional checks do something; the host calls no other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Checks {
+    /// The handler looks at arguments beyond their schema.
+    pub validate: bool,
+    /// The handler decides whether the tool is offered.
+    pub visible: bool,
+}
+
+impl Checks {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// One thing that a tool needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Need {
+    /// `http`, `filesystem`, `secret`, `kv`, …
+    pub kind: String,
+    /// Which ones.
+    pub pattern: String,
+    /// Why, in one sentence.
+    pub reason: String,
+}
+
+impl Need {
+    /// A need of this kind, for these, for this reason.
+    pub fn new(kind: impl Into<String>, pattern: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { kind: kind.into(), pattern: pattern.into(), reason: reason.into() }
+    }
+}
+
+/// Durations as whole milliseconds.
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.map(|bound| u64::try_from(bound.as_millis()).unwrap_or(u64::MAX)).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for good in ["a", "book_table", "Get-Weather2", &"x".repeat(64)] {
+            assert!(Definition::new(good, "").is_ok(), "{good}");
+        }
+        for bad in ["", "a b", "naïve", "a.b", "a/b", "\u{202e}a", &"x".repeat(65)] {
+            assert!(Definition::new(bad, "").unwrap_err().is_definition(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn survives_json() {
+        let full = Definition::new("t", "d")
+            .unwrap()
+            .with_parameters(serde_json::json!({"type": "object"}))
+            .with_attribute("team", "math".into())
+            .with_max_execution(Duration::from_millis(1500));
+        let text = serde_json::to_string(&full).unwrap();
+        assert!(text.contains("\"max_execution_ms\":1500"), "{text}");
+        assert_eq!(serde_json::from_str::<Definition>(&text).unwrap(), full);
+    }
+}

@@ -1,0 +1,224 @@
+//! Everything that knows wasm: configuration, clock, loading, cells.
+//!
+//! In: a component's bytes, then invocations. Out: definitions, then answers.
+//! Invariants: the only modules that name the engine crate; one pool and one on-demand engine, made once; what one engine
+//! made never meets another.
+//! Not here: JSON Schema, events' order, receipts (`executor`).
+
+mod bindings;
+mod cache;
+mod cell;
+mod classify;
+mod config;
+mod imports;
+mod invoke;
+mod limiter;
+mod load;
+mod placement;
+mod runtimes;
+mod scan;
+mod ticker;
+mod translate;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Instant;
+
+use serde_json::Value;
+use tokio::sync::{Semaphore, oneshot};
+use wasmtime::component::Linker;
+
+use crate::call::{AbortSignal, CallContext, CallResult, ToolCall};
+use crate::definition::{Checks, Definition};
+use crate::error::Error;
+use crate::event::Events;
+use crate::handler::Invocation;
+use crate::limits::Limits;
+use crate::usage::Meter;
+use cell::Cell;
+use config::Allocation;
+use runtimes::Threads;
+
+pub use imports::Standing;
+pub use load::Examination;
+pub use placement::Placement;
+
+/// How many cells may live at once unless the builder says otherwise. Each is up to a memory limit of RAM and 16 GiB of
+/// address space.
+pub const DEFAULT_CELLS: u32 = 128;
+
+/// Runs tools. Cheap to clone; make one per process.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+/// One allocator's engine and everything that is linked once for it.
+struct Allocator {
+    engine: wasmtime::Engine,
+    linker: Linker<Cell>,
+}
+
+struct Inner {
+    pooled: Allocator,
+    on_demand: Allocator,
+    ticker: Arc<ticker::Ticker>,
+    cache: Option<cache::Cache>,
+    placement: Placement,
+    slots: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    cells: Threads,
+    timers: Threads,
+}
+
+/// Makes an [`Engine`].
+///
+/// # Defaults
+/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; as many guest threads as the machine has cores; no cache.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct EngineBuilder {
+    cells: u32,
+    threads: Option<usize>,
+    placement: Placement,
+    cache: Option<PathBuf>,
+}
+
+impl EngineBuilder {
+    /// How many cells may live at once. More calls wait.
+    pub fn cells(mut self, cells: u32) -> Self {
+        self.cells = cells;
+        self
+    }
+
+    /// How many threads run guests under [`Placement::Cells`].
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Where guests run.
+    pub fn placement(mut self, placement: Placement) -> Self {
+        self.placement = placement;
+        self
+    }
+
+    /// Keeps compiled components in this directory. It is made private to the user.
+    pub fn cache(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.cache = Some(dir.into());
+        self
+    }
+
+    /// Makes the engine.
+    ///
+    /// # Errors
+    /// [`Error::is_environment`] when the machine cannot host it or the cache directory cannot be used.
+    pub fn build(self) -> Result<Engine, Error> {
+        if !(1..=10_000).contains(&self.cells) {
+            return Err(Error::engine(format!("cells must be 1 to 10000, not {}", self.cells)));
+        }
+        let allocator = |allocation| -> Result<Allocator, Error> {
+            let engine = config::engine(allocation)?;
+            let linker = imports::linker(&engine)?;
+            Ok(Allocator { engine, linker })
+        };
+        let pooled = allocator(Allocation::Pooled { cells: self.cells })?;
+        let on_demand = allocator(Allocation::OnDemand)?;
+        let ticker = Arc::new(ticker::Ticker::start(vec![pooled.engine.weak(), on_demand.engine.weak()])?);
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Ok(Engine(Arc::new(Inner {
+            pooled,
+            on_demand,
+            ticker,
+            cache: self.cache.as_deref().map(cache::Cache::open).transpose()?,
+            placement: self.placement,
+            slots: Arc::new(Semaphore::new(self.cells as usize)),
+            waiting: AtomicUsize::new(0),
+            cells: Threads::cells(self.threads.unwrap_or_else(cores).max(1))?,
+            timers: Threads::timers()?,
+        })))
+    }
+}
+
+impl Engine {
+    /// A builder with the defaults.
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder { cells: DEFAULT_CELLS, threads: None, placement: Placement::Cells, cache: None }
+    }
+
+    /// Loads a component on a thread of its own.
+    ///
+    /// # Errors
+    /// [`Error::is_component`], [`Error::is_not_granted`], [`Error::is_definition`].
+    ///
+    /// # Cancel safety
+    /// When dropped, the compilation goes on to its end in the background and its result is kept in the cache only.
+    pub(crate) async fn load(&self, bytes: Vec<u8>) -> Result<LoadedComponent, Error> {
+        let inner = Arc::clone(&self.0);
+        let (done, loaded) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("toolcell-load".into())
+            .spawn(move || {
+                let result = load::load(&inner, &bytes);
+                let _ = done.send(result.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) }));
+            })
+            .map_err(|error| Error::engine("no thread for the compiler").with_source(error))?;
+        loaded.await.unwrap_or_else(|_| Err(Error::malformed("the compiler gave up on it")))
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("placement", &self.0.placement).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// Runs `describe` under limits of its own, from a thread that may block.
+    fn describe(self: &Arc<Self>, ready: invoke::Ready, limits: Limits) -> Result<Vec<Definition>, Error> {
+        let invocation = Arc::new(Invocation {
+            call: ToolCall::new("", "describe", "{}"),
+            arguments: Value::Null,
+            context: CallContext::default(),
+            limits,
+            started: Instant::now(),
+            abort: AbortSignal::default(),
+            events: Events::default(),
+            meter: Meter::default(),
+        });
+        self.timers.handle().block_on(placement::describe(self, ready, invocation))
+    }
+}
+
+/// A component that answers calls.
+#[derive(Clone)]
+pub(crate) struct LoadedComponent {
+    loaded: Arc<load::Loaded>,
+    engine: Engine,
+}
+
+impl LoadedComponent {
+    pub(crate) fn examination(&self) -> &Examination {
+        &self.loaded.examination
+    }
+
+    pub(crate) fn definitions(&self) -> &[Definition] {
+        &self.loaded.definitions
+    }
+
+    pub(crate) fn is_cached(&self) -> bool {
+        self.loaded.cached
+    }
+
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.loaded.pooled
+    }
+
+    pub(crate) fn compile_time(&self) -> Option<std::time::Duration> {
+        self.loaded.compile_time
+    }
+
+    /// Answers one call in a fresh cell.
+    pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks) -> CallResult {
+        placement::execute(&self.engine.0, self.loaded.ready.clone(), invocation, checks).await
+    }
+}

@@ -1,0 +1,153 @@
+//! The state of one cell: what host functions see.
+//!
+//! Made for one call and dropped with its store. What most calls never touch (standard output, the WASI context) is made
+//! when it is first touched.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use wasmtime::component::ResourceTable;
+use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use super::imports::inert;
+use super::imports::lines::Lines;
+use super::limiter::Limiter;
+use crate::event::LogSource;
+use crate::handler::Invocation;
+use crate::tool_error::{LimitHit, LimitKind};
+
+/// Handles of the component model in one cell; the engine's own limit is 100,000.
+const HANDLES: usize = 4096;
+/// Host objects (streams, pollables) in one cell; the engine's own limit is 1,000,000.
+const HOST_OBJECTS: usize = 1024;
+/// Bytes that one call across the boundary may copy beyond the result's limit: its own structures and a log line.
+const COPY_SLACK: usize = 1 << 20;
+
+/// Seen by both sides of a running cell: the task that runs it and the caller that waits.
+#[derive(Debug, Default)]
+pub(super) struct Pulse {
+    /// The caller went away: stop at the next tick.
+    pub(super) cancelled: AtomicBool,
+    /// The guest was last stopped by a tick.
+    pub(super) preempted: AtomicBool,
+    /// The guest is neither running nor stopped by a tick: it waits for the host.
+    pub(super) waiting: AtomicBool,
+}
+
+/// A host function refuses to go on: the call ends with this limit.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("a limit of the cell")]
+pub(super) struct Stop(pub(super) LimitHit);
+
+/// The state of one cell.
+pub(super) struct Cell {
+    pub(super) invocation: Arc<Invocation>,
+    pub(super) limiter: Limiter,
+    pub(super) table: ResourceTable,
+    pulse: Arc<Pulse>,
+    deadline: Option<Instant>,
+    host_calls: u64,
+    wasi: Option<Box<Wasi>>,
+}
+
+/// The part that a call makes when it first needs it.
+struct Wasi {
+    context: WasiCtx,
+    lines: Lines,
+}
+
+impl Cell {
+    /// A store with every bound set, before anything of the guest runs in it.
+    pub(super) fn store(engine: &Engine, invocation: Arc<Invocation>, pulse: Arc<Pulse>) -> wasmtime::Result<Store<Self>> {
+        let limits = invocation.limits;
+        let deadline = invocation.deadline();
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(HOST_OBJECTS);
+        let cell = Self {
+            invocation,
+            limiter: Limiter::new(limits.memory),
+            table,
+            pulse,
+            deadline,
+            host_calls: 0,
+            wasi: None,
+        };
+        let mut store = Store::try_new(engine, cell)?;
+        store.limiter(|cell| &mut cell.limiter);
+        store.set_fuel(limits.fuel)?;
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(at_tick);
+        store.set_hostcall_fuel(usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(COPY_SLACK));
+        store.set_max_component_handles(HANDLES);
+        Ok(store)
+    }
+
+    /// Counts a call into the host. Over the limit the cell ends: here, or at the next tick where here cannot say so.
+    pub(super) fn count_host_call(&mut self) -> Result<(), Stop> {
+        self.host_calls += 1;
+        self.host_calls_left()
+    }
+
+    fn host_calls_left(&self) -> Result<(), Stop> {
+        let limit = self.invocation.limits.host_calls;
+        if self.host_calls <= limit {
+            return Ok(());
+        }
+        Err(Stop(LimitHit::new(LimitKind::HostCalls, limit, self.host_calls)))
+    }
+
+    fn is_over(&self) -> bool {
+        self.pulse.cancelled.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Writes a line of the guest's `log`.
+    pub(super) fn log(&mut self, level: crate::event::LogLevel, message: &str) {
+        super::imports::lines::emit(&self.invocation, LogSource::Log, level, message);
+    }
+
+    /// What the guest wrote last to standard error, for people.
+    pub(super) fn last_words(&self) -> Option<String> {
+        self.wasi.as_ref().and_then(|wasi| wasi.lines.last_words())
+    }
+
+    /// Ends unfinished lines and writes the receipt.
+    pub(super) fn settle(&mut self, fuel_used: u64) {
+        if let Some(wasi) = &self.wasi {
+            wasi.lines.finish();
+        }
+        let meter = &self.invocation.meter;
+        meter.set_fuel(fuel_used);
+        meter.peak_memory.store(self.limiter.peak(), Ordering::Relaxed);
+        meter.host_calls.store(self.host_calls, Ordering::Relaxed);
+    }
+}
+
+impl WasiView for Cell {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        // Every WASI host function comes through here. It cannot refuse; the next tick does.
+        let _ = self.count_host_call();
+        let wasi = self.wasi.get_or_insert_with(|| {
+            let lines = Lines::new(Arc::clone(&self.invocation));
+            Box::new(Wasi { context: inert::context(&lines), lines })
+        });
+        WasiCtxView { ctx: &mut wasi.context, table: &mut self.table }
+    }
+}
+
+/// Once a tick while the guest runs: the receipt so far, then on or out.
+fn at_tick(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadline> {
+    let left = store.get_fuel()?;
+    let cell = store.data_mut();
+    cell.host_calls_left()?;
+    let meter = &cell.invocation.meter;
+    meter.set_fuel(cell.invocation.limits.fuel.saturating_sub(left));
+    meter.peak_memory.store(cell.limiter.peak(), Ordering::Relaxed);
+    meter.host_calls.store(cell.host_calls, Ordering::Relaxed);
+    if cell.is_over() {
+        return Ok(UpdateDeadline::Interrupt);
+    }
+    cell.pulse.preempted.store(true, Ordering::Relaxed);
+    Ok(UpdateDeadline::Yield(1))
+}

@@ -1,0 +1,117 @@
+//! The two engine configurations.
+//!
+//! Pooled is the default: cells come from slots that are reset, not remade. On-demand makes each cell from scratch, for
+//! components that are bigger than a slot. They differ in the allocator alone, so one artefact fits both.
+//! Source of the values: measurements on wasmtime 48, each beside its line.
+
+use std::num::NonZeroUsize;
+
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy, WasmBacktraceDetails,
+};
+
+use crate::error::Error;
+
+/// Guest stack in bytes. Host functions get what is left of the fiber.
+const GUEST_STACK: usize = 512 << 10;
+/// Fiber stack in bytes, guest and host frames together.
+const FIBER_STACK: usize = 2 << 20;
+/// Frames of a guest backtrace: a trap with many frames costs ten times one with few.
+const BACKTRACE_FRAMES: usize = 16;
+/// Memories of one component. A tool has one; a composed tool a few.
+pub(super) const MEMORIES: u32 = 4;
+/// Tables of one component.
+const TABLES: u32 = 16;
+/// Core instances of one component, adapters included.
+const CORE_INSTANCES: u32 = 64;
+/// Elements of one table: language runtimes have tens of thousands of functions.
+const TABLE_ELEMENTS: usize = 100_000;
+/// Bytes of one instance's own structures.
+const INSTANCE_BYTES: usize = 4 << 20;
+/// Bytes of a memory that stay resident in a free slot, where the kernel can tell which pages were written.
+const KEEP_MEMORY: usize = 1 << 20;
+/// The same without the kernel's help: every kept byte is cleared by hand, so little is kept.
+const KEEP_MEMORY_BLIND: usize = 64 << 10;
+/// Bytes of a table that stay resident in a free slot.
+const KEEP_TABLE: usize = 64 << 10;
+
+/// Which allocator a cell's memory comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Allocation {
+    /// From `cells` slots that are made once.
+    Pooled {
+        /// How many.
+        cells: u32,
+    },
+    /// From the operating system, per cell.
+    OnDemand,
+}
+
+/// Makes an engine.
+///
+/// # Errors
+/// [`Error::is_environment`] when the machine cannot host it.
+pub(super) fn engine(allocation: Allocation) -> Result<Engine, Error> {
+    let mut config = base();
+    if let Allocation::Pooled { cells } = allocation {
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(cells)));
+    }
+    Engine::new(&config).map_err(|error| Error::engine(format!("{error:#}")))
+}
+
+fn base() -> Config {
+    let mut config = Config::new();
+    config
+        .strategy(Strategy::Cranelift)
+        // Both meters, always: fuel is exact and part of the contract, the epoch bounds wall time.
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(GUEST_STACK)
+        .async_stack_size(FIBER_STACK)
+        // The component model's own concurrency costs 0.4 times a call, and nothing here uses it.
+        .concurrency_support(false)
+        // Proposals that tools do not need: compiled in (builds without them can be aborted by guests), turned off here.
+        .wasm_threads(false)
+        .shared_memory(false)
+        .wasm_memory64(false)
+        .wasm_gc(false)
+        .wasm_function_references(false)
+        .gc_support(false)
+        .wasm_tail_call(false)
+        .wasm_relaxed_simd(false)
+        .wasm_custom_page_sizes(false)
+        .wasm_wide_arithmetic(false)
+        // Nothing of the host's and little of the guest's in an error.
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        .wasm_backtrace_max_frames(NonZeroUsize::new(BACKTRACE_FRAMES))
+        .debug_info(false)
+        // The same input gives the same output on every machine.
+        .cranelift_nan_canonicalization(true)
+        .memory_init_cow(true);
+    config
+}
+
+fn pool(cells: u32) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    let scan = PoolingAllocationConfig::is_pagemap_scan_available();
+    pool.total_component_instances(cells)
+        .total_core_instances(cells.saturating_mul(CORE_INSTANCES))
+        .total_memories(cells.saturating_mul(MEMORIES))
+        .total_tables(cells.saturating_mul(TABLES))
+        .total_stacks(cells)
+        .max_core_instances_per_component(CORE_INSTANCES)
+        .max_memories_per_component(MEMORIES)
+        .max_memories_per_module(MEMORIES)
+        .max_tables_per_component(TABLES)
+        .max_tables_per_module(TABLES)
+        .table_elements(TABLE_ELEMENTS)
+        .max_component_instance_size(INSTANCE_BYTES)
+        .max_core_instance_size(INSTANCE_BYTES)
+        // A warm slot is reused by the next cell of the same component.
+        .max_unused_warm_slots(cells.saturating_mul(MEMORIES))
+        .decommit_batch_size(1)
+        .linear_memory_keep_resident(if scan { KEEP_MEMORY } else { KEEP_MEMORY_BLIND })
+        .table_keep_resident(KEEP_TABLE)
+        .pagemap_scan(if scan { Enabled::Yes } else { Enabled::No });
+    pool
+}

@@ -1,0 +1,112 @@
+//! What a component can import, and what each import needs.
+//!
+//! In: a component's import names. Out: their [`Standing`], and a linker with everything that needs no grant.
+//! Invariants: deny is the default; what is not in the table below is not linked; sockets are in no table.
+
+pub(super) mod inert;
+pub(super) mod lines;
+mod own;
+
+use serde::Serialize;
+use wasmtime::Engine;
+use wasmtime::component::Linker;
+
+use super::cell::Cell;
+use crate::error::Error;
+
+/// What stands behind an import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Standing {
+    /// Language runtimes ask for it at their start. Always there, and harmless: closed input, captured output, no
+    /// environment, no directory, coarse clocks.
+    Inert,
+    /// A service of the host that needs no grant: log, progress, abort, budget.
+    Offered,
+    /// Would need a grant.
+    NeedsGrant,
+    /// Not known to this host.
+    Unknown,
+}
+
+/// The interfaces that can be imported without a grant, by name without version.
+const OPEN: [(&str, Standing); 24] = [
+    ("toolcell:tool/log", Standing::Offered),
+    ("toolcell:tool/progress", Standing::Offered),
+    ("toolcell:tool/abort", Standing::Offered),
+    ("toolcell:tool/budget", Standing::Offered),
+    ("wasi:cli/environment", Standing::Inert),
+    ("wasi:cli/exit", Standing::Inert),
+    ("wasi:cli/stdin", Standing::Inert),
+    ("wasi:cli/stdout", Standing::Inert),
+    ("wasi:cli/stderr", Standing::Inert),
+    ("wasi:cli/terminal-input", Standing::Inert),
+    ("wasi:cli/terminal-output", Standing::Inert),
+    ("wasi:cli/terminal-stdin", Standing::Inert),
+    ("wasi:cli/terminal-stdout", Standing::Inert),
+    ("wasi:cli/terminal-stderr", Standing::Inert),
+    ("wasi:clocks/monotonic-clock", Standing::Inert),
+    ("wasi:clocks/wall-clock", Standing::Inert),
+    ("wasi:filesystem/preopens", Standing::Inert),
+    ("wasi:filesystem/types", Standing::Inert),
+    ("wasi:io/error", Standing::Inert),
+    ("wasi:io/poll", Standing::Inert),
+    ("wasi:io/streams", Standing::Inert),
+    ("wasi:random/insecure", Standing::Inert),
+    ("wasi:random/insecure-seed", Standing::Inert),
+    ("wasi:random/random", Standing::Inert),
+];
+
+/// Packages that reach something outside of the cell.
+const GRANTABLE: [&str; 7] =
+    ["wasi:http/", "wasi:sockets/", "wasi:keyvalue/", "wasi:config/", "wasi:blobstore/", "toolcell:tool/", "wasi:filesystem/"];
+
+/// What an import needs. `name` is as it stands in the component, version included.
+pub(super) fn standing(name: &str) -> Standing {
+    let (interface, version) = name.split_once('@').map_or((name, None), |(interface, version)| (interface, Some(version)));
+    let known = OPEN.iter().find(|(open, _)| *open == interface).map(|(_, standing)| *standing);
+    match known {
+        Some(standing) if version.is_some_and(|version| is_served(interface, version)) => standing,
+        Some(_) => Standing::Unknown,
+        None if GRANTABLE.iter().any(|package| interface.starts_with(package)) => Standing::NeedsGrant,
+        None => Standing::Unknown,
+    }
+}
+
+/// Whether the host implements a compatible version: WASI 0.2, and 0.1 of our own package.
+fn is_served(interface: &str, version: &str) -> bool {
+    let line = if interface.starts_with("wasi:") { "0.2." } else { "0.1." };
+    version.starts_with(line) && !version.contains('-')
+}
+
+/// A linker with everything that needs no grant. Made once per engine.
+pub(super) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
+    let mut linker = Linker::new(engine);
+    inert::link(&mut linker)
+        .and_then(|()| own::link(&mut linker))
+        .map_err(|error| Error::engine(format!("{error:#}")))?;
+    Ok(linker)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standings() {
+        for (name, expected) in [
+            ("wasi:cli/exit@0.2.6", Standing::Inert),
+            ("wasi:random/insecure-seed@0.2.0", Standing::Inert),
+            ("toolcell:tool/log@0.1.0", Standing::Offered),
+            ("toolcell:tool/log@0.9.0", Standing::Unknown),
+            ("toolcell:tool/log", Standing::Unknown),
+            ("wasi:cli/exit@0.3.0-rc-2026-01", Standing::Unknown),
+            ("wasi:http/outgoing-handler@0.2.6", Standing::NeedsGrant),
+            ("wasi:sockets/tcp@0.2.6", Standing::NeedsGrant),
+            ("env", Standing::Unknown),
+        ] {
+            assert_eq!(standing(name), expected, "{name}");
+        }
+    }
+}

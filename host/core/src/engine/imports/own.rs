@@ -1,0 +1,80 @@
+//! The imports of our own package that need no grant: log, progress, abort, budget.
+
+use wasmtime::StoreContextMut;
+use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
+
+use crate::call::AbortSignal;
+use crate::engine::bindings::toolcell::tool::{abort, budget, log, progress};
+use crate::engine::cell::Cell;
+use crate::event::LogLevel;
+
+/// Characters of a progress message.
+const PROGRESS_CHARS: usize = 200;
+
+/// Links them.
+pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
+    log::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
+    progress::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
+    abort::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
+    linker.instance("toolcell:tool/budget@0.1.0")?.func_wrap("remaining", |store, ()| remaining(store).map(|left| (left,)))
+}
+
+impl log::Host for Cell {
+    fn log(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
+        self.count_host_call()?;
+        let level = match level {
+            log::Level::Trace => LogLevel::Trace,
+            log::Level::Debug => LogLevel::Debug,
+            log::Level::Info => LogLevel::Info,
+            log::Level::Warn => LogLevel::Warn,
+            log::Level::Error => LogLevel::Error,
+        };
+        Cell::log(self, level, &message);
+        Ok(())
+    }
+}
+
+impl progress::Host for Cell {
+    fn report(&mut self, done: u64, total: Option<u64>, message: Option<String>) -> wasmtime::Result<()> {
+        self.count_host_call()?;
+        let message = message.map(|text| text.chars().take(PROGRESS_CHARS).collect());
+        self.invocation.progress(done, total, message);
+        Ok(())
+    }
+}
+
+impl abort::Host for Cell {
+    fn requested(&mut self) -> wasmtime::Result<bool> {
+        self.count_host_call()?;
+        Ok(self.invocation.abort.is_raised())
+    }
+
+    fn subscribe(&mut self) -> wasmtime::Result<Resource<DynPollable>> {
+        self.count_host_call()?;
+        let waiting = self.table.push(Waiting(self.invocation.abort.clone()))?;
+        subscribe(&mut self.table, waiting)
+    }
+}
+
+/// Ready once the caller's wish is uttered.
+struct Waiting(AbortSignal);
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Waiting {
+    async fn ready(&mut self) {
+        self.0.raised().await;
+    }
+}
+
+/// Linked by hand: the fuel counter belongs to the store, which a host trait does not see.
+fn remaining(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<budget::Allowance> {
+    let fuel = store.get_fuel()?;
+    let cell = store.data_mut();
+    cell.count_host_call()?;
+    Ok(budget::Allowance {
+        fuel: Some(fuel),
+        milliseconds: u64::try_from(cell.invocation.remaining().as_millis()).unwrap_or(u64::MAX),
+        memory: cell.limiter.left(),
+    })
+}

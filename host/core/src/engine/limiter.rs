@@ -1,0 +1,108 @@
+//! One memory budget over everything that a cell allocates.
+//!
+//! The engine's stock limits count each memory and each table for itself; this one sums them, from the first byte of the
+//! initial memory on.
+
+use wasmtime::ResourceLimiter;
+
+use crate::tool_error::{LimitHit, LimitKind};
+
+/// Host bytes of one table element.
+const ELEMENT_BYTES: u64 = 8;
+/// Core instances of one cell; the stock limit is 10,000.
+const INSTANCES: usize = 64;
+/// Tables of one cell; the stock limit is 10,000.
+const TABLES: usize = 64;
+/// Memories of one cell; the stock limit is 10,000.
+const MEMORIES: usize = 8;
+
+/// Sums what a cell holds and refuses what is over the limit: the guest sees a failed growth and may cope.
+#[derive(Debug)]
+pub(super) struct Limiter {
+    limit: u64,
+    held: u64,
+    last: u64,
+    hit: Option<LimitHit>,
+}
+
+impl Limiter {
+    pub(super) fn new(limit: u64) -> Self {
+        Self { limit, held: 0, last: 0, hit: None }
+    }
+
+    /// The most that was held. Memories and tables never shrink, so it is what is held now.
+    pub(super) fn peak(&self) -> u64 {
+        self.held
+    }
+
+    /// What may still be allocated.
+    pub(super) fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.held)
+    }
+
+    /// The last refusal.
+    pub(super) fn hit(&self) -> Option<LimitHit> {
+        self.hit
+    }
+
+    fn grow(&mut self, by: u64) -> bool {
+        let asked = self.held.saturating_add(by);
+        if asked > self.limit {
+            self.hit = Some(LimitHit::new(LimitKind::Memory, self.limit, asked));
+            return false;
+        }
+        (self.held, self.last) = (asked, by);
+        true
+    }
+}
+
+impl ResourceLimiter for Limiter {
+    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(self.grow(desired.saturating_sub(current) as u64))
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(self.grow((desired.saturating_sub(current) as u64).saturating_mul(ELEMENT_BYTES)))
+    }
+
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.held -= std::mem::take(&mut self.last);
+        tracing::debug!(%error, "a permitted growth of a memory failed");
+        Ok(())
+    }
+
+    fn table_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.held -= std::mem::take(&mut self.last);
+        tracing::debug!(%error, "a permitted growth of a table failed");
+        Ok(())
+    }
+
+    fn instances(&self) -> usize {
+        INSTANCES
+    }
+
+    fn tables(&self) -> usize {
+        TABLES
+    }
+
+    fn memories(&self) -> usize {
+        MEMORIES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memories_and_tables_share_one_budget() {
+        let mut limiter = Limiter::new(1000);
+        assert!(limiter.memory_growing(0, 400, None).unwrap());
+        assert!(limiter.memory_growing(0, 400, Some(1 << 30)).unwrap());
+        assert!(!limiter.table_growing(0, 26, None).unwrap());
+        assert_eq!(limiter.hit(), Some(LimitHit::new(LimitKind::Memory, 1000, 1008)));
+        assert!(limiter.table_growing(0, 25, None).unwrap());
+        assert!(!limiter.memory_growing(400, usize::MAX, None).unwrap());
+        assert_eq!((limiter.peak(), limiter.left()), (1000, 0));
+    }
+}

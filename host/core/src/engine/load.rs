@@ -1,0 +1,223 @@
+//! From a stranger's bytes to something that answers calls.
+//!
+//! In: bytes. Out: a [`Loaded`] component: checked, compiled or taken from the cache, linked, described.
+//! Invariants: imports are judged before the compiler runs; nothing of the guest runs but `describe`, in a cell that is
+//! granted nothing.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sha2::{Digest as _, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::{Component, Linker};
+
+use super::bindings::ToolboxWithImportsPre;
+use super::cache::Entry;
+use super::cell::Cell;
+use super::imports::{self, Standing};
+use super::invoke::Ready;
+use super::{Inner, scan};
+use crate::definition::Definition;
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::schema::Schema;
+
+/// The interface that makes a component a carrier of tools. A later patch version is as good.
+const TOOL: &str = "toolcell:tool/tool@0.1.";
+/// Tools of one component.
+const MAX_TOOLS: usize = 256;
+/// Bytes of a description: it goes to the model with every request.
+const MAX_DESCRIPTION: usize = 4 << 10;
+/// Time for `describe`.
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Fuel for `describe`: schemas are generated, nothing is computed.
+const DESCRIBE_FUEL: u64 = 2_000_000_000;
+/// Bytes of everything that `describe` answers.
+const DESCRIBE_RESULT: u64 = 4 << 20;
+
+/// What a component shows from outside, before it is trusted with anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Examination {
+    /// `sha256:` and the digest of the bytes in hex.
+    pub digest: String,
+    /// Bytes.
+    pub size: u64,
+    /// Import names and what each needs, in the component's order.
+    pub imports: Vec<(String, Standing)>,
+    /// Whether it exports tools.
+    pub has_tools: bool,
+}
+
+impl Examination {
+    /// Looks at bytes without compiling or running them.
+    ///
+    /// # Errors
+    /// [`Error::is_component`] when they are not a component.
+    pub fn of(bytes: &[u8]) -> Result<Self, Error> {
+        let outline = scan::outline(bytes)?;
+        Ok(Self {
+            digest: digest(bytes),
+            size: bytes.len() as u64,
+            imports: outline.imports.into_iter().map(|name| (name.clone(), imports::standing(&name))).collect(),
+            has_tools: outline.exports.iter().any(|name| name.starts_with(TOOL)),
+        })
+    }
+
+    /// The imports that no cell of this host has.
+    pub fn ungranted(&self) -> impl Iterator<Item = &(String, Standing)> {
+        self.imports.iter().filter(|(_, standing)| matches!(standing, Standing::NeedsGrant | Standing::Unknown))
+    }
+
+    fn admit(&self) -> Result<(), Error> {
+        let denied: Vec<_> = self.ungranted().map(|(name, _)| name.clone()).collect();
+        if !denied.is_empty() {
+            return Err(Error::not_granted(denied));
+        }
+        if self.has_tools { Ok(()) } else { Err(Error::no_tools("it does not export `toolcell:tool/tool`")) }
+    }
+}
+
+/// A component that answers calls.
+pub(super) struct Loaded {
+    pub(super) examination: Examination,
+    pub(super) definitions: Vec<Definition>,
+    pub(super) ready: Ready,
+    pub(super) pooled: bool,
+    pub(super) cached: bool,
+    pub(super) compile_time: Option<Duration>,
+}
+
+/// Loads. Blocks for as long as the compiler takes: for a thread of its own.
+pub(super) fn load(inner: &Arc<Inner>, bytes: &[u8]) -> Result<Loaded, Error> {
+    let examination = Examination::of(bytes)?;
+    examination.admit()?;
+    let name = entry_name(&inner.pooled.engine, &examination.digest);
+    if let Some(loaded) = from_cache(inner, &name, &examination) {
+        return Ok(loaded);
+    }
+    let started = Instant::now();
+    let code = inner.pooled.engine.precompile_component(bytes).map_err(|error| {
+        // The compiler is the validator too: what it refuses is malformed, or uses a proposal that is off.
+        Error::malformed(format!("{error:#}"))
+    })?;
+    let compile_time = started.elapsed();
+    // SAFETY: `code` was compiled a line above by the engine that takes it.
+    #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
+    let make = |engine: &Engine| unsafe { Component::deserialize(engine, &code) };
+    let (ready, pooled) = link(inner, make)?;
+    let definitions = describe(inner, &ready)?;
+    if let Some(cache) = &inner.cache {
+        let tools = serde_json::to_vec(&definitions).unwrap_or_default();
+        if let Err(error) = cache.put(&name, &code, &tools) {
+            tracing::warn!(%error, "the compiled component could not be kept");
+        }
+    }
+    Ok(Loaded { examination, definitions, ready, pooled, cached: false, compile_time: Some(compile_time) })
+}
+
+/// The entry, if there is one that works. One that does not is no error: it is made again.
+fn from_cache(inner: &Arc<Inner>, name: &str, examination: &Examination) -> Option<Loaded> {
+    let cache = inner.cache.as_ref()?;
+    let Entry { code, tools } = cache.get(name)?;
+    // SAFETY: the content was checked against a MAC with a key that only this user can read.
+    #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
+    let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
+    let linked = link(inner, make).and_then(|linked| {
+        let definitions: Vec<Definition> =
+            serde_json::from_slice(&tools).map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
+        Ok((linked, definitions))
+    });
+    match linked {
+        Ok(((ready, pooled), definitions)) => Some(Loaded {
+            examination: examination.clone(),
+            definitions,
+            ready,
+            pooled,
+            cached: true,
+            compile_time: None,
+        }),
+        Err(error) => {
+            tracing::warn!(%error, "a kept component could not be used and is compiled again");
+            cache.remove(name);
+            None
+        }
+    }
+}
+
+/// Links for the pool; a component that is bigger than a slot gets its memory on demand.
+fn link(
+    inner: &Arc<Inner>,
+    make: impl Fn(&Engine) -> wasmtime::Result<Component>,
+) -> Result<(Ready, bool), Error> {
+    let on = |engine: &Engine, linker: &Linker<Cell>| -> wasmtime::Result<Ready> {
+        let pre = ToolboxWithImportsPre::new(linker.instantiate_pre(&make(engine)?)?)?;
+        Ok(Ready { engine: engine.clone(), pre, ticker: Arc::clone(&inner.ticker) })
+    };
+    match on(&inner.pooled.engine, &inner.pooled.linker) {
+        Ok(ready) => Ok((ready, true)),
+        Err(in_pool) => match on(&inner.on_demand.engine, &inner.on_demand.linker) {
+            Ok(ready) => {
+                tracing::info!(reason = format!("{in_pool:#}"), "the component is bigger than a slot of the pool");
+                Ok((ready, false))
+            }
+            Err(error) => Err(Error::malformed(format!("{error:#}"))),
+        },
+    }
+}
+
+/// Asks for the tools and refuses what could not be served.
+fn describe(inner: &Arc<Inner>, ready: &Ready) -> Result<Vec<Definition>, Error> {
+    let limits = Limits::default()
+        .with_timeout(DESCRIBE_TIMEOUT)
+        .with_fuel(DESCRIBE_FUEL)
+        .with_result(DESCRIBE_RESULT);
+    let definitions = inner.describe(ready.clone(), limits)?;
+    if definitions.is_empty() {
+        return Err(Error::no_tools("its `describe` names none"));
+    }
+    if definitions.len() > MAX_TOOLS {
+        return Err(Error::too_large("tools of the component", definitions.len() as u64, MAX_TOOLS as u64));
+    }
+    for (index, definition) in definitions.iter().enumerate() {
+        let name = &definition.name;
+        if definitions.iter().take(index).any(|earlier| earlier.name == *name) {
+            return Err(Error::definition(name, "the component has two tools of this name"));
+        }
+        if definition.description.len() > MAX_DESCRIPTION {
+            return Err(Error::definition(name, format_args!("its description is over {MAX_DESCRIPTION} bytes")));
+        }
+        for schema in [&definition.parameters, &definition.output].into_iter().flatten() {
+            Schema::compile(schema).map_err(|problem| Error::definition(name, problem))?;
+        }
+    }
+    Ok(definitions)
+}
+
+fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", hex(&Sha256::digest(bytes)))
+}
+
+fn entry_name(engine: &Engine, digest: &str) -> String {
+    let mut fingerprint = Fingerprint(blake3::Hasher::new());
+    std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut fingerprint);
+    let fingerprint = fingerprint.0.finalize();
+    format!("{}-{}", digest.trim_start_matches("sha256:"), hex(&fingerprint.as_bytes()[..8]))
+}
+
+/// The engine's fingerprint through a hash that stays the same from one start to the next.
+struct Fingerprint(blake3::Hasher);
+
+impl std::hash::Hasher for Fingerprint {
+    fn finish(&self) -> u64 {
+        0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

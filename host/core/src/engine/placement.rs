@@ -1,0 +1,150 @@
+//! Where a cell runs, and the watch on its deadline.
+//!
+//! In: an invocation. Out: its answer, or a timeout at the deadline, whatever the guest does.
+//! Invariants: a slot is held for as long as the cell lives, also when nobody waits for it any more; the caller's clock
+//! never runs on a thread that runs guests.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
+use tokio::time::Sleep;
+
+use super::Inner;
+use super::cell::Pulse;
+use super::invoke::{self, Ready};
+use super::runtimes::{Remote, Watched};
+use crate::call::CallResult;
+use crate::definition::{Checks, Definition};
+use crate::error::Error;
+use crate::handler::Invocation;
+use crate::refusal::Refusal;
+use crate::tool_error::{Exit, Timeout, ToolError};
+
+/// Calls that may wait for a cell; one more is refused at once. Waiting costs no cell, only patience.
+const MAX_WAITING: usize = 10_000;
+/// What a refused caller is told to wait.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+/// A deadline that the clock cannot express.
+const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+
+/// Where guests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Placement {
+    /// On threads of their own with less urgency than the caller's: a hostile guest can touch nobody's clock. Costs a
+    /// hand-over of a few microseconds each way.
+    #[default]
+    Cells,
+    /// In the task of the caller: the least latency, for embedders that isolate by themselves. A guest keeps the caller's
+    /// thread for up to a tick at a time.
+    Inline,
+}
+
+/// Calls `execute` at the engine's place, within the invocation's time.
+pub(super) async fn execute(inner: &Inner, ready: Ready, invocation: Arc<Invocation>, checks: Checks) -> CallResult {
+    let slot = match slot(inner, &invocation).await {
+        Ok(slot) => slot,
+        Err(refusal) => return CallResult::Refusal(refusal),
+    };
+    let pulse = Arc::new(Pulse::default());
+    let cell = cell(slot, invoke::execute(ready, Arc::clone(&invocation), checks, Arc::clone(&pulse)));
+    place(inner, cell, &invocation, &pulse).await.unwrap_or_else(CallResult::ToolError)
+}
+
+/// Calls `describe`, likewise.
+pub(super) async fn describe(inner: &Inner, ready: Ready, invocation: Arc<Invocation>) -> Result<Vec<Definition>, Error> {
+    let slot = slot(inner, &invocation).await.map_err(Error::describe)?;
+    let pulse = Arc::new(Pulse::default());
+    let cell = cell(slot, invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&pulse)));
+    place(inner, cell, &invocation, &pulse).await.unwrap_or_else(|error| Err(Error::describe(error)))
+}
+
+/// A cell and the slot it holds.
+async fn cell<T>(slot: OwnedSemaphorePermit, guest: impl Future<Output = T>) -> T {
+    let answer = guest.await;
+    drop(slot);
+    answer
+}
+
+/// Runs a cell to its answer or its deadline.
+async fn place<T: Send + 'static>(
+    inner: &Inner,
+    cell: impl Future<Output = T> + Send + 'static,
+    invocation: &Invocation,
+    pulse: &Arc<Pulse>,
+) -> Result<T, ToolError> {
+    let watched = Watched::new(cell, inner.timers.handle(), Arc::clone(pulse));
+    let ended = match inner.placement {
+        Placement::Inline => before(inner, invocation, async { Ok(watched.await) }).await,
+        Placement::Cells => {
+            let remote = Remote::spawn(&inner.cells.handle(), watched, Arc::clone(pulse));
+            before(inner, invocation, remote).await
+        }
+    };
+    match ended {
+        Some(Ok(answer)) => Ok(answer),
+        // The task panicked or its thread is gone: the process lives, the cell does not.
+        Some(Err(_)) => Err(ToolError::HandlerExit(Exit::Died)),
+        None => Err(ToolError::Timeout(timeout(invocation, pulse))),
+    }
+}
+
+fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
+    let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
+    if pulse.waiting.load(Ordering::Relaxed) {
+        Timeout::Blocked { budget, used }
+    } else {
+        Timeout::Deadline { budget, used }
+    }
+}
+
+/// Waits for a future until the invocation's deadline.
+async fn before<F: Future>(inner: &Inner, invocation: &Invocation, future: F) -> Option<F::Output> {
+    let timer = timer(inner, invocation);
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = timer => None,
+    }
+}
+
+/// A timer on the engine's own timer thread: needs nothing of the caller's runtime.
+fn timer(inner: &Inner, invocation: &Invocation) -> Sleep {
+    let timers = inner.timers.handle();
+    let _here = timers.enter();
+    tokio::time::sleep_until(invocation.deadline().unwrap_or_else(|| Instant::now() + NEVER).into())
+}
+
+/// A free slot, now or before the deadline.
+async fn slot(inner: &Inner, invocation: &Invocation) -> Result<OwnedSemaphorePermit, Refusal> {
+    let overloaded = Refusal::Overloaded { retry_after: RETRY_AFTER };
+    match Arc::clone(&inner.slots).try_acquire_owned() {
+        Ok(slot) => return Ok(slot),
+        Err(TryAcquireError::Closed) => return Err(overloaded),
+        Err(TryAcquireError::NoPermits) => {}
+    }
+    let waiting = Waiting::enter(inner).ok_or_else(|| overloaded.clone())?;
+    let slot = before(inner, invocation, pin!(Arc::clone(&inner.slots).acquire_owned())).await;
+    drop(waiting);
+    slot.and_then(Result::ok).ok_or(overloaded)
+}
+
+/// One of the bounded number that wait.
+struct Waiting<'a>(&'a Inner);
+
+impl<'a> Waiting<'a> {
+    fn enter(inner: &'a Inner) -> Option<Self> {
+        let waiting = Self(inner);
+        (inner.waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}

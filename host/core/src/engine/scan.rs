@@ -1,0 +1,135 @@
+//! A first look at a stranger's bytes, before the compiler sees them.
+//!
+//! In: bytes. Out: an [`Outline`], or why they are not a component that could be a tool.
+//! Invariants: linear in the bytes, allocates little, runs nothing. What costs a compiler more than linear time
+//! (function bodies, their number, nesting) is bounded here.
+
+use wasmparser::{Encoding, Parser, Payload};
+
+use crate::error::Error;
+
+/// Bytes of a component: language runtimes take 12 to 19 MB.
+const MAX_BYTES: u64 = 64 << 20;
+/// Functions with a body, over all modules.
+const MAX_FUNCTIONS: u64 = 200_000;
+/// Bytes of one function body: compile time grows with its square.
+const MAX_BODY: u64 = 512 << 10;
+/// Modules and components inside each other and side by side.
+const MAX_PARTS: u64 = 256;
+/// How deep components stand inside each other.
+const MAX_NESTING: usize = 8;
+/// Bytes of an import's or export's name that are kept for messages.
+const NAME_BYTES: usize = 120;
+
+/// What a component shows from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Outline {
+    pub(super) imports: Vec<String>,
+    pub(super) exports: Vec<String>,
+}
+
+/// Looks.
+///
+/// # Errors
+/// [`Error::is_component`].
+pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Error::too_large("bytes of the component", bytes.len() as u64, MAX_BYTES));
+    }
+    check_format(bytes)?;
+    let mut outline = Outline::default();
+    let (mut functions, mut parts, mut nesting) = (0_u64, 0_u64, 0_usize);
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.map_err(malformed)? {
+            Payload::Version { encoding, .. } => {
+                parts += 1;
+                nesting += 1;
+                bounded("modules and components inside of the component", parts, MAX_PARTS)?;
+                bounded("nesting of components", nesting as u64, MAX_NESTING as u64)?;
+                debug_assert!(nesting > 1 || encoding == Encoding::Component);
+            }
+            Payload::End(_) => nesting = nesting.saturating_sub(1),
+            Payload::CodeSectionStart { count, .. } => {
+                functions += u64::from(count);
+                bounded("functions of the component", functions, MAX_FUNCTIONS)?;
+            }
+            Payload::CodeSectionEntry(body) => {
+                bounded("bytes of one function", body.range().len() as u64, MAX_BODY)?;
+            }
+            Payload::ComponentImportSection(section) if nesting == 1 => {
+                for import in section {
+                    outline.imports.push(name(import.map_err(malformed)?.name.name));
+                }
+            }
+            Payload::ComponentExportSection(section) if nesting == 1 => {
+                for export in section {
+                    outline.exports.push(name(export.map_err(malformed)?.name.name));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(outline)
+}
+
+/// Tells the formats apart that people hand over by mistake.
+fn check_format(bytes: &[u8]) -> Result<(), Error> {
+    const BUILD: &str = "build a component: `cargo build --release --target wasm32-wasip2`";
+    let text = bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace()) == Some(b'(');
+    let (found, hint) = match bytes {
+        [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => return Ok(()),
+        [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => {
+            ("a core WebAssembly module", "wrap it: `wasm-tools component new`, or build for `wasm32-wasip2`")
+        }
+        [0, b'a', b's', b'm', _, _, _, _, ..] => ("WebAssembly of an unknown version", BUILD),
+        [0x7f, b'E', b'L', b'F', ..] => {
+            ("native or precompiled code", "hand over the component itself; it is compiled here, and only here")
+        }
+        [b'P', b'K', 3, 4, ..] => ("a zip archive", "unpack it first"),
+        [0x1f, 0x8b, ..] => ("gzip-compressed", "decompress it first"),
+        [] => ("an empty file", BUILD),
+        _ if text => ("WebAssembly text", "assemble it first: `wasm-tools parse`"),
+        _ => ("an unknown format", BUILD),
+    };
+    Err(Error::not_a_component(found, hint))
+}
+
+fn bounded(what: &'static str, got: u64, limit: u64) -> Result<(), Error> {
+    if got > limit { Err(Error::too_large(what, got, limit)) } else { Ok(()) }
+}
+
+fn malformed(error: wasmparser::BinaryReaderError) -> Error {
+    Error::malformed(error.to_string()).with_source(error)
+}
+
+fn name(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(NAME_BYTES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_told_apart() {
+        for (bytes, found) in [
+            (&b""[..], "an empty file"),
+            (b"\0asm\x01\0\0\0", "a core WebAssembly module"),
+            (b"\0asm\x09\0\0\0", "WebAssembly of an unknown version"),
+            (b"\x7fELF\x02\x01", "native or precompiled code"),
+            (b" \n(component)", "WebAssembly text"),
+            (b"PK\x03\x04....", "a zip archive"),
+            (b"\x1f\x8b\x08", "gzip-compressed"),
+            (b"hello", "an unknown format"),
+        ] {
+            let error = outline(bytes).unwrap_err();
+            assert!(error.is_component() && error.to_string().ends_with(found), "{error}");
+            assert!(!error.hint().is_empty());
+        }
+    }
+
+    #[test]
+    fn truncation_is_malformed() {
+        assert!(outline(b"\0asm\x0d\0\x01\0\x01\xff").unwrap_err().is_component());
+    }
+}

@@ -1,0 +1,190 @@
+//! The clock that interrupts guests.
+//!
+//! An OS thread of ordinary priority raises the engines' epoch every millisecond while a guest runs and sleeps when none
+//! does; a second thread only waits for the first to die, and replaces it.
+//! Invariants: the epoch is never raised to stop one call; a dead ticker is back within a tick. Fuel is the second,
+//! independent bound.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use wasmtime::EngineWeak;
+
+use crate::error::Error;
+
+/// Longest time that a guest runs without the host looking at it.
+pub(super) const TICK: Duration = Duration::from_millis(1);
+/// Idle ticks before the ticker sleeps. Calls often come in trains; waking a thread for each would cost more than a tick.
+const LINGER: u32 = 100;
+
+/// Raises epochs while at least one [`Running`] exists.
+#[derive(Debug)]
+pub(super) struct Ticker(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    running: AtomicUsize,
+    ticks: AtomicU64,
+    asleep: AtomicBool,
+    stopped: AtomicBool,
+    poisoned: AtomicBool,
+    gate: Mutex<()>,
+    wake: Condvar,
+}
+
+impl Ticker {
+    /// Starts ticking for these engines. The threads end when the ticker is dropped.
+    pub(super) fn start(engines: Vec<EngineWeak>) -> Result<Self, Error> {
+        let shared = Arc::new(Shared {
+            running: AtomicUsize::new(0),
+            ticks: AtomicU64::new(0),
+            asleep: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            poisoned: AtomicBool::new(false),
+            gate: Mutex::new(()),
+            wake: Condvar::new(),
+        });
+        let watched = Arc::clone(&shared);
+        thread::Builder::new()
+            .name("toolcell-watch".into())
+            .spawn(move || watch(&watched, &engines))
+            .map_err(|error| Error::engine("no thread for the clock").with_source(error))?;
+        Ok(Self(shared))
+    }
+
+    /// Ticks until the returned guard is dropped.
+    pub(super) fn run(&self) -> Running {
+        self.0.running.fetch_add(1, Ordering::SeqCst);
+        // Pairs with the ticker's own order: it first says that it sleeps, then looks for guests.
+        if self.0.asleep.load(Ordering::SeqCst) {
+            let _gate = self.0.gate();
+            self.0.wake.notify_one();
+        }
+        Running(Arc::clone(&self.0))
+    }
+
+    /// How often the epoch was raised.
+    #[cfg(test)]
+    pub(super) fn ticks(&self) -> u64 {
+        self.0.ticks.load(Ordering::Relaxed)
+    }
+
+    /// Makes the ticking thread die at its next tick, as a bug would.
+    #[cfg(test)]
+    pub(super) fn poison(&self) {
+        self.0.poisoned.store(true, Ordering::SeqCst);
+    }
+
+    #[cfg(test)]
+    fn is_asleep(&self) -> bool {
+        self.0.asleep.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.0.stopped.store(true, Ordering::SeqCst);
+        let _gate = self.0.gate();
+        self.0.wake.notify_all();
+    }
+}
+
+/// A guest runs while this lives.
+#[derive(Debug)]
+pub(super) struct Running(Arc<Shared>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Shared {
+    fn gate(&self) -> MutexGuard<'_, ()> {
+        // Guards no data: a panic while it was held leaves nothing half-done.
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps until a guest runs or the ticker is stopped.
+    fn sleep(&self) {
+        self.asleep.store(true, Ordering::SeqCst);
+        let mut gate = self.gate();
+        while self.running.load(Ordering::SeqCst) == 0 && !self.stopped.load(Ordering::SeqCst) {
+            gate = self.wake.wait(gate).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(gate);
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Keeps one ticking thread alive until the ticker is stopped.
+fn watch(shared: &Arc<Shared>, engines: &[EngineWeak]) {
+    while !shared.stopped.load(Ordering::SeqCst) {
+        let (ticking, engines) = (Arc::clone(shared), engines.to_vec());
+        let spawned = thread::Builder::new().name("toolcell-tick".into()).spawn(move || tick(&ticking, &engines));
+        match spawned.map(thread::JoinHandle::join) {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => tracing::error!("the ticking thread died and is replaced"),
+            // No thread to be had: try again as fast as a tick would have come.
+            Err(_) => thread::sleep(TICK),
+        }
+    }
+}
+
+fn tick(shared: &Shared, engines: &[EngineWeak]) {
+    let mut idle = 0;
+    while !shared.stopped.load(Ordering::SeqCst) {
+        if shared.running.load(Ordering::SeqCst) > 0 {
+            idle = 0;
+        } else if idle < LINGER {
+            idle += 1;
+        } else {
+            shared.sleep();
+        }
+        thread::sleep(TICK);
+        assert!(!shared.poisoned.swap(false, Ordering::SeqCst), "poisoned by a test");
+        for engine in engines.iter().filter_map(EngineWeak::upgrade) {
+            engine.increment_epoch();
+        }
+        shared.ticks.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait_until(what: &str, condition: impl Fn() -> bool) {
+        let patience = std::time::Instant::now() + Duration::from_secs(20);
+        while !condition() {
+            assert!(std::time::Instant::now() < patience, "{what}");
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn sleeps_when_idle_and_wakes_for_a_guest() {
+        let ticker = Ticker::start(Vec::new()).unwrap();
+        for _ in 0..3 {
+            wait_until("never fell asleep", || ticker.is_asleep());
+            let before = ticker.ticks();
+            let running = ticker.run();
+            wait_until("never woke", || ticker.ticks() > before + 2);
+            drop(running);
+        }
+    }
+
+    #[test]
+    fn is_replaced_when_it_dies() {
+        let ticker = Ticker::start(Vec::new()).unwrap();
+        let _running = ticker.run();
+        for _ in 0..3 {
+            ticker.poison();
+            wait_until("poison not taken", || !ticker.0.poisoned.load(Ordering::SeqCst));
+            let before = ticker.ticks();
+            wait_until("not replaced", || ticker.ticks() > before + 2);
+        }
+    }
+}

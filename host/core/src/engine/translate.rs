@@ -1,0 +1,176 @@
+//! Between the words of the crate and the types of the WIT package.
+//!
+//! Judges nothing but the form: that what should be JSON is JSON, and that a return is within its size.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::bindings::exports::toolcell::tool::tool as wire;
+use crate::definition::{Checks, Definition, Hints, Need};
+use crate::error::Error;
+use crate::handler::Invocation;
+use crate::json::{Json, parse_strict};
+use crate::outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question};
+use crate::tool_error::ReturnRule;
+
+/// The context of a call, borrowed for the boundary.
+pub(super) struct Context<'a> {
+    extensions: Vec<(&'a str, &'a str)>,
+    invocation: &'a Invocation,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn of(invocation: &'a Invocation) -> Self {
+        let extensions = &invocation.context.extensions;
+        Self {
+            extensions: extensions.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
+            invocation,
+        }
+    }
+
+    pub(super) fn call(&self) -> wire::ToolCall<'_> {
+        let call = &self.invocation.call;
+        wire::ToolCall { id: &call.id, name: &call.name, arguments: &call.arguments }
+    }
+
+    pub(super) fn context(&self) -> wire::Context<'_> {
+        let context = &self.invocation.context;
+        wire::Context {
+            session_id: context.session_id.as_deref(),
+            request_id: context.request_id.as_deref(),
+            thread_id: context.thread_id.as_deref(),
+            run_id: context.run_id.as_deref(),
+            tenant: context.tenant.as_deref(),
+            metadata: context.metadata.as_ref().map(Json::as_str),
+            remaining_ms: u64::try_from(self.invocation.remaining().as_millis()).unwrap_or(u64::MAX),
+            attempt: context.attempt.unwrap_or(1),
+            resume: context.resume.as_ref().map(|resume| wire::Resume {
+                answer: resume.answer.as_str(),
+                state: resume.state.as_ref().map(Json::as_str),
+            }),
+            extensions: &self.extensions,
+        }
+    }
+}
+
+/// A guest's answer in the crate's words, and its size in bytes.
+pub(super) fn outcome(outcome: wire::Outcome, limit: u64) -> (u64, Result<Outcome, ReturnRule>) {
+    let got = size(&outcome);
+    let result = if got > limit { Err(ReturnRule::TooLarge { limit, got }) } else { parsed(outcome) };
+    (got, result)
+}
+
+/// Bytes of all text and content of an answer.
+fn size(outcome: &wire::Outcome) -> u64 {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let bytes = match outcome {
+        wire::Outcome::Ok(output) => {
+            output.value.len()
+                + text(&output.message)
+                + output.parts.iter().map(part_size).sum::<usize>()
+                + output.extensions.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
+        }
+        wire::Outcome::Error(failure) => failure.message.len() + text(&failure.data),
+        wire::Outcome::AskUser(ask) => {
+            ask.question.len() + text(&ask.options) + text(&ask.answer_schema) + text(&ask.state)
+        }
+        wire::Outcome::Halt(halt) => halt.reason.len() + halt.result.len(),
+    };
+    bytes as u64
+}
+
+fn part_size(part: &wire::Part) -> usize {
+    match part {
+        wire::Part::Text(text) => text.len(),
+        wire::Part::Image(media) | wire::Part::Audio(media) => media.mime_type.len() + media.data.len(),
+        wire::Part::ResourceLink(link) => {
+            let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+            link.uri.len() + text(&link.name) + text(&link.description) + text(&link.mime_type)
+        }
+    }
+}
+
+fn parsed(outcome: wire::Outcome) -> Result<Outcome, ReturnRule> {
+    Ok(match outcome {
+        wire::Outcome::Ok(output) => Outcome::Ok(Output {
+            value: json("value", output.value)?,
+            message: output.message,
+            parts: output.parts.into_iter().map(part).collect(),
+            end_turn: output.end_turn,
+            extensions: output
+                .extensions
+                .into_iter()
+                .map(|(name, value)| Ok((name, json("extensions", value)?)))
+                .collect::<Result<_, ReturnRule>>()?,
+        }),
+        wire::Outcome::Error(failure) => Outcome::Error(HandlerError {
+            message: failure.message,
+            data: maybe_json("data", failure.data)?,
+            retryable: failure.retryable,
+            retry_after_ms: failure.retry_after_ms,
+        }),
+        wire::Outcome::AskUser(ask) => Outcome::AskUser(Question {
+            question: ask.question,
+            options: maybe_json("options", ask.options)?,
+            answer_schema: maybe_json("answer_schema", ask.answer_schema)?,
+            state: maybe_json("state", ask.state)?,
+        }),
+        wire::Outcome::Halt(halt) => {
+            Outcome::Halt(Halt { reason: halt.reason, result: json("result", halt.result)? })
+        }
+    })
+}
+
+fn json(field: &'static str, text: String) -> Result<Json, ReturnRule> {
+    Json::parse(text).map_err(|fault| ReturnRule::NotJson { field, detail: fault.to_string() })
+}
+
+fn maybe_json(field: &'static str, text: Option<String>) -> Result<Option<Json>, ReturnRule> {
+    text.map(|text| json(field, text)).transpose()
+}
+
+fn part(part: wire::Part) -> Part {
+    let media = |media: wire::Media| Media { mime_type: media.mime_type, data: media.data };
+    match part {
+        wire::Part::Text(text) => Part::Text { text },
+        wire::Part::Image(image) => Part::Image(media(image)),
+        wire::Part::Audio(audio) => Part::Audio(media(audio)),
+        wire::Part::ResourceLink(link) => Part::ResourceLink {
+            uri: link.uri,
+            name: link.name,
+            description: link.description,
+            mime_type: link.mime_type,
+        },
+    }
+}
+
+/// A guest's own description of a tool.
+pub(super) fn definition(given: wire::Definition) -> Result<Definition, Error> {
+    let mut definition = Definition::new(given.name, given.description)?;
+    let name = definition.name.clone();
+    let value = |field: &str, text: String| -> Result<Value, Error> {
+        parse_strict(&text).map_err(|fault| Error::definition(&name, format_args!("`{field}`: {fault}")))
+    };
+    let pairs = |field: &str, pairs: Vec<(String, String)>| -> Result<BTreeMap<String, Value>, Error> {
+        pairs.into_iter().map(|(key, text)| Ok((key, value(field, text)?))).collect()
+    };
+    definition.parameters = given.parameters.map(|text| value("parameters", text)).transpose()?;
+    definition.output = given.output.map(|text| value("output", text)).transpose()?;
+    definition.attributes = pairs("attributes", given.attributes)?;
+    definition.extensions = pairs("extensions", given.extensions)?;
+    definition.hints = Hints {
+        read_only: given.hints.contains(wire::Hints::READ_ONLY),
+        idempotent: given.hints.contains(wire::Hints::IDEMPOTENT),
+        destructive: given.hints.contains(wire::Hints::DESTRUCTIVE),
+        open_world: given.hints.contains(wire::Hints::OPEN_WORLD),
+    };
+    definition.checks = Checks {
+        validate: given.checks.contains(wire::Checks::VALIDATE),
+        visible: given.checks.contains(wire::Checks::VISIBLE),
+    };
+    definition.max_execution = given.max_execution_ms.map(Duration::from_millis);
+    definition.needs = given.needs.into_iter().map(|need| Need::new(need.kind, need.pattern, need.reason)).collect();
+    Ok(definition)
+}

@@ -1,0 +1,171 @@
+//! What can go wrong before there is a call: building an engine, loading a component, defining a tool.
+//!
+//! In: failures of set-up. Out: [`Error`], opaque, asked by predicates, with a hint for a person.
+//! Invariants: a failed *call* is never an `Error`; the source is kept.
+
+use std::fmt;
+
+/// A failed set-up.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// Private, so that kinds can be added without breaking anybody.
+#[derive(Debug)]
+enum Kind {
+    BadName(String),
+    Definition { tool: String, problem: String },
+    NotAComponent { found: &'static str, hint: &'static str },
+    Malformed(String),
+    TooLarge { what: &'static str, got: u64, limit: u64 },
+    NotGranted(Vec<String>),
+    NoTools(String),
+    UnknownTool { asked: String, known: Vec<String> },
+    Describe(String),
+    Engine(String),
+    Cache(String),
+}
+
+impl Error {
+    pub(crate) fn bad_name(name: &str) -> Self {
+        Self::from(Kind::BadName(name.chars().take(80).collect()))
+    }
+
+    pub(crate) fn definition(tool: &str, problem: impl fmt::Display) -> Self {
+        Self::from(Kind::Definition { tool: tool.to_owned(), problem: problem.to_string() })
+    }
+
+    pub(crate) fn not_a_component(found: &'static str, hint: &'static str) -> Self {
+        Self::from(Kind::NotAComponent { found, hint })
+    }
+
+    pub(crate) fn malformed(problem: impl Into<String>) -> Self {
+        Self::from(Kind::Malformed(problem.into()))
+    }
+
+    pub(crate) fn too_large(what: &'static str, got: u64, limit: u64) -> Self {
+        Self::from(Kind::TooLarge { what, got, limit })
+    }
+
+    pub(crate) fn not_granted(imports: Vec<String>) -> Self {
+        Self::from(Kind::NotGranted(imports))
+    }
+
+    pub(crate) fn no_tools(problem: impl Into<String>) -> Self {
+        Self::from(Kind::NoTools(problem.into()))
+    }
+
+    pub(crate) fn unknown_tool(asked: &str, known: Vec<String>) -> Self {
+        Self::from(Kind::UnknownTool { asked: asked.chars().take(80).collect(), known })
+    }
+
+    pub(crate) fn describe(problem: impl fmt::Display) -> Self {
+        Self::from(Kind::Describe(problem.to_string()))
+    }
+
+    pub(crate) fn engine(problem: impl Into<String>) -> Self {
+        Self::from(Kind::Engine(problem.into()))
+    }
+
+    pub(crate) fn cache(problem: impl Into<String>) -> Self {
+        Self::from(Kind::Cache(problem.into()))
+    }
+
+    pub(crate) fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The tool's definition is not usable.
+    #[must_use]
+    pub fn is_definition(&self) -> bool {
+        matches!(self.kind, Kind::BadName(_) | Kind::Definition { .. })
+    }
+
+    /// The bytes are not a usable component: another format, malformed, too large.
+    #[must_use]
+    pub fn is_component(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::NotAComponent { .. } | Kind::Malformed(_) | Kind::TooLarge { .. } | Kind::NoTools(_) | Kind::Describe(_)
+        )
+    }
+
+    /// The component imports something that was not granted.
+    #[must_use]
+    pub fn is_not_granted(&self) -> bool {
+        matches!(self.kind, Kind::NotGranted(_))
+    }
+
+    /// There is no tool of that name.
+    #[must_use]
+    pub fn is_unknown_tool(&self) -> bool {
+        matches!(self.kind, Kind::UnknownTool { .. })
+    }
+
+    /// The engine could not be set up on this machine, or its cache cannot be used.
+    #[must_use]
+    pub fn is_environment(&self) -> bool {
+        matches!(self.kind, Kind::Engine(_) | Kind::Cache(_))
+    }
+
+    /// What to do about it, in one line.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match &self.kind {
+            Kind::BadName(_) => "use 1 to 64 of the characters A-Z a-z 0-9 _ -".into(),
+            Kind::Definition { .. } => "correct the tool's definition and build it again".into(),
+            Kind::NotAComponent { hint, .. } => (*hint).into(),
+            Kind::Malformed(_) => "build the component again; a download may be incomplete".into(),
+            Kind::TooLarge { .. } => "build in release mode, strip debug info, split the component".into(),
+            Kind::NotGranted(_) => "this host grants nothing beyond a tool's own cell: build the tool without these \
+                                    imports, or run it on a host that can grant them"
+                .into(),
+            Kind::NoTools(_) => {
+                "export the interface `toolcell:tool/tool@0.1.0`; in Rust: `toolcell_guest::tools![my_tool];`".into()
+            }
+            Kind::UnknownTool { asked, known } => match crate::names::nearest(asked, known.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if known.is_empty() => "the component has no tools".into(),
+                None => format!("the component has: {}", known.join(", ")),
+            },
+            Kind::Describe(_) => "the component's `describe` must answer quickly and without any right".into(),
+            Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
+            Kind::Cache(_) => "remove the cache directory or choose another one".into(),
+        }
+    }
+}
+
+impl From<Kind> for Error {
+    fn from(kind: Kind) -> Self {
+        Self { kind, source: None }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::BadName(name) => write!(f, "`{}` is not a tool name", name.escape_debug()),
+            Kind::Definition { tool, problem } => write!(f, "the definition of `{tool}` is not usable: {problem}"),
+            Kind::NotAComponent { found, .. } => write!(f, "not a WebAssembly component: {found}"),
+            Kind::Malformed(problem) => write!(f, "the component is malformed: {problem}"),
+            Kind::TooLarge { what, got, limit } => write!(f, "{what}: {got} is over the limit of {limit}"),
+            Kind::NotGranted(imports) => {
+                write!(f, "the component imports what is not granted: {}", imports.join(", "))
+            }
+            Kind::NoTools(problem) => write!(f, "the component offers no tools: {problem}"),
+            Kind::UnknownTool { asked, .. } => write!(f, "there is no tool `{}`", asked.escape_debug()),
+            Kind::Describe(problem) => write!(f, "the component could not describe its tools: {problem}"),
+            Kind::Engine(problem) => write!(f, "the engine cannot be set up: {problem}"),
+            Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

@@ -1,0 +1,131 @@
+//! What an observer sees of a call while it runs.
+//!
+//! In: the executor and the cell. Out: [`Event`]s at an [`EventSink`].
+//! Invariants: per call `Started`, then any number of `Progress` and `Log`, then exactly one `Completed`, also when the
+//! call was cancelled or something panicked.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::call::CallResult;
+use crate::usage::Usage;
+
+/// One event of one call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+#[non_exhaustive]
+pub enum Event {
+    /// The call really starts.
+    #[serde(rename = "tool_execution_started")]
+    Started {
+        /// The call.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Its arguments as they came.
+        arguments: String,
+    },
+    /// How far it has come.
+    #[serde(rename = "tool_progress")]
+    Progress {
+        /// The call.
+        id: String,
+        /// Units of work done.
+        done: u64,
+        /// Units of work in all, if known.
+        total: Option<u64>,
+        /// A line for a person.
+        message: Option<String>,
+    },
+    /// A line of log. Text of a stranger: bounded in size, not in content.
+    #[serde(rename = "tool_log")]
+    Log {
+        /// The call.
+        id: String,
+        /// Where it was written.
+        source: LogSource,
+        /// How loud.
+        level: LogLevel,
+        /// The line.
+        message: String,
+    },
+    /// The one terminal event.
+    #[serde(rename = "tool_execution_completed")]
+    Completed {
+        /// The call.
+        id: String,
+        /// The tool.
+        name: String,
+        /// How it ended.
+        result: CallResult,
+        /// What it used.
+        usage: Usage,
+    },
+}
+
+/// Where a line of log was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogSource {
+    /// The `log` import.
+    Log,
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// How loud a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// Steps of a computation.
+    Trace,
+    /// For the tool's author.
+    Debug,
+    /// For the operator; standard output counts as this.
+    Info,
+    /// Something is not as it should be; standard error counts as this.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+/// Receives events. Called on the thread that runs the call: must be quick and must not block.
+pub trait EventSink: Send + Sync + 'static {
+    /// Receives one event. A panic here is caught and costs this event only.
+    fn emit(&self, event: Event);
+}
+
+impl<F: Fn(Event) + Send + Sync + 'static> EventSink for F {
+    fn emit(&self, event: Event) {
+        self(event);
+    }
+}
+
+/// An [`EventSink`] or none, without cost where there is none.
+#[derive(Clone, Default)]
+pub(crate) struct Events(Option<Arc<dyn EventSink>>);
+
+impl Events {
+    pub(crate) fn to(sink: Arc<dyn EventSink>) -> Self {
+        Self(Some(sink))
+    }
+
+    /// Builds and sends an event, if anybody listens.
+    pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
+        if let Some(sink) = &self.0 {
+            // An observer's mistake must not become the tool's failure.
+            let _ = catch_unwind(AssertUnwindSafe(|| sink.emit(event())));
+        }
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Events").field(&self.0.is_some()).finish()
+    }
+}

@@ -1,0 +1,223 @@
+//! One call, from a model's words to a completion.
+//!
+//! In: a [`Tool`], a [`ToolCall`], [`CallOptions`]. Out: a [`Completion`], always.
+//! The pipe: resolve → validate → (handler: admit → cell → guest) → check the answer → receipt.
+//! Invariants: never fails and never panics; consults no registry, invents no ids; exactly one terminal event per call,
+//! also when the future is dropped.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use futures_util::FutureExt as _;
+use serde_json::Value;
+
+use crate::call::{CallOptions, CallResult, Completion, ToolCall};
+use crate::event::{Event, EventSink, Events};
+use crate::handler::Invocation;
+use crate::json::parse_strict;
+use crate::limits::Limits;
+use crate::outcome::{Outcome, RESERVED_HALT_REASONS};
+use crate::refusal::{Fault, Refusal};
+use crate::tool::Tool;
+use crate::tool_error::{Exit, ReturnRule, ToolError};
+use crate::usage::{Meter, Usage};
+
+/// Makes calls. Cheap to clone.
+///
+/// # Defaults
+/// [`Limits::default`], no observer.
+#[derive(Debug, Clone, Default)]
+pub struct Executor {
+    limits: Limits,
+    events: Events,
+}
+
+impl Executor {
+    /// An executor with the defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With these limits for every call.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// With this observer.
+    #[must_use]
+    pub fn with_events(mut self, sink: impl EventSink) -> Self {
+        self.events = Events::to(Arc::new(sink));
+        self
+    }
+
+    /// Calls a tool. A failed call is part of the completion.
+    ///
+    /// # Cancel safety
+    /// When dropped, the guest stops at its next tick, everything it held is given back, and observers see a completion
+    /// with `handler_exit`, status `cancelled`.
+    pub async fn call(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
+        let started = Instant::now();
+        let CallOptions { context, limits, abort } = options;
+        let mut limits = self.limits.tightened(&limits);
+        if let Some(bound) = tool.definition().max_execution {
+            limits.timeout = limits.timeout.min(bound);
+        }
+        let arguments = arguments(tool, &call, &limits);
+        let (arguments, refused) = match arguments {
+            Ok(arguments) => (arguments, None),
+            Err(faults) => (Value::Null, Some(CallResult::Refusal(Refusal::InvalidArguments(faults)))),
+        };
+        let events = self.events.clone();
+        let invocation =
+            Arc::new(Invocation { call, arguments, context, limits, started, abort, events, meter: Meter::default() });
+        let terminal = Terminal::open(&invocation);
+        let result = match (refused, tool.handler()) {
+            (_, None) => CallResult::ToolError(ToolError::NotFound),
+            (Some(refused), Some(_)) => refused,
+            (None, Some(handler)) => {
+                let answer = AssertUnwindSafe(async { handler.call(Arc::clone(&invocation)).await }).catch_unwind();
+                match answer.await {
+                    Ok(result) => judge(tool, result),
+                    Err(_) => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),
+                }
+            }
+        };
+        terminal.close(result)
+    }
+}
+
+/// The arguments as a tree that fits the tool's schema, or everything that is wrong with them.
+fn arguments(tool: &Tool, call: &ToolCall, limits: &Limits) -> Result<Value, Vec<Fault>> {
+    let bytes = call.arguments.len();
+    if bytes as u64 > limits.arguments {
+        let expected = format!("expected at most {} bytes of arguments", limits.arguments);
+        return Err(vec![Fault::new("", expected).got(format!("{bytes}"))]);
+    }
+    let value = parse_strict(&call.arguments).map_err(|fault| vec![Fault::new("", fault.to_string())])?;
+    if !value.is_object() {
+        let got = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Array(_) => "an array",
+            Value::Object(_) => "an object",
+        };
+        return Err(vec![Fault::new("", "expected a JSON object with the tool's arguments").got(got)]);
+    }
+    match tool.parameters() {
+        Some(schema) => schema.check(&value, bytes).map(|()| value),
+        None => Ok(value),
+    }
+}
+
+/// The rules of a return that hold for every handler.
+fn judge(tool: &Tool, result: CallResult) -> CallResult {
+    let broken = match &result {
+        CallResult::Outcome(Outcome::Halt(halt)) if RESERVED_HALT_REASONS.contains(&halt.reason.as_str()) => {
+            Some(ReturnRule::ReservedHalt { reason: halt.reason.clone() })
+        }
+        CallResult::Outcome(Outcome::Ok(output)) => tool.output().and_then(|schema| {
+            let faults = schema.check(&output.value.to_value(), output.value.as_str().len()).err()?;
+            Some(ReturnRule::Schema { faults })
+        }),
+        CallResult::Outcome(Outcome::Halt(_) | Outcome::Error(_) | Outcome::AskUser(_))
+        | CallResult::ToolError(_)
+        | CallResult::Refusal(_) => None,
+    };
+    match broken {
+        Some(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
+        None => result,
+    }
+}
+
+/// Sees to it that a call that was opened is closed, exactly once.
+struct Terminal<'a> {
+    invocation: &'a Invocation,
+    span: tracing::Span,
+    open: bool,
+}
+
+impl<'a> Terminal<'a> {
+    fn open(invocation: &'a Arc<Invocation>) -> Self {
+        let call = &invocation.call;
+        let span = tracing::info_span!("tool_call", id = %call.id, tool = %call.name, outcome = tracing::field::Empty);
+        invocation.events.emit(|| Event::Started {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+        });
+        Self { invocation, span, open: true }
+    }
+
+    fn usage(&self) -> Usage {
+        let invocation = self.invocation;
+        invocation.meter.read(invocation.started.elapsed(), invocation.call.arguments.len() as u64)
+    }
+
+    fn close(mut self, result: CallResult) -> Completion {
+        if let CallResult::Outcome(outcome) = &result {
+            let meter = &self.invocation.meter.bytes_out;
+            if meter.load(Ordering::Relaxed) == 0 {
+                meter.store(bytes_of(outcome), Ordering::Relaxed);
+            }
+        }
+        let usage = self.usage();
+        self.report(&result, usage);
+        let call = &self.invocation.call;
+        Completion { id: call.id.clone(), tool: call.name.clone(), result, usage }
+    }
+
+    fn report(&mut self, result: &CallResult, usage: Usage) {
+        self.open = false;
+        let call = &self.invocation.call;
+        if !self.span.is_disabled() {
+            self.span.record("outcome", name_of(result));
+            self.span.in_scope(|| tracing::debug!(wall = ?usage.wall, fuel = usage.fuel, "completed"));
+        }
+        self.invocation.events.emit(|| Event::Completed {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            result: result.clone(),
+            usage,
+        });
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            let usage = self.usage();
+            self.report(&CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)), usage);
+        }
+    }
+}
+
+/// The result's name, the same in JSON and in traces.
+fn name_of(result: &CallResult) -> &'static str {
+    match result {
+        CallResult::Outcome(Outcome::Ok(_)) => "ok",
+        CallResult::Outcome(Outcome::Error(_)) => "error",
+        CallResult::Outcome(Outcome::AskUser(_)) => "ask_user",
+        CallResult::Outcome(Outcome::Halt(_)) => "halt",
+        CallResult::ToolError(_) => "tool_error",
+        CallResult::Refusal(_) => "refusal",
+    }
+}
+
+/// Size of a native handler's answer; a component's was measured where it was read.
+fn bytes_of(outcome: &Outcome) -> u64 {
+    let text = |json: &Option<crate::Json>| json.as_ref().map_or(0, |json| json.as_str().len());
+    let bytes = match outcome {
+        Outcome::Ok(output) => output.value.as_str().len() + output.message.as_ref().map_or(0, String::len),
+        Outcome::Error(error) => error.message.len() + text(&error.data),
+        Outcome::AskUser(ask) => ask.question.len() + text(&ask.options) + text(&ask.state),
+        Outcome::Halt(halt) => halt.reason.len() + halt.result.as_str().len(),
+    };
+    bytes as u64
+}

@@ -1,0 +1,235 @@
+//! One JSON value as text, known to be valid and not nested too deep.
+//!
+//! In: text of a model, a guest or a native handler. Out: [`Json`], or the [`JsonFault`] that says where it breaks.
+//! Invariants: a `Json` always holds valid JSON of at most [`MAX_DEPTH`] levels; its text is what its maker wrote.
+//! Not here: sizes ([`Limits`](crate::Limits)) and schemas.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// How many arrays and objects may stand inside each other. The parser's own recursion bound: deeper text is refused
+/// before it can exhaust a stack.
+pub const MAX_DEPTH: usize = 127;
+
+/// One JSON value (RFC 8259). Cheap to pass on: the text is kept, not a tree.
+#[derive(Clone)]
+pub struct Json(Box<RawValue>);
+
+impl Json {
+    /// Checks `text` and keeps it.
+    ///
+    /// # Errors
+    /// [`JsonFault`] when the text is not one JSON value or nests deeper than [`MAX_DEPTH`].
+    pub fn parse(text: String) -> Result<Self, JsonFault> {
+        check_depth(&text)?;
+        RawValue::from_string(text).map(Self).map_err(|error| JsonFault::Syntax(error.to_string()))
+    }
+
+    /// `null`.
+    #[must_use]
+    pub fn null() -> Self {
+        Self(RawValue::NULL.to_owned())
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The value as a tree. A number that fits no 64-bit type becomes the nearest double.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        // Valid by construction; only a number beyond a double's range can still fail to become a tree.
+        serde_json::from_str(self.as_str()).unwrap_or_else(|_| Value::String(self.as_str().to_owned()))
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        serde_json::value::to_raw_value(&value).map_or_else(|_| Self::null(), Self)
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl PartialEq for Json {
+    /// Equal as values: spacing and the order of an object's members do not matter.
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str() || self.to_value() == other.to_value()
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self)
+    }
+}
+
+/// Why a text is not usable as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsonFault {
+    /// Not one JSON value; the parser's words, with line and column.
+    #[error("not valid JSON: {0}")]
+    Syntax(String),
+    /// Nested deeper than [`MAX_DEPTH`].
+    #[error("JSON nested deeper than {MAX_DEPTH} levels")]
+    TooDeep,
+}
+
+/// Parses `text` into a tree that can only mean one thing: an object that names a member twice is refused, because the
+/// host would judge one of the two and a guest might read the other.
+///
+/// # Errors
+/// [`JsonFault`] as for [`Json::parse`], and for a repeated member.
+pub(crate) fn parse_strict(text: &str) -> Result<Value, JsonFault> {
+    check_depth(text)?;
+    let mut parser = serde_json::Deserializer::from_str(text);
+    Strict
+        .deserialize(&mut parser)
+        .and_then(|value| parser.end().map(|()| value))
+        .map_err(|error| JsonFault::Syntax(error.to_string()))
+}
+
+/// Counts brackets outside of strings. Linear, allocates nothing, and says nothing of validity.
+fn check_depth(text: &str) -> Result<(), JsonFault> {
+    if text.len() <= MAX_DEPTH {
+        return Ok(());
+    }
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(JsonFault::TooDeep);
+                }
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Builds a [`Value`] and refuses repeated members.
+struct Strict;
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut array = Vec::new();
+        while let Some(item) = items.next_element_seed(Strict)? {
+            array.push(item);
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            if object.contains_key(&name) {
+                return Err(A::Error::custom(format_args!("member `{name}` stands twice in one object")));
+            }
+            let value = members.next_value_seed(Strict)?;
+            object.insert(name, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_bounded_and_strings_do_not_count() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(Json::parse(nested(MAX_DEPTH)).is_ok());
+        assert_eq!(Json::parse(nested(MAX_DEPTH + 1)), Err(JsonFault::TooDeep));
+        assert_eq!(parse_strict(&nested(100_000)), Err(JsonFault::TooDeep));
+        assert!(parse_strict(&nested(MAX_DEPTH)).is_ok());
+        assert!(Json::parse(format!("\"{}\\\"[\"", "[".repeat(500))).is_ok());
+    }
+
+    #[test]
+    fn strict_refuses_what_could_be_read_twice() {
+        for bad in [r#"{"a":1,"a":2}"#, r#"[{"b":{"a":1,"\u0061":2}}]"#, "{} {}", "", "1e999", "nul", "{\"a\":}"] {
+            assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax(_))), "{bad}");
+        }
+        let text = r#"{"n":18446744073709551615,"f":-0.5,"s":"ü","l":[null,true]}"#;
+        assert_eq!(parse_strict(text), Ok(serde_json::from_str(text).unwrap()));
+    }
+
+    #[test]
+    fn text_is_kept_and_equality_is_by_value() {
+        let spaced = Json::parse("{ \"b\": 1,\n \"a\": 2 }".into()).unwrap();
+        assert_eq!(spaced.as_str(), "{ \"b\": 1,\n \"a\": 2 }");
+        assert_eq!(spaced, Json::from(serde_json::json!({"a": 2, "b": 1})));
+    }
+}

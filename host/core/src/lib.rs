@@ -1,0 +1,65 @@
+//! Runs the tools of AI agents safely: a tool is a WebAssembly component written by a stranger, and each call runs in its
+//! own *cell*, a fresh store with fuel, a deadline, a memory bound, and only the rights that were granted.
+//!
+//! ```text
+//! ToolCall → resolve → validate → admit → cell → guest → outcome → Completion
+//!                └────────┴─────────┴───────┴───────┴── one event sink all along
+//! ```
+//!
+//! [`Executor::call`] cannot fail: a failed *call* is part of its [`Completion`]; a failed *set-up* is an [`Error`].
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use toolcell::{CallOptions, Component, Engine, Executor, ToolCall};
+//!
+//! let engine = Engine::builder().build()?;
+//! let component = Component::load(&engine, std::fs::read("calculator.wasm")?).await?;
+//! let call = ToolCall::new("call-1", "calculator", r#"{"expression": "6 * 7"}"#);
+//! let completion = Executor::new().call(component.tool("calculator")?, call, CallOptions::default()).await;
+//! println!("{:?} used {:?}", completion.result, completion.usage);
+//! # Ok(()) }
+//! ```
+
+// -- words: plain data
+mod call;
+mod definition;
+mod error;
+mod event;
+mod json;
+mod limits;
+mod outcome;
+mod refusal;
+mod tool_error;
+mod usage;
+// -- decisions: pure
+pub mod names;
+mod schema;
+// -- engine: the only place that knows wasm
+mod engine;
+// -- handlers
+mod handler;
+mod native;
+mod tool;
+mod wasm;
+// -- pipe
+mod executor;
+
+pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
+pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
+pub use engine::{DEFAULT_CELLS, Engine, EngineBuilder, Examination, Placement, Standing};
+pub use error::Error;
+pub use event::{Event, EventSink, LogLevel, LogSource};
+pub use executor::Executor;
+pub use handler::{Handler, HandlerFuture, Invocation};
+pub use json::{Json, JsonFault, MAX_DEPTH};
+pub use limits::{
+    DEFAULT_ARGUMENTS, DEFAULT_FUEL, DEFAULT_HOST_CALLS, DEFAULT_LOG, DEFAULT_MEMORY, DEFAULT_RESULT, DEFAULT_TIMEOUT,
+    Limits,
+};
+pub use native::NativeFn;
+pub use outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS};
+pub use refusal::{Fault, MAX_FAULTS, Refusal};
+pub use tool::Tool;
+pub use tool_error::{Exit, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout, ToolError};
+pub use usage::Usage;
+pub use wasm::Component;

@@ -1,0 +1,101 @@
+//! A native closure as a handler, in either of two signatures.
+//!
+//! In: a closure of the embedder. Out: a [`Handler`] that never lets a panic through.
+//! Invariants: the deadline is kept for closures that await; one that computes without awaiting holds its thread, which
+//! no host can take back: long work belongs into a component.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use serde_json::Value;
+
+use crate::call::CallResult;
+use crate::handler::{Handler, HandlerFuture, Invocation};
+use crate::outcome::Outcome;
+use crate::tool_error::{Raised, RaisedKind, Timeout, ToolError};
+
+/// Bytes of a panic's message that are kept.
+const MESSAGE_CHARS: usize = 2048;
+
+/// A closure that can answer calls: `f(arguments)` or `f(arguments, invocation)`, returning a future of anything that
+/// becomes an [`Outcome`]: the outcome itself, a [`Value`], or a `Result` of a value and an error that prints.
+#[diagnostic::on_unimplemented(
+    message = "this closure is not a tool handler",
+    label = "expected `async |arguments: serde_json::Value| …` or `async |arguments: serde_json::Value, invocation: Arc<toolcell::Invocation>| …`",
+    note = "it must return an `Outcome`, a `serde_json::Value`, or `Result<serde_json::Value, E>` with `E: Display`"
+)]
+pub trait NativeFn<Shape>: Send + Sync + 'static {
+    /// Answers.
+    fn answer(&self, invocation: Arc<Invocation>) -> impl Future<Output = Outcome> + Send;
+}
+
+impl<F, Answer, Said> NativeFn<fn(Value) -> Said> for F
+where
+    F: Fn(Value) -> Answer + Send + Sync + 'static,
+    Answer: Future<Output = Said> + Send,
+    Said: Into<Outcome>,
+{
+    async fn answer(&self, invocation: Arc<Invocation>) -> Outcome {
+        self(invocation.arguments.clone()).await.into()
+    }
+}
+
+impl<F, Answer, Said> NativeFn<fn(Value, Arc<Invocation>) -> Said> for F
+where
+    F: Fn(Value, Arc<Invocation>) -> Answer + Send + Sync + 'static,
+    Answer: Future<Output = Said> + Send,
+    Said: Into<Outcome>,
+{
+    async fn answer(&self, invocation: Arc<Invocation>) -> Outcome {
+        self(invocation.arguments.clone(), invocation).await.into()
+    }
+}
+
+/// A closure as a handler.
+pub(crate) struct Native<F, Shape> {
+    function: F,
+    shape: PhantomData<fn() -> Shape>,
+}
+
+impl<F: NativeFn<Shape>, Shape> Native<F, Shape> {
+    pub(crate) fn new(function: F) -> Self {
+        Self { function, shape: PhantomData }
+    }
+}
+
+impl<F: NativeFn<Shape>, Shape: 'static> Handler for Native<F, Shape> {
+    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+        Box::pin(async move {
+            let (budget, started, deadline) = (invocation.limits.timeout, invocation.started, invocation.deadline());
+            let answer = AssertUnwindSafe(async move { self.function.answer(invocation).await }).catch_unwind();
+            let in_time = match deadline {
+                Some(deadline) => tokio::time::timeout_at(deadline.into(), answer).await,
+                None => Ok(answer.await),
+            };
+            match in_time {
+                Ok(Ok(outcome)) => CallResult::Outcome(outcome),
+                Ok(Err(panic)) => {
+                    let mut raised = Raised::new(RaisedKind::NativePanic);
+                    raised.panic_message = Some(panic_message(&*panic));
+                    CallResult::ToolError(ToolError::HandlerRaised(raised))
+                }
+                Err(_) => {
+                    CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { budget, used: started.elapsed() }))
+                }
+            }
+        })
+    }
+}
+
+/// What a panic said, shortened.
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without a message");
+    text.chars().take(MESSAGE_CHARS).collect()
+}

@@ -1,0 +1,243 @@
+//! What a handler says: ok, error, ask the user, or halt.
+//!
+//! In: a guest's answer or a native closure's. Out: [`Outcome`].
+//! Invariants: exactly one of four shapes (contract, section 2). Nothing of the host's own is expressible here.
+//! Not here: [`ToolError`](crate::ToolError), which the host says when the handler could not say anything.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::json::Json;
+
+/// Halt reasons that belong to the loop. A handler that uses one gets `invalid_return`. Source: contract, section 3.
+pub const RESERVED_HALT_REASONS: [&str; 6] =
+    ["ask_user", "max_turns", "halt_when", "tool_error", "cancelled", "completed"];
+
+/// The handler's answer.
+///
+/// # Shape
+/// As JSON: an object with one member, `ok`, `error`, `ask_user` or `halt`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Success.
+    Ok(Output),
+    /// The handler reports failure. Passed through unchanged.
+    Error(HandlerError),
+    /// Suspend the loop and ask a person.
+    AskUser(Question),
+    /// Stop the loop with this result.
+    Halt(Halt),
+}
+
+impl Outcome {
+    /// Success with a value and nothing beside it.
+    pub fn ok(value: impl Into<Json>) -> Self {
+        Self::Ok(Output::new(value))
+    }
+
+    /// Failure with a message and nothing beside it.
+    pub fn error(message: impl Into<String>) -> Self {
+        Self::Error(HandlerError::new(message))
+    }
+}
+
+impl From<Value> for Outcome {
+    fn from(value: Value) -> Self {
+        Self::ok(value)
+    }
+}
+
+impl<T: Into<Json>, E: std::fmt::Display> From<Result<T, E>> for Outcome {
+    fn from(result: Result<T, E>) -> Self {
+        match result {
+            Ok(value) => Self::ok(value),
+            Err(error) => Self::error(error.to_string()),
+        }
+    }
+}
+
+/// What an `ok` carries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Output {
+    /// The result.
+    pub value: Json,
+    /// A line for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Content beside the value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+    /// The model need not speak after this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub end_turn: bool,
+    /// Fields of later contract versions, passed through.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extensions: BTreeMap<String, Json>,
+}
+
+impl Output {
+    /// A value and nothing beside it.
+    pub fn new(value: impl Into<Json>) -> Self {
+        Self { value: value.into(), message: None, parts: Vec::new(), end_turn: false, extensions: BTreeMap::new() }
+    }
+
+    /// With a line for a person.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+
+    /// With one more piece of content.
+    #[must_use]
+    pub fn with_part(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+}
+
+/// A piece of content beside the value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Part {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image.
+    Image(Media),
+    /// A sound.
+    Audio(Media),
+    /// A pointer to something elsewhere.
+    ResourceLink {
+        /// Where it is.
+        uri: String,
+        /// Its short name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// What it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+        /// Its media type.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+    },
+}
+
+/// Bytes with a media type. As JSON the bytes are base64.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Media {
+    /// Media type, `image/png` for instance.
+    pub mime_type: String,
+    /// The bytes.
+    #[serde(with = "base64_text")]
+    pub data: Vec<u8>,
+}
+
+/// The handler's own report of failure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HandlerError {
+    /// What went wrong, for a model.
+    pub message: String,
+    /// More of it, in the handler's own form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Json>,
+    /// Whether the same call may succeed later. Absent: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retryable: Option<bool>,
+    /// When to try again, in milliseconds from now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+impl HandlerError {
+    /// A message and nothing beside it.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), data: None, retryable: None, retry_after_ms: None }
+    }
+
+    /// With more of it, in the handler's own form.
+    #[must_use]
+    pub fn with_data(mut self, data: impl Into<Json>) -> Self {
+        self.data = Some(data.into());
+        self
+    }
+
+    /// Worth another try after this time.
+    #[must_use]
+    pub fn retryable_after(mut self, wait: Duration) -> Self {
+        self.retryable = Some(true);
+        self.retry_after_ms = Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+}
+
+/// A question to a person. The cell is gone while the person thinks: `state` is all that stays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Question {
+    /// The question.
+    pub question: String,
+    /// What to offer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Json>,
+    /// JSON Schema of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_schema: Option<Json>,
+    /// Handed back with the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Json>,
+}
+
+impl Question {
+    /// A question and nothing beside it.
+    pub fn new(question: impl Into<String>) -> Self {
+        Self { question: question.into(), options: None, answer_schema: None, state: None }
+    }
+
+    /// With this to offer.
+    #[must_use]
+    pub fn with_options(mut self, options: impl Into<Json>) -> Self {
+        self.options = Some(options.into());
+        self
+    }
+}
+
+/// A terminal result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Halt {
+    /// Any word but [`RESERVED_HALT_REASONS`].
+    pub reason: String,
+    /// The result of the loop.
+    pub result: Json,
+}
+
+impl Halt {
+    /// Stop for this reason with this result.
+    pub fn new(reason: impl Into<String>, result: impl Into<Json>) -> Self {
+        Self { reason: reason.into(), result: result.into() }
+    }
+}
+
+/// Bytes as standard base64 with padding.
+mod base64_text {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        STANDARD.encode(bytes).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}

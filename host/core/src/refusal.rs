@@ -1,0 +1,129 @@
+//! The host's own "no", said before the tool's `execute` ran.
+//!
+//! In: what a gate found. Out: [`Refusal`], a closed set.
+//! Invariants: made by the host only; lists every fault, not the first, in words that a model can act on.
+//! Not here: how arguments are judged (`schema`).
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+/// How many faults one refusal spells out; the rest is counted. A model repairs a handful at a time, and a hostile
+/// argument could otherwise make the refusal larger than itself.
+pub const MAX_FAULTS: usize = 32;
+
+/// Why a call was not made. As JSON: `{"kind", "message", …}`.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The arguments are not what the tool takes.
+    InvalidArguments(Vec<Fault>),
+    /// The tool is not offered in this context, so it cannot be called either.
+    NotVisible,
+    /// No cell came free in time.
+    Overloaded {
+        /// When to try again, a guess from the current load.
+        retry_after: Duration,
+    },
+}
+
+/// One thing that is wrong with a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Fault {
+    /// Where, as a JSON pointer (RFC 6901); empty for the whole value.
+    pub path: String,
+    /// What would be right.
+    pub expected: String,
+    /// What is there, shortened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub got: Option<String>,
+    /// The allowed value that is most like it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<String>,
+}
+
+impl Fault {
+    pub(crate) fn new(path: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self { path: path.into(), expected: expected.into(), got: None, nearest: None }
+    }
+
+    pub(crate) fn got(mut self, got: impl Into<String>) -> Self {
+        self.got = Some(got.into());
+        self
+    }
+}
+
+impl Refusal {
+    /// The refusal's name, the same in JSON and in logs.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::InvalidArguments(_) => "invalid_arguments",
+            Self::NotVisible => "not_visible",
+            Self::Overloaded { .. } => "overloaded",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidArguments(faults) => {
+                f.write_str("invalid arguments: ")?;
+                write_faults(f, faults)
+            }
+            Self::NotVisible => f.write_str("this tool is not available in this context"),
+            Self::Overloaded { retry_after } => {
+                write!(f, "all cells are busy; try again in {} ms", retry_after.as_millis())
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Faults in one line, separated by `; `.
+pub(crate) fn write_faults(f: &mut fmt::Formatter<'_>, faults: &[Fault]) -> fmt::Result {
+    for (index, fault) in faults.iter().enumerate() {
+        if index > 0 {
+            f.write_str("; ")?;
+        }
+        write!(f, "{fault}")?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "at `{}`: ", self.path)?;
+        }
+        f.write_str(&self.expected)?;
+        if let Some(got) = &self.got {
+            write!(f, ", got {got}")?;
+        }
+        if let Some(nearest) = &self.nearest {
+            write!(f, " (did you mean {nearest}?)")?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Refusal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", self.kind())?;
+        map.serialize_entry("message", &self.to_string())?;
+        match self {
+            Self::InvalidArguments(faults) => map.serialize_entry("faults", faults)?,
+            Self::Overloaded { retry_after } => {
+                map.serialize_entry("retry_after_ms", &u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX))?;
+            }
+            Self::NotVisible => {}
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,54 @@
+//! Arguments and results against JSON Schema.
+//!
+//! In: a schema of a stranger and a value. Out: a compiled [`Schema`], or every [`Fault`] of the value.
+//! Invariants: pure, offline, bounded: no reference leaves the document, no pattern backtracks, and a schema whose
+//! check could take long is refused when it is compiled, or the value when it is checked.
+//! Source: contract, section 4; JSON Schema 2020-12.
+
+mod fault;
+mod work;
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+
+use crate::refusal::Fault;
+use work::Work;
+
+/// Memory of one compiled pattern in bytes: ordinary patterns take a few KiB, `(x{1,1000}){1000}` would take gigabytes.
+const PATTERN_BYTES: usize = 256 << 10;
+
+/// A compiled schema.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    schema: Value,
+    validator: Validator,
+    work: Work,
+}
+
+impl Schema {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// What is wrong with the schema, in words for its author.
+    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        let work = Work::estimate(schema)?;
+        let validator = jsonschema::draft202012::options()
+            .offline()
+            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES))
+            .build(schema)
+            .map_err(|error| format!("not a usable JSON Schema: {error}"))?;
+        Ok(Self { schema: schema.clone(), validator, work })
+    }
+
+    /// Checks a value whose JSON text has `bytes` bytes.
+    ///
+    /// # Errors
+    /// Every fault, up to [`MAX_FAULTS`](crate::refusal::MAX_FAULTS) spelled out and the rest counted.
+    pub(crate) fn check(&self, value: &Value, bytes: usize) -> Result<(), Vec<Fault>> {
+        self.work.afford(value, bytes)?;
+        if self.validator.is_valid(value) { Ok(()) } else { Err(fault::all(&self.schema, self.validator.iter_errors(value))) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

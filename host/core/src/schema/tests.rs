@@ -1,0 +1,94 @@
+//! Faults in words, and schemas that must not cost more than they may.
+
+use serde_json::{Value, json};
+
+use super::Schema;
+
+fn faults(schema: Value, value: Value) -> String {
+    let text = value.to_string();
+    match Schema::compile(&schema).expect("a usable schema").check(&value, text.len()) {
+        Ok(()) => String::new(),
+        Err(faults) => faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+#[test]
+fn every_fault_is_named() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "size": {"enum": ["small", "medium", "large"]},
+            "count": {"type": "integer", "minimum": 1, "maximum": 9},
+            "name": {"type": "string", "minLength": 2, "pattern": "^[a-z]+$"},
+            "when": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "required": ["name"],
+        "additionalProperties": false,
+    });
+    let given = json!({"size": "medum", "count": 0, "nme": "x", "when": 3});
+    insta::assert_snapshot!(faults(schema, given));
+}
+
+#[test]
+fn a_good_value_has_none() {
+    assert_eq!(faults(json!({"type": "object"}), json!({"anything": [1]})), "");
+    assert_eq!(faults(json!(true), json!(null)), "");
+}
+
+#[test]
+fn a_flood_of_faults_is_counted() {
+    let text = faults(json!({"items": {"type": "string"}}), json!(vec![1; 1000]));
+    assert_eq!(text.lines().count(), crate::refusal::MAX_FAULTS + 1);
+    assert!(text.ends_with("968 more"), "{text}");
+}
+
+/// Schemas that a stranger could wedge the host with: each is refused when it is compiled.
+#[test]
+fn hostile_schemas_are_refused() {
+    let fan: Value = (0..40).map(|n| (format!("l{n}"), json!({"allOf": [
+        {"$ref": format!("#/$defs/l{}", n + 1)}, {"$ref": format!("#/$defs/l{}", n + 1)}]}))).collect::<serde_json::Map<_, _>>().into();
+    for (why, schema) in [
+        ("never end", json!({"$ref": "#"})),
+        ("never end", json!({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}})),
+        ("only point into", json!({"$ref": "http://127.0.0.1/schema"})),
+        ("only point into", json!({"$ref": "file:///etc/passwd"})),
+        ("not supported", json!({"$dynamicRef": "#x"})),
+        ("not a usable", json!({"type": "elephant"})),
+        ("not a usable", json!({"pattern": "(x{1,1000}){1000}"})),
+        ("not a usable", json!({"pattern": "("})),
+        ("at most", json!({"description": "x".repeat(100_000)})),
+        ("not a usable", fan_root(fan)),
+    ] {
+        match Schema::compile(&schema) {
+            Ok(schema) => {
+                let faults = schema.check(&json!({"a": 1}), 7).expect_err("too costly");
+                assert!(faults[0].expected.contains("too costly"), "{faults:?}");
+            }
+            Err(problem) => assert!(problem.contains(why), "{problem}"),
+        }
+    }
+}
+
+fn fan_root(mut defs: Value) -> Value {
+    defs["l40"] = json!({"type": "object"});
+    json!({"$defs": defs, "$ref": "#/$defs/l0"})
+}
+
+/// Two ways back to the whole: 2^depth visits. Flat values pass, deep ones are refused at once.
+#[test]
+fn an_ambiguous_schema_takes_flat_values_only() {
+    let schema = json!({"anyOf": [
+        {"properties": {"a": {"$ref": "#"}, "x": {"type": "string"}}},
+        {"properties": {"a": {"$ref": "#"}, "x": {"type": "null"}}},
+    ]});
+    let nested = |levels| (0..levels).fold(json!({"x": 1}), |inner, _| json!({ "a": inner }));
+    assert!(faults(schema.clone(), nested(3)).contains("expected one of"));
+    assert!(faults(schema, nested(60)).contains("too costly"));
+}
+
+/// A pattern that would take a backtracking engine years.
+#[test]
+fn patterns_are_linear() {
+    let text = "a".repeat(64 << 10) + "!";
+    assert!(faults(json!({"pattern": "^(a+)+$"}), json!(text)).contains("matches"));
+}

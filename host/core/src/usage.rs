@@ -1,0 +1,85 @@
+//! The receipt of a call.
+//!
+//! In: what the cell's meters read when the call ended. Out: [`Usage`].
+//! Invariants: present on success and on failure; made by the host only.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+/// What one call used.
+///
+/// # Units
+/// Time is wall time from the call's start to its end, waiting included. Memory and sizes are bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Instruction units of the engine; absent where nothing was metered (native handlers, refusals).
+    pub fuel: Option<u64>,
+    /// Wall time.
+    pub wall: Duration,
+    /// The most that all memories and tables of the cell held at once.
+    pub peak_memory: u64,
+    /// Size of the arguments.
+    pub bytes_in: u64,
+    /// Size of everything that the handler returned.
+    pub bytes_out: u64,
+    /// Calls from the guest into the host.
+    pub host_calls: u64,
+    /// Log text that was kept: `log`, standard output and standard error together.
+    pub log_bytes: u64,
+    /// Log text over the limit, counted and dropped.
+    pub log_bytes_lost: u64,
+}
+
+impl Serialize for Usage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Usage", 8)?;
+        fields.serialize_field("fuel", &self.fuel)?;
+        fields.serialize_field("wall_us", &u64::try_from(self.wall.as_micros()).unwrap_or(u64::MAX))?;
+        fields.serialize_field("peak_memory", &self.peak_memory)?;
+        fields.serialize_field("bytes_in", &self.bytes_in)?;
+        fields.serialize_field("bytes_out", &self.bytes_out)?;
+        fields.serialize_field("host_calls", &self.host_calls)?;
+        fields.serialize_field("log_bytes", &self.log_bytes)?;
+        fields.serialize_field("log_bytes_lost", &self.log_bytes_lost)?;
+        fields.end()
+    }
+}
+
+/// The meters of one running call, read when it ends, however it ends: answered, killed or dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    pub(crate) fuel: AtomicU64,
+    pub(crate) metered: AtomicBool,
+    pub(crate) peak_memory: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    pub(crate) host_calls: AtomicU64,
+    pub(crate) log_bytes: AtomicU64,
+    pub(crate) log_bytes_lost: AtomicU64,
+}
+
+impl Meter {
+    /// What was used until now.
+    pub(crate) fn read(&self, wall: Duration, bytes_in: u64) -> Usage {
+        Usage {
+            fuel: self.metered.load(Relaxed).then(|| self.fuel.load(Relaxed)),
+            wall,
+            peak_memory: self.peak_memory.load(Relaxed),
+            bytes_in,
+            bytes_out: self.bytes_out.load(Relaxed),
+            host_calls: self.host_calls.load(Relaxed),
+            log_bytes: self.log_bytes.load(Relaxed),
+            log_bytes_lost: self.log_bytes_lost.load(Relaxed),
+        }
+    }
+
+    /// Notes the fuel that was used until now.
+    pub(crate) fn set_fuel(&self, used: u64) {
+        self.fuel.store(used, Relaxed);
+        self.metered.store(true, Relaxed);
+    }
+}
