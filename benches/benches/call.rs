@@ -1,2 +1,206 @@
-//! .
-fn main() {}
+//! What one call costs, against raw wasmtime with the same guest in the same run.
+//!
+//! `cargo bench -p toolcell-benches --bench call`
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use tokio::runtime::{Builder, Runtime};
+use toolcell::{
+    CallOptions, CallResult, Component, Engine, Executor, Limits, Outcome, Placement, Timeout, Tool, ToolCall,
+    ToolError,
+};
+use toolcell_benches::floor::Floor;
+use toolcell_benches::timing::{Contender, Summary, interleaved, percentile};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
+
+const ROUNDS: usize = 15;
+const CALLS: usize = 2000;
+const TEXT: &str = r#"{"text":"hello"}"#;
+const SCHEMA: &str =
+    r#"{"type":"object","properties":{"text":{"type":"string","maxLength":1000}},"required":["text"]}"#;
+const SUM: &str = r#"{"expression":"2 * (3 + 4) - sqrt(16)"}"#;
+/// Infinite loops that run beside.
+const LOOPS: usize = 64;
+
+fn main() -> Result<()> {
+    let bench = Bench::new()?;
+    bench.one_call("tiny echo guest", &echo().component(), "hostile", TEXT, &[2.0, f64::INFINITY])?;
+    bench.one_call(
+        "calculator (Rust, JSON in and out)",
+        &toolcell_test_guests::bytes("calculator"),
+        "calculator",
+        SUM,
+        &[1.25, f64::INFINITY],
+    )?;
+    bench.two_threads()?;
+    bench.neighbours()
+}
+
+fn echo() -> Hostile {
+    Hostile { parameters: Some(SCHEMA), ..Hostile::answering(Answer::Echo) }
+}
+
+/// The caller's side: a runtime that is not the engine's.
+struct Bench {
+    runtime: Runtime,
+    inline: Engine,
+    cells: Engine,
+}
+
+impl Bench {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            runtime: Builder::new_multi_thread().worker_threads(2).enable_time().build()?,
+            inline: Engine::builder().placement(Placement::Inline).build()?,
+            cells: Engine::builder().placement(Placement::Cells).build()?,
+        })
+    }
+
+    fn tool(&self, engine: &Engine, bytes: &[u8], name: &str) -> Result<Tool> {
+        let component = self.runtime.block_on(Component::load(engine, bytes.to_vec()))?;
+        Ok(component.tool(name)?.clone())
+    }
+
+    fn one_call(&self, title: &str, bytes: &[u8], name: &str, arguments: &str, targets: &[f64]) -> Result<()> {
+        let floor = Floor::new(bytes, name)?;
+        let (inline, cells) = (self.tool(&self.inline, bytes, name)?, self.tool(&self.cells, bytes, name)?);
+        let executor = Executor::new();
+        let call = |tool: &Tool| {
+            let answered = self.runtime.block_on(executor.call(tool, to(tool, arguments), CallOptions::default()));
+            assert!(answered.result.value().is_some(), "{answered:?}");
+        };
+        let summaries = interleaved(
+            &mut [
+                Contender::new("raw wasmtime (the floor)", || {
+                    floor.call(arguments).expect("a good call");
+                }),
+                Contender::new("Executor::call, inline", || call(&inline)),
+                Contender::new("Executor::call, cells runtime", || call(&cells)),
+            ],
+            ROUNDS,
+            CALLS,
+        );
+        table(title, &summaries, targets)
+    }
+
+    /// Calls per second of two callers against one, inline.
+    fn two_threads(&self) -> Result<()> {
+        let tool = self.tool(&self.inline, &echo().component(), "hostile")?;
+        let mut gains: Vec<f64> = (0..ROUNDS).map(|_| rate(&tool, 2) / rate(&tool, 1)).collect();
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "\ntwo threads against one, inline (target: at least 1.25)")?;
+        let spread = (percentile(&mut gains, 0.0), percentile(&mut gains, 100.0));
+        writeln!(out, "  {:.2} x   spread {:.2} to {:.2}", percentile(&mut gains, 50.0), spread.0, spread.1)?;
+        Ok(())
+    }
+
+    /// A good tool and a deadline, each beside infinite loops on the cells runtime.
+    fn neighbours(&self) -> Result<()> {
+        let good = self.tool(&self.cells, &echo().component(), "hostile")?;
+        let spin = self.tool(&self.cells, &Hostile::new(Place::Execute, Misdeed::Spin).component(), "hostile")?;
+        let executor = Executor::new().with_limits(Limits::default().with_fuel(u64::MAX));
+        let once = || {
+            let start = Instant::now();
+            let answered = self.runtime.block_on(executor.call(&good, to(&good, TEXT), CallOptions::default()));
+            assert!(answered.result.value().is_some(), "{answered:?}");
+            start.elapsed().as_secs_f64() * 1e6
+        };
+        let mut alone: Vec<f64> = (0..CALLS).map(|_| once()).collect();
+
+        let stop = Arc::new(AtomicBool::new(false));
+        let loops: Vec<_> = (0..LOOPS)
+            .map(|_| {
+                let (executor, spin, stop) = (executor.clone(), spin.clone(), Arc::clone(&stop));
+                self.runtime.spawn(async move {
+                    let mut late = Vec::new();
+                    let limits = Limits::unlimited().with_timeout(Duration::from_millis(50));
+                    while !stop.load(Ordering::Relaxed) {
+                        let start = Instant::now();
+                        let options = CallOptions::default().with_limits(limits);
+                        let ended = executor.call(&spin, to(&spin, TEXT), options).await;
+                        late.push(start.elapsed().as_secs_f64() * 1e3);
+                        let expected =
+                            matches!(ended.result, CallResult::ToolError(ToolError::Timeout(Timeout::Deadline { .. })));
+                        assert!(expected, "{ended:?}");
+                    }
+                    late
+                })
+            })
+            .collect();
+        let mut beside: Vec<f64> = (0..CALLS).map(|_| once()).collect();
+        stop.store(true, Ordering::Relaxed);
+        let mut late = Vec::new();
+        for task in loops {
+            late.extend(self.runtime.block_on(task).context("a loop's task")?);
+        }
+
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "\nbeside {LOOPS} infinite loops, cells runtime")?;
+        let (mut p99, p50) = (|values: &mut [f64]| percentile(values, 99.0), percentile(&mut beside, 50.0));
+        writeln!(
+            out,
+            "  a good call: p50 {:.1} us, p99 {:.1} us; alone p50 {:.1} us, p99 {:.1} us",
+            p50,
+            p99(&mut beside),
+            percentile(&mut alone, 50.0),
+            p99(&mut alone)
+        )?;
+        writeln!(
+            out,
+            "  a limit of 50 ms: p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms over {} calls",
+            percentile(&mut late, 50.0),
+            p99(&mut late),
+            percentile(&mut late, 100.0),
+            late.len()
+        )?;
+        Ok(())
+    }
+}
+
+/// Calls per second of this many threads.
+fn rate(tool: &Tool, threads: usize) -> f64 {
+    let done = AtomicU64::new(0);
+    let start = Instant::now();
+    let until = start + Duration::from_millis(300);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let runtime = Builder::new_current_thread().build().expect("a runtime");
+                let executor = Executor::new();
+                runtime.block_on(async {
+                    while Instant::now() < until {
+                        let answered = executor.call(tool, to(tool, TEXT), CallOptions::default()).await;
+                        assert!(matches!(answered.result, CallResult::Outcome(Outcome::Ok(_))), "{answered:?}");
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            });
+        }
+    });
+    done.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64()
+}
+
+fn to(tool: &Tool, arguments: &str) -> ToolCall {
+    ToolCall::new("call-1", tool.definition().name.as_str(), arguments)
+}
+
+fn table(title: &str, summaries: &[Summary], targets: &[f64]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\n{title}: {ROUNDS} rounds of {CALLS} calls, microseconds")?;
+    writeln!(out, "  {:32} {:>8} {:>8} {:>8} {:>17}  target", "", "p50", "p99", "x floor", "p50 of rounds")?;
+    let floor = summaries.first().map_or(f64::NAN, |floor| floor.p50);
+    for (index, summary) in summaries.iter().enumerate() {
+        let target = match index.checked_sub(1).and_then(|index| targets.get(index)) {
+            Some(target) if target.is_finite() => format!("<= {target} x"),
+            _ => String::new(),
+        };
+        let Summary { name, p50, p99, spread } = summary;
+        let ratio = p50 / floor;
+        writeln!(out, "  {name:32} {p50:8.2} {p99:8.2} {ratio:8.2} {:8.2} {:8.2}  {target}", spread.0, spread.1)?;
+    }
+    Ok(())
+}

@@ -1,1 +1,116 @@
-//! .
+//! What the end-to-end tests share: engines, one word for how a call ended, case files.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+use toolcell::{
+    CallContext, CallOptions, CallResult, Completion, Component, Engine, Error, Executor, Json, Limits, Outcome,
+    Placement, Resume, ToolCall,
+};
+
+/// Both places a cell can run at: what is promised holds at each.
+pub const PLACEMENTS: [Placement; 2] = [Placement::Cells, Placement::Inline];
+
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime"));
+
+/// Runs a future to its end, on threads that are not the engine's.
+pub fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
+    let task = RUNTIME.spawn(future);
+    RUNTIME.block_on(task).expect("the test's own task does not panic")
+}
+
+/// An engine that keeps what it compiles in `scratch`.
+///
+/// # Panics
+/// When the machine cannot host one.
+#[must_use]
+pub fn engine(placement: Placement, scratch: &str) -> Engine {
+    Engine::builder()
+        .placement(placement)
+        .cells(80)
+        .cache(Path::new(scratch).join("artefacts"))
+        .build()
+        .expect("an engine")
+}
+
+/// Loads a component.
+///
+/// # Errors
+/// As [`Component::load`].
+pub fn load(engine: &Engine, bytes: Vec<u8>) -> Result<Component, Error> {
+    let engine = engine.clone();
+    wait(async move { Component::load(&engine, bytes).await })
+}
+
+/// Calls a tool of a component under these limits.
+///
+/// # Panics
+/// When the component has no such tool.
+#[must_use]
+pub fn call(component: &Component, tool: &str, arguments: &str, limits: Limits) -> Completion {
+    let tool = component.tool(tool).expect("the tool").clone();
+    let call = ToolCall::new("call-1", tool.definition().name.as_str(), arguments);
+    wait(async move { Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await })
+}
+
+/// How a call ended, in one word a level: `timeout/fuel`, `handler_raised/unreachable+memory`, `ok`, `refusal/not_visible`.
+#[must_use]
+pub fn ending(result: &CallResult) -> String {
+    match result {
+        CallResult::Outcome(Outcome::Ok(_)) => "ok".into(),
+        CallResult::Outcome(Outcome::Error(_)) => "error".into(),
+        CallResult::Outcome(Outcome::AskUser(_)) => "ask_user".into(),
+        CallResult::Outcome(Outcome::Halt(_)) => "halt".into(),
+        CallResult::Refusal(refusal) => format!("refusal/{}", refusal.kind()),
+        CallResult::ToolError(error) => tool_error(error),
+    }
+}
+
+/// The same for a tool error alone.
+#[must_use]
+pub fn tool_error(error: &toolcell::ToolError) -> String {
+    let json = serde_json::to_value(error).expect("an error is JSON");
+    let cause = &json["cause"];
+    let word = |value: &Value| value.as_str().map(str::to_owned);
+    let detail = ["kind", "status", "rule"].iter().find_map(|key| word(&cause[key]));
+    let limit = word(&cause["limit"]["kind"]).map(|kind| format!("+{kind}")).unwrap_or_default();
+    let reason = json["reason"].as_str().expect("a reason");
+    detail.map_or_else(|| reason.to_owned(), |detail| format!("{reason}/{detail}{limit}"))
+}
+
+/// How a load ended: `ok`, or `describe/` and how the guest's `describe` ended, or the error's own words.
+#[must_use]
+pub fn load_ending(loaded: &Result<Component, Error>) -> String {
+    match loaded {
+        Ok(_) => "ok".into(),
+        Err(error) => match std::error::Error::source(error).and_then(|source| source.downcast_ref()) {
+            Some(failure) => tool_error(failure),
+            None => error.to_string(),
+        },
+    }
+}
+
+/// A call context from its JSON form.
+///
+/// # Panics
+/// When the JSON has another form.
+#[must_use]
+pub fn context(json: &Value) -> CallContext {
+    let text = |key: &str| json.get(key).map(|value| value.as_str().expect("a string").to_owned());
+    let mut context = CallContext::default();
+    context.session_id = text("session_id");
+    context.request_id = text("request_id");
+    context.thread_id = text("thread_id");
+    context.run_id = text("run_id");
+    context.tenant = text("tenant");
+    context.metadata = json.get("metadata").cloned().map(Json::from);
+    context.attempt = json.get("attempt").map(|value| value.as_u64().expect("a number") as u32);
+    context.resume = json.get("resume").map(|resume| Resume {
+        answer: Json::from(resume["answer"].clone()),
+        state: resume.get("state").cloned().map(Json::from),
+    });
+    context
+}

@@ -1,1 +1,3 @@
-//! .
+//! What tests, benches and the demo share: building guests.
+
+pub mod guests;

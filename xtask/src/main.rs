@@ -1,2 +1,38 @@
-//! .
-fn main() {}
+//! The set-up a human would otherwise do by hand.
+
+mod demo;
+mod lint;
+mod shell;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask demo    build everything that is missing, then a tour of good and hostile tools
+cargo xtask test    all tests
+cargo xtask lint    formatting, lints, and the licences and sources of the dependencies
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["demo"] => demo::run(),
+        ["test", rest @ ..] => test::run(rest),
+        ["lint"] => lint::run(),
+        [] | ["help" | "-h" | "--help"] => {
+            shell::say(HELP);
+            return ExitCode::SUCCESS;
+        }
+        [unknown, ..] => {
+            shell::complain(&format!("there is no task `{unknown}`\n\n{HELP}"));
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            shell::complain(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,2 +1,76 @@
-//! .
-fn main() {}
+//! The command `toolcell`: what was typed → [`args`] → one command → [`printer`] and an exit status.
+//!
+//! Invariants: data on standard output, everything else on standard error; only [`printer`] writes, only [`env`] reads
+//! the environment, only [`files`] reads files; a stranger's text is made harmless before it is written.
+
+mod args;
+mod clean;
+mod context;
+mod env;
+mod exit;
+mod failure;
+mod files;
+mod host;
+mod inspect;
+mod list;
+mod logging;
+mod printer;
+mod run;
+mod schema;
+mod table;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+use clap::Parser as _;
+
+use args::{Args, Command};
+use exit::ExitStatus;
+use failure::Failure;
+use printer::Printer;
+
+fn main() -> ExitCode {
+    let printer = Printer::new();
+    let args = match Args::try_parse_from(env::args()) {
+        Ok(args) => args,
+        Err(error) => return not_understood(&printer, &error).into(),
+    };
+    logging::start(&printer, args.global.verbose);
+    let json = args.command.is_json();
+    match dispatch(&printer, args) {
+        Ok(status) => status,
+        Err(failure) => failure.show(&printer, json),
+    }
+    .into()
+}
+
+fn dispatch(printer: &Printer, args: Args) -> Result<ExitStatus, Failure> {
+    let Args { global, command } = args;
+    // Calls run on the engine's own threads; here somebody only waits for them.
+    let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    match command {
+        Command::Run(args) => waiting.block_on(run::run(printer, &global, &args)),
+        Command::Inspect(args) => waiting.block_on(inspect::inspect(printer, &global, &args)),
+        Command::List(args) => waiting.block_on(list::list(printer, &global, &args)),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "toolcell", &mut script);
+            printer.text(String::from_utf8_lossy(&script).trim_end())?;
+            Ok(ExitStatus::Ok)
+        }
+    }
+}
+
+/// Help, the version, or what was wrong with the command line.
+fn not_understood(printer: &Printer, error: &clap::Error) -> ExitStatus {
+    let wants_json = env::args().any(|arg| arg == "--json");
+    if error.use_stderr() && wants_json {
+        let text = error.render().to_string();
+        let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+        return Failure::usage(message, "`toolcell --help` shows what there is").show(printer, true);
+    }
+    // Its own printing knows about colours and terminals; a closed pipe is nobody's failure.
+    let _ = error.print();
+    if error.use_stderr() { ExitStatus::BadUsage } else { ExitStatus::Ok }
+}

@@ -159,7 +159,8 @@ impl Engine {
             .name("toolcell-load".into())
             .spawn(move || {
                 let result = load::load(&inner, &bytes);
-                let _ = done.send(result.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) }));
+                let _ =
+                    done.send(result.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) }));
             })
             .map_err(|error| Error::engine("no thread for the compiler").with_source(error))?;
         loaded.await.unwrap_or_else(|_| Err(Error::malformed("the compiler gave up on it")))

@@ -61,8 +61,8 @@ impl Error {
         Self::from(Kind::UnknownTool { asked: asked.chars().take(80).collect(), known })
     }
 
-    pub(crate) fn describe(problem: impl fmt::Display) -> Self {
-        Self::from(Kind::Describe(problem.to_string()))
+    pub(crate) fn describe(failure: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::from(Kind::Describe(failure.to_string())).with_source(failure)
     }
 
     pub(crate) fn engine(problem: impl Into<String>) -> Self {
@@ -89,7 +89,11 @@ impl Error {
     pub fn is_component(&self) -> bool {
         matches!(
             self.kind,
-            Kind::NotAComponent { .. } | Kind::Malformed(_) | Kind::TooLarge { .. } | Kind::NoTools(_) | Kind::Describe(_)
+            Kind::NotAComponent { .. }
+                | Kind::Malformed(_)
+                | Kind::TooLarge { .. }
+                | Kind::NoTools(_)
+                | Kind::Describe(_)
         )
     }
 
@@ -126,11 +130,13 @@ impl Error {
             Kind::NoTools(_) => {
                 "export the interface `toolcell:tool/tool@0.1.0`; in Rust: `toolcell_guest::tools![my_tool];`".into()
             }
-            Kind::UnknownTool { asked, known } => match crate::names::nearest(asked, known.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if known.is_empty() => "the component has no tools".into(),
-                None => format!("the component has: {}", known.join(", ")),
-            },
+            Kind::UnknownTool { asked, known } => {
+                match crate::names::nearest(asked, known.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None if known.is_empty() => "the component has no tools".into(),
+                    None => format!("the component has: {}", known.join(", ")),
+                }
+            }
             Kind::Describe(_) => "the component's `describe` must answer quickly and without any right".into(),
             Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),

@@ -46,7 +46,11 @@ impl Schema {
     /// Every fault, up to [`MAX_FAULTS`](crate::refusal::MAX_FAULTS) spelled out and the rest counted.
     pub(crate) fn check(&self, value: &Value, bytes: usize) -> Result<(), Vec<Fault>> {
         self.work.afford(value, bytes)?;
-        if self.validator.is_valid(value) { Ok(()) } else { Err(fault::all(&self.schema, self.validator.iter_errors(value))) }
+        if self.validator.is_valid(value) {
+            Ok(())
+        } else {
+            Err(fault::all(&self.schema, self.validator.iter_errors(value)))
+        }
     }
 }
 

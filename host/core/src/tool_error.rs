@@ -141,6 +141,8 @@ impl LimitHit {
 pub enum LimitKind {
     /// Bytes over all memories and tables of the cell.
     Memory,
+    /// Elements of one table.
+    TableElements,
     /// Calls from the guest into the host.
     HostCalls,
 }
@@ -267,6 +269,9 @@ impl fmt::Display for Raised {
         if let Some(LimitHit { kind, limit, asked }) = self.limit {
             match kind {
                 LimitKind::Memory => write!(f, " after it asked for {asked} bytes of memory; its limit is {limit}")?,
+                LimitKind::TableElements => {
+                    write!(f, " after it asked for a table of {asked} elements; the limit is {limit}")?;
+                }
                 LimitKind::HostCalls => write!(f, " after {asked} calls into the host; its limit is {limit}")?,
             }
         }

@@ -1,1 +1,39 @@
-//! .
+//! The components that tests and benches run: the example tools, a mischievous Rust guest, and guests assembled to
+//! misbehave in one exact place.
+
+mod assemble;
+mod hostile;
+
+use std::path::PathBuf;
+
+pub use hostile::{Answer, Hostile, Misdeed, Place};
+
+include!(concat!(env!("OUT_DIR"), "/components.rs"));
+
+/// The path of a component by name.
+///
+/// # Panics
+/// When there is none of that name.
+#[must_use]
+pub fn example(name: &str) -> PathBuf {
+    let found = COMPONENTS.iter().find(|(known, _)| *known == name);
+    PathBuf::from(found.unwrap_or_else(|| panic!("there is no component `{name}`")).1)
+}
+
+/// The bytes of a component by name.
+///
+/// # Panics
+/// When there is none of that name, or it cannot be read.
+#[must_use]
+pub fn bytes(name: &str) -> Vec<u8> {
+    std::fs::read(example(name)).expect("a built component")
+}
+
+/// The smallest example tool built without WASI and wrapped as a component: the same source, no import at all.
+///
+/// # Panics
+/// When it cannot be wrapped.
+#[must_use]
+pub fn bare_hello() -> Vec<u8> {
+    assemble::wrap(&std::fs::read(BARE_HELLO).expect("a built module"))
+}

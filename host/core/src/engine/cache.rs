@@ -39,7 +39,8 @@ impl Cache {
     /// # Errors
     /// [`Error::is_environment`] when it cannot be made private to this user.
     pub(super) fn open(dir: &Path) -> Result<Self, Error> {
-        let failed = |what: &str, error: io::Error| Error::cache(format!("{}: {what}", dir.display())).with_source(error);
+        let failed =
+            |what: &str, error: io::Error| Error::cache(format!("{}: {what}", dir.display())).with_source(error);
         fs::create_dir_all(dir).map_err(|error| failed("cannot be made", error))?;
         let owner = fs::symlink_metadata(dir).map_err(|error| failed("cannot be read", error))?;
         if !owner.is_dir() {
@@ -48,7 +49,8 @@ impl Cache {
         if owner.uid() != rustix::process::geteuid().as_raw() {
             return Err(Error::cache(format!("{} belongs to another user", dir.display())));
         }
-        fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(|error| failed("cannot be made private", error))?;
+        fs::set_permissions(dir, Permissions::from_mode(0o700))
+            .map_err(|error| failed("cannot be made private", error))?;
         let secret = secret(dir).map_err(|error| failed("its key cannot be read or made", error))?;
         Ok(Self { dir: dir.to_owned(), key: blake3::derive_key(PURPOSE, &secret) })
     }
@@ -116,7 +118,8 @@ fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
         .and_then(|mut file| file.write_all(&fresh).map(|()| file))?;
     // Whoever comes first wins; everybody reads the winner's.
     let _ = made.persist_noclobber(&path);
-    let mut file = OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(&path)?;
+    let mut file =
+        OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(&path)?;
     let mut secret = [0; KEY_BYTES];
     match file.read_exact(&mut secret) {
         Ok(()) => Ok(secret),

@@ -60,7 +60,11 @@ struct Wasi {
 
 impl Cell {
     /// A store with every bound set, before anything of the guest runs in it.
-    pub(super) fn store(engine: &Engine, invocation: Arc<Invocation>, pulse: Arc<Pulse>) -> wasmtime::Result<Store<Self>> {
+    pub(super) fn store(
+        engine: &Engine,
+        invocation: Arc<Invocation>,
+        pulse: Arc<Pulse>,
+    ) -> wasmtime::Result<Store<Self>> {
         let limits = invocation.limits;
         let deadline = invocation.deadline();
         let mut table = ResourceTable::new();

@@ -19,13 +19,13 @@ const FIBER_STACK: usize = 2 << 20;
 /// Frames of a guest backtrace: a trap with many frames costs ten times one with few.
 const BACKTRACE_FRAMES: usize = 16;
 /// Memories of one component. A tool has one; a composed tool a few.
-pub(super) const MEMORIES: u32 = 4;
+const MEMORIES: u32 = 4;
 /// Tables of one component.
 const TABLES: u32 = 16;
 /// Core instances of one component, adapters included.
 const CORE_INSTANCES: u32 = 64;
 /// Elements of one table: language runtimes have tens of thousands of functions.
-const TABLE_ELEMENTS: usize = 100_000;
+pub(super) const TABLE_ELEMENTS: usize = 100_000;
 /// Bytes of one instance's own structures.
 const INSTANCE_BYTES: usize = 4 << 20;
 /// Bytes of a memory that stay resident in a free slot, where the kernel can tell which pages were written.

@@ -59,12 +59,20 @@ const OPEN: [(&str, Standing); 24] = [
 ];
 
 /// Packages that reach something outside of the cell.
-const GRANTABLE: [&str; 7] =
-    ["wasi:http/", "wasi:sockets/", "wasi:keyvalue/", "wasi:config/", "wasi:blobstore/", "toolcell:tool/", "wasi:filesystem/"];
+const GRANTABLE: [&str; 7] = [
+    "wasi:http/",
+    "wasi:sockets/",
+    "wasi:keyvalue/",
+    "wasi:config/",
+    "wasi:blobstore/",
+    "toolcell:tool/",
+    "wasi:filesystem/",
+];
 
 /// What an import needs. `name` is as it stands in the component, version included.
 pub(super) fn standing(name: &str) -> Standing {
-    let (interface, version) = name.split_once('@').map_or((name, None), |(interface, version)| (interface, Some(version)));
+    let (interface, version) =
+        name.split_once('@').map_or((name, None), |(interface, version)| (interface, Some(version)));
     let known = OPEN.iter().find(|(open, _)| *open == interface).map(|(_, standing)| *standing);
     match known {
         Some(standing) if version.is_some_and(|version| is_served(interface, version)) => standing,

@@ -26,16 +26,29 @@ pub(super) struct Ready {
 }
 
 /// Calls the tool: `visible` and `validate` where it has them, then `execute`, all in one cell and on one budget.
-pub(super) async fn execute(ready: Ready, invocation: Arc<Invocation>, checks: Checks, pulse: Arc<Pulse>) -> CallResult {
+pub(super) async fn execute(
+    ready: Ready,
+    invocation: Arc<Invocation>,
+    checks: Checks,
+    pulse: Arc<Pulse>,
+) -> CallResult {
     let _running = ready.ticker.run();
-    let mut store = match Cell::store(&ready.engine, Arc::clone(&invocation), pulse) {
-        Ok(store) => store,
+    let mut cell = match Cell::store(&ready.engine, Arc::clone(&invocation), pulse) {
+        Ok(store) => Settling(store),
         Err(error) => return CallResult::ToolError(set_up_failed(&error)),
     };
-    let answer = answer(&ready, &mut store, &invocation, checks).await;
-    let used = fuel_used(&store);
-    store.data_mut().settle(used);
-    answer.unwrap_or_else(|(error, phase)| CallResult::ToolError(classify(&error, phase, &store, used)))
+    let answer = answer(&ready, &mut cell.0, &invocation, checks).await;
+    answer.unwrap_or_else(|(error, phase)| CallResult::ToolError(classify(&error, phase, &cell.0, fuel_used(&cell.0))))
+}
+
+/// Writes the receipt when the cell ends, also when it is dropped half-way.
+struct Settling(Store<Cell>);
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        let used = fuel_used(&self.0);
+        self.0.data_mut().settle(used);
+    }
 }
 
 type Failed = (wasmtime::Error, Phase);
@@ -81,7 +94,8 @@ pub(super) async fn describe(
     pulse: Arc<Pulse>,
 ) -> Result<Vec<Definition>, Error> {
     let _running = ready.ticker.run();
-    let mut store = Cell::store(&ready.engine, invocation, pulse).map_err(|error| Error::describe(set_up_failed(&error)))?;
+    let mut store =
+        Cell::store(&ready.engine, invocation, pulse).map_err(|error| Error::describe(set_up_failed(&error)))?;
     let said = match start(&ready, &mut store).await {
         Ok(toolbox) => {
             toolbox.toolcell_tool_tool().call_describe(&mut store).await.map_err(|error| (error, Phase::Call))
@@ -89,10 +103,7 @@ pub(super) async fn describe(
         Err(failed) => Err(failed),
     };
     let used = fuel_used(&store);
-    let said = said.map_err(|(error, phase)| {
-        let failure = classify(&error, phase, &store, used);
-        Error::describe(&failure).with_source(failure)
-    })?;
+    let said = said.map_err(|(error, phase)| Error::describe(classify(&error, phase, &store, used)))?;
     said.into_iter().map(translate::definition).collect()
 }
 

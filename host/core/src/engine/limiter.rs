@@ -5,6 +5,7 @@
 
 use wasmtime::ResourceLimiter;
 
+use super::config::TABLE_ELEMENTS;
 use crate::tool_error::{LimitHit, LimitKind};
 
 /// Host bytes of one table element.
@@ -62,6 +63,10 @@ impl ResourceLimiter for Limiter {
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > TABLE_ELEMENTS {
+            self.hit = Some(LimitHit::new(LimitKind::TableElements, TABLE_ELEMENTS as u64, desired as u64));
+            return Ok(false);
+        }
         Ok(self.grow((desired.saturating_sub(current) as u64).saturating_mul(ELEMENT_BYTES)))
     }
 

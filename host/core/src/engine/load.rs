@@ -29,9 +29,9 @@ const MAX_TOOLS: usize = 256;
 /// Bytes of a description: it goes to the model with every request.
 const MAX_DESCRIPTION: usize = 4 << 10;
 /// Time for `describe`.
-const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Fuel for `describe`: schemas are generated, nothing is computed.
-const DESCRIBE_FUEL: u64 = 2_000_000_000;
+const DESCRIBE_FUEL: u64 = 100_000_000;
 /// Bytes of everything that `describe` answers.
 const DESCRIBE_RESULT: u64 = 4 << 20;
 
@@ -124,8 +124,8 @@ fn from_cache(inner: &Arc<Inner>, name: &str, examination: &Examination) -> Opti
     #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
     let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
     let linked = link(inner, make).and_then(|linked| {
-        let definitions: Vec<Definition> =
-            serde_json::from_slice(&tools).map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
+        let definitions: Vec<Definition> = serde_json::from_slice(&tools)
+            .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
         Ok((linked, definitions))
     });
     match linked {
@@ -146,10 +146,7 @@ fn from_cache(inner: &Arc<Inner>, name: &str, examination: &Examination) -> Opti
 }
 
 /// Links for the pool; a component that is bigger than a slot gets its memory on demand.
-fn link(
-    inner: &Arc<Inner>,
-    make: impl Fn(&Engine) -> wasmtime::Result<Component>,
-) -> Result<(Ready, bool), Error> {
+fn link(inner: &Arc<Inner>, make: impl Fn(&Engine) -> wasmtime::Result<Component>) -> Result<(Ready, bool), Error> {
     let on = |engine: &Engine, linker: &Linker<Cell>| -> wasmtime::Result<Ready> {
         let pre = ToolboxWithImportsPre::new(linker.instantiate_pre(&make(engine)?)?)?;
         Ok(Ready { engine: engine.clone(), pre, ticker: Arc::clone(&inner.ticker) })
@@ -168,10 +165,7 @@ fn link(
 
 /// Asks for the tools and refuses what could not be served.
 fn describe(inner: &Arc<Inner>, ready: &Ready) -> Result<Vec<Definition>, Error> {
-    let limits = Limits::default()
-        .with_timeout(DESCRIBE_TIMEOUT)
-        .with_fuel(DESCRIBE_FUEL)
-        .with_result(DESCRIBE_RESULT);
+    let limits = Limits::default().with_timeout(DESCRIBE_TIMEOUT).with_fuel(DESCRIBE_FUEL).with_result(DESCRIBE_RESULT);
     let definitions = inner.describe(ready.clone(), limits)?;
     if definitions.is_empty() {
         return Err(Error::no_tools("its `describe` names none"));

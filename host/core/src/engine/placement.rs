@@ -56,7 +56,11 @@ pub(super) async fn execute(inner: &Inner, ready: Ready, invocation: Arc<Invocat
 }
 
 /// Calls `describe`, likewise.
-pub(super) async fn describe(inner: &Inner, ready: Ready, invocation: Arc<Invocation>) -> Result<Vec<Definition>, Error> {
+pub(super) async fn describe(
+    inner: &Inner,
+    ready: Ready,
+    invocation: Arc<Invocation>,
+) -> Result<Vec<Definition>, Error> {
     let slot = slot(inner, &invocation).await.map_err(Error::describe)?;
     let pulse = Arc::new(Pulse::default());
     let cell = cell(slot, invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&pulse)));
@@ -79,10 +83,9 @@ async fn place<T: Send + 'static>(
 ) -> Result<T, ToolError> {
     let watched = Watched::new(cell, inner.timers.handle(), Arc::clone(pulse));
     let ended = match inner.placement {
-        Placement::Inline => before(inner, invocation, async { Ok(watched.await) }).await,
+        Placement::Inline => before(inner, invocation, async { Ok(watched.0.await) }).await,
         Placement::Cells => {
-            let remote = Remote::spawn(&inner.cells.handle(), watched, Arc::clone(pulse));
-            before(inner, invocation, remote).await
+            before(inner, invocation, Remote::spawn(&inner.cells.handle(), watched, Arc::clone(pulse))).await
         }
     };
     match ended {

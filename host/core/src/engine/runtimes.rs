@@ -6,8 +6,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -28,10 +28,12 @@ pub(super) struct Threads(Option<Runtime>);
 impl Threads {
     /// Threads for guests.
     pub(super) fn cells(threads: usize) -> Result<Self, Error> {
-        Self::build(Builder::new_multi_thread().worker_threads(threads).thread_name("toolcell-cell").on_thread_start(|| {
-            // Refused in some containers: then guests compete as equals, which the watch on their deadlines survives.
-            let _ = rustix::process::nice(GUEST_NICENESS);
-        }))
+        Self::build(Builder::new_multi_thread().worker_threads(threads).thread_name("toolcell-cell").on_thread_start(
+            || {
+                // Refused in some containers: then guests compete as equals, which the watch on their deadlines survives.
+                let _ = rustix::process::nice(GUEST_NICENESS);
+            },
+        ))
     }
 
     /// A thread for timers.
@@ -65,46 +67,63 @@ impl Drop for Threads {
     }
 }
 
-/// A guest's future, polled where timers are found and its preemption is noticed.
+/// A guest's future, polled where timers are found and its preemption is noticed. It can be killed from outside between
+/// two polls, so that what it holds is given back at once, not when its thread next has time for it.
 pub(super) struct Watched<F> {
-    inner: Pin<Box<F>>,
+    leash: Leash<F>,
     timers: Handle,
     pulse: Arc<Pulse>,
 }
 
+/// The outside end of a [`Watched`] future.
+pub(super) struct Leash<F>(Arc<Mutex<Option<Pin<Box<F>>>>>);
+
+impl<F> Leash<F> {
+    /// Drops the future, unless it is being polled right now: then the guest sees the flag at its next tick.
+    pub(super) fn kill(&self) {
+        if let Ok(mut guest) = self.0.try_lock() {
+            guest.take();
+        }
+    }
+}
+
 impl<F> Watched<F> {
-    pub(super) fn new(inner: F, timers: Handle, pulse: Arc<Pulse>) -> Self {
-        Self { inner: Box::pin(inner), timers, pulse }
+    pub(super) fn new(guest: F, timers: Handle, pulse: Arc<Pulse>) -> (Self, Leash<F>) {
+        let guest = Arc::new(Mutex::new(Some(Box::pin(guest))));
+        (Self { leash: Leash(Arc::clone(&guest)), timers, pulse }, Leash(guest))
     }
 }
 
 impl<F: Future> Future for Watched<F> {
     type Output = F::Output;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let Ok(mut guest) = self.leash.0.lock() else { return Poll::Pending };
+        // Killed: nobody waits for an answer, and the task is about to be dropped.
+        let Some(running) = guest.as_mut() else { return Poll::Pending };
         self.pulse.preempted.store(false, Ordering::Relaxed);
-        let this = &mut *self;
-        this.pulse.waiting.store(false, Ordering::Relaxed);
-        let _timers = this.timers.enter();
-        let poll = this.inner.as_mut().poll(context);
-        this.pulse.waiting.store(!this.pulse.preempted.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.pulse.waiting.store(false, Ordering::Relaxed);
+        let _timers = self.timers.enter();
+        let poll = running.as_mut().poll(context);
+        self.pulse.waiting.store(!self.pulse.preempted.load(Ordering::Relaxed), Ordering::Relaxed);
         poll
     }
 }
 
-/// A task on other threads that ends when nobody waits for it any more.
-pub(super) struct Remote<T> {
+/// A guest on other threads that ends when nobody waits for it any more.
+pub(super) struct Remote<T, F> {
     task: JoinHandle<T>,
+    leash: Leash<F>,
     pulse: Arc<Pulse>,
 }
 
-impl<T: Send + 'static> Remote<T> {
-    pub(super) fn spawn(on: &Handle, future: impl Future<Output = T> + Send + 'static, pulse: Arc<Pulse>) -> Self {
-        Self { task: on.spawn(future), pulse }
+impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> Remote<T, F> {
+    pub(super) fn spawn(on: &Handle, (guest, leash): (Watched<F>, Leash<F>), pulse: Arc<Pulse>) -> Self {
+        Self { task: on.spawn(guest), leash, pulse }
     }
 }
 
-impl<T> Future for Remote<T> {
+impl<T, F> Future for Remote<T, F> {
     type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -112,10 +131,10 @@ impl<T> Future for Remote<T> {
     }
 }
 
-impl<T> Drop for Remote<T> {
+impl<T, F> Drop for Remote<T, F> {
     fn drop(&mut self) {
-        // The guest sees the flag at its next tick, the task when the guest next yields.
         self.pulse.cancelled.store(true, Ordering::Relaxed);
+        self.leash.kill();
         self.task.abort();
     }
 }

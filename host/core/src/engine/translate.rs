@@ -117,9 +117,7 @@ fn parsed(outcome: wire::Outcome) -> Result<Outcome, ReturnRule> {
             answer_schema: maybe_json("answer_schema", ask.answer_schema)?,
             state: maybe_json("state", ask.state)?,
         }),
-        wire::Outcome::Halt(halt) => {
-            Outcome::Halt(Halt { reason: halt.reason, result: json("result", halt.result)? })
-        }
+        wire::Outcome::Halt(halt) => Outcome::Halt(Halt { reason: halt.reason, result: json("result", halt.result)? }),
     })
 }
 

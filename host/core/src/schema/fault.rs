@@ -111,9 +111,7 @@ fn nearest_property(schema: &Value, error: &ValidationError<'_>, name: &str) -> 
 fn types(kind: &TypeKind) -> String {
     match kind {
         TypeKind::Single(one) => article(&one.to_string()),
-        TypeKind::Multiple(set) => {
-            set.iter().map(|one| article(&one.to_string())).collect::<Vec<_>>().join(" or ")
-        }
+        TypeKind::Multiple(set) => set.iter().map(|one| article(&one.to_string())).collect::<Vec<_>>().join(" or "),
     }
 }
 

@@ -45,8 +45,16 @@ fn a_flood_of_faults_is_counted() {
 /// Schemas that a stranger could wedge the host with: each is refused when it is compiled.
 #[test]
 fn hostile_schemas_are_refused() {
-    let fan: Value = (0..40).map(|n| (format!("l{n}"), json!({"allOf": [
-        {"$ref": format!("#/$defs/l{}", n + 1)}, {"$ref": format!("#/$defs/l{}", n + 1)}]}))).collect::<serde_json::Map<_, _>>().into();
+    let fan: Value = (0..40)
+        .map(|n| {
+            (
+                format!("l{n}"),
+                json!({"allOf": [
+        {"$ref": format!("#/$defs/l{}", n + 1)}, {"$ref": format!("#/$defs/l{}", n + 1)}]}),
+            )
+        })
+        .collect::<serde_json::Map<_, _>>()
+        .into();
     for (why, schema) in [
         ("never end", json!({"$ref": "#"})),
         ("never end", json!({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}})),

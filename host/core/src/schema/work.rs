@@ -57,8 +57,10 @@ impl Work {
         if self.cost(depth, nodes) <= BUDGET {
             return Ok(());
         }
-        Err(vec![Fault::new("", "expected a smaller or flatter value: this one is too costly to check against the schema")
-            .got(format!("{nodes} nodes in {depth} levels"))])
+        Err(vec![
+            Fault::new("", "expected a smaller or flatter value: this one is too costly to check against the schema")
+                .got(format!("{nodes} nodes in {depth} levels")),
+        ])
     }
 
     fn cost(&self, depth: usize, nodes: u64) -> u64 {
@@ -137,7 +139,12 @@ impl<'a> Count<'a> {
                 {
                     vec![value]
                 }
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_)
+                | Value::Object(_) => {
                     continue;
                 }
             };

@@ -117,12 +117,7 @@ pub(in crate::engine) fn emit(invocation: &Invocation, source: LogSource, level:
         return;
     }
     meter.log_bytes.fetch_add(cost, Ordering::Relaxed);
-    invocation.events.emit(|| Event::Log {
-        id: invocation.call.id.clone(),
-        source,
-        level,
-        message: line.to_owned(),
-    });
+    invocation.events.emit(|| Event::Log { id: invocation.call.id.clone(), source, level, message: line.to_owned() });
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -17,7 +17,9 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     log::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
     progress::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
     abort::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
-    linker.instance("toolcell:tool/budget@0.1.0")?.func_wrap("remaining", |store, ()| remaining(store).map(|left| (left,)))
+    linker
+        .instance("toolcell:tool/budget@0.1.0")?
+        .func_wrap("remaining", |store, ()| remaining(store).map(|left| (left,)))
 }
 
 impl log::Host for Cell {

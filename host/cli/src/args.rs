@@ -1,0 +1,180 @@
+//! What can be typed, and the help that teaches it.
+//!
+//! In: the command line. Out: [`Args`].
+//! Invariants: every limit shows its default and its unit; defaults are the library's.
+//! Not here: what the words mean (`run`, `inspect`, `list`).
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Parser, Subcommand, ValueHint};
+use toolcell::{DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_TIMEOUT};
+
+use crate::exit;
+use crate::units::{Count, Size, Time};
+
+/// Runs the tools of AI agents, each call in its own sandboxed cell.
+///
+/// A tool is a WebAssembly component written by a stranger. It reaches nothing but its arguments: no file, no network,
+/// no environment; it runs under a budget of fuel, time and memory, and every call starts afresh.
+#[derive(Debug, Parser)]
+#[command(name = "toolcell", version, arg_required_else_help = true, after_long_help = tour(), after_help = exit::HELP)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const TOUR: &str = "\
+Examples:
+  toolcell list *.wasm                                     what there is
+  toolcell inspect calculator.wasm                         what it takes, what it asks of the host
+  toolcell run calculator.wasm calculator '{\"expression\": \"6 * 7\"}'
+
+Results are on standard output, everything else is on standard error. `--json` is for programs.";
+
+const VARIABLES: &str = "\
+Environment:
+  TOOLCELL_LOG    filter of the diagnostic log, for instance `toolcell=debug`; wins over -v
+  XDG_CACHE_HOME  where caches are kept; `~/.cache` otherwise";
+
+fn tour() -> String {
+    [TOUR, exit::HELP, VARIABLES].join("\n\n")
+}
+
+/// What every command takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Global {
+    /// Keep compiled components in this directory instead of the user's cache
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
+    pub(crate) cache_dir: Option<PathBuf>,
+    /// Compile anew and keep nothing
+    #[arg(long, global = true, conflicts_with = "cache_dir", help_heading = "Global options")]
+    pub(crate) no_cache: bool,
+    /// Say more on standard error; twice for still more
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Global options")]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArgs),
+    Inspect(InspectArgs),
+    List(ListArgs),
+    /// Print a script that completes commands and options in a shell
+    #[command(
+        after_help = "Example:\n  toolcell completions bash > ~/.local/share/bash-completion/completions/toolcell"
+    )]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+impl Command {
+    /// Whether a program reads the answer.
+    pub(crate) fn is_json(&self) -> bool {
+        match self {
+            Self::Run(args) => args.json,
+            Self::Inspect(args) => args.json,
+            Self::List(args) => args.json,
+            Self::Completions { .. } => false,
+        }
+    }
+}
+
+/// Call a tool once and print its result
+///
+/// A result that is a string is printed as it is, every other as JSON; an error that the tool reports as
+/// `{"error": …}`. Log lines and progress of the tool are on standard error.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = RUN_HELP)]
+pub(crate) struct RunArgs {
+    /// The component's file
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) component: PathBuf,
+    /// The tool's name
+    pub(crate) tool: String,
+    /// The arguments: a JSON object, `@FILE` to read it from a file, `-` from standard input (at most 1 MiB)
+    #[arg(value_name = "ARGS", default_value = "{}")]
+    pub(crate) arguments: String,
+    /// Print one JSON object instead: {"id", "tool", "outcome", "usage"}
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print what the call used, in one line on standard error
+    #[arg(long)]
+    pub(crate) receipt: bool,
+
+    /// Wall time, waiting included: `500ms`, `2s`, `1m`; a tool's own bound can be shorter
+    #[arg(long, value_name = "TIME", default_value_t = Time(DEFAULT_TIMEOUT), help_heading = "Limits")]
+    pub(crate) timeout: Time,
+    /// Instruction units, about one a wasm instruction: `1000000`, `500M`, `10G`
+    #[arg(long, value_name = "N", default_value_t = Count(DEFAULT_FUEL), help_heading = "Limits")]
+    pub(crate) fuel: Count,
+    /// All memories and tables of the cell together: `512KiB`, `64MiB`, `1GiB`
+    #[arg(long, value_name = "SIZE", default_value_t = Size(DEFAULT_MEMORY), help_heading = "Limits")]
+    pub(crate) memory: Size,
+
+    /// The call's id
+    #[arg(long, default_value = "call-1", help_heading = "Context")]
+    pub(crate) id: String,
+    /// Where the call comes from: an object with any of session_id, request_id, thread_id, run_id, tenant, metadata,
+    /// attempt, resume
+    #[arg(long, value_name = "JSON", help_heading = "Context")]
+    pub(crate) context: Option<String>,
+    /// A person's answer to the question of an earlier call; text that is not JSON counts as a string
+    #[arg(long, value_name = "JSON", help_heading = "Context")]
+    pub(crate) answer: Option<String>,
+    /// The state that came with the question
+    #[arg(long, value_name = "JSON", requires = "answer", help_heading = "Context")]
+    pub(crate) state: Option<String>,
+}
+
+const RUN_HELP: &str = "\
+Examples:
+  toolcell run hello.wasm greet '{\"name\": \"Ada\"}'
+  toolcell run jq.wasm jq @request.json --timeout 2s --memory 16MiB
+  echo '{\"text\": \"one two\"}' | toolcell run text_stats.wasm text_stats - --json
+  toolcell run desk.wasm book_table --answer '{\"party_size\": 2}' --state '{}'
+
+Characters that a terminal acts on or a reader cannot see are left out of text; with --json they are escaped.
+
+Exit status: 0 ok, 10 the tool's error, 11 question, 12 halt, 20 tool error, 21 refusal, 2 bad usage, 1 anything else";
+
+/// Show what a component offers and what it asks for
+///
+/// Runs no tool: the component is compiled and asked for its definitions, in a cell that is granted nothing. One that
+/// cannot be loaded is shown as far as it can be, with the reason and exit status 1.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  toolcell inspect desk.wasm
+  toolcell inspect desk.wasm --json | jq '.tools[].parameters'
+
+Imports stand in one of four ways:
+  inert        language runtimes ask for it at their start; it reaches nothing
+  offered      a service of the host that needs no grant
+  needs_grant  would reach out of the cell; this host does not grant it
+  unknown      not known to this host")]
+pub(crate) struct InspectArgs {
+    /// The component's file
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) component: PathBuf,
+    /// Print one JSON object instead
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List the tools of components, one a line
+///
+/// A component that cannot be used is reported on standard error, the others are listed; the exit status is then 1.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  toolcell list tools/*.wasm")]
+pub(crate) struct ListArgs {
+    /// The components' files
+    #[arg(required = true, value_name = "COMPONENT", value_hint = ValueHint::FilePath)]
+    pub(crate) components: Vec<PathBuf>,
+    /// Print one JSON object instead: {"tools", "errors"}
+    #[arg(long)]
+    pub(crate) json: bool,
+}

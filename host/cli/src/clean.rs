@@ -1,0 +1,102 @@
+//! A stranger's text made harmless for whoever looks at it: tools write results, errors, logs and definitions.
+//!
+//! In: any text. Out: text without a character that a terminal acts on or that a reader cannot see.
+//! Invariants: JSON keeps its value, the characters are escaped; plain text loses them, and the loss is counted.
+
+/// Whether a terminal acts on it, or a reader cannot see it.
+fn is_harmful(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        // The soft hyphen, marks and overrides of direction, zero widths, line separators, invisible operators,
+        // interlinear marks, tags and the variation selectors that carry hidden bytes.
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}' => true,
+        _ => c.is_control(),
+    }
+}
+
+/// Plain text without harmful characters, and how many there were. The end of a line is `\n`.
+pub(crate) fn text(text: &str) -> (String, usize) {
+    let mut lost = 0;
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\r' if rest.peek() == Some(&'\n') => {}
+            c if is_harmful(c) => lost += 1,
+            c => clean.push(c),
+        }
+    }
+    (clean, lost)
+}
+
+/// Valid JSON of the same value without harmful characters.
+pub(crate) fn json(json: &str) -> String {
+    let mut clean = String::with_capacity(json.len());
+    let mut units = [0; 2];
+    for c in json.chars() {
+        match c {
+            // Between tokens, because within a string it cannot stand unescaped.
+            '\r' => clean.push(' '),
+            c if is_harmful(c) => {
+                for unit in c.encode_utf16(&mut units) {
+                    clean.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            c => clean.push(c),
+        }
+    }
+    clean
+}
+
+/// The same in one line.
+pub(crate) fn json_line(json: &str) -> String {
+    self::json(json).replace(['\n', '\t'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HARMFUL: [char; 12] = [
+        '\u{1b}',
+        '\0',
+        '\u{7f}',
+        '\u{9b}',
+        '\u{202e}',
+        '\u{2066}',
+        '\u{2069}',
+        '\u{200b}',
+        '\u{feff}',
+        '\u{e0041}',
+        '\u{e0100}',
+        '\u{2028}',
+    ];
+
+    #[test]
+    fn text_loses_them_and_says_so() {
+        for c in HARMFUL {
+            assert_eq!(text(&format!("a{c}b\tc\n")), ("ab\tc\n".into(), 1), "{c:?}");
+        }
+        assert_eq!(text("naïve 日本 👍\r\nnext"), ("naïve 日本 👍\nnext".into(), 0));
+        assert_eq!(text("over\rwritten"), ("overwritten".into(), 1));
+    }
+
+    #[test]
+    fn json_keeps_its_value() {
+        for c in HARMFUL {
+            let value = serde_json::Value::String(format!("a{c}\n\r\tb"));
+            let clean = json(&value.to_string());
+            assert!(!clean.contains(is_harmful), "{clean}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&clean).unwrap(), value);
+        }
+        assert_eq!(json_line("{\r\n\t\"a\": 1}"), "{   \"a\": 1}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Where a call comes from, as typed.
+//!
+//! In: `--context`, `--answer`, `--state`. Out: a [`CallContext`], or why they make no sense.
+//! Invariants: an unknown key is an error that names the nearest known one.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use toolcell::{CallContext, Json, Resume, names};
+
+use crate::failure::Failure;
+
+const KEYS: [&str; 8] = ["session_id", "request_id", "thread_id", "run_id", "tenant", "metadata", "attempt", "resume"];
+const RESUME_KEYS: [&str; 2] = ["answer", "state"];
+
+/// The context of a call.
+pub(crate) fn context(typed: Option<&str>, answer: Option<&str>, state: Option<&str>) -> Result<CallContext, Failure> {
+    let mut context = CallContext::default();
+    let object = typed.map(|typed| object("--context", &json("--context", typed)?, &KEYS)).transpose()?;
+    for (key, value) in object.unwrap_or_default() {
+        match key.as_str() {
+            "session_id" => context.session_id = Some(field(&key, &value, "a string")?),
+            "request_id" => context.request_id = Some(field(&key, &value, "a string")?),
+            "thread_id" => context.thread_id = Some(field(&key, &value, "a string")?),
+            "run_id" => context.run_id = Some(field(&key, &value, "a string")?),
+            "tenant" => context.tenant = Some(field(&key, &value, "a string")?),
+            "attempt" => context.attempt = Some(field(&key, &value, "a whole number")?),
+            "resume" => context.resume = Some(resume(&value)?),
+            "metadata" => context.metadata = Some(value),
+            // `object` lets nothing through but `KEYS`.
+            _ => {}
+        }
+    }
+    if let Some(answer) = answer {
+        if context.resume.is_some() {
+            return Err(Failure::usage(
+                "the answer is given twice: by `--answer` and by `resume` in `--context`",
+                "leave one of them out",
+            ));
+        }
+        let state = state.map(|state| json("--state", state)).transpose()?;
+        context.resume = Some(Resume { answer: self::answer(answer)?, state });
+    }
+    Ok(context)
+}
+
+/// JSON, or a bare word that stands for itself.
+fn answer(typed: &str) -> Result<Json, Failure> {
+    match json("--answer", typed) {
+        Err(_) if !typed.trim_start().starts_with(['{', '[', '"']) => Ok(Json::from(serde_json::Value::from(typed))),
+        answer => answer,
+    }
+}
+
+fn resume(value: &Json) -> Result<Resume, Failure> {
+    let mut object = object("`resume` in `--context`", value, &RESUME_KEYS)?;
+    let answer = object.remove("answer").ok_or_else(|| {
+        Failure::usage("`resume` in `--context` has no `answer`", r#"write {"resume": {"answer": …, "state": …}}"#)
+    })?;
+    Ok(Resume { answer, state: object.remove("state") })
+}
+
+fn json(what: &str, typed: &str) -> Result<Json, Failure> {
+    Json::parse(typed.to_owned())
+        .map_err(|fault| Failure::usage(format!("{what}: {fault}"), "quote it for the shell: '{\"key\": \"value\"}'"))
+}
+
+/// The members of an object that has no other keys than these.
+fn object(what: &str, value: &Json, keys: &[&str]) -> Result<BTreeMap<String, Json>, Failure> {
+    let known = || format!("the keys are: {}", keys.join(", "));
+    let object: BTreeMap<String, Json> = serde_json::from_str(value.as_str())
+        .map_err(|_| Failure::usage(format!("{what} is not a JSON object"), known()))?;
+    match object.keys().find(|key| !keys.contains(&key.as_str())) {
+        None => Ok(object),
+        Some(unknown) => {
+            let hint = names::nearest(unknown, keys.iter().copied());
+            let hint = hint.map_or_else(known, |near| format!("did you mean `{near}`?"));
+            Err(Failure::usage(format!("{what} has an unknown key `{}`", unknown.escape_debug()), hint))
+        }
+    }
+}
+
+fn field<T: DeserializeOwned>(key: &str, value: &Json, expected: &str) -> Result<T, Failure> {
+    serde_json::from_str(value.as_str()).map_err(|_| {
+        Failure::usage(format!("`{key}` in `--context` is not {expected}"), format!("it must be {expected}"))
+    })
+}

@@ -1,0 +1,33 @@
+//! The environment, read here and nowhere else.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `TOOLCELL_LOG` | filter of the diagnostic log, as `tracing` writes it (`toolcell=debug`); wins over `-v` |
+//! | `XDG_CACHE_HOME` | where the user's caches are; ignored unless absolute |
+//! | `HOME` | its `.cache` is used where `XDG_CACHE_HOME` is not set |
+//!
+//! The libraries for help and spinner look at `NO_COLOR`, `COLUMNS` and `TERM` by themselves. Nothing here has colours.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What was typed, the program's own name first.
+pub(crate) fn args() -> impl Iterator<Item = OsString> {
+    std::env::args_os()
+}
+
+/// The program's name as it was typed.
+pub(crate) fn program() -> String {
+    args().next().map_or_else(|| "toolcell".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The filter of the diagnostic log, if one is set.
+pub(crate) fn log_filter() -> Option<String> {
+    std::env::var("TOOLCELL_LOG").ok().filter(|filter| !filter.is_empty())
+}
+
+/// Where compiled components are kept unless the command line says otherwise.
+pub(crate) fn cache_dir() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache"))).map(|dir| dir.join("toolcell"))
+}

@@ -1,0 +1,59 @@
+//! How the command ends: one number for each way, the same for every command.
+//!
+//! Invariants: a number never changes its meaning; the table in `--help` is made from here.
+
+use std::process::ExitCode;
+
+use toolcell::{CallResult, Outcome};
+
+/// The way the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExitStatus {
+    /// The tool answered `ok`, or there was nothing to complain about.
+    Ok = 0,
+    /// Anything without a number of its own: a file, a component, the machine.
+    Failed = 1,
+    /// The command line makes no sense.
+    BadUsage = 2,
+    /// The tool reported failure.
+    HandlerError = 10,
+    /// The tool asks a person.
+    AskUser = 11,
+    /// The tool ends the loop.
+    Halt = 12,
+    /// The tool could not answer: trap, exit, timeout, unusable return.
+    ToolError = 20,
+    /// The host said no before the tool ran.
+    Refusal = 21,
+}
+
+/// The table for `--help`.
+pub(crate) const HELP: &str = "\
+Exit status:
+   0  the tool answered `ok`
+   1  anything not listed here: the file, the component, the machine
+   2  bad usage
+  10  the tool reported an error
+  11  the tool asks a person a question
+  12  the tool ends the loop (halt)
+  20  tool error: it trapped, exited, ran out of fuel or time, or its answer is unusable
+  21  refusal: the host said no before the tool ran, for instance to its arguments";
+
+impl From<&CallResult> for ExitStatus {
+    fn from(result: &CallResult) -> Self {
+        match result {
+            CallResult::Outcome(Outcome::Ok(_)) => Self::Ok,
+            CallResult::Outcome(Outcome::Error(_)) => Self::HandlerError,
+            CallResult::Outcome(Outcome::AskUser(_)) => Self::AskUser,
+            CallResult::Outcome(Outcome::Halt(_)) => Self::Halt,
+            CallResult::ToolError(_) => Self::ToolError,
+            CallResult::Refusal(_) => Self::Refusal,
+        }
+    }
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> Self {
+        Self::from(status as u8)
+    }
+}

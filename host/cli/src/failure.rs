@@ -1,0 +1,100 @@
+//! Why a command could not do what it was asked: for a person with causes and a hint, for a program as JSON.
+//!
+//! Not here: how a *call* failed; that is part of its completion.
+
+use anyhow::anyhow;
+use serde_json::json;
+
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+/// A failed command.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: &'static str,
+    status: ExitStatus,
+    error: anyhow::Error,
+    hint: String,
+}
+
+impl Failure {
+    /// The command line makes no sense.
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { kind: "usage", status: ExitStatus::BadUsage, error: anyhow!(message.into()), hint: hint.into() }
+    }
+
+    /// A file cannot be used.
+    pub(crate) fn file(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
+        Self { kind: "file", status: ExitStatus::Failed, error: error.into(), hint: hint.into() }
+    }
+
+    /// What the failure is about, put in front.
+    pub(crate) fn about(self, what: impl std::fmt::Display) -> Self {
+        let message = format!("{what}: {}", self.error);
+        Self { error: self.error.context(message), ..self }
+    }
+
+    /// Tells it: a person on standard error, a program on standard output.
+    pub(crate) fn show(&self, printer: &Printer, json: bool) -> ExitStatus {
+        if !json || printer.json(&json!({ "error": self.to_json() })).is_err() {
+            self.tell(printer);
+        }
+        self.status
+    }
+
+    /// Tells a person.
+    pub(crate) fn tell(&self, printer: &Printer) {
+        printer.note("error", &self.error.to_string());
+        for cause in self.causes() {
+            printer.note("  caused by", &cause);
+        }
+        printer.note("hint", &self.hint);
+    }
+
+    /// The failure as JSON: `{"kind", "message", "causes", "hint"}`.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let message = self.error.to_string();
+        json!({ "kind": self.kind, "message": message, "causes": self.causes(), "hint": self.hint })
+    }
+
+    /// What it comes from, as far as that says anything new.
+    fn causes(&self) -> Vec<String> {
+        let mut said = self.error.to_string();
+        let mut causes = Vec::new();
+        for cause in self.error.chain().skip(1).map(ToString::to_string) {
+            if !said.contains(&cause) {
+                said.clone_from(&cause);
+                causes.push(cause);
+            }
+        }
+        causes
+    }
+}
+
+impl From<toolcell::Error> for Failure {
+    fn from(error: toolcell::Error) -> Self {
+        let kind = match &error {
+            error if error.is_unknown_tool() => "unknown_tool",
+            error if error.is_not_granted() => "not_granted",
+            error if error.is_definition() => "definition",
+            error if error.is_component() => "component",
+            _ => "environment",
+        };
+        let hint = error.hint();
+        Self { kind, status: ExitStatus::Failed, error: error.into(), hint }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        let hint = "the machine may be out of memory or of file descriptors".to_owned();
+        Self { kind: "environment", status: ExitStatus::Failed, error: error.into(), hint }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        let hint = "this is a mistake of toolcell itself: please report it".to_owned();
+        Self { kind: "internal", status: ExitStatus::Failed, error: error.into(), hint }
+    }
+}

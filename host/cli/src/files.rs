@@ -1,0 +1,129 @@
+//! Reads files, never more of them than is of use.
+//!
+//! In: paths and `-`. Out: a component's bytes, a call's arguments.
+//! Invariants: the size is known or bounded before anything is read.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow};
+use toolcell::names;
+
+use crate::failure::Failure;
+use crate::units::Size;
+
+/// Bytes of a component: the library takes no more.
+const MAX_COMPONENT: u64 = 64 << 20;
+/// Entries of a directory that are compared with a name that is not there.
+const MAX_NEIGHBOURS: usize = 1000;
+
+/// The bytes of a component.
+pub(crate) fn component(path: &Path) -> Result<Vec<u8>, Failure> {
+    let file = open(path)?;
+    let known = file.metadata().map_or(0, |metadata| metadata.len());
+    let mut bytes = Vec::new();
+    let read = if known > MAX_COMPONENT { Ok(known) } else { read_bounded(&file, MAX_COMPONENT, &mut bytes) };
+    match read.with_context(|| format!("cannot read `{}`", path.display())) {
+        Ok(size) if size > MAX_COMPONENT => {
+            let (shown, limit) = (path.display(), Size(MAX_COMPONENT));
+            let message = if known > MAX_COMPONENT {
+                anyhow!("`{shown}` is too large for a component: {}, the limit is {limit}", Size(known).rounded())
+            } else {
+                anyhow!("`{shown}` is too large for a component: it goes on after the limit of {limit}")
+            };
+            Err(Failure::file(message, "build in release mode and strip debug info"))
+        }
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(Failure::file(error, "give the file of a component, for instance `calculator.wasm`")),
+    }
+}
+
+/// A call's arguments as text.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    /// The text; of arguments that are too large only as much as shows it.
+    pub(crate) text: String,
+    /// The size in words, where they are too large.
+    pub(crate) oversize: Option<String>,
+}
+
+/// What was typed, or where it points to: `@FILE` or `-`.
+pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments, Failure> {
+    let mut bytes = Vec::new();
+    let (source, size) = if typed == "-" {
+        let read = read_bounded(io::stdin().lock(), limit, &mut bytes).context("cannot read standard input");
+        let size = read.map_err(|error| Failure::file(error, "pipe a JSON object into it"))?;
+        ("standard input".to_owned(), (size > limit).then(|| format!("more than {limit}")))
+    } else if let Some(path) = typed.strip_prefix('@').map(Path::new) {
+        let source = format!("`{}`", path.display());
+        let file = open(path)?;
+        let known = file.metadata().map_or(0, |metadata| metadata.len());
+        let read = read_bounded(file, limit, &mut bytes).with_context(|| format!("cannot read {source}"));
+        let size = read.map_err(|error| Failure::file(error, "give a file that holds a JSON object"))?;
+        (source, (size > limit).then(|| if known > limit { known.to_string() } else { format!("more than {limit}") }))
+    } else {
+        return Ok(Arguments { text: typed.to_owned(), oversize: None });
+    };
+    let mut text = match (String::from_utf8(bytes), &size) {
+        (Ok(text), _) => text,
+        // Cut within a character, or never text: too large either way.
+        (Err(error), Some(_)) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        (Err(error), None) => {
+            let error = anyhow::Error::from(error.utf8_error()).context(format!("{source} is not UTF-8 text"));
+            return Err(Failure::file(error, "JSON is UTF-8: convert it first"));
+        }
+    };
+    // A mark of byte order is no part of the text (RFC 8259, section 8.1).
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
+    Ok(Arguments { text, oversize: size })
+}
+
+/// Whether the arguments are the name of a file, typed without its `@`.
+pub(crate) fn is_forgotten_at(typed: &str) -> bool {
+    Path::new(typed).is_file()
+}
+
+/// Reads up to one byte more than `limit`; says how many it were.
+fn read_bounded(from: impl Read, limit: u64, into: &mut Vec<u8>) -> io::Result<u64> {
+    from.take(limit + 1).read_to_end(into).map(|read| read as u64)
+}
+
+/// Opens what is not a directory.
+fn open(path: &Path) -> Result<File, Failure> {
+    let shown = path.display();
+    if path.is_dir() {
+        return Err(Failure::file(anyhow!("`{shown}` is a directory"), "give a file in it"));
+    }
+    File::open(path).map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::NotFound => nearest(path),
+            io::ErrorKind::PermissionDenied => "make it readable: `chmod u+r` if it is yours".to_owned(),
+            _ => "check the path".to_owned(),
+        };
+        Failure::file(anyhow::Error::from(error).context(format!("cannot open `{shown}`")), hint)
+    })
+}
+
+/// The file beside it that was probably meant.
+fn nearest(path: &Path) -> String {
+    let asked = path.file_name().unwrap_or_default().to_string_lossy();
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = fs::read_dir(dir) else {
+        return format!("there is no directory `{}`", dir.display());
+    };
+    let names: Vec<_> = entries
+        .take(MAX_NEIGHBOURS)
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .collect();
+    let with_ending = format!("{asked}.wasm");
+    match names.iter().find(|name| **name == with_ending).map(String::as_str) {
+        Some(name) => format!("did you mean `{}`?", path.with_file_name(name).display()),
+        None => match names::nearest(&asked, names.iter().map(String::as_str)) {
+            Some(name) => format!("did you mean `{}`?", path.with_file_name(name).display()),
+            None => "check the path".to_owned(),
+        },
+    }
+}

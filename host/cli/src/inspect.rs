@@ -1,0 +1,153 @@
+//! `toolcell inspect`: what a component offers and what it asks for, also of one that cannot be loaded.
+
+use std::path::Path;
+
+use serde_json::json;
+use toolcell::{Component, Definition, Examination, Hints, Standing};
+
+use crate::args::{Global, InspectArgs};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::units::{Size, Time};
+use crate::{files, host, schema, table};
+
+/// Characters of a column of parameters: a longer type pushes its line to the right.
+const WIDEST: usize = 48;
+
+/// Shows it.
+pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectArgs) -> Result<ExitStatus, Failure> {
+    let path = &args.component;
+    let name = path.display().to_string();
+    let bytes = files::component(path)?;
+    let seen = Examination::of(&bytes).map_err(|error| Failure::from(error).about(&name))?;
+    let engine = host::engine(printer, global)?;
+    let loaded = host::load(printer, &engine, bytes, path).await;
+    let loaded = loaded.map_err(|error| Failure::from(error).about(format_args!("{name} cannot be loaded")));
+    if args.json {
+        printer.json(&to_json(path, &seen, &loaded))?;
+    } else {
+        printer.text(&to_text(path, &seen, loaded.as_ref().ok()))?;
+        if let Err(failure) = &loaded {
+            failure.tell(printer);
+        }
+    }
+    Ok(if loaded.is_ok() { ExitStatus::Ok } else { ExitStatus::Failed })
+}
+
+fn to_json(path: &Path, seen: &Examination, loaded: &Result<Component, Failure>) -> serde_json::Value {
+    let imports: Vec<_> =
+        seen.imports.iter().map(|(name, standing)| json!({ "name": name, "standing": standing })).collect();
+    let mut shown = json!({
+        "component": path.to_string_lossy(),
+        "digest": seen.digest,
+        "size": seen.size,
+        "imports": imports,
+        "loadable": loaded.is_ok(),
+    });
+    let rest = match loaded {
+        Ok(component) => json!({
+            "cached": component.is_cached(),
+            "compile_us": component.compile_time().map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
+            "pooled": component.is_pooled(),
+            "tools": component.definitions().collect::<Vec<_>>(),
+        }),
+        Err(failure) => json!({ "error": failure.to_json() }),
+    };
+    if let (Some(shown), serde_json::Value::Object(mut rest)) = (shown.as_object_mut(), rest) {
+        shown.append(&mut rest);
+    }
+    shown
+}
+
+fn to_text(path: &Path, seen: &Examination, loaded: Option<&Component>) -> String {
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let mut facts = vec![
+        row("component", path.display().to_string()),
+        row("digest", seen.digest.clone()),
+        row("size", Size(seen.size).rounded()),
+    ];
+    if let Some(component) = loaded {
+        facts.push(row(
+            "compiled",
+            match component.compile_time() {
+                Some(time) => format!("now, in {} ms", time.as_millis()),
+                None => "before: it came from the cache".to_owned(),
+            },
+        ));
+        facts.push(row(
+            "cells",
+            if component.is_pooled() {
+                "from the pool".to_owned()
+            } else {
+                "on demand, which is slower: bigger than a slot of the pool".to_owned()
+            },
+        ));
+    }
+    let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports(seen)];
+    for definition in loaded.iter().flat_map(|component| component.definitions()) {
+        text.extend([String::new(), tool(definition)]);
+    }
+    text.join("\n")
+}
+
+fn imports(seen: &Examination) -> String {
+    if seen.imports.is_empty() {
+        return "imports  none".to_owned();
+    }
+    let row = |(name, standing): &(String, Standing)| {
+        let (word, meaning) = match standing {
+            Standing::Inert => ("inert", "for its language runtime; reaches nothing"),
+            Standing::Offered => ("offered", "a service of the host; needs no grant"),
+            Standing::NeedsGrant => ("needs_grant", "would reach out of the cell; not granted here"),
+            Standing::Unknown => ("unknown", "not known to this host"),
+            _ => ("other", ""),
+        };
+        vec![name.clone(), word.to_owned(), meaning.to_owned()]
+    };
+    let rows: Vec<_> = seen.imports.iter().map(row).collect();
+    format!("imports\n{}", table::columns(2, usize::MAX, &rows))
+}
+
+fn tool(definition: &Definition) -> String {
+    let mut text = vec![format!("tool {}", definition.name)];
+    if !definition.description.trim().is_empty() {
+        text.push(table::paragraph(2, &definition.description));
+    }
+    match &definition.parameters {
+        None => text.push("  takes any object".to_owned()),
+        Some(parameters) => {
+            let row = |parameter: schema::Parameter| {
+                let required = if parameter.required { "required" } else { "optional" };
+                vec![parameter.name, parameter.kind, required.to_owned(), parameter.description]
+            };
+            let rows: Vec<_> = schema::parameters(parameters).into_iter().map(row).collect();
+            text.push(if rows.is_empty() {
+                "  takes no named parameter".to_owned()
+            } else {
+                table::columns(4, WIDEST, &rows)
+            });
+        }
+    }
+    if let Some(output) = &definition.output {
+        text.push(table::paragraph(2, &format!("returns {}", schema::kind(output))));
+    }
+    let Hints { read_only, idempotent, destructive, open_world, .. } = definition.hints;
+    let hints = [
+        (read_only, "read-only"),
+        (idempotent, "idempotent"),
+        (destructive, "destructive"),
+        (open_world, "open world"),
+    ];
+    let hints: Vec<_> = hints.iter().filter_map(|(set, name)| set.then_some(*name)).collect();
+    if !hints.is_empty() {
+        text.push(format!("  says of itself: {}", hints.join(", ")));
+    }
+    if let Some(bound) = definition.max_execution {
+        text.push(format!("  runs for at most {}", Time(bound)));
+    }
+    for need in &definition.needs {
+        text.push(table::paragraph(2, &format!("needs {} {}: {}", need.kind, need.pattern, need.reason)));
+    }
+    text.join("\n")
+}

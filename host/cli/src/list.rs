@@ -1,0 +1,82 @@
+//! `toolcell list`: the tools of several components, one a line.
+
+use std::path::Path;
+
+use serde_json::json;
+use toolcell::{Component, Engine};
+
+use crate::args::{Global, ListArgs};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::{files, host, table};
+
+/// Characters of a tool's first sentence.
+const SENTENCE: usize = 100;
+
+/// Lists them. A component that cannot be used does not keep the others from being listed.
+pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) -> Result<ExitStatus, Failure> {
+    let engine = host::engine(printer, global)?;
+    let (mut tools, mut failures) = (Vec::new(), Vec::new());
+    for path in &args.components {
+        let name = path.display().to_string();
+        match load(printer, &engine, path, &name).await {
+            Ok(component) => tools.extend(component.definitions().map(|tool| (name.clone(), tool.clone()))),
+            Err(failure) => failures.push((name, failure)),
+        }
+    }
+    if args.json {
+        let tools: Vec<_> = tools
+            .iter()
+            .map(|(path, tool)| json!({ "component": path, "tool": tool.name, "description": tool.description }))
+            .collect();
+        let errors: Vec<_> =
+            failures.iter().map(|(path, failure)| json!({ "component": path, "error": failure.to_json() })).collect();
+        printer.json(&json!({ "tools": tools, "errors": errors }))?;
+    } else {
+        let row = |(path, tool): &(String, toolcell::Definition)| {
+            vec![path.clone(), tool.name.clone(), first_sentence(&tool.description)]
+        };
+        if !tools.is_empty() {
+            printer.text(&table::columns(0, usize::MAX, &tools.iter().map(row).collect::<Vec<_>>()))?;
+        }
+        for (_, failure) in &failures {
+            failure.tell(printer);
+        }
+    }
+    Ok(if failures.is_empty() { ExitStatus::Ok } else { ExitStatus::Failed })
+}
+
+async fn load(printer: &Printer, engine: &Engine, path: &Path, name: &str) -> Result<Component, Failure> {
+    let bytes = files::component(path)?;
+    host::load(printer, engine, bytes, path).await.map_err(|error| Failure::from(error).about(name))
+}
+
+/// Up to the first full stop that ends a sentence, or as much as fits a line.
+fn first_sentence(description: &str) -> String {
+    let text = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = text.find(". ").map_or(text.len(), |end| end + 1);
+    let sentence = text.get(..end).unwrap_or(&text).trim_end_matches('.');
+    if sentence.chars().count() <= SENTENCE {
+        sentence.to_owned()
+    } else {
+        sentence.chars().take(SENTENCE - 1).chain(['…']).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_sentence;
+
+    #[test]
+    fn sentences() {
+        for (text, expected) in [
+            ("Adds. Twice.", "Adds"),
+            ("Adds 1.5 to\n it.", "Adds 1.5 to it"),
+            ("", ""),
+            (&"word ".repeat(40), &format!("{}…", &"word ".repeat(20)[..99])),
+        ] {
+            assert_eq!(first_sentence(text), expected);
+        }
+    }
+}

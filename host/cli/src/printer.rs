@@ -1,0 +1,113 @@
+//! The only place that writes.
+//!
+//! In: text of ours and of strangers. Out: standard output and standard error, and a spinner there.
+//! Invariants: no harmful character of a stranger passes (`clean`); a reader who went away is no failure; lines on standard
+//! error never mix with the spinner; no colours.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::clean;
+use crate::failure::Failure;
+
+/// How often the spinner turns.
+const TICK: Duration = Duration::from_millis(120);
+
+/// Writes. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Printer {
+    spinners: MultiProgress,
+}
+
+impl Printer {
+    /// One per process.
+    pub(crate) fn new() -> Self {
+        // Draws to standard error, and nothing at all where that is no terminal.
+        Self { spinners: MultiProgress::new() }
+    }
+
+    /// Plain text and an end of line on standard output.
+    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        let (clean, lost) = clean::text(text);
+        self.out(&clean)?;
+        if lost > 0 {
+            self.note("note", &format!("left out {lost} invisible or control characters; `--json` escapes them"));
+        }
+        Ok(())
+    }
+
+    /// JSON as its maker laid it out, on standard output.
+    pub(crate) fn json_text(&self, json: &str) -> Result<(), Failure> {
+        self.out(&clean::json(json))
+    }
+
+    /// One line of JSON on standard output.
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        self.out(&clean::json_line(&serde_json::to_string(value)?))
+    }
+
+    /// `label: text` on standard error. Further lines of the text are indented, so that none looks like one of ours.
+    pub(crate) fn note(&self, label: &str, text: &str) {
+        let (clean, _) = clean::text(text.trim_end());
+        self.err(&format!("{label}: {}\n", clean.replace('\n', "\n    ")));
+    }
+
+    /// One of several points that belong to the note before.
+    pub(crate) fn point(&self, text: &str) {
+        let (clean, _) = clean::text(text.trim_end());
+        self.err(&format!("  - {}\n", clean.replace('\n', "\n    ")));
+    }
+
+    /// A spinner on standard error, gone when the answer is dropped.
+    pub(crate) fn spinner(&self, text: &str) -> Spinner {
+        let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
+        let bar = ProgressBar::new_spinner().with_message(clean::text(text).0.replace('\n', " "));
+        let bar = self.spinners.add(match style {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        });
+        bar.enable_steady_tick(TICK);
+        Spinner(bar)
+    }
+
+    fn out(&self, clean: &str) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        match writeln!(out, "{clean}").and_then(|()| out.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::file(
+                anyhow::Error::from(error).context("cannot write to standard output"),
+                "is its disk full?",
+            )),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn err(&self, clean: &str) {
+        // There is no place left to complain about a failure here.
+        self.spinners.suspend(|| drop(io::stderr().lock().write_all(clean.as_bytes())));
+    }
+}
+
+/// A spinner that turns.
+#[derive(Debug)]
+pub(crate) struct Spinner(ProgressBar);
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// One entry of the diagnostic log, on standard error.
+impl Write for Printer {
+    fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
+        self.err(&clean::text(&String::from_utf8_lossy(entry)).0);
+        Ok(entry.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! `toolcell run`: one call, from what was typed to what is printed.
+
+mod live;
+mod report;
+mod resume;
+
+use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Executor, Limits, Refusal, ToolCall};
+
+use crate::args::{Global, RunArgs};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::units::Size;
+use crate::{context, files, host};
+use live::Live;
+
+/// Makes the call.
+pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> Result<ExitStatus, Failure> {
+    // Everything that was typed is judged before anything is read, and everything is read before anything is compiled.
+    let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
+    let arguments = files::arguments(&args.arguments, DEFAULT_ARGUMENTS)?;
+    let bytes = files::component(&args.component)?;
+    let engine = host::engine(printer, global)?;
+    let name = args.component.display().to_string();
+    let component = host::load(printer, &engine, bytes, &args.component)
+        .await
+        .map_err(|error| Failure::from(error).about(&name))?;
+    let tool = component.tool(&args.tool)?;
+
+    let limits = Limits::default().with_timeout(args.timeout.0).with_fuel(args.fuel.0).with_memory(args.memory.0);
+    let live = Live::start(printer);
+    let executor = Executor::new().with_limits(limits).with_events(live.sink());
+    let call = ToolCall::new(&args.id, &args.tool, arguments.text.clone());
+    let mut completion = executor.call(tool, call, CallOptions::default().with_context(context)).await;
+    live.finish();
+    if let lost @ 1.. = completion.usage.log_bytes_lost {
+        printer.note("warning", &format!("{} of the tool's log are over its limit and lost", Size(lost).rounded()));
+    }
+    if let Some(size) = arguments.oversize {
+        state_size(&mut completion, size);
+    }
+
+    let status = ExitStatus::from(&completion.result);
+    if args.json {
+        printer.json(&completion)?;
+    } else {
+        report::show(printer, args, &arguments.text, tool, &completion.result)?;
+    }
+    if args.receipt {
+        printer.note("receipt", &receipt(&completion));
+    }
+    Ok(status)
+}
+
+/// Puts the true size into the refusal of arguments that were not read to their end.
+fn state_size(completion: &mut Completion, size: String) {
+    if let CallResult::Refusal(Refusal::InvalidArguments(faults)) = &mut completion.result
+        && let [fault] = faults.as_mut_slice()
+    {
+        fault.got = Some(size);
+    }
+}
+
+/// What the call used, in one line.
+fn receipt(completion: &Completion) -> String {
+    let usage = &completion.usage;
+    let fuel = usage.fuel.map_or_else(|| "no fuel".to_owned(), |fuel| format!("{fuel} fuel"));
+    let wall = usage.wall.as_secs_f64() * 1000.0;
+    format!("{fuel}, {wall:.1} ms, {} at most", Size(usage.peak_memory).rounded())
+}

@@ -1,0 +1,239 @@
+//! How a call ended, for a person: the handler's words on standard output, the host's on standard error.
+//!
+//! Not here: the form for programs, which is the completion's own JSON.
+
+use serde::Serialize;
+use serde_json::Value;
+use toolcell::{
+    CallResult, Exit, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome, Output, Part, Question, Raised,
+    RaisedKind, Refusal, ReturnRule, Timeout, Tool, ToolError,
+};
+
+use super::resume;
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::units::{Size, Time};
+use crate::{files, schema, table};
+
+/// Lines of a guest's backtrace.
+const FRAMES: usize = 5;
+/// How a function without a name is called there.
+const NAMELESS: &str = "func[";
+
+/// Prints it.
+pub(super) fn show(
+    printer: &Printer,
+    args: &RunArgs,
+    arguments: &str,
+    tool: &Tool,
+    result: &CallResult,
+) -> Result<(), Failure> {
+    match result {
+        CallResult::Outcome(Outcome::Ok(output)) => ok(printer, output),
+        CallResult::Outcome(Outcome::Error(error)) => handler_error(printer, error),
+        CallResult::Outcome(Outcome::AskUser(question)) => {
+            ask_user(printer, question)?;
+            printer.note("hint", &resume::hint(args, arguments, question));
+            Ok(())
+        }
+        CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
+            value(printer, result)?;
+            printer.note("halt", reason);
+            Ok(())
+        }
+        CallResult::ToolError(error) => {
+            tool_error(printer, args, tool, error);
+            Ok(())
+        }
+        CallResult::Refusal(refusal) => {
+            refused(printer, args, refusal);
+            Ok(())
+        }
+    }
+}
+
+/// A string as it is, everything else as JSON.
+fn value(printer: &Printer, json: &Json) -> Result<(), Failure> {
+    match serde_json::from_str::<String>(json.as_str()) {
+        Ok(text) => printer.text(&text),
+        Err(_) => printer.json_text(json.as_str()),
+    }
+}
+
+fn ok(printer: &Printer, output: &Output) -> Result<(), Failure> {
+    value(printer, &output.value)?;
+    if let Some(message) = &output.message {
+        printer.note("message", message);
+    }
+    for part in &output.parts {
+        let media = |Media { mime_type, data }: &Media| format!("{mime_type}, {}", Size(data.len() as u64).rounded());
+        match part {
+            Part::Text { text } => printer.note("text", text),
+            Part::Image(image) => printer.note("image", &media(image)),
+            Part::Audio(audio) => printer.note("audio", &media(audio)),
+            Part::ResourceLink { uri, name, .. } => {
+                printer.note("link", &name.as_ref().map_or_else(|| uri.clone(), |name| format!("{name} {uri}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// As a model reads it, with what else the tool said of it.
+#[derive(Serialize)]
+struct Told<'a> {
+    error: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retryable: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+}
+
+fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure> {
+    let HandlerError { message, data, retryable, retry_after_ms, .. } = error;
+    printer.json(&Told { error: message, data: data.as_ref(), retryable: *retryable, retry_after_ms: *retry_after_ms })
+}
+
+fn ask_user(printer: &Printer, question: &Question) -> Result<(), Failure> {
+    let mut text = vec![question.question.clone()];
+    match question.options.as_ref().map(Json::to_value) {
+        Some(Value::Array(options)) => text.extend(options.iter().map(|option| format!("  - {}", plain(option)))),
+        Some(options) => text.push(format!("  {}", plain(&options))),
+        None => {}
+    }
+    if let Some(answer) = question.answer_schema.as_ref().map(Json::to_value) {
+        let members = schema::parameters(&answer);
+        text.push(format!("answer: {}", schema::kind(&answer)));
+        let rows: Vec<_> =
+            members.into_iter().map(|member| vec![member.name, member.kind, member.description]).collect();
+        if !rows.is_empty() {
+            text.push(table::columns(2, usize::MAX, &rows));
+        }
+    }
+    printer.text(&text.join("\n"))
+}
+
+/// JSON for reading: as little punctuation as two levels need.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(shallow).collect::<Vec<_>>().join(", "),
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| match value {
+                Value::Array(_) => format!("{name}: {}", plain(value)),
+                value => format!("{name}: {}", shallow(value)),
+            };
+            members.iter().map(member).collect::<Vec<_>>().join("; ")
+        }
+        value => value.to_string(),
+    }
+}
+
+fn shallow(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn tool_error(printer: &Printer, args: &RunArgs, tool: &Tool, error: &ToolError) {
+    printer.note("error", &error.to_string());
+    printer.note("  reason", &reason(error));
+    if let ToolError::HandlerRaised(Raised { backtrace, .. }) = error {
+        let named = backtrace.iter().filter(|frame| !frame.starts_with(NAMELESS)).take(FRAMES);
+        let shown = named.map(|frame| printer.note("  in", frame)).count();
+        if backtrace.len() > shown {
+            let more = if shown > 0 { "more functions" } else { "functions without names" };
+            printer.note("  in", &format!("{} {more}, see `--json`", backtrace.len() - shown));
+        }
+    }
+    printer.note("hint", &hint(args, tool, error));
+}
+
+/// The reason and its cause, in the words of the contract: `timeout: fuel, budget 1000, used 1000`.
+fn reason(error: &ToolError) -> String {
+    let told = serde_json::to_value(error).unwrap_or_default();
+    let mut words = told.get("reason").map(shallow).unwrap_or_default();
+    let Some(cause) = told.get("cause").and_then(Value::as_object) else {
+        return words;
+    };
+    if let Some(name) = ["kind", "status", "rule"].iter().find_map(|name| cause.get(*name)) {
+        words += &format!(": {}", shallow(name));
+    }
+    // Texts and lists are told in the message or below.
+    for (name, value) in cause.iter().filter(|(_, value)| value.is_number()) {
+        words += &format!(", {name} {value}");
+    }
+    words
+}
+
+/// What to do about it.
+fn hint(args: &RunArgs, tool: &Tool, error: &ToolError) -> String {
+    let more_memory = format!("raise `--memory` (now {}), or give it less to do", args.memory);
+    match error {
+        ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind: LimitKind::Memory, .. }), .. })
+        | ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, .. }) => more_memory,
+        ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind: LimitKind::HostCalls, .. }), .. }) => {
+            "the tool calls the host again and again: tell its author".to_owned()
+        }
+        ToolError::HandlerRaised(Raised { kind: RaisedKind::StackOverflow, .. }) => {
+            "the arguments may nest too deep for it; otherwise tell its author".to_owned()
+        }
+        ToolError::HandlerRaised(_) => "a mistake in the tool: tell its author, with the output of `--json`".to_owned(),
+        ToolError::HandlerExit(Exit::Called { .. }) => "a tool has to return an answer: tell its author".to_owned(),
+        ToolError::HandlerExit(_) => "try again".to_owned(),
+        ToolError::Timeout(Timeout::Fuel { .. }) => {
+            format!("raise `--fuel` (now {}), or give it less to do", args.fuel)
+        }
+        ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => {
+            match tool.definition().max_execution.filter(|bound| *bound <= args.timeout.0) {
+                Some(bound) => format!("the tool itself allows no more than {}: give it less to do", Time(bound)),
+                None => format!("raise `--timeout` (now {}), or give it less to do", args.timeout),
+            }
+        }
+        ToolError::InvalidReturn(ReturnRule::TooLarge { .. }) => "ask it for less".to_owned(),
+        ToolError::InvalidReturn(_) => "a mistake in the tool: tell its author".to_owned(),
+        ToolError::NotFound => "nothing runs for this tool".to_owned(),
+        ToolError::EncodingFailed(_) => "look at the result with `--json`".to_owned(),
+    }
+}
+
+fn refused(printer: &Printer, args: &RunArgs, refusal: &Refusal) {
+    let Refusal::InvalidArguments(faults) = refusal else {
+        printer.note("error", &refusal.to_string());
+        printer.note("  reason", refusal.kind());
+        return;
+    };
+    printer.note("error", "the arguments are not what the tool takes");
+    for fault in faults {
+        printer.point(&fault.to_string());
+    }
+    if files::is_forgotten_at(&args.arguments) {
+        printer.note("hint", &format!("did you mean `{}`?", resume::quoted(&format!("@{}", args.arguments))));
+        return;
+    }
+    let path = resume::quoted(&args.component.to_string_lossy());
+    printer.note("hint", &format!("`toolcell inspect {path}` shows what it takes"));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::plain;
+
+    #[test]
+    fn options_are_readable() {
+        for (value, expected) in [
+            (json!("a"), "a"),
+            (json!(["a", 1, {"b": 2}]), "a, 1, {\"b\":2}"),
+            (
+                json!({"choices": ["17:00", "18:00"], "field": "time", "z": {"deep": []}}),
+                "choices: 17:00, 18:00; field: time; z: {\"deep\":[]}",
+            ),
+            (json!(null), "null"),
+        ] {
+            assert_eq!(plain(&value), expected);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The command that answers a tool's question.
+//!
+//! Invariants: can be pasted into a POSIX shell and makes the same call again; a stranger's state stays inside its quotes.
+
+use toolcell::Question;
+
+use crate::args::RunArgs;
+use crate::units::{Count, Size, Time};
+use crate::{clean, env};
+
+/// Arguments up to this size are repeated in the command.
+const MAX_REPEATED: usize = 4096;
+
+/// How to go on, in words and as a command.
+pub(super) fn hint(args: &RunArgs, arguments: &str, question: &Question) -> String {
+    let mut words =
+        vec![env::program(), "run".into(), args.component.to_string_lossy().into_owned(), args.tool.clone()];
+    let mut before = "to answer, put it in the place of ANSWER:";
+    if args.arguments != "-" {
+        words.push(args.arguments.clone());
+    } else if arguments.len() <= MAX_REPEATED {
+        words.push(clean::json_line(arguments.trim()));
+    } else {
+        words.push("-".to_owned());
+        before = "to answer, put it in the place of ANSWER, with the same standard input:";
+    }
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    let defaults = toolcell::Limits::default();
+    if args.timeout.0 != defaults.timeout {
+        option("--timeout", Time(args.timeout.0).to_string());
+    }
+    if args.fuel.0 != defaults.fuel {
+        option("--fuel", Count(args.fuel.0).to_string());
+    }
+    if args.memory.0 != defaults.memory {
+        option("--memory", Size(args.memory.0).to_string());
+    }
+    if let Some(context) = args.context.as_ref().map(|context| without_resume(context)) {
+        option("--context", context);
+    }
+    if let Some(state) = &question.state {
+        option("--state", clean::json_line(state.as_str()));
+    }
+    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+    format!("{before}\n{} --answer ANSWER", words.join(" "))
+}
+
+/// The context without the answer to the question before.
+fn without_resume(context: &str) -> String {
+    match serde_json::from_str(context) {
+        Ok(serde_json::Value::Object(mut members)) => {
+            members.remove("resume");
+            clean::json_line(&serde_json::Value::Object(members).to_string())
+        }
+        Ok(_) | Err(_) => context.to_owned(),
+    }
+}
+
+/// One word of a POSIX shell.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_stay_words() {
+        for (word, expected) in [
+            ("desk.wasm", "desk.wasm"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("$(reboot)'; reboot", r"'$(reboot)'\''; reboot'"),
+            ("~", "'~'"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+}

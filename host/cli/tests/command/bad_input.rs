@@ -1,0 +1,128 @@
+//! What cannot work: each with a message, a hint and the right exit status.
+
+use std::fs;
+
+use crate::typed::{check, example, fed, typed};
+
+#[test]
+fn what_is_no_usable_component() {
+    let dir = tempfile::tempdir().unwrap();
+    let hello = fs::read(example("hello")).unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let huge = dir.path().join("huge");
+    fs::File::create(&huge).unwrap().set_len(65 << 20).unwrap();
+    for (path, message, hint) in [
+        (dir.path().join("nothing").to_str().unwrap(), "cannot open", "check the path"),
+        (&file("helo.wasm", b"").replace("helo", "hello"), "cannot open", "helo.wasm`?"),
+        (dir.path().to_str().unwrap(), "is a directory", "give a file in it"),
+        (huge.to_str().unwrap(), "too large for a component: 65.0 MiB", "strip debug info"),
+        (&file("empty", b""), "an empty file", "wasm32-wasip2"),
+        (&file("text", b"fn main() {}"), "an unknown format", "wasm32-wasip2"),
+        (&file("wat", b"(component)"), "WebAssembly text", "wasm-tools parse"),
+        (&file("core", b"\0asm\x01\0\0\0"), "a core WebAssembly module", "wasm-tools component new"),
+        (&file("truncated", &hello[..hello.len() / 2]), "malformed", "may be incomplete"),
+        (&file("no_tools", b"\0asm\x0d\0\x01\0"), "offers no tools", "toolcell_guest::tools!"),
+    ] {
+        let commands: [&[&str]; 3] = [&["run", path, "greet"], &["inspect", path], &["list", path]];
+        for words in commands {
+            let shown = typed(words);
+            assert_eq!(shown.status, 1, "{words:?}: {shown}");
+            assert!(shown.stderr.contains(message), "{words:?}: {shown}");
+            assert!(
+                shown.stderr.lines().any(|line| line.starts_with("hint: ") && line.contains(hint)),
+                "{words:?}: {shown}"
+            );
+        }
+        let json = typed(&["run", path, "greet", "--json"]);
+        let error = &json.json()["error"];
+        assert!(error["message"].as_str().unwrap().contains(message), "{json}");
+        assert!(error["kind"].is_string() && error["hint"].is_string() && json.stderr.is_empty(), "{json}");
+    }
+}
+
+#[test]
+fn what_is_not_granted_is_shown_all_the_same() {
+    // A component that imports one empty instance: a type section, an import section.
+    let name = "wasi:http/outgoing-handler@0.2.6";
+    let mut bytes = b"\0asm\x0d\0\x01\0\x07\x03\x01\x42\0\x0a".to_vec();
+    bytes.extend([name.len() as u8 + 5, 1, 0, name.len() as u8]);
+    bytes.extend(name.bytes().chain([5, 0]));
+    let file = tempfile::Builder::new().prefix("fetch").rand_bytes(0).suffix(".bin").tempfile().unwrap();
+    fs::write(file.path(), bytes).unwrap();
+    let path = file.path().to_str().unwrap();
+    let shown = typed(&["inspect", path]);
+    assert_eq!(shown.status, 1, "{shown}");
+    assert!(shown.stdout.contains("wasi:http/outgoing-handler@0.2.6  needs_grant"), "{shown}");
+    assert!(shown.stderr.contains("cannot be loaded: the component imports what is not granted"), "{shown}");
+    let json = typed(&["inspect", path, "--json"]).json();
+    assert_eq!((&json["loadable"], &json["error"]["kind"]), (&false.into(), &"not_granted".into()), "{json}");
+    assert_eq!(json["imports"][0]["standing"], "needs_grant", "{json}");
+}
+
+#[test]
+fn what_is_typed_wrongly() {
+    let deep = format!(r#"{{"metadata": {}1{}}}"#, "[".repeat(200), "]".repeat(200));
+    let call = ["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#];
+    let cases: [(&str, &[&str]); 18] = [
+        ("no_command", &[]),
+        ("unknown_command", &["rum"]),
+        ("no_tool", &["run", "hello.wasm"]),
+        ("unknown_option", &["run", "hello.wasm", "greet", "--feul", "1"]),
+        ("two_caches", &["list", "hello.wasm", "--no-cache"]),
+        ("bad_time", &["--timeout", "5"]),
+        ("bad_size", &["--memory", "64MB"]),
+        ("bad_count", &["--fuel", "lots"]),
+        ("context_unknown_key", &["--context", r#"{"tennant": "a"}"#]),
+        ("context_strange_key", &["--context", r#"{"colour\u001b": "a"}"#]),
+        ("context_no_json", &["--context", "tenant=a"]),
+        ("context_no_object", &["--context", "[]"]),
+        ("context_wrong_type", &["--context", r#"{"attempt": "one"}"#]),
+        ("context_too_deep", &["--context", &deep]),
+        ("context_resume_key", &["--context", r#"{"resume": {"answer": 1, "stat": 2}}"#]),
+        ("context_resume_without_answer", &["--context", r#"{"resume": {"state": 2}}"#]),
+        ("answered_twice", &["--answer", "1", "--context", r#"{"resume": {"answer": 1}}"#]),
+        ("state_without_answer", &["--state", "1"]),
+    ];
+    for (name, words) in cases {
+        let own = words.first().is_none_or(|word| !word.starts_with('-'));
+        let shown = typed(&[if own { &[][..] } else { &call }, words].concat());
+        assert_eq!(shown.status, 2, "{name}: {shown}");
+        check(&format!("usage_{name}"), &shown);
+    }
+    let json = typed(&[&call[..], &["--json", "--timeout", "5"]].concat());
+    assert_eq!((json.status, &json.json()["error"]["kind"]), (2, &"usage".into()), "{json}");
+}
+
+#[test]
+fn what_is_asked_of_the_wrong_tool() {
+    check("unknown_tool", &typed(&["run", "calculator.wasm", "calculater"]));
+    let json = typed(&["run", "calculator.wasm", "calculater", "--json"]);
+    assert_eq!((json.status, &json.json()["error"]["kind"]), (1, &"unknown_tool".into()), "{json}");
+}
+
+#[test]
+fn what_cannot_be_arguments() {
+    let deep = "[".repeat(100_000);
+    for (arguments, input, message) in [
+        ("nonsense", "", "not valid JSON"),
+        ("[]", "", "expected a JSON object"),
+        ("{\"name\": 5}", "", "at `/name`"),
+        ("{\"name\": \"a\", \"name\": \"b\"}", "", "stands twice"),
+        ("-", "", "not valid JSON"),
+        ("-", deep.as_str(), "nested deeper than 127"),
+    ] {
+        let shown = fed(&["run", "hello.wasm", "greet", arguments], input.as_bytes());
+        assert_eq!(shown.status, 21, "{shown}");
+        assert!(shown.stderr.contains(message), "{shown}");
+    }
+    let shown = fed(&["run", "hello.wasm", "greet", "-"], b"{\"name\": \"\xff\"}");
+    assert_eq!(shown.status, 1, "{shown}");
+    assert!(shown.stderr.contains("standard input is not UTF-8"), "{shown}");
+    let shown = typed(&["run", "hello.wasm", "greet", "@no such file"]);
+    assert_eq!(shown.status, 1, "{shown}");
+    assert!(shown.stderr.contains("cannot open `no such file`"), "{shown}");
+}

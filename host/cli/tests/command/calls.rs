@@ -1,0 +1,208 @@
+//! `toolcell run`: every way a call can end, for a person and for a program.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolcell_test_guests::{Hostile, Misdeed, Place};
+
+use crate::typed::{Shown, check, command, example, fed, typed};
+
+/// One of each exit status: name, status, what is typed after `run`.
+const ENDINGS: [(&str, i32, &[&str]); 12] = [
+    ("ok_text", 0, &["hello.wasm", "greet", r#"{"name": "Ada"}"#, "--receipt"]),
+    ("ok_json", 0, &["calculator.wasm", "calculator", r#"{"expression": "6 * 7"}"#]),
+    (
+        "ok_message",
+        0,
+        &[
+            "desk.wasm",
+            "book_table",
+            r#"{"name":"Ada","party_size":2,"date":"2026-03-03"}"#,
+            "--answer",
+            r#"{"time":"19:30"}"#,
+        ],
+    ),
+    ("handler_error", 10, &["calculator.wasm", "calculator", r#"{"expression": "1/0"}"#]),
+    ("ask_user", 11, &["desk.wasm", "book_table", r#"{"date": "2026-03-03"}"#, "--timeout", "5s"]),
+    ("halt", 12, &["desk.wasm", "submit_plan", r#"{"goal": "Ship", "steps": [{"id": "a", "title": "A"}]}"#]),
+    ("out_of_fuel", 20, &["calculator.wasm", "calculator", r#"{"expression": "1"}"#, "--fuel", "1000"]),
+    ("out_of_memory", 20, &["hello.wasm", "greet", r#"{"name": "Ada"}"#, "--memory", "64KiB"]),
+    ("out_of_time", 20, &["jq.wasm", "jq", r#"{"filter":"last(range(1e9))","input":1}"#, "--timeout", "100ms"]),
+    ("invalid_arguments", 21, &["calculator.wasm", "calculator", r#"{"expresion": "1"}"#]),
+    ("no_arguments", 21, &["hello.wasm", "greet"]),
+    ("forgotten_at", 21, &["hello.wasm", "greet", "/dev/../etc/hostname"]),
+];
+
+#[test]
+fn every_ending_for_a_person() {
+    for (name, status, words) in ENDINGS {
+        let shown = typed(&[&["run"], words].concat());
+        assert_eq!(shown.status, status, "{name}: {shown}");
+        if name != "forgotten_at" {
+            check(name, &shown);
+        }
+    }
+}
+
+#[test]
+fn every_ending_for_a_program() {
+    for (name, status, words) in ENDINGS {
+        let shown = typed(&[&["run", "--json", "--id", "c7"], words].concat());
+        assert_eq!(shown.status, status, "{name}: {shown}");
+        assert_eq!(shown.stdout.lines().count(), 1, "{name}: {shown}");
+        let said = shown.json();
+        let (outcome, _) = said["outcome"].as_object().and_then(|outcome| outcome.iter().next()).expect("an outcome");
+        let expected = match status {
+            0 => "ok",
+            10 => "error",
+            11 => "ask_user",
+            12 => "halt",
+            20 => "tool_error",
+            _ => "refusal",
+        };
+        assert_eq!((said["id"].as_str(), outcome.as_str()), (Some("c7"), expected), "{name}: {shown}");
+        assert_eq!(said["usage"]["fuel"].is_u64(), status != 21, "{name}: {shown}");
+        assert!(said["usage"]["wall_us"].is_u64() && said["tool"].is_string(), "{name}: {shown}");
+    }
+    check("json", &typed(&["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#, "--json"]));
+}
+
+#[test]
+fn a_question_is_answered_with_the_command_that_is_shown() {
+    // Quotes and a shell's own words in what is repeated: nothing of it may be run.
+    let name = "$(exit 3)'; exit 4; '\u{202e}";
+    let arguments = json!({ "name": name, "date": "2026-03-03" }).to_string();
+    let asked = typed(&["run", "desk.wasm", "book_table", &arguments, "--context", r#"{"tenant": "a'b"}"#]);
+    assert_eq!(asked.status, 11, "{asked}");
+    let shown = asked.stderr.lines().find(|line| line.trim_start().starts_with('/')).expect("a command");
+    let pasted = shown.replace("ANSWER", r#"'{"party_size": 2, "time": "19:30"}' --json"#);
+    let cache = command();
+    let cache: Vec<_> = cache.get_args().map(|word| word.to_string_lossy()).collect();
+    let script = format!("{pasted} {}", cache.join(" "));
+    let output = std::process::Command::new("sh").arg("-c").arg(&script).output().expect("a shell");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let shown = Shown {
+        status: output.status.code().expect("no signal"),
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    };
+    assert_eq!(shown.status, 0, "{script}\n{shown}");
+    let booking = &shown.json()["outcome"]["ok"]["value"]["booking"];
+    assert_eq!((&booking["party_size"], &booking["name"]), (&json!(2), &json!(name)), "{shown}");
+}
+
+#[test]
+fn arguments_come_from_anywhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("with a space.json");
+    std::fs::write(&file, "\u{feff}{\"name\": \"File\"}\n").unwrap();
+    let at = format!("@{}", file.display());
+    for (arguments, input, expected) in [
+        (at.as_str(), "", "Hello, File!\n"),
+        ("-", "{\"name\":\n\"Input\"}\n", "Hello, Input!\n"),
+        (r#"{"name": "Word"}"#, "", "Hello, Word!\n"),
+    ] {
+        let shown = fed(&["run", "hello.wasm", "greet", arguments], input.as_bytes());
+        assert_eq!((shown.status, shown.stdout.as_str()), (0, expected), "{shown}");
+    }
+}
+
+#[test]
+fn nothing_that_a_terminal_acts_on_gets_through() {
+    let bad = "\u{1b}[2J\u{9b}31m\u{7}\r\u{8}\u{202e}\u{2066}\u{200b}\u{e0041}\u{7f}";
+    let is_raw = |text: &str| text.chars().any(|c| bad.contains(c) && !c.is_ascii_graphic());
+    let name = json!({ "name": format!("A{bad}B") }).to_string();
+    let calls: [&[&str]; 5] = [
+        &["hello.wasm", "greet", &name],
+        &["jq.wasm", "jq", &json!({ "filter": ".", "input": { bad: bad } }).to_string()],
+        &["jq.wasm", "jq", &json!({ "filter": "error(.)", "input": bad }).to_string()],
+        &["calculator.wasm", "calculator", &json!({ bad: 1 }).to_string()],
+        &["calculator.wasm", &format!("calculator{bad}")],
+    ];
+    for call in calls {
+        for json in [false, true] {
+            let shown = typed(&[&["run"], call, if json { &["--json"][..] } else { &[] }].concat());
+            assert!(
+                !is_raw(&shown.stdout) && !is_raw(&shown.stderr),
+                "{shown:}",
+                shown = shown.to_string().escape_debug()
+            );
+            if json {
+                shown.json();
+            }
+        }
+    }
+    let shown = typed(&["run", "hello.wasm", "greet", &name]);
+    assert_eq!(shown.stdout, "Hello, A[2J31mB!\n");
+    assert!(shown.stderr.contains("left out 10 invisible or control characters"), "{shown}");
+    let exact = typed(&["run", "hello.wasm", "greet", &name, "--json"]).json();
+    assert_eq!(exact["outcome"]["ok"]["value"], json!(format!("Hello, A{bad}B!")), "the value itself is kept");
+}
+
+#[test]
+fn what_a_tool_writes_on_its_way_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("guest.wasm");
+    for (misdeed, status, on_stderr) in [
+        (
+            Misdeed::Chatter,
+            20,
+            &["tool info: chatter!", "of the tool's log are over its limit", "calls into the host"][..],
+        ),
+        (Misdeed::Abort, 20, &["error: the tool aborted", "reason: handler_raised: unreachable", "tell its author"]),
+        (Misdeed::Exit, 20, &["error: the tool called exit(0)", "reason: handler_exit: called, code 0"]),
+        (Misdeed::Hoard, 20, &["raise `--memory` (now 64MiB)"]),
+        (Misdeed::Sleep, 20, &["reason: timeout: blocked", "raise `--timeout` (now 100ms)"]),
+    ] {
+        std::fs::write(&path, Hostile::new(Place::Execute, misdeed).component()).unwrap();
+        let shown = typed(&[
+            "run",
+            path.to_str().unwrap(),
+            "hostile",
+            "{}",
+            "--timeout",
+            match misdeed {
+                Misdeed::Sleep => "100ms",
+                _ => "30s",
+            },
+        ]);
+        assert_eq!((shown.status, shown.stdout.as_str()), (status, ""), "{shown}");
+        for part in on_stderr {
+            assert!(shown.stderr.contains(part), "{misdeed:?}: no `{part}` in: {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_may_go_away() {
+    for words in [&["run", "--json"][..], &["run"]] {
+        let mut child = command()
+            .args(words)
+            .arg(example("hello"))
+            .args(["greet", r#"{"name": "Ada"}"#])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("the binary ends");
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+    }
+}
+
+#[test]
+fn huge_arguments_are_refused_at_once_with_their_size() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(100_000_000).unwrap();
+    let started = Instant::now();
+    let from_file = typed(&["run", "hello.wasm", "greet", &format!("@{}", file.path().display())]);
+    assert_eq!(from_file.status, 21, "{from_file}");
+    assert!(from_file.stderr.contains("at most 1048576 bytes of arguments, got 100000000"), "{from_file}");
+    let from_input = fed(&["run", "hello.wasm", "greet", "-", "--json"], &vec![b' '; 4 << 20]);
+    assert_eq!(from_input.status, 21, "{from_input}");
+    let fault = &from_input.json()["outcome"]["refusal"]["faults"][0];
+    assert_eq!(fault["got"], "more than 1048576", "{from_input}");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}

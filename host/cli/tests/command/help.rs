@@ -1,0 +1,31 @@
+//! What the command says of itself.
+
+use crate::typed::{check, typed};
+
+#[test]
+fn help() {
+    for (name, words) in [
+        ("help", &["--help"][..]),
+        ("help_short", &["-h"]),
+        ("help_run", &["run", "--help"]),
+        ("help_inspect", &["inspect", "--help"]),
+        ("help_list", &["list", "--help"]),
+        ("version", &["--version"]),
+    ] {
+        let shown = typed(words);
+        assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{shown}");
+        check(name, &shown);
+    }
+}
+
+#[test]
+fn completions() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let shown = typed(&["completions", shell]);
+        assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{shell}");
+        for word in ["inspect", "completions", "timeout", "cache-dir"] {
+            assert!(shown.stdout.contains(word), "{shell}: no `{word}`");
+        }
+    }
+    assert_eq!(typed(&["completions", "cmd"]).status, 2);
+}

@@ -1,0 +1,64 @@
+//! `toolcell inspect` and `toolcell list`, and the cache behind them.
+
+use crate::typed::{check, command, example, typed};
+
+#[test]
+fn inspect() {
+    check("inspect", &typed(&["inspect", "desk.wasm"]));
+    let json = typed(&["inspect", "desk.wasm", "--json"]).json();
+    assert_eq!((&json["loadable"], &json["cached"], &json["pooled"]), (&true.into(), &true.into(), &true.into()));
+    assert!(json["digest"].as_str().unwrap().starts_with("sha256:") && json["size"].is_u64(), "{json}");
+    let tools = json["tools"].as_array().unwrap();
+    assert_eq!((tools.len(), &tools[0]["name"]), (2, &"book_table".into()), "{json}");
+    assert_eq!(tools[0]["parameters"]["properties"]["date"]["type"][0], "string", "{json}");
+    assert!(json["imports"].as_array().unwrap().iter().all(|import| import["standing"] == "inert"), "{json}");
+}
+
+#[test]
+fn list() {
+    check("list", &typed(&["list", "hello.wasm", "markdown.wasm", "/dev/null", "desk.wasm"]));
+    let json = typed(&["list", "hello.wasm", "/dev/null", "--json"]);
+    assert_eq!(json.status, 1, "{json}");
+    assert_eq!(json.json()["tools"][0]["tool"], "greet", "{json}");
+    assert_eq!(json.json()["errors"][0]["error"]["kind"], "component", "{json}");
+    assert_eq!(json.stderr, "");
+}
+
+#[test]
+fn a_cache_that_cannot_be_used_is_a_warning() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for (environment, arguments, expected) in [
+        (None, vec!["--cache-dir", file.path().to_str().unwrap()], "warning: the artefact cache cannot be used"),
+        (None, vec![], "warning: no cache: neither"),
+        (Some(("XDG_CACHE_HOME", "relative")), vec![], "warning: no cache: neither"),
+        (Some(("TOOLCELL_LOG", "=[[")), vec!["--no-cache"], "warning: `TOOLCELL_LOG` is ignored"),
+        (None, vec!["--no-cache"], ""),
+    ] {
+        let mut command = std::process::Command::new(command().get_program());
+        command.env_clear().envs(environment).args(&arguments).arg("list").arg(example("hello"));
+        let output = command.output().expect("the binary runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected) && stderr.is_empty() == expected.is_empty(), "{arguments:?}: {stderr}");
+        assert_eq!(stderr.contains("hint: "), !expected.is_empty(), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn the_users_cache_is_used() {
+    let home = tempfile::tempdir().unwrap();
+    for (variable, dir) in [("HOME", ".cache/toolcell"), ("XDG_CACHE_HOME", "toolcell")] {
+        let mut command = std::process::Command::new(command().get_program());
+        command.env_clear().env(variable, home.path()).arg("list").arg(example("hello"));
+        assert!(command.output().expect("the binary runs").status.success());
+        assert!(home.path().join(dir).is_dir(), "{variable}");
+    }
+}
+
+#[test]
+fn the_log_is_for_who_asks() {
+    let quiet = typed(&["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#]);
+    assert_eq!(quiet.stderr, "", "{quiet}");
+    let loud = typed(&["-vv", "run", "hello.wasm", "greet", r#"{"name": "Ada"}"#]);
+    assert!(loud.stderr.contains("tool_call{id=call-1 tool=greet") && loud.stdout == quiet.stdout, "{loud}");
+}

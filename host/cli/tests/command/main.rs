@@ -1,0 +1,7 @@
+//! The command as a person or a program uses it: what is typed, what comes out, and the exit status.
+
+mod bad_input;
+mod calls;
+mod help;
+mod looks;
+mod typed;

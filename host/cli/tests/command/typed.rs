@@ -1,0 +1,89 @@
+//! One command line and what came of it.
+
+use std::fmt;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The binary, in an environment that says nothing, with a cache that all tests share.
+pub(crate) fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolcell"));
+    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command.arg("--cache-dir").arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    command
+}
+
+/// The path of an example's component.
+pub(crate) fn example(name: &str) -> PathBuf {
+    toolcell_test_guests::example(name)
+}
+
+/// What came of a command line.
+pub(crate) struct Shown {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Shown {
+    /// Standard output as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "exit status {}\n--- stdout\n{}--- stderr\n{}", self.status, self.stdout, self.stderr)
+    }
+}
+
+/// Types it. A word `NAME.wasm` stands for the path of an example.
+pub(crate) fn typed(words: &[&str]) -> Shown {
+    fed(words, b"")
+}
+
+/// The same with something on standard input.
+pub(crate) fn fed(words: &[&str], input: &[u8]) -> Shown {
+    let mut command = command();
+    for word in words {
+        match word.strip_suffix(".wasm") {
+            Some(name) if !name.contains(['/', '.']) => command.arg(example(name)),
+            _ => command.arg(word),
+        };
+    }
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    // It may well end before it has read everything.
+    let _ = child.stdin.take().expect("piped").write_all(input);
+    let output = child.wait_with_output().expect("the binary ends");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    Shown { status: output.status.code().expect("no signal"), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Compares with a snapshot, but for what differs between machines and runs.
+pub(crate) fn check(name: &str, shown: &Shown) {
+    let dir = example("hello").parent().expect("a directory").display().to_string();
+    let text = shown
+        .to_string()
+        .replace(&format!("{dir}/"), "")
+        .replace(env!("CARGO_BIN_EXE_toolcell"), "toolcell")
+        .replace(env!("CARGO_TARGET_TMPDIR"), "TMP");
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    for (varies, shown) in [
+        (r"sha256:[0-9a-f]{64}", "sha256:DIGEST"),
+        (r#""(fuel|wall_us|peak_memory|used_ms)":\d+"#, r#""$1":N"#),
+        (r"used_ms \d+", "used_ms N"),
+        (r"\d+ fuel, [\d.]+ ms, [\d.]+ MiB", "N fuel, N ms, N MiB"),
+        (r"asked for \d+ bytes", "asked for N bytes"),
+        (r"size +[\d.]+ KiB", "size       N KiB"),
+        (r#""size":\d+"#, r#""size":N"#),
+        (r"compiled   .*", "compiled   …"),
+        (r"toolcell \d+\.\d+\.\d+", "toolcell N.N.N"),
+    ] {
+        settings.add_filter(varies, shown);
+    }
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}

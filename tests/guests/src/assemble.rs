@@ -1,0 +1,40 @@
+//! From core WebAssembly to a component of our world.
+
+use std::path::Path;
+
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+/// The contract's world and the few WASI functions that misdeeds need, declared as far as they are used.
+const WORLD: &str = "
+package test:hostile;
+world hostile {
+    include toolcell:tool/toolbox-with-imports@0.1.0;
+    import wasi:cli/exit@0.2.6;
+    import wasi:clocks/monotonic-clock@0.2.6;
+}
+";
+const CLI: &str = "package wasi:cli@0.2.6; interface exit { exit: func(status: result); }";
+const CLOCKS: &str = "package wasi:clocks@0.2.6; interface monotonic-clock {
+    use wasi:io/poll@0.2.6.{pollable};
+    now: func() -> u64;
+    subscribe-duration: func(when: u64) -> pollable;
+}";
+
+/// Assembles text and makes it a component.
+pub(crate) fn component(text: &str) -> Vec<u8> {
+    let mut module = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let mut resolve = Resolve::default();
+    resolve.push_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit")).expect("the contract's WIT");
+    resolve.push_str("cli.wit", CLI).expect("a WIT package");
+    resolve.push_str("clocks.wit", CLOCKS).expect("a WIT package");
+    let package = resolve.push_str("world.wit", WORLD).expect("a WIT package");
+    let world = resolve.select_world(&[package], Some("hostile")).expect("the world");
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
+    wrap(&module)
+}
+
+/// Makes a module that knows its world a component.
+pub(crate) fn wrap(module: &[u8]) -> Vec<u8> {
+    ComponentEncoder::default().module(module).and_then(|mut encoder| encoder.encode()).expect("a component")
+}

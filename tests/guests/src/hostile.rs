@@ -1,0 +1,352 @@
+//! Guests that misbehave in one exact place.
+//!
+//! Each is a small core module in text, with the contract's exports laid out by hand: a guest language's runtime would
+//! get in the way (it has its own ideas of where memory comes from, and of what happens on a panic).
+
+use crate::assemble;
+
+/// Where the guest's code runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The core module's start function.
+    Start,
+    /// `cabi_realloc`, when the host brings the arguments.
+    Realloc,
+    /// `describe`.
+    Describe,
+    /// `validate`.
+    Validate,
+    /// `visible`.
+    Visible,
+    /// `execute`.
+    Execute,
+    /// After `execute` has returned, when the guest is told that its answer was read.
+    PostReturn,
+}
+
+impl Place {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Start, Self::Realloc, Self::Describe, Self::Validate, Self::Visible, Self::Execute, Self::PostReturn];
+}
+
+/// What it does there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misdeed {
+    /// Nothing.
+    None,
+    /// Loops for ever.
+    Spin,
+    /// `unreachable`.
+    Abort,
+    /// Calls itself for ever.
+    Recurse,
+    /// Divides by zero.
+    DivideByZero,
+    /// Converts a number that does not fit.
+    Overflow,
+    /// Reads behind the end of memory.
+    ReadOutside,
+    /// Reads behind the end of a table.
+    TableOutside,
+    /// Calls a null reference.
+    CallNull,
+    /// Grows its memory until it is refused, then aborts as an allocator does.
+    Hoard,
+    /// Grows its table until it is refused, then aborts.
+    HoardTable,
+    /// Calls `exit` with success.
+    Exit,
+    /// Sleeps for a hundred years.
+    Sleep,
+    /// Calls the host for ever, for a log line each time.
+    Chatter,
+    /// Reads the clock for ever.
+    ReadClock,
+    /// Waits until the caller wishes it to end.
+    AwaitAbort,
+}
+
+impl Misdeed {
+    /// Instructions; they leave nothing on the stack.
+    fn code(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Spin => "(loop $l (br $l))",
+            Self::Abort => "unreachable",
+            Self::Recurse => "(call $recurse)",
+            Self::DivideByZero => "(drop (i32.div_u (i32.const 1) (i32.load (i32.const 0))))",
+            Self::Overflow => "(drop (i32.trunc_f64_u (f64.const 1e30)))",
+            Self::ReadOutside => "(drop (i32.load (i32.const -4)))",
+            Self::TableOutside => "(drop (table.get $t (i32.const 99)))",
+            Self::CallNull => "(call_indirect $t (i32.const 0))",
+            Self::Hoard => "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable",
+            Self::HoardTable => {
+                "(loop $l (br_if $l (i32.ne (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1)))) unreachable"
+            }
+            Self::Exit => "(call $exit (i32.const 0))",
+            Self::Sleep => "(call $block (call $subscribe (i64.const 3155760000000000000)))",
+            Self::Chatter => "(loop $l (call $log (i32.const 2) (i32.const 1024) (i32.const 8)) (br $l))",
+            Self::ReadClock => "(loop $l (drop (call $now)) (br $l))",
+            Self::AwaitAbort => "(call $block (call $abort))",
+        }
+    }
+
+    /// What it needs of the host. A component imports what its module imports.
+    fn imports(self) -> &'static [&'static str] {
+        const BLOCK: &str = r#"(import "wasi:io/poll@0.2.6" "[method]pollable.block" (func $block (param i32)))"#;
+        const EXIT: &str = r#"(import "wasi:cli/exit@0.2.6" "exit" (func $exit (param i32)))"#;
+        const SUBSCRIBE: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.6" "subscribe-duration"
+            (func $subscribe (param i64) (result i32)))"#;
+        const NOW: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $now (result i64)))"#;
+        const ABORT: &str = r#"(import "toolcell:tool/abort@0.1.0" "subscribe" (func $abort (result i32)))"#;
+        const LOG: &str = r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
+        match self {
+            Self::Exit => &[EXIT],
+            Self::Sleep => &[BLOCK, SUBSCRIBE],
+            Self::AwaitAbort => &[BLOCK, ABORT],
+            Self::Chatter => &[LOG],
+            Self::ReadClock => &[NOW],
+            Self::None
+            | Self::Spin
+            | Self::Abort
+            | Self::Recurse
+            | Self::DivideByZero
+            | Self::Overflow
+            | Self::ReadOutside
+            | Self::TableOutside
+            | Self::CallNull
+            | Self::Hoard
+            | Self::HoardTable => &[],
+        }
+    }
+}
+
+/// What `execute` answers when it gets as far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// `ok` with the arguments as value.
+    Echo,
+    /// `ok` with this text as value.
+    Value(&'static str),
+    /// `ok` with a value of this many megabytes.
+    Megabytes(u32),
+    /// `halt` with this reason.
+    Halt(&'static str),
+    /// A shape that does not exist.
+    NoShape,
+    /// A value outside of memory.
+    Outside,
+    /// A value that is not UTF-8.
+    NotText,
+}
+
+/// A guest that misbehaves in one place.
+#[derive(Debug, Clone, Copy)]
+pub struct Hostile {
+    /// Where.
+    pub place: Place,
+    /// How.
+    pub misdeed: Misdeed,
+    /// What it answers.
+    pub answer: Answer,
+    /// What `validate` finds.
+    pub problem: Option<&'static str>,
+    /// What `visible` says.
+    pub visible: bool,
+    /// JSON Schema of its arguments.
+    pub parameters: Option<&'static str>,
+    /// What it promises of its value.
+    pub output: Option<&'static str>,
+    /// Its tool's name.
+    pub name: &'static str,
+}
+
+impl Hostile {
+    /// A guest that echoes its arguments and does this there.
+    #[must_use]
+    pub fn new(place: Place, misdeed: Misdeed) -> Self {
+        Self {
+            place,
+            misdeed,
+            answer: Answer::Echo,
+            problem: None,
+            visible: true,
+            parameters: None,
+            output: None,
+            name: "hostile",
+        }
+    }
+
+    /// A guest that behaves, but for its answer.
+    #[must_use]
+    pub fn answering(answer: Answer) -> Self {
+        Self { answer, ..Self::new(Place::Execute, Misdeed::None) }
+    }
+
+    /// The component.
+    ///
+    /// # Panics
+    /// When this crate's own text does not assemble.
+    #[must_use]
+    pub fn component(&self) -> Vec<u8> {
+        assemble::component(&self.text())
+    }
+
+    /// What it does at `place`.
+    fn at(&self, place: Place) -> &'static str {
+        if self.place == place { self.misdeed.code() } else { "" }
+    }
+
+    fn text(&self) -> String {
+        let mut memory = Memory::default();
+        let line = memory.put(b"chatter!");
+        assert_eq!(line, Memory::START, "the misdeed `Chatter` counts on it");
+        let definitions = self.definition(&mut memory);
+        let problems = match self.problem {
+            Some(problem) => {
+                let problem = memory.text(problem);
+                let list = memory.words(&problem);
+                memory.words(&[list, 1])
+            }
+            None => memory.words(&[0, 0]),
+        };
+        let (answer, fill) = self.answer_area(&mut memory);
+        format!(
+            r#"(module
+  {imports}
+  (memory (export "memory") 2)
+  (table $t 4 funcref)
+  (global $heap (mut i32) (i32.const 65536))
+  (data (i32.const {start}) "{data}")
+  (type $none (func))
+  (func $start {at_start})
+  (start $start)
+  (func $recurse (call $recurse) (call $recurse))
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (local $at i32)
+    {at_realloc}
+    (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
+    (global.set $heap (i32.add (local.get $at) (local.get 3)))
+    (loop $more
+      (if (i32.gt_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536)))
+        (then (if (i32.eq (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable)) (br $more))))
+    (local.get $at))
+  (func (export "{tool}#describe") (result i32) {at_describe} (i32.const {definitions}))
+  (func (export "cabi_post_{tool}#describe") (param i32))
+  (func (export "{tool}#validate") (param i32 i32 i32 i32 i32 i32) (result i32) {at_validate} (i32.const {problems}))
+  (func (export "cabi_post_{tool}#validate") (param i32))
+  (func (export "{tool}#visible") (param i32) (result i32) {at_visible} (i32.const {visible}))
+  (func (export "{tool}#execute") (param i32) (result i32) {at_execute} {fill} (i32.const {answer}))
+  (func (export "cabi_post_{tool}#execute") (param i32) {at_post})
+)"#,
+            imports = self.misdeed.imports().join("\n  "),
+            start = Memory::START,
+            data = memory.escaped(),
+            tool = "toolcell:tool/tool@0.1.0",
+            visible = u32::from(self.visible),
+            at_start = self.at(Place::Start),
+            at_realloc = self.at(Place::Realloc),
+            at_describe = self.at(Place::Describe),
+            at_validate = self.at(Place::Validate),
+            at_visible = self.at(Place::Visible),
+            at_execute = self.at(Place::Execute),
+            at_post = self.at(Place::PostReturn),
+        )
+    }
+
+    /// A list with one definition. Offsets are the canonical ABI's, of `record definition`.
+    fn definition(&self, memory: &mut Memory) -> u32 {
+        let name = memory.text(self.name);
+        let description = memory.text("Does what its test says.");
+        let schemas = [self.parameters, self.output].map(|schema| schema.map(|schema| memory.text(schema)));
+        let checks = u8::from(self.place == Place::Validate || self.problem.is_some())
+            | u8::from(self.place == Place::Visible || !self.visible) << 1;
+        let mut record = [0_u8; 88];
+        let mut word = |at: usize, value: u32| record[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        word(0, name[0]);
+        word(4, name[1]);
+        word(8, description[0]);
+        word(12, description[1]);
+        for (at, schema) in [16, 28].into_iter().zip(schemas) {
+            if let Some([text, bytes]) = schema {
+                word(at, 1);
+                word(at + 4, text);
+                word(at + 8, bytes);
+            }
+        }
+        record[49] = checks;
+        let record = memory.put(&record);
+        memory.words(&[record, 1])
+    }
+
+    /// The area of `execute`'s answer, and code that fills it in. Offsets are the canonical ABI's, of `variant outcome`.
+    fn answer_area(&self, memory: &mut Memory) -> (u32, String) {
+        let mut area = [0_u32; 12];
+        let mut fill = String::new();
+        match self.answer {
+            Answer::Value(text) => area[2..4].copy_from_slice(&memory.text(text)),
+            Answer::NotText => {
+                let bytes = memory.put(b"\"\xff\xfe\"");
+                area[2..4].copy_from_slice(&[bytes, 4]);
+            }
+            Answer::Outside => area[2..4].copy_from_slice(&[u32::MAX - 8, 4]),
+            Answer::NoShape => area[0] = 9,
+            Answer::Halt(reason) => {
+                area[0] = 3;
+                area[2..4].copy_from_slice(&memory.text(reason));
+                area[4..6].copy_from_slice(&memory.text("null"));
+            }
+            Answer::Echo | Answer::Megabytes(_) => {}
+        }
+        let at = memory.words(&area);
+        match self.answer {
+            Answer::Echo => {
+                // The parameters lie in memory: `call.arguments` is their third text.
+                for (from, to) in [(16, 8), (20, 12)] {
+                    let load = format!("(i32.load offset={from} (local.get 0))");
+                    fill.push_str(&format!("(i32.store offset={to} (i32.const {at}) {load})"));
+                }
+            }
+            // A number of that many digits is valid JSON.
+            Answer::Megabytes(count) => {
+                fill.push_str(&format!(
+                    "(i32.store offset=8 (i32.const {at}) (i32.mul (memory.grow (i32.const {pages})) (i32.const 65536)))
+                     (i32.store offset=12 (i32.const {at}) (i32.const {bytes}))
+                     (memory.fill (i32.load offset=8 (i32.const {at})) (i32.const 49) (i32.const {bytes}))",
+                    pages = count * 16,
+                    bytes = count << 20,
+                ));
+            }
+            Answer::Value(_) | Answer::NotText | Answer::Outside | Answer::NoShape | Answer::Halt(_) => {}
+        }
+        (at, fill)
+    }
+}
+
+/// Static data, laid out from the front.
+#[derive(Default)]
+struct Memory(Vec<u8>);
+
+impl Memory {
+    const START: u32 = 1024;
+
+    fn put(&mut self, bytes: &[u8]) -> u32 {
+        self.0.resize(self.0.len().next_multiple_of(8), 0);
+        let at = Self::START + u32::try_from(self.0.len()).expect("small data");
+        self.0.extend_from_slice(bytes);
+        at
+    }
+
+    fn text(&mut self, text: &str) -> [u32; 2] {
+        [self.put(text.as_bytes()), u32::try_from(text.len()).expect("a short text")]
+    }
+
+    fn words(&mut self, words: &[u32]) -> u32 {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.put(&bytes)
+    }
+
+    fn escaped(&self) -> String {
+        self.0.iter().map(|byte| format!("\\{byte:02x}")).collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! Every example tool against its case files.
+//!
+//! `tests/cases/TOOL/CASE.json` holds `{"arguments" | "arguments_text", "context"?, "outcome"}`; `UPDATE=1` writes the
+//! outcome that was seen.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolcell::{CallOptions, Executor, Placement, ToolCall};
+use toolcell_tests::{context, engine, load, wait};
+
+const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments_text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<Value>,
+    outcome: Value,
+}
+
+/// All cases of all tools of a component.
+fn component(name: &str) {
+    let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
+    let component = load(&engine, toolcell_test_guests::bytes(name)).expect("an example tool loads");
+    for tool in component.tools() {
+        let name = &tool.definition().name;
+        let cases = files(&Path::new(CASES).join(name));
+        assert!(!cases.is_empty(), "`{name}` has no cases");
+        for path in cases {
+            let text = fs::read_to_string(&path).expect("a case file");
+            let mut case: Case =
+                serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let arguments = match (&case.arguments, &case.arguments_text) {
+                (Some(value), None) => value.to_string(),
+                (None, Some(text)) => text.clone(),
+                _ => panic!("{}: one of `arguments` and `arguments_text`", path.display()),
+            };
+            let options = CallOptions::default().with_context(case.context.as_ref().map(context).unwrap_or_default());
+            let (tool, call) = (tool.clone(), ToolCall::new("call-1", name.as_str(), arguments));
+            let completion = wait(async move { Executor::new().call(&tool, call, options).await });
+            let seen = serde_json::to_value(&completion.result).expect("JSON");
+            if std::env::var_os("UPDATE").is_some() {
+                case.outcome = seen;
+                fs::write(&path, serde_json::to_string_pretty(&case).expect("JSON") + "\n").expect("written");
+            } else {
+                assert_eq!(seen, case.outcome, "{}", path.display());
+            }
+        }
+    }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn hello() {
+    component("hello");
+}
+
+#[test]
+fn calculator() {
+    component("calculator");
+}
+
+#[test]
+fn jq() {
+    component("jq");
+}
+
+#[test]
+fn markdown() {
+    component("markdown");
+}
+
+#[test]
+fn text_stats() {
+    component("text_stats");
+}
+
+#[test]
+fn desk() {
+    component("desk");
+}
+
+/// Tested by name, in `mischief.rs`.
+fn mischief() {}
+
+/// Tested by name, in `load.rs`.
+fn prober() {}
+
+macro_rules! is_tested {
+    ($component:ident) => {
+        const _: fn() = $component;
+    };
+}
+
+// A component without a function of its name above does not compile.
+toolcell_test_guests::for_each_component!(is_tested);

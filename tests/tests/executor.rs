@@ -1,0 +1,247 @@
+//! What holds for every handler: refusals, native closures, one terminal event, cancellation, overload.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcell::{
+    CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Invocation, Limits, Outcome, Placement,
+    Tool, ToolCall,
+};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
+use toolcell_tests::{PLACEMENTS, ending, load, wait};
+
+fn definition() -> Definition {
+    Definition::new("greet", "Greets.").expect("a name").with_parameters(json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "mood": {"enum": ["glad", "sad"]}},
+        "required": ["name"],
+    }))
+}
+
+fn run(tool: &Tool, arguments: &str, limits: Limits) -> Completion {
+    let (tool, call) = (tool.clone(), ToolCall::new("call-1", "greet", arguments));
+    wait(async move { Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await })
+}
+
+/// Records events as their kinds, with the ending of the terminal one.
+fn recorder() -> (Executor, Arc<Mutex<Vec<String>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let executor = Executor::new().with_events(move |event: Event| {
+        let text = match &event {
+            Event::Started { .. } => "started".to_owned(),
+            Event::Completed { result, .. } => format!("completed {}", ending(result)),
+            _ => "other".to_owned(),
+        };
+        sink.lock().expect("no panic").push(text);
+    });
+    (executor, seen)
+}
+
+#[test]
+fn native_closures_in_both_signatures() {
+    let one =
+        Tool::native(definition(), async |arguments: Value| json!({ "hello": arguments["name"] })).expect("a tool");
+    let two = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
+        if invocation.remaining() > Duration::ZERO { Ok(json!(invocation.call.id)) } else { Err("no time") }
+    })
+    .expect("a tool");
+    assert_eq!(
+        run(&one, r#"{"name": "Ada"}"#, Limits::default()).result.value().expect("ok").as_str(),
+        r#"{"hello":"Ada"}"#
+    );
+    assert_eq!(run(&two, r#"{"name": "Ada"}"#, Limits::default()).result.value().expect("ok").as_str(), r#""call-1""#);
+}
+
+#[test]
+fn native_handlers_end_as_the_contract_says() {
+    let short = Limits::default().with_timeout(Duration::from_millis(20));
+    let error = Tool::native(definition(), async |_: Value| Err::<Value, _>("no such person"));
+    let panics = Tool::native(definition(), async |_: Value| -> Value { panic!("ouch") });
+    let stuck = Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await });
+    let halts = Tool::native(definition(), async |_: Value| Outcome::Halt(toolcell::Halt::new("completed", json!(1))));
+    let promised = definition().with_output(json!({"type": "integer"}));
+    let lies = Tool::native(promised, async |_: Value| json!("one"));
+    for (tool, expected) in [
+        (error, "error"),
+        (panics, "handler_raised/native_panic"),
+        (stuck, "timeout/blocked"),
+        (halts, "invalid_return/reserved_halt"),
+        (lies, "invalid_return/schema"),
+        (Tool::manual(definition()), "not_found"),
+    ] {
+        let completion = run(&tool.expect("a tool"), r#"{"name": "Ada"}"#, short);
+        assert_eq!(ending(&completion.result), expected, "{completion:?}");
+    }
+}
+
+#[test]
+fn arguments_that_are_refused() {
+    let tool = Tool::native(definition(), async |_: Value| json!("hello")).expect("a tool");
+    let deep = format!(r#"{{"name": {}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    let huge = format!(r#"{{"name": "{}"}}"#, "x".repeat(100 << 20));
+    for (arguments, needle) in [
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
+        ("hello", "not valid JSON"),
+        ("{}{}", "not valid JSON"),
+        (r#"{"name": "a", "name": "b"}"#, "stands twice"),
+        ("[]", "expected a JSON object"),
+        ("null", "got null"),
+        ("{}", "required member `name` is missing"),
+        (r#"{"name": 7}"#, "at `/name`: expected a string, got 7"),
+        (r#"{"name": "a", "mood": "gald"}"#, r#"did you mean "glad"?"#),
+        (deep.as_str(), "nested deeper"),
+        (huge.as_str(), "at most 1048576 bytes"),
+    ] {
+        let completion = run(&tool, arguments, Limits::default());
+        assert_eq!(ending(&completion.result), "refusal/invalid_arguments", "{needle}");
+        let CallResult::Refusal(refusal) = &completion.result else { panic!("a refusal") };
+        assert!(refusal.to_string().contains(needle), "{refusal}");
+    }
+}
+
+#[test]
+fn one_terminal_event_whatever_happens() {
+    for (name, arguments) in [("ok", "{\"name\": \"a\"}"), ("refused", "[]"), ("panics", "{\"name\": \"p\"}")] {
+        let tool = Tool::native(definition(), async |arguments: Value| {
+            assert!(arguments["name"] != "p");
+            json!(1)
+        })
+        .expect("a tool");
+        let (executor, seen) = recorder();
+        let call = ToolCall::new("1", "greet", arguments);
+        wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+        let seen = seen.lock().expect("no panic").clone();
+        assert!(seen.len() == 2 && seen[0] == "started" && seen[1].starts_with("completed"), "{name}: {seen:?}");
+    }
+}
+
+/// An observer that panics costs its own events and nothing else.
+#[test]
+fn an_observers_panic_is_not_the_tools() {
+    let tool = Tool::native(definition(), async |_: Value| json!(1)).expect("a tool");
+    let executor = Executor::new().with_events(|_: Event| panic!("observer"));
+    let call = ToolCall::new("1", "greet", r#"{"name": "a"}"#);
+    let completion = wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+    assert_eq!(ending(&completion.result), "ok");
+}
+
+fn narrow(placement: Placement) -> Engine {
+    Engine::builder().placement(placement).cells(1).build().expect("an engine")
+}
+
+/// Dropping the future ends the guest: the only cell is free again, and the terminal event says so.
+#[test]
+fn a_dropped_call_gives_its_cell_back() {
+    for placement in PLACEMENTS {
+        let engine = narrow(placement);
+        let spin = load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component()).expect("loads");
+        let good = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
+        let (executor, seen) = recorder();
+        let executor = executor.with_limits(Limits::default().with_fuel(u64::MAX));
+        let tool = spin.tool("hostile").expect("the tool").clone();
+        {
+            let call = ToolCall::new("1", "hostile", "{}");
+            let mut running = pin!(executor.call(&tool, call, CallOptions::default()));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(matches!(running.as_mut().poll(&mut context), Poll::Pending), "{placement:?}");
+        }
+        assert_eq!(*seen.lock().expect("no panic"), ["started", "completed handler_exit/cancelled"]);
+        let completion = toolcell_tests::call(&good, "hostile", "{}", Limits::default());
+        assert_eq!(ending(&completion.result), "ok", "{placement:?}");
+    }
+}
+
+/// More calls than cells: the others wait, and whoever waits past its time is refused, never failed by the pool.
+#[test]
+fn overload_is_a_refusal() {
+    let engine = narrow(Placement::Cells);
+    let sleep = load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
+    let calls = |count: u64, each: Duration| {
+        let tool = sleep.tool("hostile").expect("the tool").clone();
+        wait(async move {
+            let calls: Vec<_> = (0..count)
+                .map(|id| {
+                    let tool = tool.clone();
+                    tokio::spawn(async move {
+                        let limits = Limits::default().with_timeout(each * (1 + id as u32));
+                        let call = ToolCall::new(id.to_string(), "hostile", "{}");
+                        Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await
+                    })
+                })
+                .collect();
+            let mut endings = Vec::new();
+            for call in calls {
+                endings.push(ending(&call.await.expect("no panic").result));
+            }
+            endings
+        })
+    };
+    // All have the same time, and the first one sleeps all of it.
+    let tool = sleep.tool("hostile").expect("the tool").clone();
+    let endings = wait(async move {
+        let limits = Limits::default().with_timeout(Duration::from_millis(80));
+        let call = |id: &str| {
+            let (tool, call) = (tool.clone(), ToolCall::new(id, "hostile", "{}"));
+            async move { Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await }
+        };
+        let (first, second) = tokio::join!(call("1"), call("2"));
+        [ending(&first.result), ending(&second.result)]
+    });
+    assert_eq!(endings, ["timeout/blocked", "refusal/overloaded"]);
+    // Each later one has more time: it waits, gets the cell, and sleeps the rest.
+    let endings = calls(5, Duration::from_millis(30));
+    assert!(endings.iter().all(|ending| ending == "timeout/blocked" || ending == "refusal/overloaded"), "{endings:?}");
+}
+
+/// Sixty-four guests that never end, on the engine's two threads, and a good tool between them.
+#[test]
+fn loops_end_and_a_neighbour_is_served() {
+    for placement in PLACEMENTS {
+        let engine = toolcell_tests::engine(placement, env!("CARGO_TARGET_TMPDIR"));
+        let spin = load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component()).expect("loads");
+        let good = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
+        let (spin, good) =
+            (spin.tool("hostile").expect("a tool").clone(), good.tool("hostile").expect("a tool").clone());
+        let endings = wait(async move {
+            let call = |tool: Tool, timeout| {
+                tokio::spawn(async move {
+                    let limits = Limits::default().with_fuel(u64::MAX).with_timeout(timeout);
+                    let call = ToolCall::new("1", "hostile", "{}");
+                    Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await
+                })
+            };
+            let loops: Vec<_> = (0..64).map(|_| call(spin.clone(), Duration::from_millis(150))).collect();
+            let neighbour = call(good, Duration::from_secs(20)).await.expect("no panic");
+            let mut endings = vec![ending(&neighbour.result)];
+            for guest in loops {
+                endings.push(ending(&guest.await.expect("no panic").result));
+            }
+            endings
+        });
+        assert_eq!(endings[0], "ok", "{placement:?}");
+        assert!(endings[1..].iter().all(|ending| ending == "timeout/deadline"), "{placement:?}: {endings:?}");
+    }
+}
+
+/// Without any runtime of the caller's: the engine brings its own timers.
+#[test]
+fn needs_no_runtime_of_the_caller() {
+    for placement in PLACEMENTS {
+        let engine = narrow(placement);
+        let sleep = load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
+        let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(30)));
+        let tool = sleep.tool("hostile").expect("the tool");
+        let completion = futures_executor::block_on(executor.call(
+            tool,
+            ToolCall::new("1", "hostile", "{}"),
+            CallOptions::default(),
+        ));
+        assert_eq!(ending(&completion.result), "timeout/blocked", "{placement:?}");
+    }
+}

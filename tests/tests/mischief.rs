@@ -1,0 +1,158 @@
+//! Tools as a careless or hostile author would ship them, written in Rust with our own guest crate.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcell::{
+    AbortSignal, CallContext, CallOptions, CallResult, Completion, Component, Event, Executor, Limits, LogSource,
+    Placement, ToolCall, ToolError,
+};
+use toolcell_tests::{PLACEMENTS, call, ending, engine, load, wait};
+
+fn mischief(placement: Placement) -> Component {
+    load(&engine(placement, env!("CARGO_TARGET_TMPDIR")), toolcell_test_guests::bytes("mischief")).expect("it loads")
+}
+
+/// A call and all its events.
+fn observed(component: &Component, tool: &str, arguments: &Value, limits: Limits) -> (Completion, Vec<Event>) {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&events);
+    let executor =
+        Executor::new().with_limits(limits).with_events(move |event| sink.lock().expect("no panic").push(event));
+    let mut context = CallContext::default();
+    context.tenant = Some("acme".into());
+    let (tool, call) =
+        (component.tool(tool).expect("the tool").clone(), ToolCall::with_value("call-1", tool, arguments));
+    let options = CallOptions::default().with_context(context);
+    let completion = wait(async move { executor.call(&tool, call, options).await });
+    let events = std::mem::take(&mut *events.lock().expect("no panic"));
+    (completion, events)
+}
+
+#[test]
+fn ends_as_the_contract_says() {
+    let quick = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_millis(200));
+    let little = Limits::default().with_fuel(50_000_000);
+    for placement in PLACEMENTS {
+        let component = mischief(placement);
+        for (tool, arguments, limits, expected) in [
+            ("spin", "{}", little, "timeout/fuel"),
+            ("spin", "{}", quick, "timeout/deadline"),
+            ("sleeps", "{}", quick, "timeout/blocked"),
+            ("impatient", "{}", Limits::default(), "timeout/blocked"),
+            ("hoard", "{}", Limits::default(), "handler_raised/unreachable+memory"),
+            ("dive", "{}", Limits::default(), "handler_raised/stack_overflow"),
+            ("panics", r#"{"words": "ouch"}"#, little, "handler_raised/unreachable"),
+            ("exits", r#"{"code": 0}"#, little, "handler_exit/called"),
+            ("exits", r#"{"code": 3}"#, little, "handler_exit/called"),
+            ("lies", "{}", little, "invalid_return/schema"),
+            ("chatters", r#"{"lines": 3}"#, little, "ok"),
+            ("panics", "{}", little, "refusal/invalid_arguments"),
+        ] {
+            let completion = call(&component, tool, arguments, limits);
+            assert_eq!(ending(&completion.result), expected, "{tool}, {placement:?}: {completion:?}");
+        }
+    }
+}
+
+#[test]
+fn a_panic_keeps_its_words() {
+    let completion = call(&mischief(Placement::Cells), "panics", r#"{"words": "ouch \u001b[31m"}"#, Limits::default());
+    let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &completion.result else {
+        panic!("{completion:?}");
+    };
+    let words = raised.panic_message.as_deref().expect("the panic's words");
+    assert!(words.contains("ouch ?[31m") && !words.contains('\u{1b}'), "{words}");
+    assert!(!raised.backtrace.is_empty());
+}
+
+#[test]
+fn sees_nothing_of_the_machine() {
+    for placement in PLACEMENTS {
+        let completion = call(&mischief(placement), "looks_around", "{}", Limits::default());
+        let value = completion.result.value().expect("an answer").to_value();
+        let expected = json!({
+            "environment": 0, "arguments": 0, "directory": false, "written": false, "stdin": 0,
+        });
+        assert_eq!(value, expected, "{placement:?}");
+    }
+    assert!(!std::path::Path::new("/tmp/mischief").exists());
+}
+
+#[test]
+fn nothing_survives_a_call() {
+    for placement in PLACEMENTS {
+        let component = mischief(placement);
+        for round in 0..50 {
+            let completion = call(&component, "remembers", &format!(r#"{{"secret": "s{round}"}}"#), Limits::default());
+            assert_eq!(completion.result.value().expect("an answer").to_value(), Value::Null, "{placement:?}");
+        }
+    }
+}
+
+#[test]
+fn output_becomes_log_events_within_bounds() {
+    let component = mischief(Placement::Cells);
+    let (completion, events) = observed(&component, "chatters", &json!({"lines": 2}), Limits::default());
+    let lines: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Log { source, message, .. } => Some((*source, message.as_str())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            (LogSource::Stdout, "line 0"),
+            (LogSource::Stderr, "warning 0"),
+            (LogSource::Stdout, "line 1"),
+            (LogSource::Stderr, "warning 1"),
+            (LogSource::Stdout, "no end"),
+        ]
+    );
+    assert_eq!((completion.usage.log_bytes, completion.usage.log_bytes_lost), (7 + 10 + 7 + 10 + 7, 0));
+
+    let limits = Limits::default().with_log(1000);
+    let (completion, events) = observed(&component, "chatters", &json!({"lines": 5000}), limits);
+    assert_eq!(ending(&completion.result), "ok");
+    let kept: u64 = events
+        .iter()
+        .map(|event| match event {
+            Event::Log { message, .. } => message.len() as u64 + 1,
+            _ => 0,
+        })
+        .sum();
+    assert_eq!(kept, completion.usage.log_bytes);
+    assert!(kept <= 1000 && completion.usage.log_bytes_lost > 50_000, "{:?}", completion.usage);
+}
+
+#[test]
+fn the_services_of_the_host_work() {
+    for placement in PLACEMENTS {
+        let (completion, events) = observed(&mischief(placement), "services", &json!({}), Limits::default());
+        let value = completion.result.value().expect("an answer").to_value();
+        let expected = json!({
+            "aborted": false, "fuel_went_down": true, "time_is_left": true, "memory_is_left": true,
+            "work": 49_995_000, "tenant": "acme", "attempt": 1,
+        });
+        assert_eq!(value, expected);
+        let kinds: Vec<_> =
+            events.iter().map(|event| serde_json::to_value(event).expect("JSON")["type"].clone()).collect();
+        let expected = ["tool_execution_started", "tool_log", "tool_progress", "tool_execution_completed"];
+        assert_eq!(kinds, expected, "{placement:?}");
+        assert_eq!(completion.usage.host_calls, 5);
+    }
+}
+
+#[test]
+fn an_abort_is_seen_by_the_guest() {
+    let component = mischief(Placement::Cells);
+    let abort = AbortSignal::new();
+    abort.raise();
+    let (tool, call) = (component.tool("services").expect("the tool").clone(), ToolCall::new("1", "services", "{}"));
+    let options = CallOptions::default().with_abort(abort);
+    let completion = wait(async move { Executor::new().call(&tool, call, options).await });
+    assert_eq!(completion.result.value().expect("an answer").to_value()["aborted"], true);
+}

@@ -1,0 +1,4 @@
+//! A tour.
+pub(crate) fn run() -> anyhow::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! Commands in the repository, and the only place that prints.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+/// The repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+/// The workspaces of guests, beside the main one.
+pub(crate) fn guest_workspaces() -> [PathBuf; 2] {
+    [root().join("example-tools"), root().join("tests/guests/rust")]
+}
+
+/// Runs cargo in a folder with its output shown, and fails when it fails.
+pub(crate) fn cargo(folder: &Path, arguments: &[&str]) -> Result<()> {
+    say(&format!("$ cargo {}\n", arguments.join(" ")));
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo).current_dir(folder).args(arguments).status().context("cargo does not run")?;
+    ensure!(status.success(), "`cargo {}` in {} ended with {status}", arguments.join(" "), folder.display());
+    Ok(())
+}
+
+/// Prints at once, so that it stands before what a child prints next.
+pub(crate) fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    // Nobody listens any more: the work goes on, as with any command whose output is closed.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Prints to standard error.
+pub(crate) fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
