@@ -1,4 +1,107 @@
-//! A tour.
-pub(crate) fn run() -> anyhow::Result<()> {
+//! The README's first command: build what is missing, then a tour of good and hostile tools.
+//!
+//! Invariants: the tour runs the real command on real components; a step that ends otherwise than told fails the demo.
+
+mod steps;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use xtask::guests::{COMPONENT_TARGET, build, ensure_target};
+
+use crate::shell::{cargo, guest_workspaces, root, say};
+use steps::{STEPS, Step};
+
+/// Builds and tours.
+pub(crate) fn run() -> Result<()> {
+    say("1/3  The WebAssembly target and the example tools\n");
+    ensure_target(COMPONENT_TARGET)?;
+    for workspace in guest_workspaces() {
+        build(&workspace, &[], COMPONENT_TARGET)?;
+    }
+    say("2/3  toolcell itself; the first time this compiles the WebAssembly engine, which takes some minutes\n");
+    // The whole workspace: the tests need it in the same shape, and so nothing is built twice.
+    cargo(root(), &["build", "--workspace", "--locked"])?;
+    say("3/3  The tour\n");
+    let tour = Tour::new()?;
+    let start = Instant::now();
+    for step in STEPS {
+        tour.step(step)?;
+    }
+    say(&format!(
+        "\n{} calls in {:.1} s, each in a cell of its own, and the host is well. Yours to try:\n\n  \
+         {} inspect {}\n\nNext: README.md, \"A first tool in five minutes\".\n",
+        STEPS.len(),
+        start.elapsed().as_secs_f64(),
+        shown(&tour.toolcell),
+        shown(&tour.component("calculator")?),
+    ));
     Ok(())
+}
+
+/// The command, and where its components and its cache are.
+struct Tour {
+    toolcell: PathBuf,
+    cache: PathBuf,
+}
+
+impl Tour {
+    fn new() -> Result<Self> {
+        let own = std::env::current_exe().context("where am I?")?;
+        let folder = own.parent().context("a folder")?;
+        let toolcell = folder.join("toolcell").with_extension(std::env::consts::EXE_EXTENSION);
+        ensure!(toolcell.is_file(), "{} was not built", toolcell.display());
+        Ok(Self { toolcell, cache: folder.join("demo-cache") })
+    }
+
+    fn component(&self, name: &str) -> Result<PathBuf> {
+        guest_workspaces()
+            .iter()
+            .map(|workspace| workspace.join("target").join(COMPONENT_TARGET).join("release").join(format!("{name}.wasm")))
+            .find(|path| path.is_file())
+            .with_context(|| format!("{name}.wasm was not built"))
+    }
+
+    /// Runs one step as a person would type it, and shows it.
+    fn step(&self, step: &Step) -> Result<()> {
+        let component = self.component(step.component)?;
+        let arguments: Vec<&str> = [step.tool].into_iter().chain(step.arguments.iter().copied()).collect();
+        say(&format!("\n-- {}\n$ toolcell run {}.wasm {}\n", step.title, step.component, quoted(&arguments)));
+        let output = Command::new(&self.toolcell)
+            .arg("run")
+            .arg(&component)
+            .args(&arguments)
+            .arg("--receipt")
+            .arg("--cache-dir")
+            .arg(&self.cache)
+            .output()
+            .context("toolcell does not run")?;
+        for text in [&output.stdout, &output.stderr] {
+            let text = String::from_utf8_lossy(text)
+                .replace(&component.display().to_string(), &format!("{}.wasm", step.component))
+                .replace(&self.toolcell.display().to_string(), "toolcell");
+            for line in text.lines() {
+                say(&format!("   {line}\n"));
+            }
+        }
+        let code = output.status.code();
+        say(&format!("   exit code {}\n", code.map_or("none".into(), |code| code.to_string())));
+        ensure!(code == Some(step.exit), "\"{}\" should have ended with exit code {}", step.title, step.exit);
+        Ok(())
+    }
+}
+
+/// A path as somebody in the repository would type it.
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+fn quoted(arguments: &[&str]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.=".contains(c);
+    let quote = |word: &&str| {
+        if word.chars().all(plain) { (*word).to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    };
+    arguments.iter().map(quote).collect::<Vec<_>>().join(" ")
 }

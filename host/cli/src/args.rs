@@ -25,6 +25,9 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+/// The id of a call that was given none.
+pub(crate) const DEFAULT_ID: &str = "call-1";
+
 const TOUR: &str = "\
 Examples:
   toolcell list *.wasm                                     what there is
@@ -48,8 +51,8 @@ pub(crate) struct Global {
     /// Keep compiled components in this directory instead of the user's cache
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
     pub(crate) cache_dir: Option<PathBuf>,
-    /// Compile anew and keep nothing
-    #[arg(long, global = true, conflicts_with = "cache_dir", help_heading = "Global options")]
+    /// Compile anew and keep nothing, whatever `--cache-dir` says
+    #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_cache: bool,
     /// Say more on standard error; twice for still more
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Global options")]
@@ -116,7 +119,7 @@ pub(crate) struct RunArgs {
     pub(crate) memory: Size,
 
     /// The call's id
-    #[arg(long, default_value = "call-1", help_heading = "Context")]
+    #[arg(long, default_value = DEFAULT_ID, help_heading = "Context")]
     pub(crate) id: String,
     /// Where the call comes from: an object with any of session_id, request_id, thread_id, run_id, tenant, metadata,
     /// attempt, resume

@@ -98,10 +98,12 @@ fn open(path: &Path) -> Result<File, Failure> {
         return Err(Failure::file(anyhow!("`{shown}` is a directory"), "give a file in it"));
     }
     File::open(path).map_err(|error| {
-        let hint = match error.kind() {
-            io::ErrorKind::NotFound => nearest(path),
-            io::ErrorKind::PermissionDenied => "make it readable: `chmod u+r` if it is yours".to_owned(),
-            _ => "check the path".to_owned(),
+        let hint = if error.kind() == io::ErrorKind::NotFound {
+            nearest(path)
+        } else if error.kind() == io::ErrorKind::PermissionDenied {
+            "make it readable: `chmod u+r` if it is yours".to_owned()
+        } else {
+            "check the path".to_owned()
         };
         Failure::file(anyhow::Error::from(error).context(format!("cannot open `{shown}`")), hint)
     })

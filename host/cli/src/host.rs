@@ -46,10 +46,14 @@ fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
 /// Loads a component, with a spinner where that takes long.
 pub(crate) async fn load(printer: &Printer, engine: &Engine, bytes: Vec<u8>, path: &Path) -> Result<Component, Error> {
     let mut loading = pin!(Component::load(engine, bytes));
-    if let Ok(loaded) = tokio::time::timeout(PATIENCE, loading.as_mut()).await {
-        return loaded;
-    }
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    let _spinner = printer.spinner(&format!("compiling {name}"));
-    loading.await
+    let loaded = match tokio::time::timeout(PATIENCE, loading.as_mut()).await {
+        Ok(loaded) => loaded,
+        Err(_) => {
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+            let _spinner = printer.spinner(&format!("compiling {name}"));
+            loading.await
+        }
+    }?;
+    tracing::info!(component = %path.display(), compile_time = ?loaded.compile_time(), "loaded");
+    Ok(loaded)
 }

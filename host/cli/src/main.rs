@@ -64,13 +64,16 @@ fn dispatch(printer: &Printer, args: Args) -> Result<ExitStatus, Failure> {
 
 /// Help, the version, or what was wrong with the command line.
 fn not_understood(printer: &Printer, error: &clap::Error) -> ExitStatus {
-    let wants_json = env::args().any(|arg| arg == "--json");
-    if error.use_stderr() && wants_json {
-        let text = error.render().to_string();
+    if !error.use_stderr() {
+        // Its own printing knows about colours and terminals; a closed pipe is nobody's failure.
+        let _ = error.print();
+        return ExitStatus::Ok;
+    }
+    let text = error.render().to_string();
+    if env::args().any(|arg| arg == "--json") {
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         return Failure::usage(message, "`toolcell --help` shows what there is").show(printer, true);
     }
-    // Its own printing knows about colours and terminals; a closed pipe is nobody's failure.
-    let _ = error.print();
-    if error.use_stderr() { ExitStatus::BadUsage } else { ExitStatus::Ok }
+    printer.lines(&text);
+    ExitStatus::BadUsage
 }

@@ -1,8 +1,8 @@
 //! The only place that writes.
 //!
 //! In: text of ours and of strangers. Out: standard output and standard error, and a spinner there.
-//! Invariants: no harmful character of a stranger passes (`clean`); a reader who went away is no failure; lines on standard
-//! error never mix with the spinner; no colours.
+//! Invariants: no harmful character of a stranger passes (`clean`); a reader who went away is no failure; lines on
+//! stderr never mix with the spinner; no colours.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -55,6 +55,11 @@ impl Printer {
         self.err(&format!("{label}: {}\n", clean.replace('\n', "\n    ")));
     }
 
+    /// Lines of ours on standard error, as they are but for what was typed into them.
+    pub(crate) fn lines(&self, text: &str) {
+        self.err(&clean::text(text).0);
+    }
+
     /// One of several points that belong to the note before.
     pub(crate) fn point(&self, text: &str) {
         let (clean, _) = clean::text(text.trim_end());
@@ -103,7 +108,7 @@ impl Drop for Spinner {
 /// One entry of the diagnostic log, on standard error.
 impl Write for Printer {
     fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
-        self.err(&clean::text(&String::from_utf8_lossy(entry)).0);
+        self.lines(&String::from_utf8_lossy(entry));
         Ok(entry.len())
     }
 

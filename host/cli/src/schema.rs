@@ -135,10 +135,7 @@ mod tests {
             ),
             (json!({"allOf": [{"type": "integer"}]}), "integer"),
             (json!({"$ref": "#"}), "any"),
-            (
-                json!({"type": "array", "items": {"$ref": "#"}}),
-                "array of array of array of array of array of array of any",
-            ),
+            (json!({"type": "array", "items": {"$ref": "#"}}), "array of array of array of array of array of any"),
             (json!({"$ref": "https://example.com/x"}), "any"),
             (json!({"properties": {}}), "object"),
             (json!(false), "nothing"),
@@ -152,7 +149,10 @@ mod tests {
     fn members() {
         let schema = json!({
             "$defs": {"step": {"type": "object", "description": "A step."}},
-            "properties": {"steps": {"type": "array", "items": {"$ref": "#/$defs/step"}}, "first": {"$ref": "#/$defs/step"}},
+            "properties": {
+                "first": {"$ref": "#/$defs/step"},
+                "steps": {"type": "array", "items": {"$ref": "#/$defs/step"}},
+            },
             "required": ["first", 3],
         });
         let found = parameters(&schema);

@@ -15,6 +15,7 @@ mod invoke;
 mod limiter;
 mod load;
 mod placement;
+mod pulse;
 mod runtimes;
 mod scan;
 mod ticker;
@@ -175,7 +176,7 @@ impl std::fmt::Debug for Engine {
 
 impl Inner {
     /// Runs `describe` under limits of its own, from a thread that may block.
-    fn describe(self: &Arc<Self>, ready: invoke::Ready, limits: Limits) -> Result<Vec<Definition>, Error> {
+    fn describe(self: &Arc<Self>, ready: Arc<invoke::Ready>, limits: Limits) -> Result<Vec<Definition>, Error> {
         let invocation = Arc::new(Invocation {
             call: ToolCall::new("", "describe", "{}"),
             arguments: Value::Null,
@@ -220,6 +221,6 @@ impl LoadedComponent {
 
     /// Answers one call in a fresh cell.
     pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks) -> CallResult {
-        placement::execute(&self.engine.0, self.loaded.ready.clone(), invocation, checks).await
+        placement::execute(&self.engine.0, Arc::clone(&self.loaded.ready), invocation, checks).await
     }
 }

@@ -82,7 +82,9 @@ impl Serialize for Json {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self)
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        check_depth(raw.get()).map_err(D::Error::custom)?;
+        Ok(Self(raw))
     }
 }
 
@@ -214,6 +216,7 @@ mod tests {
         assert_eq!(Json::parse(nested(MAX_DEPTH + 1)), Err(JsonFault::TooDeep));
         assert_eq!(parse_strict(&nested(100_000)), Err(JsonFault::TooDeep));
         assert!(parse_strict(&nested(MAX_DEPTH)).is_ok());
+        assert!(serde_json::from_str::<Json>(&nested(MAX_DEPTH + 1)).is_err());
         assert!(Json::parse(format!("\"{}\\\"[\"", "[".repeat(500))).is_ok());
     }
 

@@ -12,6 +12,7 @@ world hostile {
     include toolcell:tool/toolbox-with-imports@0.1.0;
     import wasi:cli/exit@0.2.6;
     import wasi:clocks/monotonic-clock@0.2.6;
+    import wasi:random/random@0.2.6;
 }
 ";
 const CLI: &str = "package wasi:cli@0.2.6; interface exit { exit: func(status: result); }";
@@ -20,6 +21,7 @@ const CLOCKS: &str = "package wasi:clocks@0.2.6; interface monotonic-clock {
     now: func() -> u64;
     subscribe-duration: func(when: u64) -> pollable;
 }";
+const RANDOM: &str = "package wasi:random@0.2.6; interface random { get-random-u64: func() -> u64; }";
 
 /// Assembles text and makes it a component.
 pub(crate) fn component(text: &str) -> Vec<u8> {
@@ -28,6 +30,7 @@ pub(crate) fn component(text: &str) -> Vec<u8> {
     resolve.push_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit")).expect("the contract's WIT");
     resolve.push_str("cli.wit", CLI).expect("a WIT package");
     resolve.push_str("clocks.wit", CLOCKS).expect("a WIT package");
+    resolve.push_str("random.wit", RANDOM).expect("a WIT package");
     let package = resolve.push_str("world.wit", WORLD).expect("a WIT package");
     let world = resolve.select_world(&[package], Some("hostile")).expect("the world");
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");

@@ -141,6 +141,8 @@ pub enum Answer {
     NotText,
 }
 
+const RANDOM: &str = r#"(import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
+
 /// A guest that misbehaves in one place.
 #[derive(Debug, Clone, Copy)]
 pub struct Hostile {
@@ -160,6 +162,12 @@ pub struct Hostile {
     pub output: Option<&'static str>,
     /// Its tool's name.
     pub name: &'static str,
+    /// How often it lists its tool.
+    pub listed: u32,
+    /// Whether the first eight letters of its tool's name are others each time it is asked.
+    pub unsteady: bool,
+    /// Memories beside its own: the pool has room for three.
+    pub more_memories: usize,
 }
 
 impl Hostile {
@@ -175,6 +183,9 @@ impl Hostile {
             parameters: None,
             output: None,
             name: "hostile",
+            listed: 1,
+            unsteady: false,
+            more_memories: 0,
         }
     }
 
@@ -202,7 +213,7 @@ impl Hostile {
         let mut memory = Memory::default();
         let line = memory.put(b"chatter!");
         assert_eq!(line, Memory::START, "the misdeed `Chatter` counts on it");
-        let definitions = self.definition(&mut memory);
+        let (definitions, rename) = self.definitions(&mut memory);
         let problems = match self.problem {
             Some(problem) => {
                 let problem = memory.text(problem);
@@ -215,7 +226,7 @@ impl Hostile {
         format!(
             r#"(module
   {imports}
-  (memory (export "memory") 2)
+  (memory (export "memory") 2) {more_memories}
   (table $t 4 funcref)
   (global $heap (mut i32) (i32.const 65536))
   (data (i32.const {start}) "{data}")
@@ -231,7 +242,7 @@ impl Hostile {
       (if (i32.gt_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536)))
         (then (if (i32.eq (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable)) (br $more))))
     (local.get $at))
-  (func (export "{tool}#describe") (result i32) {at_describe} (i32.const {definitions}))
+  (func (export "{tool}#describe") (result i32) {at_describe} {rename} (i32.const {definitions}))
   (func (export "cabi_post_{tool}#describe") (param i32))
   (func (export "{tool}#validate") (param i32 i32 i32 i32 i32 i32) (result i32) {at_validate} (i32.const {problems}))
   (func (export "cabi_post_{tool}#validate") (param i32))
@@ -239,7 +250,8 @@ impl Hostile {
   (func (export "{tool}#execute") (param i32) (result i32) {at_execute} {fill} (i32.const {answer}))
   (func (export "cabi_post_{tool}#execute") (param i32) {at_post})
 )"#,
-            imports = self.misdeed.imports().join("\n  "),
+            imports = [self.misdeed.imports(), if self.unsteady { &[RANDOM] } else { &[] }].concat().join("\n  "),
+            more_memories = "(memory 1)".repeat(self.more_memories),
             start = Memory::START,
             data = memory.escaped(),
             tool = "toolcell:tool/tool@0.1.0",
@@ -254,8 +266,8 @@ impl Hostile {
         )
     }
 
-    /// A list with one definition. Offsets are the canonical ABI's, of `record definition`.
-    fn definition(&self, memory: &mut Memory) -> u32 {
+    /// The list of definitions, and code that changes their name. Offsets are the canonical ABI's, of `record definition`.
+    fn definitions(&self, memory: &mut Memory) -> (u32, String) {
         let name = memory.text(self.name);
         let description = memory.text("Does what its test says.");
         let schemas = [self.parameters, self.output].map(|schema| schema.map(|schema| memory.text(schema)));
@@ -275,8 +287,15 @@ impl Hostile {
             }
         }
         record[49] = checks;
-        let record = memory.put(&record);
-        memory.words(&[record, 1])
+        let list = memory.put(&record.repeat(self.listed as usize));
+        let rename = if self.unsteady {
+            // Half of each byte, as one of the letters A to P.
+            let letters = "(i64.and (call $random) (i64.const 0x0f0f0f0f0f0f0f0f))";
+            format!("(i64.store (i32.const {}) (i64.add {letters} (i64.const 0x4141414141414141)))", name[0])
+        } else {
+            String::new()
+        };
+        (memory.words(&[list, self.listed]), rename)
     }
 
     /// The area of `execute`'s answer, and code that fills it in. Offsets are the canonical ABI's, of `variant outcome`.

@@ -68,23 +68,25 @@ impl Live {
 /// An event as a label and a text, if it has any.
 fn line(event: Event) -> Line {
     match event {
-        Event::Log { source: LogSource::Stdout, message, .. } => Some(("tool stdout", message)),
-        Event::Log { source: LogSource::Stderr, message, .. } => Some(("tool stderr", message)),
-        Event::Log { source: LogSource::Log, level, message, .. } => {
-            let label = match level {
-                LogLevel::Trace => "tool trace",
-                LogLevel::Debug => "tool debug",
-                LogLevel::Info => "tool info",
-                LogLevel::Warn => "tool warn",
-                LogLevel::Error => "tool error",
-            };
-            Some((label, message))
-        }
+        Event::Log { source, level, message, .. } => Some((label(source, level), message)),
         Event::Progress { done, total, message, .. } => {
             let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
             let message = message.map(|message| format!(", {message}")).unwrap_or_default();
             Some(("tool progress", format!("{done}{of}{message}")))
         }
-        _ => None,
+        Event::Started { .. } | Event::Completed { .. } | _ => None,
+    }
+}
+
+/// Where a line comes from; none of it can be taken for a line of ours.
+fn label(source: LogSource, level: LogLevel) -> &'static str {
+    match (source, level) {
+        (LogSource::Stdout, _) => "tool stdout",
+        (LogSource::Stderr, _) => "tool stderr",
+        (LogSource::Log, LogLevel::Trace) => "tool trace",
+        (LogSource::Log, LogLevel::Debug) => "tool debug",
+        (LogSource::Log, LogLevel::Info) => "tool info",
+        (LogSource::Log, LogLevel::Warn) => "tool warn",
+        (LogSource::Log, LogLevel::Error) => "tool error",
     }
 }

@@ -122,13 +122,13 @@ fn plain(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(shallow).collect::<Vec<_>>().join(", "),
         Value::Object(members) => {
-            let member = |(name, value): (&String, &Value)| match value {
-                Value::Array(_) => format!("{name}: {}", plain(value)),
-                value => format!("{name}: {}", shallow(value)),
+            let member = |(name, value): (&String, &Value)| {
+                let words = if value.is_array() { plain(value) } else { shallow(value) };
+                format!("{name}: {words}")
             };
             members.iter().map(member).collect::<Vec<_>>().join("; ")
         }
-        value => value.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }
 

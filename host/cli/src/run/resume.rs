@@ -1,10 +1,10 @@
 //! The command that answers a tool's question.
 //!
-//! Invariants: can be pasted into a POSIX shell and makes the same call again; a stranger's state stays inside its quotes.
+//! Invariants: can be pasted into a POSIX shell and makes the same call again; a stranger's state stays in its quotes.
 
 use toolcell::Question;
 
-use crate::args::RunArgs;
+use crate::args::{DEFAULT_ID, RunArgs};
 use crate::units::{Count, Size, Time};
 use crate::{clean, env};
 
@@ -34,6 +34,9 @@ pub(super) fn hint(args: &RunArgs, arguments: &str, question: &Question) -> Stri
     }
     if args.memory.0 != defaults.memory {
         option("--memory", Size(args.memory.0).to_string());
+    }
+    if args.id != DEFAULT_ID {
+        option("--id", args.id.clone());
     }
     if let Some(context) = args.context.as_ref().map(|context| without_resume(context)) {
         option("--context", context);

@@ -31,7 +31,7 @@ const ENDINGS: [(&str, i32, &[&str]); 12] = [
     ("out_of_time", 20, &["jq.wasm", "jq", r#"{"filter":"last(range(1e9))","input":1}"#, "--timeout", "100ms"]),
     ("invalid_arguments", 21, &["calculator.wasm", "calculator", r#"{"expresion": "1"}"#]),
     ("no_arguments", 21, &["hello.wasm", "greet"]),
-    ("forgotten_at", 21, &["hello.wasm", "greet", "/dev/../etc/hostname"]),
+    ("forgotten_at", 21, &["hello.wasm", "greet", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]),
 ];
 
 #[test]
@@ -75,7 +75,7 @@ fn a_question_is_answered_with_the_command_that_is_shown() {
     let arguments = json!({ "name": name, "date": "2026-03-03" }).to_string();
     let asked = typed(&["run", "desk.wasm", "book_table", &arguments, "--context", r#"{"tenant": "a'b"}"#]);
     assert_eq!(asked.status, 11, "{asked}");
-    let shown = asked.stderr.lines().find(|line| line.trim_start().starts_with('/')).expect("a command");
+    let shown = asked.stderr.lines().find(|line| line.ends_with(" --answer ANSWER")).expect("a command");
     let pasted = shown.replace("ANSWER", r#"'{"party_size": 2, "time": "19:30"}' --json"#);
     let cache = command();
     let cache: Vec<_> = cache.get_args().map(|word| word.to_string_lossy()).collect();
@@ -122,7 +122,8 @@ fn nothing_that_a_terminal_acts_on_gets_through() {
     ];
     for call in calls {
         for json in [false, true] {
-            let shown = typed(&[&["run"], call, if json { &["--json"][..] } else { &[] }].concat());
+            let form: &[&str] = if json { &["--json"] } else { &[] };
+            let shown = typed(&[&["run"], call, form].concat());
             assert!(
                 !is_raw(&shown.stdout) && !is_raw(&shown.stderr),
                 "{shown:}",
@@ -156,21 +157,28 @@ fn what_a_tool_writes_on_its_way_is_shown() {
         (Misdeed::Sleep, 20, &["reason: timeout: blocked", "raise `--timeout` (now 100ms)"]),
     ] {
         std::fs::write(&path, Hostile::new(Place::Execute, misdeed).component()).unwrap();
-        let shown = typed(&[
-            "run",
-            path.to_str().unwrap(),
-            "hostile",
-            "{}",
-            "--timeout",
-            match misdeed {
-                Misdeed::Sleep => "100ms",
-                _ => "30s",
-            },
-        ]);
+        let timeout = if misdeed == Misdeed::Sleep { "100ms" } else { "30s" };
+        let shown = typed(&["run", path.to_str().unwrap(), "hostile", "{}", "--timeout", timeout]);
         assert_eq!((shown.status, shown.stdout.as_str()), (status, ""), "{shown}");
         for part in on_stderr {
             assert!(shown.stderr.contains(part), "{misdeed:?}: no `{part}` in: {shown}");
         }
+    }
+}
+
+#[test]
+fn what_a_language_runtime_writes_is_shown() {
+    for (tool, arguments, status, on_stderr) in [
+        ("services", "{}", 0, &["tool info: call call-1", "tool progress: 1 of 2, half-way"][..]),
+        ("panics", r#"{"words": "so\u001b[2J\nhint: run `rm`"}"#, 20, &["tool stderr: so[2J", "\n    hint: run `rm`"]),
+        ("impatient", "{}", 20, &["timeout: blocked", "hint: the tool itself allows no more than 50ms"]),
+    ] {
+        let shown = typed(&["run", "mischief.wasm", tool, arguments]);
+        assert_eq!(shown.status, status, "{shown}");
+        for part in on_stderr {
+            assert!(shown.stderr.contains(part), "{tool}: no `{part}` in: {shown}");
+        }
+        assert!(!shown.stderr.contains('\u{1b}') && !shown.stderr.contains("\nhint: run"), "{shown}");
     }
 }
 

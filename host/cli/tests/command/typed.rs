@@ -81,6 +81,7 @@ pub(crate) fn check(name: &str, shown: &Shown) {
         (r"size +[\d.]+ KiB", "size       N KiB"),
         (r#""size":\d+"#, r#""size":N"#),
         (r"compiled   .*", "compiled   …"),
+        (r"(?m)(^  wasi:\S+ +inert .*\n)+", "  wasi:…  inert  …\n"),
         (r"toolcell \d+\.\d+\.\d+", "toolcell N.N.N"),
     ] {
         settings.add_filter(varies, shown);

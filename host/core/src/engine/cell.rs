@@ -4,7 +4,7 @@
 //! when it is first touched.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use wasmtime::component::ResourceTable;
@@ -14,6 +14,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use super::imports::inert;
 use super::imports::lines::Lines;
 use super::limiter::Limiter;
+use super::pulse::Pulse;
 use crate::event::LogSource;
 use crate::handler::Invocation;
 use crate::tool_error::{LimitHit, LimitKind};
@@ -25,16 +26,9 @@ const HOST_OBJECTS: usize = 1024;
 /// Bytes that one call across the boundary may copy beyond the result's limit: its own structures and a log line.
 const COPY_SLACK: usize = 1 << 20;
 
-/// Seen by both sides of a running cell: the task that runs it and the caller that waits.
-#[derive(Debug, Default)]
-pub(super) struct Pulse {
-    /// The caller went away: stop at the next tick.
-    pub(super) cancelled: AtomicBool,
-    /// The guest was last stopped by a tick.
-    pub(super) preempted: AtomicBool,
-    /// The guest is neither running nor stopped by a tick: it waits for the host.
-    pub(super) waiting: AtomicBool,
-}
+/// Fuel after which a guest writes down what it used, and yields: about half a millisecond. Between two calls a guest
+/// counts in a register, so without this the receipt of a loop that is killed by its deadline would show next to nothing.
+const FUEL_INTERVAL: u64 = 1_000_000;
 
 /// A host function refuses to go on: the call ends with this limit.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -81,6 +75,7 @@ impl Cell {
         let mut store = Store::try_new(engine, cell)?;
         store.limiter(|cell| &mut cell.limiter);
         store.set_fuel(limits.fuel)?;
+        store.fuel_async_yield_interval(Some(FUEL_INTERVAL))?;
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(at_tick);
         store.set_hostcall_fuel(usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(COPY_SLACK));
@@ -103,7 +98,7 @@ impl Cell {
     }
 
     fn is_over(&self) -> bool {
-        self.pulse.cancelled.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.pulse.is_cancelled() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Writes a line of the guest's `log`.
@@ -152,6 +147,5 @@ fn at_tick(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadl
     if cell.is_over() {
         return Ok(UpdateDeadline::Interrupt);
     }
-    cell.pulse.preempted.store(true, Ordering::Relaxed);
     Ok(UpdateDeadline::Yield(1))
 }

@@ -58,7 +58,7 @@ pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell
 
 fn raise(mut raised: Raised, error: &wasmtime::Error, cell: &Cell) -> ToolError {
     raised.limit = raised.limit.or(cell.limiter.hit());
-    raised.panic_message = cell.last_words().map(|words| plain(&words, usize::MAX));
+    raised.panic_message = cell.last_words().map(|words| plain(without_advice(&words), usize::MAX));
     if let Some(trace) = error.downcast_ref::<WasmBacktrace>() {
         raised.backtrace = trace
             .frames()
@@ -107,6 +107,12 @@ fn kind_of(trap: Trap) -> End {
 fn symbol(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_$.:<>()&[], *{}#-".contains(c);
     name.chars().take(NAME_CHARS).map(|c| if allowed(c) { c } else { '?' }).collect()
+}
+
+/// A Rust guest's runtime ends with advice for somebody who could set its environment: nobody can.
+fn without_advice(words: &str) -> &str {
+    const ADVICE: &str = "note: run with `RUST_BACKTRACE=1`";
+    words.find(ADVICE).and_then(|at| words.get(..at)).unwrap_or(words)
 }
 
 /// Text of a stranger on one line or several, without control characters.

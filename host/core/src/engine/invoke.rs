@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use wasmtime::{Engine, Store};
 
 use super::bindings::{ToolboxWithImports, ToolboxWithImportsPre};
-use super::cell::{Cell, Pulse};
+use super::cell::Cell;
 use super::classify::{Phase, classify};
+use super::pulse::Pulse;
 use super::ticker::Ticker;
 use super::translate;
 use crate::call::CallResult;
@@ -18,7 +19,6 @@ use crate::refusal::{Fault, Refusal};
 use crate::tool_error::ToolError;
 
 /// What is made once per component and serves every call.
-#[derive(Clone)]
 pub(super) struct Ready {
     pub(super) engine: Engine,
     pub(super) pre: ToolboxWithImportsPre<Cell>,
@@ -27,7 +27,7 @@ pub(super) struct Ready {
 
 /// Calls the tool: `visible` and `validate` where it has them, then `execute`, all in one cell and on one budget.
 pub(super) async fn execute(
-    ready: Ready,
+    ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     checks: Checks,
     pulse: Arc<Pulse>,
@@ -89,7 +89,7 @@ async fn answer(
 /// # Errors
 /// [`Error::is_component`] when it traps, hangs or talks nonsense; [`Error::is_definition`] when a definition is not usable.
 pub(super) async fn describe(
-    ready: Ready,
+    ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<Vec<Definition>, Error> {

@@ -82,7 +82,7 @@ impl Examination {
 pub(super) struct Loaded {
     pub(super) examination: Examination,
     pub(super) definitions: Vec<Definition>,
-    pub(super) ready: Ready,
+    pub(super) ready: Arc<Ready>,
     pub(super) pooled: bool,
     pub(super) cached: bool,
     pub(super) compile_time: Option<Duration>,
@@ -146,10 +146,10 @@ fn from_cache(inner: &Arc<Inner>, name: &str, examination: &Examination) -> Opti
 }
 
 /// Links for the pool; a component that is bigger than a slot gets its memory on demand.
-fn link(inner: &Arc<Inner>, make: impl Fn(&Engine) -> wasmtime::Result<Component>) -> Result<(Ready, bool), Error> {
-    let on = |engine: &Engine, linker: &Linker<Cell>| -> wasmtime::Result<Ready> {
+fn link(inner: &Arc<Inner>, make: impl Fn(&Engine) -> wasmtime::Result<Component>) -> Result<(Arc<Ready>, bool), Error> {
+    let on = |engine: &Engine, linker: &Linker<Cell>| -> wasmtime::Result<Arc<Ready>> {
         let pre = ToolboxWithImportsPre::new(linker.instantiate_pre(&make(engine)?)?)?;
-        Ok(Ready { engine: engine.clone(), pre, ticker: Arc::clone(&inner.ticker) })
+        Ok(Arc::new(Ready { engine: engine.clone(), pre, ticker: Arc::clone(&inner.ticker) }))
     };
     match on(&inner.pooled.engine, &inner.pooled.linker) {
         Ok(ready) => Ok((ready, true)),
@@ -164,9 +164,9 @@ fn link(inner: &Arc<Inner>, make: impl Fn(&Engine) -> wasmtime::Result<Component
 }
 
 /// Asks for the tools and refuses what could not be served.
-fn describe(inner: &Arc<Inner>, ready: &Ready) -> Result<Vec<Definition>, Error> {
+fn describe(inner: &Arc<Inner>, ready: &Arc<Ready>) -> Result<Vec<Definition>, Error> {
     let limits = Limits::default().with_timeout(DESCRIBE_TIMEOUT).with_fuel(DESCRIBE_FUEL).with_result(DESCRIBE_RESULT);
-    let definitions = inner.describe(ready.clone(), limits)?;
+    let definitions = inner.describe(Arc::clone(ready), limits)?;
     if definitions.is_empty() {
         return Err(Error::no_tools("its `describe` names none"));
     }

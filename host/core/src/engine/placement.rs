@@ -14,8 +14,8 @@ use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 use tokio::time::Sleep;
 
 use super::Inner;
-use super::cell::Pulse;
 use super::invoke::{self, Ready};
+use super::pulse::Pulse;
 use super::runtimes::{Remote, Watched};
 use crate::call::CallResult;
 use crate::definition::{Checks, Definition};
@@ -45,7 +45,7 @@ pub enum Placement {
 }
 
 /// Calls `execute` at the engine's place, within the invocation's time.
-pub(super) async fn execute(inner: &Inner, ready: Ready, invocation: Arc<Invocation>, checks: Checks) -> CallResult {
+pub(super) async fn execute(inner: &Inner, ready: Arc<Ready>, invocation: Arc<Invocation>, checks: Checks) -> CallResult {
     let slot = match slot(inner, &invocation).await {
         Ok(slot) => slot,
         Err(refusal) => return CallResult::Refusal(refusal),
@@ -58,7 +58,7 @@ pub(super) async fn execute(inner: &Inner, ready: Ready, invocation: Arc<Invocat
 /// Calls `describe`, likewise.
 pub(super) async fn describe(
     inner: &Inner,
-    ready: Ready,
+    ready: Arc<Ready>,
     invocation: Arc<Invocation>,
 ) -> Result<Vec<Definition>, Error> {
     let slot = slot(inner, &invocation).await.map_err(Error::describe)?;
@@ -81,11 +81,11 @@ async fn place<T: Send + 'static>(
     invocation: &Invocation,
     pulse: &Arc<Pulse>,
 ) -> Result<T, ToolError> {
-    let watched = Watched::new(cell, inner.timers.handle(), Arc::clone(pulse));
+    let watched = Watched::new(cell, inner.timers.handle().clone(), Arc::clone(pulse));
     let ended = match inner.placement {
         Placement::Inline => before(inner, invocation, async { Ok(watched.0.await) }).await,
         Placement::Cells => {
-            before(inner, invocation, Remote::spawn(&inner.cells.handle(), watched, Arc::clone(pulse))).await
+            before(inner, invocation, Remote::spawn(inner.cells.handle(), watched, Arc::clone(pulse))).await
         }
     };
     match ended {
@@ -98,7 +98,7 @@ async fn place<T: Send + 'static>(
 
 fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
-    if pulse.waiting.load(Ordering::Relaxed) {
+    if pulse.is_waiting() {
         Timeout::Blocked { budget, used }
     } else {
         Timeout::Deadline { budget, used }
@@ -117,8 +117,7 @@ async fn before<F: Future>(inner: &Inner, invocation: &Invocation, future: F) ->
 
 /// A timer on the engine's own timer thread: needs nothing of the caller's runtime.
 fn timer(inner: &Inner, invocation: &Invocation) -> Sleep {
-    let timers = inner.timers.handle();
-    let _here = timers.enter();
+    let _here = inner.timers.handle().enter();
     tokio::time::sleep_until(invocation.deadline().unwrap_or_else(|| Instant::now() + NEVER).into())
 }
 

@@ -6,14 +6,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{JoinError, JoinHandle};
 
-use super::cell::Pulse;
+use super::pulse::Pulse;
 use crate::error::Error;
 
 /// How much less urgent a guest is than the host's own threads, in steps of `nice`.
@@ -51,9 +50,9 @@ impl Threads {
     }
 
     /// The way to these threads.
-    pub(super) fn handle(&self) -> Handle {
+    pub(super) fn handle(&self) -> &Handle {
         match &self.0 {
-            Some(runtime) => runtime.handle().clone(),
+            Some(runtime) => runtime.handle(),
             None => unreachable!("the runtime is taken only on drop"),
         }
     }
@@ -67,7 +66,7 @@ impl Drop for Threads {
     }
 }
 
-/// A guest's future, polled where timers are found and its preemption is noticed. It can be killed from outside between
+/// A guest's future, polled where timers are found. It can be killed from outside between
 /// two polls, so that what it holds is given back at once, not when its thread next has time for it.
 pub(super) struct Watched<F> {
     leash: Leash<F>,
@@ -101,12 +100,8 @@ impl<F: Future> Future for Watched<F> {
         let Ok(mut guest) = self.leash.0.lock() else { return Poll::Pending };
         // Killed: nobody waits for an answer, and the task is about to be dropped.
         let Some(running) = guest.as_mut() else { return Poll::Pending };
-        self.pulse.preempted.store(false, Ordering::Relaxed);
-        self.pulse.waiting.store(false, Ordering::Relaxed);
         let _timers = self.timers.enter();
-        let poll = running.as_mut().poll(context);
-        self.pulse.waiting.store(!self.pulse.preempted.load(Ordering::Relaxed), Ordering::Relaxed);
-        poll
+        self.pulse.poll(context, |context| running.as_mut().poll(context))
     }
 }
 
@@ -133,7 +128,7 @@ impl<T, F> Future for Remote<T, F> {
 
 impl<T, F> Drop for Remote<T, F> {
     fn drop(&mut self) {
-        self.pulse.cancelled.store(true, Ordering::Relaxed);
+        self.pulse.cancel();
         self.leash.kill();
         self.task.abort();
     }

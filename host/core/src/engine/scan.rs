@@ -40,6 +40,7 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
     let mut outline = Outline::default();
     let (mut functions, mut parts, mut nesting) = (0_u64, 0_u64, 0_usize);
     for payload in Parser::new(0).parse_all(bytes) {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "all other sections are the compiler's to judge")]
         match payload.map_err(malformed)? {
             Payload::Version { encoding, .. } => {
                 parts += 1;

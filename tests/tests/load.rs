@@ -1,0 +1,368 @@
+//! Bad input at load: whatever bytes a stranger hands over, they end as a component that works or as a typed error with a
+//! hint. And the cache: it saves time, and never changes what is loaded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use toolcell::{Component, Engine, Error, Examination, Limits, Standing};
+use toolcell_test_guests::{Answer, Hostile, bare_hello, bytes};
+use toolcell_tests::{call, ending, load, load_ending};
+
+const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+const MODULE: &[u8] = b"\0asm\x01\0\0\0";
+/// Section numbers of the binary format.
+const CORE_MODULE: u8 = 1;
+const INNER_COMPONENT: u8 = 4;
+const FUNCTIONS: u8 = 3;
+const CODE: u8 = 10;
+
+static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().cells(4).build().expect("an engine"));
+
+fn echo() -> Hostile {
+    Hostile::answering(Answer::Echo)
+}
+
+fn tight() -> Limits {
+    Limits::default().with_fuel(20_000_000).with_memory(4 << 20).with_host_calls(1000)
+}
+
+fn answers(component: &Component) -> bool {
+    let tool = component.tools()[0].definition().name.as_str();
+    ending(&call(component, tool, "{}", tight()).result) == "ok"
+}
+
+/// A variable-length number, a section with its length, a file.
+fn number(value: usize) -> Vec<u8> {
+    let byte = (value & 0x7f) as u8;
+    if value < 0x80 { vec![byte] } else { [vec![byte | 0x80], number(value >> 7)].concat() }
+}
+
+fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    [&[id], number(content.len()).as_slice(), content].concat()
+}
+
+fn component_of(sections: &[u8]) -> Vec<u8> {
+    [COMPONENT, sections].concat()
+}
+
+/// A module that is nothing but functions.
+fn code(count: usize, bodies: &[u8]) -> Vec<u8> {
+    let functions = section(FUNCTIONS, &[number(count), vec![0; count]].concat());
+    let code = section(CODE, &[number(count).as_slice(), bodies].concat());
+    component_of(&section(CORE_MODULE, &[MODULE, &functions, &code].concat()))
+}
+
+fn assert_refused(loaded: Result<Component, Error>, is: fn(&Error) -> bool, needle: &str) {
+    let error = loaded.expect_err(needle);
+    assert!(is(&error) && error.to_string().contains(needle), "{needle}: {error:?}");
+    assert!(!error.hint().is_empty() && !error.hint().contains('\n'), "{error}");
+}
+
+#[test]
+fn formats_that_are_no_component() {
+    let scratch = Scratch::new();
+    assert!(!load(&scratch.engine(), echo().component()).expect("loads").is_cached());
+    let precompiled = fs::read(&scratch.files("code")[0]).expect("an artefact");
+    let beside = [COMPONENT, b"\x00"].concat();
+    for (bytes, needle) in [
+        (&b""[..], "an empty file"),
+        (b"\0asm", "an unknown format"),
+        (b"\0asm\x0e\0\x01\0", "an unknown version"),
+        (b"\0asm\x0d\0\x02\0", "an unknown version"),
+        (b"(component)", "WebAssembly text"),
+        (b"\n\t (module)", "WebAssembly text"),
+        (MODULE, "a core WebAssembly module"),
+        (b"\x7fELF\x02\x01\x01\0", "native or precompiled code"),
+        (&precompiled, "native or precompiled code"),
+        (b"PK\x03\x04\x14\0\0\0", "a zip archive"),
+        (b"\x1f\x8b\x08\0\0\0\0\0", "gzip-compressed"),
+        (b"#!/bin/sh\necho hello\n", "an unknown format"),
+        (b"Not WebAssembly at all.", "an unknown format"),
+        (&[0xff; 4096], "an unknown format"),
+        (&beside, "malformed"),
+        (COMPONENT, "does not export `toolcell:tool/tool`"),
+    ] {
+        assert_refused(load(&ENGINE, bytes.to_vec()), Error::is_component, needle);
+    }
+}
+
+/// What would cost the compiler or the parser too much is refused before it costs anything.
+#[test]
+fn components_that_are_too_large() {
+    let zeros = [COMPONENT, &vec![0; 65 << 20]].concat();
+    let nested = (0..9).fold(COMPONENT.to_vec(), |inner, _| component_of(&section(INNER_COMPONENT, &inner)));
+    let deep = (0..5000).fold(COMPONENT.to_vec(), |inner, _| component_of(&section(INNER_COMPONENT, &inner)));
+    let body = vec![1; (512 << 10) + 1];
+    for (bytes, needle) in [
+        (zeros, "over the limit of 67108864"),
+        (nested, "nesting of components: 9 is over the limit of 8"),
+        (deep, "nesting of components: 9 is over the limit of 8"),
+        (component_of(&section(CORE_MODULE, MODULE).repeat(300)), "modules and components inside"),
+        (code(200_001, b""), "functions of the component: 200001 is over"),
+        (code(1, &[number(body.len()).as_slice(), &body].concat()), "bytes of one function: 524289 is over"),
+    ] {
+        assert_refused(load(&ENGINE, bytes), Error::is_component, needle);
+    }
+}
+
+/// A download that broke off. Cut at the start of a trailing custom section it is a whole component still.
+#[test]
+fn truncations() {
+    let whole = echo().component();
+    for end in 0..whole.len() {
+        match load(&ENGINE, whole[..end].to_vec()) {
+            Ok(component) => assert!(answers(&component), "{end} of {}", whole.len()),
+            Err(error) => {
+                assert!(error.is_component() && !error.to_string().contains("gave up"), "{end}: {error}");
+                assert!(!error.hint().is_empty());
+            }
+        }
+    }
+}
+
+/// Bytes changed at random: each load ends, each call of what does load ends, and the engine goes on.
+#[test]
+fn mutations() {
+    let whole = echo().component();
+    let mut state = 1_u64;
+    let mut dice = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let mut loaded = 0;
+    for round in 0..300 {
+        let mut bytes = whole.clone();
+        for _ in 0..=dice(3) {
+            bytes[COMPONENT.len() + dice(whole.len() - COMPONENT.len())] ^= 1 << dice(8);
+        }
+        match load(&ENGINE, bytes) {
+            Ok(component) => {
+                loaded += 1;
+                answers(&component);
+            }
+            Err(error) => {
+                let kinds = [error.is_component(), error.is_definition(), error.is_not_granted()];
+                assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{round}: {error:?}");
+                assert!(!error.to_string().contains("gave up") && !error.hint().is_empty(), "{round}: {error}");
+            }
+        }
+    }
+    assert!((1..299).contains(&loaded), "{loaded} of 300 load: the mutations are too mild or too rough");
+    assert!(answers(&load(&ENGINE, whole).expect("the component itself")));
+}
+
+#[test]
+fn definitions_that_cannot_be_served() {
+    let (definition, component): (fn(&Error) -> bool, fn(&Error) -> bool) = (Error::is_definition, Error::is_component);
+    let long: &'static str = "x".repeat(65).leak();
+    for (guest, is, needle) in [
+        (Hostile { name: "not a name", ..echo() }, definition, "`not a name` is not a tool name"),
+        (Hostile { name: "", ..echo() }, definition, "`` is not a tool name"),
+        (Hostile { name: long, ..echo() }, definition, "is not a tool name"),
+        (Hostile { name: "a\u{1b}[31m", ..echo() }, definition, r"`a\u{1b}[31m` is not a tool name"),
+        (Hostile { listed: 2, ..echo() }, definition, "two tools of this name"),
+        (Hostile { listed: 0, ..echo() }, component, "names none"),
+        (Hostile { listed: 257, ..echo() }, component, "tools of the component: 257 is over the limit of 256"),
+        (Hostile { parameters: Some(r#"{"type": 7}"#), ..echo() }, definition, "`hostile` is not usable"),
+        (Hostile { output: Some(r#"{"type": "text"}"#), ..echo() }, definition, "`hostile` is not usable"),
+        (Hostile { parameters: Some("{"), ..echo() }, definition, "`hostile` is not usable"),
+        (
+            Hostile { parameters: Some(r#"{"$ref": "http://127.0.0.1:9/x"}"#), ..echo() },
+            definition,
+            "`hostile` is not usable",
+        ),
+    ] {
+        assert_refused(load(&ENGINE, guest.component()), is, needle);
+    }
+}
+
+#[test]
+fn imports_are_judged_before_anything_runs() {
+    let prober = bytes("prober");
+    // No engine is at hand here: nothing can be compiled.
+    let examination = Examination::of(&prober).expect("a component");
+    assert!(examination.has_tools && examination.digest.starts_with("sha256:"));
+    assert_eq!(examination.size, prober.len() as u64);
+    for expected in [
+        ("wasi:sockets/tcp@0.2.6", Standing::NeedsGrant),
+        ("wasi:io/streams@0.2.6", Standing::Inert),
+        ("wasi:cli/environment@0.2.6", Standing::Inert),
+    ] {
+        let found = examination.imports.iter().any(|(name, standing)| (name.as_str(), *standing) == expected);
+        assert!(found, "{expected:?} in {:?}", examination.imports);
+    }
+    assert!(examination.ungranted().all(|(name, _)| name.starts_with("wasi:sockets/")));
+    assert_refused(load(&ENGINE, prober), Error::is_not_granted, "wasi:sockets/tcp@0.2.6");
+}
+
+#[test]
+fn a_component_without_imports_is_a_tool() {
+    let bare = bare_hello();
+    assert_eq!(Examination::of(&bare).expect("a component").imports, []);
+    let component = load(&ENGINE, bare).expect("it loads");
+    assert!(component.is_pooled() && component.compile_time().is_some());
+    let completion = call(&component, "greet", r#"{"name": "Ada"}"#, tight());
+    assert_eq!(completion.result.value().expect("an answer").as_str(), r#""Hello, Ada!""#);
+}
+
+#[test]
+fn an_unknown_tool_is_told_from_a_slip_of_the_hand() {
+    let component = load(&ENGINE, bytes("desk")).expect("it loads");
+    for (asked, hint) in
+        [("book-table", "did you mean `book_table`?"), ("weather", "the component has: book_table, submit_plan")]
+    {
+        let error = component.tool(asked).expect_err("no such tool");
+        assert!(error.is_unknown_tool() && error.to_string().contains(asked), "{error}");
+        assert_eq!(error.hint(), hint);
+    }
+}
+
+/// A slot of the pool has four memories.
+#[test]
+fn what_is_bigger_than_a_slot_works_on_demand() {
+    let scratch = Scratch::new();
+    for (more_memories, pooled) in [(0, true), (3, true), (4, false), (7, false)] {
+        for cached in [false, true] {
+            let component = load(&scratch.engine(), Hostile { more_memories, ..echo() }.component()).expect("it loads");
+            assert_eq!((component.is_pooled(), component.is_cached()), (pooled, cached), "{more_memories}");
+            assert!(answers(&component), "{more_memories}");
+        }
+    }
+    let loaded = load(&scratch.engine(), Hostile { more_memories: 8, ..echo() }.component());
+    assert_eq!(load_ending(&loaded), "handler_raised/limit_at_start");
+}
+
+/// A directory of artefacts that goes away with the test.
+struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    fn new() -> Self {
+        Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory"))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("artefacts")
+    }
+
+    /// A new engine, as after a restart.
+    fn engine(&self) -> Engine {
+        Engine::builder().cells(4).cache(self.path()).build().expect("an engine")
+    }
+
+    fn files(&self, extension: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path()).expect("the cache").map(|entry| entry.expect("an entry").path());
+        entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+    }
+}
+
+#[test]
+fn the_second_load_comes_from_the_cache() {
+    let scratch = Scratch::new();
+    let first = load(&scratch.engine(), bytes("calculator")).expect("it loads");
+    let second = load(&scratch.engine(), bytes("calculator")).expect("it loads");
+    assert_eq!([first.is_cached(), second.is_cached()], [false, true]);
+    assert_eq!([first.compile_time().is_some(), second.compile_time().is_some()], [true, false]);
+    assert_eq!(first.examination(), second.examination());
+    assert!(first.definitions().eq(second.definitions()));
+    let [one, two] =
+        [first, second].map(|component| call(&component, "calculator", r#"{"expression": "6 * 7"}"#, tight()));
+    assert_eq!((one.result.value().expect("an answer").as_str(), one.usage.fuel), ("42", two.usage.fuel));
+    assert_eq!(one.result, two.result);
+}
+
+/// A guest that gives its tool another name each time it is asked keeps the first one: it is not asked again.
+#[test]
+fn a_component_is_asked_for_its_tools_once() {
+    let guest = Hostile { name: "unsteady", unsteady: true, ..echo() }.component();
+    let name = |scratch: &Scratch| {
+        let component = load(&scratch.engine(), guest.clone()).expect("it loads");
+        assert!(answers(&component));
+        component.tools()[0].definition().name.clone()
+    };
+    let (one, other) = (Scratch::new(), Scratch::new());
+    let first = name(&one);
+    assert_eq!(name(&one), first);
+    assert_ne!(name(&other), first, "the guest is not unsteady");
+}
+
+#[test]
+fn a_changed_artefact_is_made_again() {
+    let scratch = Scratch::new();
+    let engine = scratch.engine();
+    let guest = echo().component();
+    let is_cached = || {
+        let component = load(&engine, guest.clone()).expect("it loads");
+        assert!(answers(&component));
+        component.is_cached()
+    };
+    let flip = |at: fn(usize) -> usize| {
+        move |path: &Path| {
+            let mut content = fs::read(path).expect("an entry");
+            let at = at(content.len());
+            content[at] ^= 0x10;
+            fs::write(path, content).expect("written");
+        }
+    };
+    let changes: [Box<dyn Fn(&Path)>; 7] = [
+        Box::new(flip(|_| 0)),
+        Box::new(flip(|bytes| bytes / 3)),
+        Box::new(flip(|bytes| bytes / 2)),
+        Box::new(flip(|bytes| bytes - 1)),
+        Box::new(|path| fs::write(path, "").expect("written")),
+        Box::new(|path| fs::write(path, [fs::read(path).expect("an entry"), vec![0]].concat()).expect("written")),
+        Box::new(|path| fs::remove_file(path).expect("removed")),
+    ];
+    assert!(!is_cached());
+    for part in ["code", "tools", "mac"] {
+        for (index, change) in changes.iter().enumerate() {
+            assert!(is_cached(), "before change {index} of .{part}");
+            change(&scratch.files(part)[0]);
+            assert!(!is_cached(), "after change {index} of .{part}");
+        }
+    }
+}
+
+/// An artefact is good with the key it was made with, and with no other.
+#[test]
+fn a_changed_key_makes_every_artefact_worthless() {
+    let scratch = Scratch::new();
+    assert!(!load(&scratch.engine(), bare_hello()).expect("it loads").is_cached());
+    let key = scratch.path().join("key");
+    let mut content = fs::read(&key).expect("a key");
+    content[31] ^= 1;
+    fs::write(&key, content).expect("written");
+    assert!(!load(&scratch.engine(), bare_hello()).expect("it loads").is_cached());
+    assert!(load(&scratch.engine(), bare_hello()).expect("it loads").is_cached());
+}
+
+/// Two processes, as far as the directory can tell, and loads at the same time.
+#[test]
+fn engines_share_a_directory() {
+    let scratch = Scratch::new();
+    let engines = [scratch.engine(), scratch.engine()];
+    let guest = echo().component();
+    std::thread::scope(|scope| {
+        for engine in engines.iter().cycle().take(8) {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    assert!(answers(&load(engine, guest.clone()).expect("it loads")));
+                }
+            });
+        }
+    });
+    for engine in &engines {
+        assert!(load(engine, guest.clone()).expect("it loads").is_cached());
+    }
+}
+
+#[test]
+fn a_cache_that_cannot_be_used() {
+    let scratch = Scratch::new();
+    fs::write(scratch.path(), "a file").expect("written");
+    for path in [scratch.path(), scratch.path().join("below")] {
+        let error = Engine::builder().cells(4).cache(&path).build().expect_err("not a directory");
+        assert!(error.is_environment() && error.to_string().contains("artefacts"), "{error}");
+        assert!(!error.hint().is_empty());
+    }
+}

@@ -1,0 +1,7 @@
+//! A closure that cannot be a handler is a compile error that says what to write instead: `ui/NAME.rs` gives
+//! `ui/NAME.stderr`. After a change of words: `TRYBUILD=overwrite cargo test --workspace --test misuse`.
+
+#[test]
+fn native_closures_of_a_wrong_shape() {
+    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+}

@@ -1,0 +1,368 @@
+//! The repository's own rules, checked over every file that git knows or could know.
+//!
+//! A check takes files and gives complaints. `each_check_can_fail` shows every one of them a file that breaks its rule.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const MAX_LINES: usize = 400;
+const MIN_PROMISES: usize = 20;
+/// Folders with modules of ours.
+const MODULES: [&str; 6] = ["host/", "guest-sdk/", "tests/", "benches/", "xtask/", "example-tools/"];
+const CORE: &str = "host/core/src/";
+/// The core library from the ground up: a module uses only its own line and those above. Source: ARCHITECTURE.md.
+const LAYERS: [(&str, &[&str]); 6] = [
+    (
+        "words",
+        &[
+            "call",
+            "definition",
+            "error",
+            "event",
+            "json",
+            "limits",
+            "names",
+            "outcome",
+            "refusal",
+            "tool_error",
+            "usage",
+        ],
+    ),
+    ("decisions", &["schema"]),
+    ("the handler trait", &["handler"]),
+    ("engine", &["engine"]),
+    ("handlers", &["native", "tool", "wasm"]),
+    ("pipe", &["executor"]),
+];
+/// What holds on one machine or network only, in two pieces so that this file has none of it.
+const MACHINE_BOUND: [(&str, &str); 9] = [
+    ("/ho", "me/"),
+    ("/ro", "ot/"),
+    ("/wo", "rk/"),
+    ("/Use", "rs/"),
+    ("sparse", "+http"),
+    ("registry", "+http"),
+    ("[sou", "rce."),
+    ("index.", "crates.io"),
+    ("static.", "crates.io"),
+];
+
+struct File {
+    /// From the repository's root, with `/`.
+    path: String,
+    text: String,
+}
+
+fn repository() -> Vec<File> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root");
+    let listed = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output();
+    let mut paths = Vec::new();
+    match listed {
+        Ok(output) if output.status.success() => {
+            paths.extend(String::from_utf8_lossy(&output.stdout).split_terminator('\0').map(str::to_owned));
+        }
+        // An archive of the sources, or no git.
+        _ => walk(root, "", &mut paths),
+    }
+    // Without what is deleted but not committed yet, and what is no text.
+    let files: Vec<_> = paths
+        .into_iter()
+        .filter_map(|path| fs::read_to_string(root.join(&path)).ok().map(|text| File { path, text }))
+        .collect();
+    assert!(files.len() > 100, "these are not all files");
+    files
+}
+
+fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && ![".git", "target"].contains(&name.as_str()) => {
+                walk(&entry.path(), &format!("{prefix}{name}/"), paths);
+            }
+            Ok(kind) if kind.is_file() => paths.push(format!("{prefix}{name}")),
+            _ => {}
+        }
+    }
+}
+
+fn named<'a>(files: &'a [File], path: &str) -> Option<&'a File> {
+    files.iter().find(|file| file.path == path)
+}
+
+fn rust(files: &[File]) -> impl Iterator<Item = &File> {
+    files.iter().filter(|file| file.path.ends_with(".rs"))
+}
+
+/// The files of the core library by module: `engine` for `engine.rs` and for all below `engine/`.
+fn core(files: &[File]) -> impl Iterator<Item = (&str, &File)> {
+    rust(files).filter_map(|file| {
+        let module = file.path.strip_prefix(CORE)?.split(['/', '.']).next()?;
+        Some((module, file))
+    })
+}
+
+fn word(text: &str) -> &str {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+}
+
+fn too_long(files: &[File]) -> Vec<String> {
+    rust(files)
+        .filter(|file| file.text.lines().count() > MAX_LINES && !file.text.starts_with("//! TABLE:"))
+        .map(|file| format!("{} has {} lines of {MAX_LINES}", file.path, file.text.lines().count()))
+        .collect()
+}
+
+fn without_header(files: &[File]) -> Vec<String> {
+    rust(files)
+        .filter(|file| MODULES.iter().any(|folder| file.path.starts_with(folder)) && !file.path.contains("/tests/ui/"))
+        .filter(|file| !file.text.starts_with("//! "))
+        .map(|file| format!("{} does not say what it owns in a first line with `//!`", file.path))
+        .collect()
+}
+
+fn engine_named_outside(files: &[File]) -> Vec<String> {
+    core(files)
+        .filter(|(module, file)| *module != "engine" && file.text.contains("wasmtime"))
+        .map(|(_, file)| format!("{} names wasmtime, which only `engine` knows", file.path))
+        .collect()
+}
+
+fn upward_uses(files: &[File]) -> Vec<String> {
+    let layer = |module: &str| LAYERS.iter().position(|(_, modules)| modules.contains(&module));
+    let mut complaints = Vec::new();
+    for (module, file) in core(files).filter(|(module, _)| *module != "lib") {
+        let Some(own) = layer(module) else {
+            complaints.push(format!("{} stands in no layer: give `{module}` a place in `LAYERS`", file.path));
+            continue;
+        };
+        for line in file.text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            for (at, _) in line.match_indices("crate::").filter(|(at, _)| !line[..*at].ends_with(['_', '$'])) {
+                let used = word(&line[at + "crate::".len()..]);
+                match layer(used) {
+                    Some(layer) if layer <= own => {}
+                    Some(layer) => complaints.push(format!("{} uses `{used}` of {}", file.path, LAYERS[layer].0)),
+                    None => complaints.push(format!("{}: `{}` names no module", file.path, line.trim())),
+                }
+            }
+        }
+    }
+    complaints
+}
+
+fn foreign_reexports(files: &[File]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (_, file) in core(files) {
+        let lines = || file.text.lines().map(|line| line.trim_start().trim_start_matches("pub(crate) "));
+        let modules: Vec<_> =
+            lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod ")).map(word).collect();
+        let own = |name: &str| ["crate", "self", "super"].contains(&name) || modules.contains(&name);
+        for line in lines().filter(|line| line.starts_with("pub use ") || line.starts_with("pub extern ")) {
+            if !line.strip_prefix("pub use ").is_some_and(|used| own(word(used))) {
+                complaints.push(format!("{}: `{line}` makes a dependency's version ours", file.path));
+            }
+        }
+    }
+    complaints
+}
+
+/// Lines of a page outside of fenced blocks and without code spans.
+fn prose(page: &str) -> impl Iterator<Item = String> {
+    let mut fenced = false;
+    page.lines().filter_map(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        (!fence && !fenced).then(|| line.split('`').step_by(2).collect())
+    })
+}
+
+/// The anchor that a heading gets.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    let kept = |c: &char| c.is_alphanumeric() || [' ', '-', '_'].contains(c);
+    headings
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase().chars().filter(kept).collect::<String>())
+        .map(|heading| heading.replace(' ', "-"))
+        .collect()
+}
+
+/// `path` as seen from the page `from`, or nothing when it leaves the repository.
+fn resolved(from: &str, path: &str) -> Option<String> {
+    let mut parts: Vec<_> = from.split('/').collect();
+    parts.pop();
+    for part in path.split('/').filter(|part| !["", "."].contains(part)) {
+        if part == ".." {
+            parts.pop()?;
+        } else {
+            parts.push(part);
+        }
+    }
+    Some(parts.join("/"))
+}
+
+fn dead_links(files: &[File]) -> Vec<String> {
+    let alive = |from: &File, target: &str| {
+        let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+        let Some(path) = (if path.is_empty() { Some(from.path.clone()) } else { resolved(&from.path, path) }) else {
+            return false;
+        };
+        match named(files, &path) {
+            Some(page) => anchor.is_empty() || !path.ends_with(".md") || anchors(&page.text).contains(anchor),
+            None => files.iter().any(|file| file.path.starts_with(&format!("{path}/"))),
+        }
+    };
+    let mut complaints = Vec::new();
+    for page in files.iter().filter(|file| file.path.ends_with(".md")) {
+        for line in prose(&page.text) {
+            for target in line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next()) {
+                // `a::b` is rustdoc's, which checks its own links.
+                if !target.contains("://") && !target.contains("::") && !alive(page, target) {
+                    complaints.push(format!("{}: `{target}` leads nowhere", page.path));
+                }
+            }
+        }
+    }
+    complaints
+}
+
+fn machine_bound(files: &[File]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| !file.path.ends_with(".lock")) {
+        for needle in MACHINE_BOUND.map(|(one, two)| format!("{one}{two}")) {
+            let inside = |at: usize| file.text[..at].ends_with(|c: char| c.is_alphanumeric() || "_.-*}".contains(c));
+            if file.text.match_indices(&needle).any(|(at, _)| !needle.starts_with('/') || !inside(at)) {
+                complaints.push(format!("{} has `{needle}`, which is one machine's own", file.path));
+            }
+        }
+    }
+    complaints
+}
+
+/// Names of test functions, each with its file.
+fn tests(files: &[File]) -> BTreeSet<(&str, &str)> {
+    let mut found = BTreeSet::new();
+    for file in rust(files) {
+        let mut marked = false;
+        for line in file.text.lines().map(str::trim_start) {
+            if line.starts_with("#[") {
+                marked |= line.contains("test]") || line.contains("test(");
+            } else if !line.is_empty() && !line.starts_with("//") {
+                if let Some((_, rest)) = line.split_once("fn ").filter(|_| marked) {
+                    found.insert((word(rest), file.path.as_str()));
+                }
+                marked = false;
+            }
+        }
+    }
+    found
+}
+
+/// Each promise is a bullet that ends in the tests that keep it: ``[`tests/hostile::in_execute`, `host/core names::…`]``.
+fn unkept_promises(files: &[File]) -> Vec<String> {
+    let Some(page) = named(files, "SPECIFICATION.md") else {
+        return vec!["there is no SPECIFICATION.md".into()];
+    };
+    let text = page.text.replace("\n  ", " ");
+    let promises: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+    let tests = tests(files);
+    let exists = |name: &str| {
+        let (place, name) = name.rsplit_once("::").unwrap_or(("", name));
+        // Every part of the place is a folder, a file, or the module `tests` inside of one.
+        let parts = || place.split(['/', ':', ' ']).filter(|part| !["", "tests"].contains(part));
+        let lies_there = |path: &str| parts().all(|part| path.split(['/', '.']).any(|folder| folder == part));
+        tests.iter().any(|(test, path)| *test == name && lies_there(path))
+    };
+    let mut complaints = Vec::new();
+    for promise in &promises {
+        match promise.rsplit_once(" [`").and_then(|(_, names)| names.trim_end().strip_suffix("`]")) {
+            Some(names) => complaints.extend(
+                names.split("`, `").filter(|name| !exists(name)).map(|name| format!("there is no test `{name}`")),
+            ),
+            None => complaints.push(format!("no test is named for: {promise}")),
+        }
+    }
+    if promises.len() < MIN_PROMISES {
+        complaints.push(format!("SPECIFICATION.md has {} promises of {MIN_PROMISES}", promises.len()));
+    }
+    complaints
+}
+
+fn unnamed_checks(files: &[File]) -> Vec<String> {
+    let (Some(run), Some(readme)) = (named(files, ".ci/run"), named(files, "README.md")) else {
+        return vec!["there is no .ci/run or no README.md".into()];
+    };
+    let steps = run.text.lines().filter(|line| line.starts_with("cargo "));
+    steps
+        .filter(|step| !readme.text.contains(step))
+        .map(|step| format!("README.md does not name `{step}` of .ci/run"))
+        .collect()
+}
+
+macro_rules! rules {
+    ($($name:ident: $check:ident,)*) => { $(
+        #[test]
+        fn $name() {
+            let complaints = $check(&repository());
+            assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+        }
+    )* };
+}
+
+rules! {
+    files_are_short: too_long,
+    modules_say_what_they_own: without_header,
+    only_the_engine_knows_wasmtime: engine_named_outside,
+    layers_look_up_only: upward_uses,
+    no_dependency_is_exported: foreign_reexports,
+    links_lead_somewhere: dead_links,
+    nothing_is_bound_to_a_machine: machine_bound,
+    promises_are_kept_by_tests: unkept_promises,
+    checks_are_named_in_the_readme: unnamed_checks,
+}
+
+#[test]
+fn each_check_can_fail() {
+    type Check = fn(&[File]) -> Vec<String>;
+    let long = "//! Long.\n".repeat(MAX_LINES + 1);
+    let home = format!("see {}", MACHINE_BOUND.map(|(one, two)| [one, two].concat())[0]);
+    let promises = |line: &str| format!("{}{line}\n", "- It works. [`tests/a::works`]\n".repeat(MIN_PROMISES));
+    let (broken, unproved, elsewhere) =
+        (promises("- It\n  flies. [`tests/a::flies`]"), promises("- It flies."), promises("- It. [`tests/b::works`]"));
+    let works = ("tests/tests/a.rs", "//! A.\n#[test]\nfn works() {}\nfn flies() {}\n");
+    let ci = (".ci/run", "cargo xtask lint\n");
+    let table: [(Check, &[(&str, &str)], &str); 22] = [
+        (too_long, &[("host/core/src/call.rs", &long)], "401 lines of 400"),
+        (without_header, &[("xtask/src/a.rs", "use a;\n//! Late.")], "xtask/src/a.rs"),
+        (engine_named_outside, &[("host/core/src/wasm.rs", "use wasmtime_wasi::a;")], "wasm.rs"),
+        (upward_uses, &[("host/core/src/engine/cell.rs", "use crate::executor::Executor;")], "uses `executor` of pipe"),
+        (upward_uses, &[("host/core/src/call.rs", "fn a() { crate::schema::b() }")], "uses `schema` of decisions"),
+        (upward_uses, &[("host/core/src/call.rs", "use crate::{json, schema};")], "names no module"),
+        (upward_uses, &[("host/core/src/call.rs", "use crate::Executor;")], "names no module"),
+        (upward_uses, &[("host/core/src/new.rs", "")], "no layer"),
+        (foreign_reexports, &[("host/core/src/lib.rs", "mod a;\npub use a::A;\npub use serde_json::Value;")], "Value"),
+        (foreign_reexports, &[("host/core/src/lib.rs", "pub use ::bytes;")], "bytes"),
+        (foreign_reexports, &[("host/core/src/lib.rs", "pub extern crate bytes;")], "bytes"),
+        (dead_links, &[("docs/a.md", "[gone](../b.md)")], "`../b.md` leads nowhere"),
+        (dead_links, &[("docs/a.md", "# Here\n[`x`](#here) [`x`](#there)")], "`#there` leads nowhere"),
+        (dead_links, &[("a.md", "[out](../../a.md)")], "leads nowhere"),
+        (machine_bound, &[("a.toml", &home)], "a.toml"),
+        (unkept_promises, &[("SPECIFICATION.md", &broken), works], "no test `tests/a::flies`"),
+        (unkept_promises, &[("SPECIFICATION.md", &unproved), works], "no test is named for: It flies."),
+        (unkept_promises, &[("SPECIFICATION.md", &elsewhere), works], "no test `tests/b::works`"),
+        (unkept_promises, &[("SPECIFICATION.md", "- It works. [`tests/a::works`]"), works], "1 promises of 20"),
+        (unkept_promises, &[], "no SPECIFICATION.md"),
+        (unnamed_checks, &[ci, ("README.md", "cargo xtask test")], "`cargo xtask lint`"),
+        (unnamed_checks, &[ci], "no README.md"),
+    ];
+    for (check, files, needle) in table {
+        let files: Vec<_> =
+            files.iter().map(|(path, text)| File { path: (*path).into(), text: (*text).into() }).collect();
+        let complaints = check(&files);
+        assert!(complaints.len() == 1 && complaints[0].contains(needle), "{needle}: {complaints:?}");
+    }
+}

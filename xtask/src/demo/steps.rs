@@ -1,0 +1,66 @@
+//! TABLE: the steps of the tour.
+
+/// One call and how it must end.
+pub(super) struct Step {
+    pub(super) title: &'static str,
+    pub(super) component: &'static str,
+    pub(super) tool: &'static str,
+    pub(super) arguments: &'static [&'static str],
+    /// The exit code that the README promises for this ending.
+    pub(super) exit: i32,
+}
+
+const fn step(
+    title: &'static str,
+    component: &'static str,
+    tool: &'static str,
+    arguments: &'static [&'static str],
+    exit: i32,
+) -> Step {
+    Step { title, component, tool, arguments, exit }
+}
+
+pub(super) const STEPS: &[Step] = &[
+    step("A tool answers", "calculator", "calculator", &[r#"{"expression": "2 * (3 + 4) ^ 2"}"#], 0),
+    step(
+        "A real language, its filter and its data from the outside",
+        "jq",
+        "jq",
+        &[r#"{"filter": ".[] | select(.age > 30) | .name", "input": [{"name": "Ada", "age": 36}, {"name": "Bob", "age": 20}]}"#],
+        0,
+    ),
+    step("Text in, text out", "markdown", "markdown_to_html", &[r##"{"markdown": "# Hello\n\n*safe* <script>alert(1)</script>"}"##], 0),
+    step("The tool reports a failure: passed through unchanged", "calculator", "calculator", &[r#"{"expression": "2 +* 3"}"#], 10),
+    step("Arguments that do not fit: refused before any guest code runs", "calculator", "calculator", &[r#"{"expresion": "1"}"#], 21),
+    step("The tool asks a person. Its cell is gone while the person thinks", "desk", "book_table", &[r#"{"date": "2030-05-04", "time": "18:30", "party_size": 2}"#], 11),
+    step(
+        "... and the answer resumes it in a new cell",
+        "desk",
+        "book_table",
+        &[
+            r#"{"date": "2030-05-04", "time": "18:30", "party_size": 2}"#,
+            "--state",
+            r#"{"date": "2030-05-04", "time": "18:30", "party_size": 2}"#,
+            "--answer",
+            r#"{"name": "Ada"}"#,
+        ],
+        0,
+    ),
+    step(
+        "A tool may end the conversation",
+        "desk",
+        "submit_plan",
+        &[r#"{"goal": "tea", "steps": [{"id": "pour", "title": "Pour", "depends_on": ["boil"]}, {"id": "boil", "title": "Boil water"}]}"#],
+        12,
+    ),
+    step("Hostile: an endless loop, until its fuel is spent", "mischief", "spin", &["--fuel", "50000000"], 20),
+    step("Hostile: an endless loop, until its time is over", "mischief", "spin", &["--timeout", "200ms", "--fuel", "1000000000000"], 20),
+    step("Hostile: asleep, until its time is over", "mischief", "sleeps", &["--timeout", "200ms"], 20),
+    step("Hostile: takes all the memory there is", "mischief", "hoard", &["--memory", "16MiB"], 20),
+    step("Hostile: calls itself without end", "mischief", "dive", &[], 20),
+    step("Careless: a panic", "mischief", "panics", &[r#"{"words": "I did not think of that"}"#], 20),
+    step("Hostile: leaves by the back door", "mischief", "exits", &[r#"{"code": 0}"#], 20),
+    step("Hostile: promises a number and returns a story", "mischief", "lies", &[], 20),
+    step("Curious: looks for files, environment and input", "mischief", "looks_around", &[], 0),
+    step("Greedy: wants the network. Not even loaded", "prober", "probe", &[r#"{"address": "127.0.0.1:22"}"#], 1),
+];
