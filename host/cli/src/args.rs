@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueHint};
-use toolcell::{DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_TIMEOUT};
+use toolcell::{DEFAULT_COMPILE_TIME, DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_TIMEOUT};
 
 use crate::exit;
 use crate::units::{Count, Size, Time};
@@ -54,6 +54,9 @@ pub(crate) struct Global {
     /// Compile anew and keep nothing, whatever `--cache-dir` says
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_cache: bool,
+    /// Processor time for compiling a component that is not kept yet
+    #[arg(long, global = true, value_name = "TIME", default_value_t = Time(DEFAULT_COMPILE_TIME), help_heading = "Global options")]
+    pub(crate) compile_time: Time,
     /// Say more on standard error; twice for still more
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Global options")]
     pub(crate) verbose: u8,
@@ -72,7 +75,16 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Compile the component on standard input: this command's own child process
+    #[command(name = COMPILE_WORKER, hide = true)]
+    CompileWorker {
+        /// Processor time
+        seconds: u64,
+    },
 }
+
+/// The hidden command by which `toolcell` compiles in a process of its own.
+pub(crate) const COMPILE_WORKER: &str = "compile-worker";
 
 impl Command {
     /// Whether a program reads the answer.
@@ -81,7 +93,7 @@ impl Command {
             Self::Run(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::List(args) => args.json,
-            Self::Completions { .. } => false,
+            Self::Completions { .. } | Self::CompileWorker { .. } => false,
         }
     }
 }

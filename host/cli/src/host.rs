@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use toolcell::{Component, Engine, Error};
 
-use crate::args::Global;
+use crate::args::{self, Global};
 use crate::env;
 use crate::printer::Printer;
 
@@ -19,7 +19,10 @@ const PATIENCE: Duration = Duration::from_millis(150);
 
 /// Makes the engine, with the cache if it can be used.
 pub(crate) fn engine(printer: &Printer, global: &Global) -> Result<Engine, Error> {
-    let builder = Engine::builder().cells(CELLS).threads(1);
+    let mut builder = Engine::builder().cells(CELLS).threads(1);
+    if let Ok(toolcell) = std::env::current_exe() {
+        builder = builder.compile_in(toolcell, [args::COMPILE_WORKER], global.compile_time.0);
+    }
     let Some(dir) = cache_dir(printer, global) else {
         return builder.build();
     };

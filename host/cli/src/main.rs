@@ -36,6 +36,9 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return not_understood(&printer, &error).into(),
     };
+    if let Command::CompileWorker { seconds } = args.command {
+        return compile(seconds);
+    }
     logging::start(&printer, args.global.verbose);
     let json = args.command.is_json();
     match dispatch(&printer, args) {
@@ -59,6 +62,17 @@ fn dispatch(printer: &Printer, args: Args) -> Result<ExitStatus, Failure> {
             printer.text(String::from_utf8_lossy(&script).trim_end())?;
             Ok(ExitStatus::Ok)
         }
+        // Answered by `main`, before there is a printer's worth of set-up.
+        Command::CompileWorker { .. } => Ok(ExitStatus::Failed),
+    }
+}
+
+/// Compiles one component for the process that started this one.
+fn compile(seconds: u64) -> ExitCode {
+    let (input, output, complaints) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    match toolcell::compile_worker(seconds, input.lock(), output.lock(), complaints.lock()) {
+        Ok(code) => code.into(),
+        Err(_) => ExitCode::FAILURE,
     }
 }
 

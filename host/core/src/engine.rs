@@ -9,6 +9,7 @@ mod bindings;
 mod cache;
 mod cell;
 mod classify;
+mod compile;
 mod config;
 mod imports;
 mod invoke;
@@ -21,10 +22,11 @@ mod scan;
 mod ticker;
 mod translate;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
@@ -41,6 +43,7 @@ use cell::Cell;
 use config::Allocation;
 use runtimes::Threads;
 
+pub use compile::{DEFAULT_COMPILE_TIME, compile_worker};
 pub use imports::Standing;
 pub use load::Examination;
 pub use placement::Placement;
@@ -64,6 +67,7 @@ struct Inner {
     on_demand: Allocator,
     ticker: Arc<ticker::Ticker>,
     cache: Option<cache::Cache>,
+    worker: Option<compile::Worker>,
     placement: Placement,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
@@ -74,7 +78,7 @@ struct Inner {
 /// Makes an [`Engine`].
 ///
 /// # Defaults
-/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; as many guest threads as the machine has cores; no cache.
+/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; as many guest threads as the machine has cores; no cache; compiling in this process.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EngineBuilder {
@@ -82,6 +86,7 @@ pub struct EngineBuilder {
     threads: Option<usize>,
     placement: Placement,
     cache: Option<PathBuf>,
+    worker: Option<compile::Worker>,
 }
 
 impl EngineBuilder {
@@ -109,6 +114,20 @@ impl EngineBuilder {
         self
     }
 
+    /// Compiles in child processes: `program` is started with `arguments` and, as the last one, its processor time in
+    /// seconds; it must answer with [`compile_worker`](crate::compile_worker). Without this, compiling happens in this
+    /// process, and a hostile component can keep a thread busy for hours.
+    pub fn compile_in(
+        mut self,
+        program: impl Into<PathBuf>,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+        limit: Duration,
+    ) -> Self {
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        self.worker = Some(compile::Worker { program: program.into(), arguments, limit });
+        self
+    }
+
     /// Makes the engine.
     ///
     /// # Errors
@@ -131,6 +150,7 @@ impl EngineBuilder {
             on_demand,
             ticker,
             cache: self.cache.as_deref().map(cache::Cache::open).transpose()?,
+            worker: self.worker,
             placement: self.placement,
             slots: Arc::new(Semaphore::new(self.cells as usize)),
             waiting: AtomicUsize::new(0),
@@ -143,7 +163,7 @@ impl EngineBuilder {
 impl Engine {
     /// A builder with the defaults.
     pub fn builder() -> EngineBuilder {
-        EngineBuilder { cells: DEFAULT_CELLS, threads: None, placement: Placement::Cells, cache: None }
+        EngineBuilder { cells: DEFAULT_CELLS, threads: None, placement: Placement::Cells, cache: None, worker: None }
     }
 
     /// Loads a component on a thread of its own.

@@ -4,6 +4,7 @@
 //! Invariants: a failed *call* is never an `Error`; the source is kept.
 
 use std::fmt;
+use std::time::Duration;
 
 /// A failed set-up.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ enum Kind {
     NotAComponent { found: &'static str, hint: &'static str },
     Malformed(String),
     TooLarge { what: &'static str, got: u64, limit: u64 },
+    TooCostly(Duration),
     NotGranted(Vec<String>),
     NoTools(String),
     UnknownTool { asked: String, known: Vec<String> },
@@ -47,6 +49,10 @@ impl Error {
 
     pub(crate) fn too_large(what: &'static str, got: u64, limit: u64) -> Self {
         Self::from(Kind::TooLarge { what, got, limit })
+    }
+
+    pub(crate) fn too_costly(limit: Duration) -> Self {
+        Self::from(Kind::TooCostly(limit))
     }
 
     pub(crate) fn not_granted(imports: Vec<String>) -> Self {
@@ -92,6 +98,7 @@ impl Error {
             Kind::NotAComponent { .. }
                 | Kind::Malformed(_)
                 | Kind::TooLarge { .. }
+                | Kind::TooCostly(_)
                 | Kind::NoTools(_)
                 | Kind::Describe(_)
         )
@@ -124,6 +131,7 @@ impl Error {
             Kind::NotAComponent { hint, .. } => (*hint).into(),
             Kind::Malformed(_) => "build the component again; a download may be incomplete".into(),
             Kind::TooLarge { .. } => "build in release mode, strip debug info, split the component".into(),
+            Kind::TooCostly(_) => "allow the compiler more time if you trust the component".into(),
             Kind::NotGranted(_) => "this host grants nothing beyond a tool's own cell: build the tool without these \
                                     imports, or run it on a host that can grant them"
                 .into(),
@@ -158,6 +166,9 @@ impl fmt::Display for Error {
             Kind::NotAComponent { found, .. } => write!(f, "not a WebAssembly component: {found}"),
             Kind::Malformed(problem) => write!(f, "the component is malformed: {problem}"),
             Kind::TooLarge { what, got, limit } => write!(f, "{what}: {got} is over the limit of {limit}"),
+            Kind::TooCostly(limit) => {
+                write!(f, "the component cannot be compiled within {limit:?} of processor time and the memory for it")
+            }
             Kind::NotGranted(imports) => {
                 write!(f, "the component imports what is not granted: {}", imports.join(", "))
             }

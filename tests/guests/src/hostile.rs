@@ -342,6 +342,17 @@ impl Hostile {
     }
 }
 
+/// A component that would keep a compiler busy for minutes: one function of thirty thousand nested blocks,
+/// each left early on a condition of its own.
+#[must_use]
+pub fn compile_bomb() -> Vec<u8> {
+    const DEPTH: usize = 30_000;
+    let good = Hostile::answering(Answer::Echo).text();
+    let body = "block local.get 0 br_if 0 local.get 1 i32.const 1 i32.add local.set 1 ".repeat(DEPTH) + &"end ".repeat(DEPTH);
+    let text = good.trim_end().strip_suffix(')').map(|open| format!("{open} (func (param i32 i32) {body}))"));
+    assemble::component(&text.expect("a module ends with a parenthesis"))
+}
+
 /// Static data, laid out from the front.
 #[derive(Default)]
 struct Memory(Vec<u8>);

@@ -6,7 +6,7 @@ mod hostile;
 
 use std::path::PathBuf;
 
-pub use hostile::{Answer, Hostile, Misdeed, Place};
+pub use hostile::{Answer, Hostile, Misdeed, Place, compile_bomb};
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));
 

@@ -44,6 +44,17 @@ fn what_is_no_usable_component() {
     }
 }
 
+/// A few hundred kilobytes that would keep the compiler busy for minutes: its process is ended, this one says why.
+#[test]
+fn a_component_made_to_stall_the_compiler() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), toolcell_test_guests::compile_bomb()).unwrap();
+    let path = file.path().to_str().unwrap();
+    let shown = typed(&["inspect", path, "--compile-time", "1s", "--no-cache"]);
+    assert_eq!(shown.status, 1, "{shown}");
+    assert!(shown.stderr.contains("cannot be compiled within 1s of processor time"), "{shown}");
+}
+
 #[test]
 fn what_is_not_granted_is_shown_all_the_same() {
     // A component that imports one empty instance: a type section, an import section.

@@ -16,7 +16,7 @@ use super::cache::Entry;
 use super::cell::Cell;
 use super::imports::{self, Standing};
 use super::invoke::Ready;
-use super::{Inner, scan};
+use super::{Inner, compile, scan};
 use crate::definition::Definition;
 use crate::error::Error;
 use crate::limits::Limits;
@@ -97,12 +97,9 @@ pub(super) fn load(inner: &Arc<Inner>, bytes: &[u8]) -> Result<Loaded, Error> {
         return Ok(loaded);
     }
     let started = Instant::now();
-    let code = inner.pooled.engine.precompile_component(bytes).map_err(|error| {
-        // The compiler is the validator too: what it refuses is malformed, or uses a proposal that is off.
-        Error::malformed(format!("{error:#}"))
-    })?;
+    let code = compile::compile(&inner.pooled.engine, inner.worker.as_ref(), bytes)?;
     let compile_time = started.elapsed();
-    // SAFETY: `code` was compiled a line above by the engine that takes it.
+    // SAFETY: `code` was compiled a line above, here or by this program's own worker.
     #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
     let make = |engine: &Engine| unsafe { Component::deserialize(engine, &code) };
     let (ready, pooled) = link(inner, make)?;

@@ -9,7 +9,7 @@ use wasmparser::{Encoding, Parser, Payload};
 use crate::error::Error;
 
 /// Bytes of a component: language runtimes take 12 to 19 MB.
-const MAX_BYTES: u64 = 64 << 20;
+pub(super) const MAX_BYTES: u64 = 64 << 20;
 /// Functions with a body, over all modules.
 const MAX_FUNCTIONS: u64 = 200_000;
 /// Bytes of one function body: compile time grows with its square.
