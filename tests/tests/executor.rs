@@ -32,10 +32,10 @@ fn recorder() -> (Executor, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
     let executor = Executor::new().with_events(move |event: Event| {
-        let text = match &event {
-            Event::Started { .. } => "started".to_owned(),
-            Event::Completed { result, .. } => format!("completed {}", ending(result)),
-            _ => "other".to_owned(),
+        let text = if let Event::Completed { result, .. } = &event {
+            format!("completed {}", ending(result))
+        } else {
+            "started".to_owned()
         };
         sink.lock().expect("no panic").push(text);
     });

@@ -59,6 +59,7 @@ fn calls_out(misdeed: Misdeed) -> bool {
         | Misdeed::TableOutside
         | Misdeed::CallNull
         | Misdeed::Hoard
+        | Misdeed::LeaveMarks
         | Misdeed::HoardTable => false,
     }
 }
@@ -180,6 +181,19 @@ fn a_handlers_own_checks_refuse() {
     let shy = Hostile { visible: false, ..Hostile::answering(Answer::Echo) };
     let completion = call(&load(&engine, shy.component()).expect("loads"), "hostile", "{}", tight());
     assert_eq!(ending(&completion.result), "refusal/not_visible");
+}
+
+/// Slots are reused, what was in them is not: 16 MiB of memory and 20,000 table elements, kept and not kept resident.
+#[test]
+fn nothing_is_left_in_a_slot() {
+    for placement in PLACEMENTS {
+        let engine = cell(placement);
+        let component = load(&engine, Hostile::new(Place::Execute, Misdeed::LeaveMarks).component()).expect("loads");
+        for round in 0..40 {
+            let completion = call(&component, "hostile", "{}", Limits::default());
+            assert_eq!(ending(&completion.result), "ok", "{placement:?}, round {round}: {completion:?}");
+        }
+    }
 }
 
 /// What stands in memory at the start counts too: a component that does not fit is told so, by limit.

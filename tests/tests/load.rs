@@ -2,7 +2,7 @@
 //! hint. And the cache: it saves time, and never changes what is loaded.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use toolcell::{Component, Engine, Error, Examination, Limits, Standing};
@@ -12,6 +12,7 @@ use toolcell_tests::{call, ending, load, load_ending};
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 /// Section numbers of the binary format.
+const CUSTOM: u8 = 0;
 const CORE_MODULE: u8 = 1;
 const INNER_COMPONENT: u8 = 4;
 const FUNCTIONS: u8 = 3;
@@ -53,14 +54,16 @@ fn code(count: usize, bodies: &[u8]) -> Vec<u8> {
     component_of(&section(CORE_MODULE, &[MODULE, &functions, &code].concat()))
 }
 
-fn assert_refused(loaded: Result<Component, Error>, is: fn(&Error) -> bool, needle: &str) {
+type Kind = fn(&Error) -> bool;
+
+fn assert_refused(loaded: Result<Component, Error>, is: Kind, needle: &str) {
     let error = loaded.expect_err(needle);
     assert!(is(&error) && error.to_string().contains(needle), "{needle}: {error:?}");
     assert!(!error.hint().is_empty() && !error.hint().contains('\n'), "{error}");
 }
 
 #[test]
-fn formats_that_are_no_component() {
+fn what_is_not_a_component_is_refused() {
     let scratch = Scratch::new();
     assert!(!load(&scratch.engine(), echo().component()).expect("loads").is_cached());
     let precompiled = fs::read(&scratch.files("code")[0]).expect("an artefact");
@@ -106,13 +109,13 @@ fn components_that_are_too_large() {
     }
 }
 
-/// A download that broke off. Cut at the start of a trailing custom section it is a whole component still.
+/// A download that broke off. Only without its trailing custom sections a component is whole still.
 #[test]
-fn truncations() {
+fn every_truncation_is_refused() {
     let whole = echo().component();
     for end in 0..whole.len() {
         match load(&ENGINE, whole[..end].to_vec()) {
-            Ok(component) => assert!(answers(&component), "{end} of {}", whole.len()),
+            Ok(component) => assert!(whole[end] == CUSTOM && answers(&component), "{end} of {}", whole.len()),
             Err(error) => {
                 assert!(error.is_component() && !error.to_string().contains("gave up"), "{end}: {error}");
                 assert!(!error.hint().is_empty());
@@ -123,7 +126,7 @@ fn truncations() {
 
 /// Bytes changed at random: each load ends, each call of what does load ends, and the engine goes on.
 #[test]
-fn mutations() {
+fn mutated_components_do_no_harm() {
     let whole = echo().component();
     let mut state = 1_u64;
     let mut dice = |below: usize| {
@@ -154,7 +157,7 @@ fn mutations() {
 
 #[test]
 fn definitions_that_cannot_be_served() {
-    let (definition, component): (fn(&Error) -> bool, fn(&Error) -> bool) = (Error::is_definition, Error::is_component);
+    let (definition, component): (Kind, Kind) = (Error::is_definition, Error::is_component);
     let long: &'static str = "x".repeat(65).leak();
     for (guest, is, needle) in [
         (Hostile { name: "not a name", ..echo() }, definition, "`not a name` is not a tool name"),
@@ -178,7 +181,7 @@ fn definitions_that_cannot_be_served() {
 }
 
 #[test]
-fn imports_are_judged_before_anything_runs() {
+fn sockets_are_refused_by_name() {
     let prober = bytes("prober");
     // No engine is at hand here: nothing can be compiled.
     let examination = Examination::of(&prober).expect("a component");
@@ -197,7 +200,7 @@ fn imports_are_judged_before_anything_runs() {
 }
 
 #[test]
-fn a_component_without_imports_is_a_tool() {
+fn a_bare_component_imports_nothing() {
     let bare = bare_hello();
     assert_eq!(Examination::of(&bare).expect("a component").imports, []);
     let component = load(&ENGINE, bare).expect("it loads");
@@ -287,7 +290,7 @@ fn a_component_is_asked_for_its_tools_once() {
 }
 
 #[test]
-fn a_changed_artefact_is_made_again() {
+fn a_tampered_cache_is_compiled_again() {
     let scratch = Scratch::new();
     let engine = scratch.engine();
     let guest = echo().component();
@@ -296,30 +299,30 @@ fn a_changed_artefact_is_made_again() {
         assert!(answers(&component));
         component.is_cached()
     };
-    let flip = |at: fn(usize) -> usize| {
-        move |path: &Path| {
-            let mut content = fs::read(path).expect("an entry");
-            let at = at(content.len());
+    type Change = fn(&mut Vec<u8>);
+    let changes: [Change; 6] = [
+        |content| content[0] ^= 1,
+        |content| {
+            let at = content.len() / 3;
             content[at] ^= 0x10;
-            fs::write(path, content).expect("written");
-        }
-    };
-    let changes: [Box<dyn Fn(&Path)>; 7] = [
-        Box::new(flip(|_| 0)),
-        Box::new(flip(|bytes| bytes / 3)),
-        Box::new(flip(|bytes| bytes / 2)),
-        Box::new(flip(|bytes| bytes - 1)),
-        Box::new(|path| fs::write(path, "").expect("written")),
-        Box::new(|path| fs::write(path, [fs::read(path).expect("an entry"), vec![0]].concat()).expect("written")),
-        Box::new(|path| fs::remove_file(path).expect("removed")),
+        },
+        |content| *content.last_mut().expect("a byte") ^= 0x80,
+        |content| content.truncate(content.len() - 1),
+        |content| content.push(0),
+        Vec::clear,
     ];
     assert!(!is_cached());
     for part in ["code", "tools", "mac"] {
         for (index, change) in changes.iter().enumerate() {
             assert!(is_cached(), "before change {index} of .{part}");
-            change(&scratch.files(part)[0]);
+            let path = &scratch.files(part)[0];
+            let mut content = fs::read(path).expect("a part of the entry");
+            change(&mut content);
+            fs::write(path, content).expect("written");
             assert!(!is_cached(), "after change {index} of .{part}");
         }
+        fs::remove_file(&scratch.files(part)[0]).expect("removed");
+        assert!(!is_cached(), "without .{part}");
     }
 }
 

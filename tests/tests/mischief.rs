@@ -97,9 +97,8 @@ fn output_becomes_log_events_within_bounds() {
     let (completion, events) = observed(&component, "chatters", &json!({"lines": 2}), Limits::default());
     let lines: Vec<_> = events
         .iter()
-        .filter_map(|event| match event {
-            Event::Log { source, message, .. } => Some((*source, message.as_str())),
-            _ => None,
+        .filter_map(|event| {
+            if let Event::Log { source, message, .. } = event { Some((*source, message.as_str())) } else { None }
         })
         .collect();
     assert_eq!(
@@ -119,10 +118,7 @@ fn output_becomes_log_events_within_bounds() {
     assert_eq!(ending(&completion.result), "ok");
     let kept: u64 = events
         .iter()
-        .map(|event| match event {
-            Event::Log { message, .. } => message.len() as u64 + 1,
-            _ => 0,
-        })
+        .map(|event| if let Event::Log { message, .. } = event { message.len() as u64 + 1 } else { 0 })
         .sum();
     assert_eq!(kept, completion.usage.log_bytes);
     assert!(kept <= 1000 && completion.usage.log_bytes_lost > 50_000, "{:?}", completion.usage);

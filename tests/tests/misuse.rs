@@ -2,6 +2,6 @@
 //! `ui/NAME.stderr`. After a change of words: `TRYBUILD=overwrite cargo test --workspace --test misuse`.
 
 #[test]
-fn native_closures_of_a_wrong_shape() {
+fn a_wrong_closure_says_what_to_write() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

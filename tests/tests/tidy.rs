@@ -328,6 +328,7 @@ rules! {
 #[test]
 fn each_check_can_fail() {
     type Check = fn(&[File]) -> Vec<String>;
+    type Files<'a> = &'a [(&'a str, &'a str)];
     let long = "//! Long.\n".repeat(MAX_LINES + 1);
     let home = format!("see {}", MACHINE_BOUND.map(|(one, two)| [one, two].concat())[0]);
     let promises = |line: &str| format!("{}{line}\n", "- It works. [`tests/a::works`]\n".repeat(MIN_PROMISES));
@@ -335,7 +336,7 @@ fn each_check_can_fail() {
         (promises("- It\n  flies. [`tests/a::flies`]"), promises("- It flies."), promises("- It. [`tests/b::works`]"));
     let works = ("tests/tests/a.rs", "//! A.\n#[test]\nfn works() {}\nfn flies() {}\n");
     let ci = (".ci/run", "cargo xtask lint\n");
-    let table: [(Check, &[(&str, &str)], &str); 22] = [
+    let table: [(Check, Files<'_>, &str); 22] = [
         (too_long, &[("host/core/src/call.rs", &long)], "401 lines of 400"),
         (without_header, &[("xtask/src/a.rs", "use a;\n//! Late.")], "xtask/src/a.rs"),
         (engine_named_outside, &[("host/core/src/wasm.rs", "use wasmtime_wasi::a;")], "wasm.rs"),

@@ -59,7 +59,9 @@ impl Tour {
     fn component(&self, name: &str) -> Result<PathBuf> {
         guest_workspaces()
             .iter()
-            .map(|workspace| workspace.join("target").join(COMPONENT_TARGET).join("release").join(format!("{name}.wasm")))
+            .map(|workspace| {
+                workspace.join("target").join(COMPONENT_TARGET).join("release").join(format!("{name}.wasm"))
+            })
             .find(|path| path.is_file())
             .with_context(|| format!("{name}.wasm was not built"))
     }

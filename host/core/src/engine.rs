@@ -11,6 +11,7 @@ mod cell;
 mod classify;
 mod compile;
 mod config;
+mod guest;
 mod imports;
 mod invoke;
 mod limiter;
@@ -41,7 +42,7 @@ use crate::limits::Limits;
 use crate::usage::Meter;
 use cell::Cell;
 use config::Allocation;
-use runtimes::Threads;
+use runtimes::{Lanes, Threads};
 
 pub use compile::{DEFAULT_COMPILE_TIME, compile_worker};
 pub use imports::Standing;
@@ -64,6 +65,7 @@ struct Allocator {
 
 struct Inner {
     pooled: Allocator,
+    has_pool: bool,
     on_demand: Allocator,
     ticker: Arc<ticker::Ticker>,
     cache: Option<cache::Cache>,
@@ -71,14 +73,14 @@ struct Inner {
     placement: Placement,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
-    cells: Threads,
+    lanes: Lanes,
     timers: Threads,
 }
 
 /// Makes an [`Engine`].
 ///
 /// # Defaults
-/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; as many guest threads as the machine has cores; no cache; compiling in this process.
+/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; as many guest threads a lane as the machine has cores; no cache; compiling in this process.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EngineBuilder {
@@ -96,7 +98,8 @@ impl EngineBuilder {
         self
     }
 
-    /// How many threads run guests under [`Placement::Cells`].
+    /// How many threads each of the two lanes has under [`Placement::Cells`]: one runs short calls, the other, less
+    /// urgent, goes on with those that take longer than a tick.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
@@ -141,12 +144,21 @@ impl EngineBuilder {
             let linker = imports::linker(&engine)?;
             Ok(Allocator { engine, linker })
         };
-        let pooled = allocator(Allocation::Pooled { cells: self.cells })?;
         let on_demand = allocator(Allocation::OnDemand)?;
+        // A pool reserves much address space, which some machines do not give: then every cell is made from scratch.
+        let pooled = allocator(Allocation::Pooled { cells: self.cells });
+        let (pooled, has_pool) = match pooled {
+            Ok(pooled) => (pooled, true),
+            Err(error) => {
+                tracing::warn!(%error, "no pool of cells; each is made from scratch, which is slower");
+                (allocator(Allocation::OnDemand)?, false)
+            }
+        };
         let ticker = Arc::new(ticker::Ticker::start(vec![pooled.engine.weak(), on_demand.engine.weak()])?);
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Ok(Engine(Arc::new(Inner {
             pooled,
+            has_pool,
             on_demand,
             ticker,
             cache: self.cache.as_deref().map(cache::Cache::open).transpose()?,
@@ -154,7 +166,7 @@ impl EngineBuilder {
             placement: self.placement,
             slots: Arc::new(Semaphore::new(self.cells as usize)),
             waiting: AtomicUsize::new(0),
-            cells: Threads::cells(self.threads.unwrap_or_else(cores).max(1))?,
+            lanes: Lanes::new(self.threads.unwrap_or_else(cores).max(1))?,
             timers: Threads::timers()?,
         })))
     }

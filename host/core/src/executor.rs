@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::call::{CallOptions, CallResult, Completion, ToolCall};
 use crate::event::{Event, EventSink, Events};
 use crate::handler::Invocation;
-use crate::json::parse_strict;
+use crate::json::{Json, parse_strict};
 use crate::limits::Limits;
 use crate::outcome::{Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, Refusal};
@@ -212,7 +212,7 @@ fn name_of(result: &CallResult) -> &'static str {
 
 /// Size of a native handler's answer; a component's was measured where it was read.
 fn bytes_of(outcome: &Outcome) -> u64 {
-    let text = |json: &Option<crate::Json>| json.as_ref().map_or(0, |json| json.as_str().len());
+    let text = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
     let bytes = match outcome {
         Outcome::Ok(output) => output.value.as_str().len() + output.message.as_ref().map_or(0, String::len),
         Outcome::Error(error) => error.message.len() + text(&error.data),

@@ -4,6 +4,7 @@
 //! get in the way (it has its own ideas of where memory comes from, and of what happens on a panic).
 
 use crate::assemble;
+use crate::misdeed::Misdeed;
 
 /// Where the guest's code runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,98 +29,6 @@ impl Place {
     /// All of them.
     pub const ALL: [Self; 7] =
         [Self::Start, Self::Realloc, Self::Describe, Self::Validate, Self::Visible, Self::Execute, Self::PostReturn];
-}
-
-/// What it does there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Misdeed {
-    /// Nothing.
-    None,
-    /// Loops for ever.
-    Spin,
-    /// `unreachable`.
-    Abort,
-    /// Calls itself for ever.
-    Recurse,
-    /// Divides by zero.
-    DivideByZero,
-    /// Converts a number that does not fit.
-    Overflow,
-    /// Reads behind the end of memory.
-    ReadOutside,
-    /// Reads behind the end of a table.
-    TableOutside,
-    /// Calls a null reference.
-    CallNull,
-    /// Grows its memory until it is refused, then aborts as an allocator does.
-    Hoard,
-    /// Grows its table until it is refused, then aborts.
-    HoardTable,
-    /// Calls `exit` with success.
-    Exit,
-    /// Sleeps for a hundred years.
-    Sleep,
-    /// Calls the host for ever, for a log line each time.
-    Chatter,
-    /// Reads the clock for ever.
-    ReadClock,
-    /// Waits until the caller wishes it to end.
-    AwaitAbort,
-}
-
-impl Misdeed {
-    /// Instructions; they leave nothing on the stack.
-    fn code(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Spin => "(loop $l (br $l))",
-            Self::Abort => "unreachable",
-            Self::Recurse => "(call $recurse)",
-            Self::DivideByZero => "(drop (i32.div_u (i32.const 1) (i32.load (i32.const 0))))",
-            Self::Overflow => "(drop (i32.trunc_f64_u (f64.const 1e30)))",
-            Self::ReadOutside => "(drop (i32.load (i32.const -4)))",
-            Self::TableOutside => "(drop (table.get $t (i32.const 99)))",
-            Self::CallNull => "(call_indirect $t (i32.const 0))",
-            Self::Hoard => "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable",
-            Self::HoardTable => {
-                "(loop $l (br_if $l (i32.ne (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1)))) unreachable"
-            }
-            Self::Exit => "(call $exit (i32.const 0))",
-            Self::Sleep => "(call $block (call $subscribe (i64.const 3155760000000000000)))",
-            Self::Chatter => "(loop $l (call $log (i32.const 2) (i32.const 1024) (i32.const 8)) (br $l))",
-            Self::ReadClock => "(loop $l (drop (call $now)) (br $l))",
-            Self::AwaitAbort => "(call $block (call $abort))",
-        }
-    }
-
-    /// What it needs of the host. A component imports what its module imports.
-    fn imports(self) -> &'static [&'static str] {
-        const BLOCK: &str = r#"(import "wasi:io/poll@0.2.6" "[method]pollable.block" (func $block (param i32)))"#;
-        const EXIT: &str = r#"(import "wasi:cli/exit@0.2.6" "exit" (func $exit (param i32)))"#;
-        const SUBSCRIBE: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.6" "subscribe-duration"
-            (func $subscribe (param i64) (result i32)))"#;
-        const NOW: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $now (result i64)))"#;
-        const ABORT: &str = r#"(import "toolcell:tool/abort@0.1.0" "subscribe" (func $abort (result i32)))"#;
-        const LOG: &str = r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
-        match self {
-            Self::Exit => &[EXIT],
-            Self::Sleep => &[BLOCK, SUBSCRIBE],
-            Self::AwaitAbort => &[BLOCK, ABORT],
-            Self::Chatter => &[LOG],
-            Self::ReadClock => &[NOW],
-            Self::None
-            | Self::Spin
-            | Self::Abort
-            | Self::Recurse
-            | Self::DivideByZero
-            | Self::Overflow
-            | Self::ReadOutside
-            | Self::TableOutside
-            | Self::CallNull
-            | Self::Hoard
-            | Self::HoardTable => &[],
-        }
-    }
 }
 
 /// What `execute` answers when it gets as far.
@@ -229,6 +138,8 @@ impl Hostile {
   (memory (export "memory") 2) {more_memories}
   (table $t 4 funcref)
   (global $heap (mut i32) (i32.const 65536))
+  (global $i (mut i32) (i32.const 0))
+  (elem declare func $recurse)
   (data (i32.const {start}) "{data}")
   (type $none (func))
   (func $start {at_start})
@@ -348,7 +259,8 @@ impl Hostile {
 pub fn compile_bomb() -> Vec<u8> {
     const DEPTH: usize = 30_000;
     let good = Hostile::answering(Answer::Echo).text();
-    let body = "block local.get 0 br_if 0 local.get 1 i32.const 1 i32.add local.set 1 ".repeat(DEPTH) + &"end ".repeat(DEPTH);
+    let body =
+        "block local.get 0 br_if 0 local.get 1 i32.const 1 i32.add local.set 1 ".repeat(DEPTH) + &"end ".repeat(DEPTH);
     let text = good.trim_end().strip_suffix(')').map(|open| format!("{open} (func (param i32 i32) {body}))"));
     assemble::component(&text.expect("a module ends with a parenthesis"))
 }

@@ -3,10 +3,12 @@
 
 mod assemble;
 mod hostile;
+mod misdeed;
 
 use std::path::PathBuf;
 
-pub use hostile::{Answer, Hostile, Misdeed, Place, compile_bomb};
+pub use hostile::{Answer, Hostile, Place, compile_bomb};
+pub use misdeed::Misdeed;
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));
 

@@ -214,3 +214,17 @@ fn huge_arguments_are_refused_at_once_with_their_size() {
     assert_eq!(fault["got"], "more than 1048576", "{from_input}");
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
+
+/// Where address space is scarce there is no pool, and each cell is made from scratch: slower, and no less.
+#[test]
+fn a_machine_without_room_for_a_pool() {
+    let script = "ulimit -v 9000000; exec \"$0\" inspect \"$1\" --json --no-cache";
+    let output = std::process::Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_toolcell")])
+        .arg(crate::typed::example("hello"))
+        .output()
+        .expect("a shell");
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let inspected: serde_json::Value = serde_json::from_str(&shown).unwrap_or_else(|_| panic!("{output:?}"));
+    assert_eq!(inspected["pooled"], false, "{shown}");
+}

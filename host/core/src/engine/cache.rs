@@ -107,28 +107,32 @@ impl Cache {
     }
 }
 
-/// The directory's key: made once, readable by its owner only.
+/// The directory's key. One that is not this user's alone, or not whole, is thrown away, and every entry with it.
 fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let path = dir.join("key");
+    if let Some(secret) = read_secret(&path) {
+        return Ok(secret);
+    }
+    let _ = fs::remove_file(&path);
     let mut fresh = [0; KEY_BYTES];
     getrandom::fill(&mut fresh).map_err(io::Error::other)?;
-    let made = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o600))
-        .tempfile_in(dir)
-        .and_then(|mut file| file.write_all(&fresh).map(|()| file))?;
+    let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(dir)?;
+    file.write_all(&fresh)?;
     // Whoever comes first wins; everybody reads the winner's.
-    let _ = made.persist_noclobber(&path);
-    let mut file =
-        OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(&path)?;
+    let _ = file.persist_noclobber(&path);
+    read_secret(&path).ok_or_else(|| io::Error::other("the key does not stay as it was written"))
+}
+
+/// The key in a file that nobody but this user could have written or read.
+fn read_secret(path: &Path) -> Option<[u8; KEY_BYTES]> {
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let found = file.metadata().ok()?;
+    let is_ours = found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
     let mut secret = [0; KEY_BYTES];
-    match file.read_exact(&mut secret) {
-        Ok(()) => Ok(secret),
-        Err(error) => {
-            // Cut short by a full disk for instance: the entries are lost with it, and made again.
-            let _ = fs::remove_file(&path);
-            Err(error)
-        }
-    }
+    (is_ours && found.len() == KEY_BYTES as u64).then_some(())?;
+    file.read_exact(&mut secret).ok()?;
+    Some(secret)
 }
 
 #[cfg(test)]
@@ -175,6 +179,29 @@ mod tests {
             fs::copy(first.path("a", part), second.path("a", part)).unwrap();
         }
         assert!(first.get("b").is_none() && second.get("a").is_none() && first.get("a").is_some());
+    }
+
+    /// A key that somebody else may know, or that is cut short, is worth nothing, and neither is what was kept with it.
+    #[test]
+    fn a_key_of_doubtful_origin_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = dir.path().join("key");
+        let doubtful: [fn(&Path); 3] = [
+            |key| fs::set_permissions(key, Permissions::from_mode(0o644)).unwrap(),
+            |key| fs::write(key, "short").unwrap(),
+            |key| {
+                fs::rename(key, key.with_extension("old")).unwrap();
+                std::os::unix::fs::symlink(key.with_extension("old"), key).unwrap();
+            },
+        ];
+        for spoil in doubtful {
+            Cache::open(dir.path()).unwrap().put("a", b"code", b"tools").unwrap();
+            let before = fs::read(&key).unwrap();
+            spoil(&key);
+            assert!(Cache::open(dir.path()).unwrap().get("a").is_none());
+            assert_ne!(fs::read(&key).unwrap(), before);
+            let _ = fs::remove_file(key.with_extension("old"));
+        }
     }
 
     #[test]

@@ -91,7 +91,8 @@ pub fn compile_worker(
 ) -> Result<u8, Error> {
     let failed = |error: std::io::Error| Error::engine("the compiler process").with_source(error);
     for (resource, limit) in [(Resource::Cpu, seconds), (Resource::As, WORKER_MEMORY), (Resource::Core, 0)] {
-        setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) }).map_err(|error| failed(error.into()))?;
+        setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })
+            .map_err(|error| failed(error.into()))?;
     }
     let mut component = Vec::new();
     input.take(scan::MAX_BYTES).read_to_end(&mut component).map_err(failed)?;

@@ -143,13 +143,16 @@ fn from_cache(inner: &Arc<Inner>, name: &str, examination: &Examination) -> Opti
 }
 
 /// Links for the pool; a component that is bigger than a slot gets its memory on demand.
-fn link(inner: &Arc<Inner>, make: impl Fn(&Engine) -> wasmtime::Result<Component>) -> Result<(Arc<Ready>, bool), Error> {
+fn link(
+    inner: &Arc<Inner>,
+    make: impl Fn(&Engine) -> wasmtime::Result<Component>,
+) -> Result<(Arc<Ready>, bool), Error> {
     let on = |engine: &Engine, linker: &Linker<Cell>| -> wasmtime::Result<Arc<Ready>> {
         let pre = ToolboxWithImportsPre::new(linker.instantiate_pre(&make(engine)?)?)?;
         Ok(Arc::new(Ready { engine: engine.clone(), pre, ticker: Arc::clone(&inner.ticker) }))
     };
     match on(&inner.pooled.engine, &inner.pooled.linker) {
-        Ok(ready) => Ok((ready, true)),
+        Ok(ready) => Ok((ready, inner.has_pool)),
         Err(in_pool) => match on(&inner.on_demand.engine, &inner.on_demand.linker) {
             Ok(ready) => {
                 tracing::info!(reason = format!("{in_pool:#}"), "the component is bigger than a slot of the pool");

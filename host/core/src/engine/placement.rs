@@ -14,9 +14,9 @@ use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 use tokio::time::Sleep;
 
 use super::Inner;
+use super::guest::{Guest, Remote};
 use super::invoke::{self, Ready};
 use super::pulse::Pulse;
-use super::runtimes::{Remote, Watched};
 use crate::call::CallResult;
 use crate::definition::{Checks, Definition};
 use crate::error::Error;
@@ -45,7 +45,12 @@ pub enum Placement {
 }
 
 /// Calls `execute` at the engine's place, within the invocation's time.
-pub(super) async fn execute(inner: &Inner, ready: Arc<Ready>, invocation: Arc<Invocation>, checks: Checks) -> CallResult {
+pub(super) async fn execute(
+    inner: &Inner,
+    ready: Arc<Ready>,
+    invocation: Arc<Invocation>,
+    checks: Checks,
+) -> CallResult {
     let slot = match slot(inner, &invocation).await {
         Ok(slot) => slot,
         Err(refusal) => return CallResult::Refusal(refusal),
@@ -81,12 +86,10 @@ async fn place<T: Send + 'static>(
     invocation: &Invocation,
     pulse: &Arc<Pulse>,
 ) -> Result<T, ToolError> {
-    let watched = Watched::new(cell, inner.timers.handle().clone(), Arc::clone(pulse));
+    let guest = Guest::new(cell, inner.timers.handle().clone(), Arc::clone(pulse));
     let ended = match inner.placement {
-        Placement::Inline => before(inner, invocation, async { Ok(watched.0.await) }).await,
-        Placement::Cells => {
-            before(inner, invocation, Remote::spawn(inner.cells.handle(), watched, Arc::clone(pulse))).await
-        }
+        Placement::Inline => before(inner, invocation, async { Ok(guest.await) }).await,
+        Placement::Cells => before(inner, invocation, Remote::start(&inner.lanes, guest)).await,
     };
     match ended {
         Some(Ok(answer)) => Ok(answer),
@@ -98,11 +101,7 @@ async fn place<T: Send + 'static>(
 
 fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
-    if pulse.is_waiting() {
-        Timeout::Blocked { budget, used }
-    } else {
-        Timeout::Deadline { budget, used }
-    }
+    if pulse.is_waiting() { Timeout::Blocked { budget, used } } else { Timeout::Deadline { budget, used } }
 }
 
 /// Waits for a future until the invocation's deadline.

@@ -14,6 +14,8 @@ pub(super) const MAX_BYTES: u64 = 64 << 20;
 const MAX_FUNCTIONS: u64 = 200_000;
 /// Bytes of one function body: compile time grows with its square.
 const MAX_BODY: u64 = 512 << 10;
+/// Local variables of one function: compile time and memory grow with their product with the branches.
+const MAX_LOCALS: u64 = 10_000;
 /// Modules and components inside each other and side by side.
 const MAX_PARTS: u64 = 256;
 /// How deep components stand inside each other.
@@ -56,6 +58,11 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
             }
             Payload::CodeSectionEntry(body) => {
                 bounded("bytes of one function", body.range().len() as u64, MAX_BODY)?;
+                let mut locals = 0;
+                for group in body.get_locals_reader().map_err(malformed)? {
+                    locals += u64::from(group.map_err(malformed)?.0);
+                }
+                bounded("local variables of one function", locals, MAX_LOCALS)?;
             }
             Payload::ComponentImportSection(section) if nesting == 1 => {
                 for import in section {

@@ -1,0 +1,113 @@
+//! What a hostile guest does: a few instructions, and the imports they need.
+
+/// What a hostile guest does in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misdeed {
+    /// Nothing.
+    None,
+    /// Loops for ever.
+    Spin,
+    /// `unreachable`.
+    Abort,
+    /// Calls itself for ever.
+    Recurse,
+    /// Divides by zero.
+    DivideByZero,
+    /// Converts a number that does not fit.
+    Overflow,
+    /// Reads behind the end of memory.
+    ReadOutside,
+    /// Reads behind the end of a table.
+    TableOutside,
+    /// Calls a null reference.
+    CallNull,
+    /// Grows its memory until it is refused, then aborts as an allocator does.
+    Hoard,
+    /// Grows its table until it is refused, then aborts.
+    HoardTable,
+    /// Calls `exit` with success.
+    Exit,
+    /// Sleeps for a hundred years.
+    Sleep,
+    /// Calls the host for ever, for a log line each time.
+    Chatter,
+    /// Reads the clock for ever.
+    ReadClock,
+    /// Waits until the caller wishes it to end.
+    AwaitAbort,
+    /// Aborts if any memory or table element is not as new, then leaves its mark on all of them.
+    LeaveMarks,
+}
+
+impl Misdeed {
+    /// Instructions; they leave nothing on the stack.
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Spin => "(loop $l (br $l))",
+            Self::Abort => "unreachable",
+            Self::Recurse => "(call $recurse)",
+            Self::DivideByZero => "(drop (i32.div_u (i32.const 1) (i32.load (i32.const 0))))",
+            Self::Overflow => "(drop (i32.trunc_f64_u (f64.const 1e30)))",
+            Self::ReadOutside => "(drop (i32.load (i32.const -4)))",
+            Self::TableOutside => "(drop (table.get $t (i32.const 99)))",
+            Self::CallNull => "(call_indirect $t (i32.const 0))",
+            Self::Hoard => "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable",
+            Self::HoardTable => {
+                "(loop $l (br_if $l (i32.ne (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1)))) unreachable"
+            }
+            Self::Exit => "(call $exit (i32.const 0))",
+            Self::Sleep => "(call $block (call $subscribe (i64.const 3155760000000000000)))",
+            Self::Chatter => "(loop $l (call $log (i32.const 2) (i32.const 1024) (i32.const 8)) (br $l))",
+            Self::ReadClock => "(loop $l (drop (call $now)) (br $l))",
+            Self::AwaitAbort => "(call $block (call $abort))",
+            Self::LeaveMarks => {
+                "(if (i32.eq (memory.grow (i32.const 256)) (i32.const -1)) (then unreachable))
+                 (if (i32.eq (table.grow $t (ref.null func) (i32.const 20000)) (i32.const -1)) (then unreachable))
+                 (global.set $i (i32.const 98304))
+                 (loop $memory
+                   (if (i64.ne (i64.load (global.get $i)) (i64.const 0)) (then unreachable))
+                   (global.set $i (i32.add (global.get $i) (i32.const 8)))
+                   (br_if $memory (i32.lt_u (global.get $i) (i32.mul (memory.size) (i32.const 65536)))))
+                 (memory.fill (i32.const 98304) (i32.const 171)
+                   (i32.sub (i32.mul (memory.size) (i32.const 65536)) (i32.const 98304)))
+                 (global.set $i (i32.const 0))
+                 (loop $table
+                   (if (i32.eqz (ref.is_null (table.get $t (global.get $i)))) (then unreachable))
+                   (table.set $t (global.get $i) (ref.func $recurse))
+                   (global.set $i (i32.add (global.get $i) (i32.const 1)))
+                   (br_if $table (i32.lt_u (global.get $i) (table.size $t))))"
+            }
+        }
+    }
+
+    /// What it needs of the host. A component imports what its module imports.
+    pub(crate) fn imports(self) -> &'static [&'static str] {
+        const BLOCK: &str = r#"(import "wasi:io/poll@0.2.6" "[method]pollable.block" (func $block (param i32)))"#;
+        const EXIT: &str = r#"(import "wasi:cli/exit@0.2.6" "exit" (func $exit (param i32)))"#;
+        const SUBSCRIBE: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.6" "subscribe-duration"
+            (func $subscribe (param i64) (result i32)))"#;
+        const NOW: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $now (result i64)))"#;
+        const ABORT: &str = r#"(import "toolcell:tool/abort@0.1.0" "subscribe" (func $abort (result i32)))"#;
+        const LOG: &str = r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
+        match self {
+            Self::Exit => &[EXIT],
+            Self::Sleep => &[BLOCK, SUBSCRIBE],
+            Self::AwaitAbort => &[BLOCK, ABORT],
+            Self::Chatter => &[LOG],
+            Self::ReadClock => &[NOW],
+            Self::None
+            | Self::Spin
+            | Self::Abort
+            | Self::Recurse
+            | Self::DivideByZero
+            | Self::Overflow
+            | Self::ReadOutside
+            | Self::TableOutside
+            | Self::CallNull
+            | Self::Hoard
+            | Self::LeaveMarks
+            | Self::HoardTable => &[],
+        }
+    }
+}
