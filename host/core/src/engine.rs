@@ -18,6 +18,7 @@ mod limiter;
 mod load;
 mod placement;
 mod pulse;
+mod quick;
 mod runtimes;
 mod scan;
 mod ticker;

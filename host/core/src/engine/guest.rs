@@ -1,21 +1,21 @@
 //! A guest's future: polled where timers are found, handed from lane to lane, killed from outside.
 //!
 //! Invariants: whoever kills a guest drops what it holds at once, unless it is being polled at that very moment: then it
-//! sees the flag at its next tick.
+//! sees the flag at its next tick. A killed guest's task ends.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use tokio::runtime::Handle;
-use tokio::task::JoinError;
-use tokio_util::task::AbortOnDropHandle;
+use tokio::sync::oneshot;
 
 use super::pulse::Pulse;
+use super::quick::be_patient;
 use super::runtimes::Lanes;
 
-/// A guest's future in a place that several can reach.
+/// A guest's future in a place that several can reach. Its output is none when it was killed.
 pub(super) struct Guest<F> {
     future: Arc<Mutex<Option<Pin<Box<F>>>>>,
     timers: Handle,
@@ -36,25 +36,32 @@ impl<F> Guest<F> {
         if let Ok(mut future) = self.future.try_lock() {
             future.take();
         }
+        // Whoever would poll it next learns that there is nothing left to poll.
+        self.pulse.wake();
     }
 }
 
 impl<F: Future> Future for Guest<F> {
-    type Output = F::Output;
+    type Output = Option<F::Output>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // Killed, or poisoned by its own panic: nobody waits for an answer, and the task is about to be dropped.
-        let Ok(mut future) = self.future.lock() else { return Poll::Pending };
-        let Some(running) = future.as_mut() else { return Poll::Pending };
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut future = self.future.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(running) = future.as_mut() else { return Poll::Ready(None) };
         let _timers = self.timers.enter();
-        self.pulse.poll(context, |context| running.as_mut().poll(context))
+        let poll = self.pulse.poll(context, |context| running.as_mut().poll(context));
+        if poll.is_ready() {
+            future.take();
+        }
+        poll.map(Some)
     }
 }
 
 /// A guest in the lanes that ends when nobody waits for it any more.
 pub(super) struct Remote<F: Future> {
     guest: Guest<F>,
-    task: AbortOnDropHandle<Result<F::Output, JoinError>>,
+    answer: oneshot::Receiver<F::Output>,
+    /// A thread was awake to pick it up.
+    at_once: bool,
 }
 
 impl<F> Remote<F>
@@ -63,51 +70,62 @@ where
 {
     /// Starts it in the quick lane.
     pub(super) fn start(lanes: &Lanes, guest: Guest<F>) -> Self {
-        let in_lanes = InLanes { guest: guest.share(), slow: lanes.slow().clone(), moved: None };
-        Self { guest, task: AbortOnDropHandle::new(lanes.quick().spawn(in_lanes)) }
+        let (answered, answer) = oneshot::channel();
+        let (mut first, woken, slow) = (guest.share(), lanes.woken().clone(), lanes.slow().clone());
+        let at_once = lanes.quick().run(Box::new(move || {
+            match Pin::new(&mut first).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(answer) => send(answered, answer),
+                Poll::Pending if first.pulse.is_waiting() => {
+                    woken.spawn(resume(first, slow, answered));
+                }
+                Poll::Pending => {
+                    slow.spawn(async move { send(answered, first.await) });
+                }
+            }
+        }));
+        Self { guest, answer, at_once }
+    }
+}
+
+/// Goes on with a guest that waits for the host, until a tick stops it; then the slow lane does.
+async fn resume<F>(mut guest: Guest<F>, slow: Handle, answered: oneshot::Sender<F::Output>)
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let slice = poll_fn(|context| match Pin::new(&mut guest).poll(context) {
+        Poll::Ready(answer) => Poll::Ready(Some(answer)),
+        Poll::Pending if guest.pulse.is_waiting() => Poll::Pending,
+        Poll::Pending => Poll::Ready(None),
+    });
+    match slice.await {
+        Some(answer) => send(answered, answer),
+        None => {
+            slow.spawn(async move { send(answered, guest.await) });
+        }
+    }
+}
+
+/// Tells the caller, if there still is one.
+fn send<T>(answered: oneshot::Sender<T>, answer: Option<T>) {
+    if let Some(answer) = answer {
+        let _ = answered.send(answer);
     }
 }
 
 impl<F: Future> Future for Remote<F> {
-    type Output = Result<F::Output, JoinError>;
+    /// An error when the guest's code panicked.
+    type Output = Result<F::Output, oneshot::error::RecvError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.task).poll(context).map(|ended| ended.and_then(|answer| answer))
+        if std::mem::take(&mut self.at_once) {
+            be_patient(|| !self.answer.is_empty());
+        }
+        Pin::new(&mut self.answer).poll(context)
     }
 }
 
 impl<F: Future> Drop for Remote<F> {
     fn drop(&mut self) {
         self.guest.kill();
-    }
-}
-
-/// Polls a guest until a tick stops it, then lets the slow lane do so.
-struct InLanes<F: Future> {
-    guest: Guest<F>,
-    slow: Handle,
-    moved: Option<AbortOnDropHandle<F::Output>>,
-}
-
-impl<F> Future for InLanes<F>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    type Output = Result<F::Output, JoinError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.moved.is_none() {
-            if let Poll::Ready(answer) = Pin::new(&mut self.guest).poll(context) {
-                return Poll::Ready(Ok(answer));
-            }
-            if self.guest.pulse.is_waiting() {
-                return Poll::Pending;
-            }
-            self.moved = Some(AbortOnDropHandle::new(self.slow.spawn(self.guest.share())));
-        }
-        match &mut self.moved {
-            Some(moved) => Pin::new(moved).poll(context),
-            None => Poll::Pending,
-        }
     }
 }

@@ -89,12 +89,15 @@ async fn place<T: Send + 'static>(
     let guest = Guest::new(cell, inner.timers.handle().clone(), Arc::clone(pulse));
     let ended = match inner.placement {
         Placement::Inline => before(inner, invocation, async { Ok(guest.await) }).await,
-        Placement::Cells => before(inner, invocation, Remote::start(&inner.lanes, guest)).await,
+        Placement::Cells => {
+            let remote = Remote::start(&inner.lanes, guest);
+            before(inner, invocation, async { remote.await.map(Some) }).await
+        }
     };
     match ended {
-        Some(Ok(answer)) => Ok(answer),
-        // The task panicked or its thread is gone: the process lives, the cell does not.
-        Some(Err(_)) => Err(ToolError::HandlerExit(Exit::Died)),
+        Some(Ok(Some(answer))) => Ok(answer),
+        // Its code panicked, or it was killed by somebody who does not wait here: the process lives, the cell does not.
+        Some(Ok(None) | Err(_)) => Err(ToolError::HandlerExit(Exit::Died)),
         None => Err(ToolError::Timeout(timeout(invocation, pulse))),
     }
 }

@@ -24,6 +24,11 @@ impl Pulse {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
+    /// Has the guest polled again.
+    pub(super) fn wake(&self) {
+        self.task.wake();
+    }
+
     /// Whether the caller went away.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
@@ -52,7 +57,7 @@ impl Pulse {
 
 impl Wake for Pulse {
     fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
+        Wake::wake_by_ref(&self);
     }
 
     fn wake_by_ref(self: &Arc<Self>) {

@@ -1,12 +1,13 @@
-//! The threads of an engine: two lanes of cells, and timers.
+//! The threads of an engine: lanes of cells, and timers.
 //!
 //! A guest starts in the quick lane. If it still runs after a tick it goes on in the slow lane, whose threads are far less
-//! urgent: a short call never stands in line behind a loop, it only takes the processor from one. Timers run on a thread
-//! of ordinary urgency that never runs a guest.
+//! urgent: a short call never stands in line behind a loop, it only takes the processor from one. One that waits for the
+//! host is woken on threads of the quick lane's urgency. Timers run on a thread of ordinary urgency that never runs a guest.
 //! Invariants: dropping an engine, even inside of a task, never blocks.
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use super::quick::Quick;
 use crate::error::Error;
 
 /// How much less urgent the quick lane is than the host's own threads, in steps of `nice`.
@@ -25,7 +26,8 @@ pub(super) struct Threads(Option<Runtime>);
 /// Where cells run that do not run in their caller's task.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    quick: Threads,
+    quick: Quick,
+    woken: Threads,
     slow: Threads,
 }
 
@@ -33,13 +35,18 @@ impl Lanes {
     /// This many threads for each lane.
     pub(super) fn new(threads: usize) -> Result<Self, Error> {
         Ok(Self {
-            quick: Threads::build(guests(threads, "toolcell-quick", QUICK_NICENESS))?,
+            quick: Quick::start(threads, || less_urgent(QUICK_NICENESS))?,
+            woken: Threads::build(guests(threads, "toolcell-woken", QUICK_NICENESS))?,
             slow: Threads::build(guests(threads, "toolcell-slow", SLOW_NICENESS))?,
         })
     }
 
-    pub(super) fn quick(&self) -> &Handle {
-        self.quick.handle()
+    pub(super) fn quick(&self) -> &Quick {
+        &self.quick
+    }
+
+    pub(super) fn woken(&self) -> &Handle {
+        self.woken.handle()
     }
 
     pub(super) fn slow(&self) -> &Handle {
@@ -76,11 +83,14 @@ fn guests(threads: usize, name: &str, niceness: i32) -> Builder {
         .thread_name(name)
         .event_interval(EVENT_INTERVAL)
         .global_queue_interval(NEW_CALLS_INTERVAL)
-        .on_thread_start(move || {
-            // Refused in some containers: then guests compete as equals, which the watch on their deadlines survives.
-            let _ = rustix::process::nice(niceness);
-        });
+        .on_thread_start(move || less_urgent(niceness));
     builder
+}
+
+/// Makes the current thread less urgent. Refused in some containers: then guests compete as equals, which the watch on
+/// their deadlines survives.
+fn less_urgent(niceness: i32) {
+    let _ = rustix::process::nice(niceness);
 }
 
 impl Drop for Threads {
