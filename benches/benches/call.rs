@@ -22,6 +22,8 @@ const TEXT: &str = r#"{"text":"hello"}"#;
 const SCHEMA: &str =
     r#"{"type":"object","properties":{"text":{"type":"string","maxLength":1000}},"required":["text"]}"#;
 const SUM: &str = r#"{"expression":"2 * (3 + 4) - sqrt(16)"}"#;
+/// Long enough for each of the loops to end many times.
+const LONG_ENOUGH: Duration = Duration::from_secs(3);
 /// Infinite loops that run beside.
 const LOOPS: usize = 64;
 
@@ -125,7 +127,11 @@ impl Bench {
             assert!(answered.result.value().is_some(), "{answered:?}");
             start.elapsed().as_secs_f64() * 1e6
         };
-        let mut alone: Vec<f64> = (0..CALLS).map(|_| once()).collect();
+        let mut alone = Vec::new();
+        while alone.len() < CALLS {
+            alone.push(once());
+            std::thread::sleep(Duration::from_micros(200));
+        }
 
         let stop = Arc::new(AtomicBool::new(false));
         let loops: Vec<_> = (0..LOOPS)
@@ -147,7 +153,11 @@ impl Bench {
                 })
             })
             .collect();
-        let mut beside: Vec<f64> = (0..CALLS).map(|_| once()).collect();
+        let (start, mut beside) = (Instant::now(), Vec::new());
+        while beside.len() < CALLS || start.elapsed() < LONG_ENOUGH {
+            beside.push(once());
+            std::thread::sleep(Duration::from_micros(200));
+        }
         stop.store(true, Ordering::Relaxed);
         let mut late = Vec::new();
         for task in loops {
