@@ -49,6 +49,11 @@ impl<F: Future> Future for Guest<F> {
         let Some(running) = future.as_mut() else { return Poll::Ready(None) };
         let _timers = self.timers.enter();
         let poll = self.pulse.poll(context, |context| running.as_mut().poll(context));
+        if poll.is_pending() && self.pulse.is_cancelled() {
+            // Killed while it was being polled. It may wait for the host now, for ever: nobody else would drop it.
+            future.take();
+            return Poll::Ready(None);
+        }
         if poll.is_ready() {
             future.take();
         }
@@ -127,5 +132,46 @@ impl<F: Future> Future for Remote<F> {
 impl<F: Future> Drop for Remote<F> {
     fn drop(&mut self) {
         self.guest.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::runtimes::Threads;
+    use super::*;
+
+    /// A guest of this future, polled once.
+    fn polled<F: Future>(future: F, pulse: &Arc<Pulse>) -> (Guest<F>, Poll<Option<F::Output>>) {
+        let threads = Threads::timers().unwrap();
+        let mut guest = Guest::new(future, threads.handle().clone(), Arc::clone(pulse));
+        let poll = Pin::new(&mut guest).poll(&mut Context::from_waker(Waker::noop()));
+        (guest, poll)
+    }
+
+    /// Killed in the middle of a poll that ends in a wait: nobody would ever wake it, so it must not be left to wait.
+    #[test]
+    fn killed_while_polled_it_does_not_wait() {
+        let pulse = Arc::new(Pulse::default());
+        let held = Arc::new(());
+        let (inside, witness) = (Arc::clone(&pulse), Arc::clone(&held));
+        let future = async move {
+            inside.cancel();
+            std::future::pending::<()>().await;
+            drop(witness);
+        };
+        let (_guest, poll) = polled(future, &pulse);
+        assert!(matches!(poll, Poll::Ready(None)));
+        assert_eq!(Arc::strong_count(&held), 1, "what it held is given back");
+    }
+
+    #[test]
+    fn killed_between_polls_it_is_dropped_at_once() {
+        let pulse = Arc::new(Pulse::default());
+        let held = Arc::new(());
+        let witness = Arc::clone(&held);
+        let (guest, poll) = polled(async move { std::future::pending::<Arc<()>>().await == witness }, &pulse);
+        assert!(poll.is_pending() && Arc::strong_count(&held) == 2);
+        guest.kill();
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 }

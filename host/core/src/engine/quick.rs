@@ -28,6 +28,7 @@ pub(super) struct Quick(Arc<Shared>);
 struct Shared {
     slices: Mutex<VecDeque<Slice>>,
     wake: Condvar,
+    /// The queue's length, to be read without its lock.
     waiting: AtomicUsize,
     awake: AtomicUsize,
     linger: Duration,
@@ -63,13 +64,11 @@ impl Quick {
     /// Hands over a slice. Whether it is worth to wait awake for it.
     pub(super) fn run(&self, slice: Slice) -> bool {
         let shared = &self.0;
-        shared.slices().push_back(slice);
-        shared.waiting.fetch_add(1, Ordering::Release);
-        if shared.awake.load(Ordering::Acquire) > 0 {
-            return true;
-        }
-        shared.wake.notify_one();
-        false
+        let mut slices = shared.slices();
+        slices.push_back(slice);
+        shared.waiting.store(slices.len(), Ordering::Release);
+        drop(slices);
+        shared.see_to_it()
     }
 }
 
@@ -127,9 +126,25 @@ impl Shared {
         if self.waiting.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let slice = self.slices().pop_front()?;
-        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        let mut slices = self.slices();
+        let slice = slices.pop_front()?;
+        let left = slices.len();
+        self.waiting.store(left, Ordering::Release);
+        drop(slices);
+        if left > 0 {
+            // Whoever handed it over may have counted on this thread, which has something else to do now.
+            self.see_to_it();
+        }
         Some(slice)
+    }
+
+    /// Sees to it that a thread looks at the queue. Whether one is awake anyway.
+    fn see_to_it(&self) -> bool {
+        let awake = self.awake.load(Ordering::Acquire) > 0;
+        if !awake {
+            self.wake.notify_one();
+        }
+        awake
     }
 }
 

@@ -36,25 +36,25 @@ fn dive() -> u64 {
 
 /// Panics with the given words.
 #[tool]
-fn panics(words: String) -> () {
+fn panics(words: String) {
     panic!("{words}");
 }
 
 /// Leaves by the back door.
 #[tool]
-fn exits(code: i32) -> () {
+fn exits(code: i32) {
     std::process::exit(code)
 }
 
 /// Sleeps for a year.
 #[tool]
-fn sleeps() -> () {
+fn sleeps() {
     std::thread::sleep(Duration::from_secs(31_536_000));
 }
 
 /// Sleeps for no longer than its own bound allows.
 #[tool(max_execution = "50ms")]
-fn impatient() -> () {
+fn impatient() {
     std::thread::sleep(Duration::from_secs(31_536_000));
 }
 
@@ -138,6 +138,4 @@ fn services(context: &Context) -> Outcome {
     )
 }
 
-tools![
-    spin, hoard, dive, panics, exits, sleeps, impatient, lies, chatters, looks_around, remembers, services
-];
+tools![spin, hoard, dive, panics, exits, sleeps, impatient, lies, chatters, looks_around, remembers, services];
