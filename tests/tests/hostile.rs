@@ -74,8 +74,7 @@ fn in_a_call(place: Place) {
             let completion = call(&component, "hostile", r#"{"a": 1}"#, limits);
             let what = format!("{misdeed:?} in {place:?}, {placement:?}: {completion:?}");
             assert_eq!(ending(&completion.result), expected, "{what}");
-            let least = if expected == "timeout/deadline" { 1_000_000 } else { 1 };
-            assert!(completion.usage.fuel.is_some_and(|fuel| fuel >= least), "no receipt: {what}");
+            assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "no receipt: {what}");
             // The same engine, the next call: nothing is left behind.
             let good = load(&engine, Hostile::new(place, Misdeed::None).component()).expect("a guest that behaves");
             assert_eq!(ending(&call(&good, "hostile", "{}", tight()).result), "ok", "after {what}");
@@ -113,16 +112,18 @@ fn at_load(place: Place) {
     for placement in PLACEMENTS {
         let engine = cell(placement);
         for (misdeed, _, expected) in table() {
+            let loaded = load(&engine, Hostile::new(place, misdeed).component());
             // The limits of `describe` are not ours: there a guest that spins is always out of fuel first, and a
             // hoarder of table elements always out of those.
             let expected = match (misdeed, place) {
+                // Which of its budgets is spent first is a matter of how busy the machine is.
+                (Misdeed::Spin, _) if load_ending(&loaded) == "timeout/deadline" => "timeout/deadline",
                 (Misdeed::Spin, _) => "timeout/fuel",
                 (Misdeed::HoardTable, _) => "handler_raised/unreachable+table_elements",
                 // Imports that take text go through a table that is filled after the start functions have run.
                 (Misdeed::Chatter, Place::Start) => "handler_raised/bad_indirect_call",
                 _ => expected,
             };
-            let loaded = load(&engine, Hostile::new(place, misdeed).component());
             assert_eq!(load_ending(&loaded), expected, "{misdeed:?} in {place:?}, {placement:?}");
             assert!(loaded.err().is_none_or(|error| error.is_component()));
         }
@@ -181,6 +182,22 @@ fn a_handlers_own_checks_refuse() {
     let shy = Hostile { visible: false, ..Hostile::answering(Answer::Echo) };
     let completion = call(&load(&engine, shy.component()).expect("loads"), "hostile", "{}", tight());
     assert_eq!(ending(&completion.result), "refusal/not_visible");
+}
+
+/// Between two calls a guest counts its fuel in a register. The receipt of a loop that its deadline ends shows the work all
+/// the same: the longer it ran, the more. (How long it takes to do two million steps is the machine's business.)
+#[test]
+fn a_killed_loop_has_a_receipt() {
+    for placement in PLACEMENTS {
+        let component = load(&cell(placement), Hostile::new(Place::Execute, Misdeed::Spin).component()).expect("loads");
+        let shown = (0..8).map(|doubled| {
+            let limits = no_fuel_limit(Duration::from_millis(50 << doubled));
+            let completion = call(&component, "hostile", "{}", limits);
+            assert_eq!(ending(&completion.result), "timeout/deadline", "{completion:?}");
+            completion.usage.fuel.expect("a metered call")
+        });
+        assert!(shown.into_iter().any(|fuel| fuel > 2_000_000), "{placement:?}");
+    }
 }
 
 /// Slots are reused, what was in them is not: 16 MiB of memory and 20,000 table elements, kept and not kept resident.

@@ -11,9 +11,9 @@ use super::quick::Quick;
 use crate::error::Error;
 
 /// How much less urgent the quick lane is than the host's own threads, in steps of `nice`.
-const QUICK_NICENESS: i32 = 5;
-/// The same for the slow lane: next to nothing while anybody else has work.
-const SLOW_NICENESS: i32 = 19;
+const QUICK_NICENESS: i32 = 3;
+/// The same for the slow lane: a fifth of the quick lane's share while both have work, and never nothing.
+const SLOW_NICENESS: i32 = 10;
 /// Tasks that a guest thread runs before it looks at timers: guests poll long, so after each few.
 const EVENT_INTERVAL: u32 = 4;
 /// Tasks of its own that a thread runs before it looks for new ones: a new call goes before one that was preempted.
