@@ -244,4 +244,9 @@ fn needs_no_runtime_of_the_caller() {
         ));
         assert_eq!(ending(&completion.result), "timeout/blocked", "{placement:?}");
     }
+    let stuck = Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await }).expect("a tool");
+    let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(30)));
+    let call = ToolCall::new("1", "greet", r#"{"name": "a"}"#);
+    let completion = futures_executor::block_on(executor.call(&stuck, call, CallOptions::default()));
+    assert_eq!(ending(&completion.result), "timeout/blocked");
 }

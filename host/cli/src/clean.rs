@@ -10,13 +10,22 @@ fn is_harmful(c: char) -> bool {
         // The soft hyphen, marks and overrides of direction, zero widths, line separators, invisible operators,
         // interlinear marks, tags and the variation selectors that carry hidden bytes.
         '\u{ad}'
+        | '\u{34f}'
         | '\u{61c}'
-        | '\u{180e}'
+        | '\u{115f}'..='\u{1160}'
+        | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}'
+        | '\u{2800}'
+        | '\u{3164}'
+        // Not U+FE0F: emoji are written with it.
+        | '\u{fe00}'..='\u{fe0e}'
         | '\u{feff}'
+        | '\u{ffa0}'
         | '\u{fff9}'..='\u{fffb}'
+        | '\u{1d173}'..='\u{1d17a}'
         | '\u{e0000}'..='\u{e0fff}' => true,
         _ => c.is_control(),
     }

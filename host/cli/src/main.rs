@@ -70,10 +70,7 @@ fn dispatch(printer: &Printer, args: Args) -> Result<ExitStatus, Failure> {
 /// Compiles one component for the process that started this one.
 fn compile(seconds: u64) -> ExitCode {
     let (input, output, complaints) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    match toolcell::compile_worker(seconds, input.lock(), output.lock(), complaints.lock()) {
-        Ok(code) => code.into(),
-        Err(_) => ExitCode::FAILURE,
-    }
+    toolcell::compile_worker(seconds, input.lock(), output.lock(), complaints.lock()).into()
 }
 
 /// Help, the version, or what was wrong with the command line.

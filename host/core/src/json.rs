@@ -15,6 +15,9 @@ use serde_json::{Map, Value};
 /// before it can exhaust a stack.
 pub const MAX_DEPTH: usize = 127;
 
+/// Members that the parser beneath takes as words to itself: a tree with one would read otherwise the second time.
+const RESERVED: &str = "$serde_json::private::";
+
 /// One JSON value (RFC 8259). Cheap to pass on: the text is kept, not a tree.
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
@@ -25,7 +28,8 @@ impl Json {
     /// # Errors
     /// [`JsonFault`] when the text is not one JSON value or nests deeper than [`MAX_DEPTH`].
     pub fn parse(text: String) -> Result<Self, JsonFault> {
-        check_depth(&text)?;
+        // The parser that keeps text lets through what no tree can hold; this one means what the checks will see.
+        parse_strict(&text)?;
         RawValue::from_string(text).map(Self).map_err(|error| JsonFault::Syntax(error.to_string()))
     }
 
@@ -44,8 +48,8 @@ impl Json {
     /// The value as a tree. A number that fits no 64-bit type becomes the nearest double.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        // Valid by construction; only a number beyond a double's range can still fail to become a tree.
-        serde_json::from_str(self.as_str()).unwrap_or_else(|_| Value::String(self.as_str().to_owned()))
+        // Only what an embedder made from a tree of its own can fail here, by a member that the parser reserves.
+        parse_strict(self.as_str()).unwrap_or(Value::Null)
     }
 }
 
@@ -83,7 +87,7 @@ impl Serialize for Json {
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        check_depth(raw.get()).map_err(D::Error::custom)?;
+        parse_strict(raw.get()).map_err(D::Error::custom)?;
         Ok(Self(raw))
     }
 }
@@ -195,6 +199,9 @@ impl<'de> Visitor<'de> for Strict {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
+            if name.starts_with(RESERVED) {
+                return Err(A::Error::custom(format_args!("member `{name}` is reserved")));
+            }
             if object.contains_key(&name) {
                 return Err(A::Error::custom(format_args!("member `{name}` stands twice in one object")));
             }
@@ -222,8 +229,19 @@ mod tests {
 
     #[test]
     fn strict_refuses_what_could_be_read_twice() {
-        for bad in [r#"{"a":1,"a":2}"#, r#"[{"b":{"a":1,"\u0061":2}}]"#, "{} {}", "", "1e999", "nul", "{\"a\":}"] {
+        for bad in [
+            r#"{"$serde_json::private::RawValue":"42"}"#,
+            r#"{"x":"\ud800"}"#,
+            r#"{"a":1,"a":2}"#,
+            r#"[{"b":{"a":1,"\u0061":2}}]"#,
+            "{} {}",
+            "",
+            "1e999",
+            "nul",
+            "{\"a\":}",
+        ] {
             assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax(_))), "{bad}");
+            assert!(Json::parse(bad.into()).is_err() && serde_json::from_str::<Json>(bad).is_err(), "{bad}");
         }
         let text = r#"{"n":18446744073709551615,"f":-0.5,"s":"ü","l":[null,true]}"#;
         assert_eq!(parse_strict(text), Ok(serde_json::from_str(text).unwrap()));

@@ -7,11 +7,21 @@ fn tolerance(name: &str) -> usize {
     (name.chars().count() / 3).max(1)
 }
 
+/// Bytes of a name that anybody could have mistyped: the comparison takes their product.
+const LONGEST: usize = 64;
+/// Candidates that are looked at.
+const CANDIDATES: usize = 256;
+
 /// The candidate that is most like `name`, if any is like it at all.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > LONGEST {
+        return None;
+    }
     candidates
         .into_iter()
+        .filter(|candidate| candidate.len() <= LONGEST)
+        .take(CANDIDATES)
         .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= tolerance(name))
         .min_by_key(|(distance, _)| *distance)

@@ -7,10 +7,12 @@
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::call::CallResult;
 use crate::handler::{Handler, HandlerFuture, Invocation};
@@ -71,22 +73,38 @@ impl<F: NativeFn<Shape>, Shape: 'static> Handler for Native<F, Shape> {
         Box::pin(async move {
             let (budget, started, deadline) = (invocation.limits.timeout, invocation.started, invocation.deadline());
             let answer = AssertUnwindSafe(async move { self.function.answer(invocation).await }).catch_unwind();
-            let in_time = match deadline {
-                Some(deadline) => tokio::time::timeout_at(deadline.into(), answer).await,
-                None => Ok(answer.await),
+            let in_time = tokio::select! {
+                biased;
+                answer = answer => Some(answer),
+                () = reached(deadline) => None,
             };
             match in_time {
-                Ok(Ok(outcome)) => CallResult::Outcome(outcome),
-                Ok(Err(panic)) => {
+                Some(Ok(outcome)) => CallResult::Outcome(outcome),
+                Some(Err(panic)) => {
                     let mut raised = Raised::new(RaisedKind::NativePanic);
                     raised.panic_message = Some(panic_message(&*panic));
                     CallResult::ToolError(ToolError::HandlerRaised(raised))
                 }
-                Err(_) => {
-                    CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { budget, used: started.elapsed() }))
-                }
+                None => CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { budget, used: started.elapsed() })),
             }
         })
+    }
+}
+
+/// The timers of native handlers, which have no engine: a call needs no runtime of its caller's.
+static TIMERS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
+    Builder::new_multi_thread().worker_threads(1).thread_name("toolcell-native-timer").enable_time().build().ok()
+});
+
+/// Ends at the deadline. Never, where there is none or where the process cannot have one more thread.
+async fn reached(deadline: Option<Instant>) {
+    let timer = deadline.zip(TIMERS.as_ref()).map(|(deadline, timers)| {
+        let _here = timers.enter();
+        tokio::time::sleep_until(deadline.into())
+    });
+    match timer {
+        Some(timer) => timer.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::refusal::Fault;
 use work::Work;
 
 /// Memory of one compiled pattern in bytes: ordinary patterns take a few KiB, `(x{1,1000}){1000}` would take gigabytes.
-const PATTERN_BYTES: usize = 256 << 10;
+const PATTERN_BYTES: usize = 128 << 10;
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -43,14 +43,17 @@ impl Schema {
     /// Checks a value whose JSON text has `bytes` bytes.
     ///
     /// # Errors
-    /// Every fault, up to [`MAX_FAULTS`](crate::refusal::MAX_FAULTS) spelled out and the rest counted.
+    /// Every fault, up to [`MAX_FAULTS`](crate::refusal::MAX_FAULTS) spelled out and the rest counted; the first one alone
+    /// where the value and the schema are so large that looking for all would cost too much.
     pub(crate) fn check(&self, value: &Value, bytes: usize) -> Result<(), Vec<Fault>> {
         self.work.afford(value, bytes)?;
         if self.validator.is_valid(value) {
-            Ok(())
-        } else {
-            Err(fault::all(&self.schema, self.validator.iter_errors(value)))
+            return Ok(());
         }
+        if self.work.affords_all_faults(value) {
+            return Err(fault::all(&self.schema, self.validator.iter_errors(value)));
+        }
+        Err(fault::all(&self.schema, self.validator.validate(value).err().into_iter()))
     }
 }
 

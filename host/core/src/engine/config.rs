@@ -18,6 +18,8 @@ const GUEST_STACK: usize = 512 << 10;
 const FIBER_STACK: usize = 2 << 20;
 /// Frames of a guest backtrace: a trap with many frames costs ten times one with few.
 const BACKTRACE_FRAMES: usize = 16;
+/// Bytes of initial memory that become an image however empty they are; more only where they are full.
+const DENSE_IMAGE: u64 = 1 << 20;
 /// Memories of one component. A tool has one; a composed tool a few.
 const MEMORIES: u32 = 4;
 /// Tables of one component.
@@ -87,6 +89,8 @@ fn base() -> Config {
         .debug_info(false)
         // The same input gives the same output on every machine.
         .cranelift_nan_canonicalization(true)
+        // Two bytes far apart must not become an image of everything between them, sixty times over.
+        .memory_guaranteed_dense_image_size(DENSE_IMAGE)
         .memory_init_cow(true);
     config
 }

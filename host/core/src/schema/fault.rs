@@ -32,7 +32,7 @@ fn explain(schema: &Value, error: &ValidationError<'_>) -> Vec<Fault> {
     let one = |expected: String| vec![Fault::new(path, expected).got(quote(value))];
     match error.kind() {
         Kind::Required { property } => {
-            let name = property.as_str().unwrap_or_default();
+            let name = &shorten(property.as_str().unwrap_or_default(), QUOTE);
             let mut fault = Fault::new(format!("{path}/{name}"), format!("required member `{name}` is missing"));
             fault.nearest = value
                 .as_object()
@@ -40,14 +40,22 @@ fn explain(schema: &Value, error: &ValidationError<'_>) -> Vec<Fault> {
                 .map(|near| format!("`{name}` instead of `{near}`"));
             vec![fault]
         }
-        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => unexpected
-            .iter()
-            .map(|name| {
-                let mut fault = Fault::new(format!("{path}/{name}"), format!("unknown member `{name}`"));
-                fault.nearest = nearest_property(schema, error, name);
-                fault
-            })
-            .collect(),
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            let mut faults: Vec<Fault> = unexpected
+                .iter()
+                .take(MAX_FAULTS)
+                .map(|name| {
+                    let shown = shorten(name, QUOTE);
+                    let mut fault = Fault::new(format!("{path}/{shown}"), format!("unknown member `{shown}`"));
+                    fault.nearest = nearest_property(schema, error, name);
+                    fault
+                })
+                .collect();
+            if let Some(more) = unexpected.len().checked_sub(MAX_FAULTS).filter(|more| *more > 0) {
+                faults.push(Fault::new(path, format!("{more} more unknown members")));
+            }
+            faults
+        }
         Kind::Enum { options } => {
             let mut fault = Fault::new(path, format!("expected {}", list(options))).got(quote(value));
             let texts = options.as_array().into_iter().flatten().filter_map(Value::as_str);

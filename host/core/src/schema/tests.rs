@@ -100,3 +100,27 @@ fn patterns_are_linear() {
     let text = "a".repeat(64 << 10) + "!";
     assert!(faults(json!({"pattern": "^(a+)+$"}), json!(text)).contains("matches"));
 }
+
+/// Errors cost memory too. A small schema and a small value that have millions of faults between them get one answer.
+#[test]
+fn faults_are_looked_for_within_a_budget() {
+    let names: Vec<String> = (0..6000).map(|n| format!("n{n}")).collect();
+    let alternatives: Vec<Value> = (0..1900).map(|n| json!({"const": n + 1})).collect();
+    for (schema, value) in [
+        (json!({"items": {"required": names}}), json!(vec![json!({}); 200])),
+        (json!({"items": {"anyOf": alternatives}}), json!(vec![0; 5000])),
+    ] {
+        assert_eq!(faults(schema, value).lines().count(), 1);
+    }
+    let unknown: serde_json::Map<_, _> = (0..5000).map(|n| (format!("u{n}").repeat(20), json!(1))).collect();
+    let text = faults(json!({"properties": {"known": {}}, "additionalProperties": false}), unknown.into());
+    assert!(text.lines().count() <= crate::refusal::MAX_FAULTS + 1 && text.len() < 10_000, "{}", text.len());
+}
+
+#[test]
+fn patterns_are_counted_against_the_value() {
+    let many: Vec<Value> = (0..60).map(|_| json!({"pattern": "a[ab]{300}x*"})).collect();
+    assert!(faults(json!({"allOf": many}), json!("ab".repeat(100_000))).contains("too costly"));
+    let too_many: Vec<Value> = (0..300).map(|_| json!({"pattern": "a"})).collect();
+    assert!(Schema::compile(&json!({"allOf": too_many})).unwrap_err().contains("300 patterns"));
+}

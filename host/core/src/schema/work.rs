@@ -29,10 +29,17 @@ const INSIDE_ONE: [&str; 6] =
 const INSIDE_LIST: [&str; 1] = ["prefixItems"];
 const INSIDE_MAP: [&str; 2] = ["properties", "patternProperties"];
 
-/// Visits of the busiest place at each depth.
+/// Patterns of a schema, and bytes of a value for each of them: one may take microseconds a byte.
+const MAX_PATTERNS: u64 = 200;
+const PATTERN_BUDGET: u64 = 1 << 20;
+/// Visits up to which every fault is looked for: each may leave a few hundred bytes of error behind.
+const ERROR_BUDGET: u64 = 50_000;
+
+/// Visits of the busiest place at each depth, and patterns in all.
 #[derive(Debug)]
 pub(super) struct Work {
     visits: Vec<u64>,
+    patterns: u64,
 }
 
 impl Work {
@@ -44,11 +51,19 @@ impl Work {
         }
         let mut count = Count { root: schema, known: HashMap::new(), open: Vec::new() };
         let visits = (0..=MAX_DEPTH).map(|depth| count.visits(schema, depth)).collect::<Result<_, _>>()?;
-        Ok(Self { visits })
+        let patterns = patterns(schema);
+        if patterns > MAX_PATTERNS {
+            return Err(format!("the schema has {patterns} patterns; at most {MAX_PATTERNS} are accepted"));
+        }
+        Ok(Self { visits, patterns })
     }
 
     /// Whether this value can be checked within the budget.
     pub(super) fn afford(&self, value: &Value, bytes: usize) -> Result<(), Vec<Fault>> {
+        if self.patterns.saturating_mul(bytes as u64) > PATTERN_BUDGET {
+            let expected = "expected a shorter value: this one is too costly to check against the schema's patterns";
+            return Err(vec![Fault::new("", expected).got(format!("{bytes} bytes"))]);
+        }
         // Most schemas are so cheap that even a value of nothing but `0,0,0…` is affordable: no need to look at it.
         if self.cost(MAX_DEPTH, bytes as u64 / 2 + 1) <= BUDGET {
             return Ok(());
@@ -63,8 +78,33 @@ impl Work {
         ])
     }
 
+    /// Whether looking for every fault of this value is affordable; if not, the first has to do.
+    pub(super) fn affords_all_faults(&self, value: &Value) -> bool {
+        let (depth, nodes) = measure(value);
+        self.cost(depth, nodes) <= ERROR_BUDGET
+    }
+
     fn cost(&self, depth: usize, nodes: u64) -> u64 {
         self.visits.get(depth.min(MAX_DEPTH)).copied().unwrap_or(u64::MAX).saturating_mul(nodes)
+    }
+}
+
+/// Patterns in a schema, wherever they stand.
+fn patterns(schema: &Value) -> u64 {
+    match schema {
+        Value::Array(items) => items.iter().map(patterns).sum(),
+        Value::Object(keywords) => keywords
+            .iter()
+            .map(|(keyword, value)| {
+                let own = match (keyword.as_str(), value) {
+                    ("pattern", _) => 1,
+                    ("patternProperties", Value::Object(map)) => map.len() as u64,
+                    _ => 0,
+                };
+                own + patterns(value)
+            })
+            .sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 
@@ -127,6 +167,15 @@ impl<'a> Count<'a> {
         }
         for (keyword, value) in keywords {
             let keyword = keyword.as_str();
+            // Lists that are gone through at every visit, member by member.
+            let listed = match (keyword, value) {
+                ("required" | "enum", Value::Array(list)) => list.len(),
+                ("dependentRequired", Value::Object(map)) => {
+                    map.values().map(|list| 1 + list.as_array().map_or(0, Vec::len)).sum()
+                }
+                _ => 0,
+            };
+            total = total.saturating_add(listed as u64);
             let children: Vec<&'a Value> = match value {
                 Value::Array(list) if IN_PLACE_LIST.contains(&keyword) || INSIDE_LIST.contains(&keyword) => {
                     list.iter().collect()
