@@ -162,41 +162,19 @@ fn a_dropped_call_gives_its_cell_back() {
 fn overload_is_a_refusal() {
     let engine = narrow(Placement::Cells);
     let sleep = load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
-    let calls = |count: u64, each: Duration| {
-        let tool = sleep.tool("hostile").expect("the tool").clone();
-        wait(async move {
-            let calls: Vec<_> = (0..count)
-                .map(|id| {
-                    let tool = tool.clone();
-                    tokio::spawn(async move {
-                        let limits = Limits::default().with_timeout(each * (1 + id as u32));
-                        let call = ToolCall::new(id.to_string(), "hostile", "{}");
-                        Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await
-                    })
-                })
-                .collect();
-            let mut endings = Vec::new();
-            for call in calls {
-                endings.push(ending(&call.await.expect("no panic").result));
-            }
-            endings
-        })
-    };
-    // All have the same time, and the first one sleeps all of it.
-    let tool = sleep.tool("hostile").expect("the tool").clone();
+    let good = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
+    let [sleep, good] = [sleep, good].map(|component| component.tool("hostile").expect("the tool").clone());
     let endings = wait(async move {
-        let limits = Limits::default().with_timeout(Duration::from_millis(80));
-        let call = |id: &str| {
-            let (tool, call) = (tool.clone(), ToolCall::new(id, "hostile", "{}"));
-            async move { Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await }
+        let call = async |tool: &Tool, millis| {
+            let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(millis)));
+            let completion = executor.call(tool, ToolCall::new("1", "hostile", "{}"), CallOptions::default()).await;
+            ending(&completion.result)
         };
-        let (first, second) = tokio::join!(call("1"), call("2"));
-        [ending(&first.result), ending(&second.result)]
+        // Polled in this order: the first has the only cell until its time is over.
+        let endings = tokio::join!(call(&sleep, 400), call(&good, 40), call(&good, 20_000));
+        [endings.0, endings.1, endings.2]
     });
-    assert_eq!(endings, ["timeout/blocked", "refusal/overloaded"]);
-    // Each later one has more time: it waits, gets the cell, and sleeps the rest.
-    let endings = calls(5, Duration::from_millis(30));
-    assert!(endings.iter().all(|ending| ending == "timeout/blocked" || ending == "refusal/overloaded"), "{endings:?}");
+    assert_eq!(endings, ["timeout/blocked", "refusal/overloaded", "ok"]);
 }
 
 /// Sixty-four guests that never end, on the engine's two threads, and a good tool between them.

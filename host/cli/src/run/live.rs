@@ -83,10 +83,10 @@ fn label(source: LogSource, level: LogLevel) -> &'static str {
     match (source, level) {
         (LogSource::Stdout, _) => "tool stdout",
         (LogSource::Stderr, _) => "tool stderr",
-        (LogSource::Log, LogLevel::Trace) => "tool trace",
-        (LogSource::Log, LogLevel::Debug) => "tool debug",
-        (LogSource::Log, LogLevel::Info) => "tool info",
-        (LogSource::Log, LogLevel::Warn) => "tool warn",
-        (LogSource::Log, LogLevel::Error) => "tool error",
+        (LogSource::Log, LogLevel::Trace) => "tool log trace",
+        (LogSource::Log, LogLevel::Debug) => "tool log debug",
+        (LogSource::Log, LogLevel::Info) => "tool log info",
+        (LogSource::Log, LogLevel::Warn) => "tool log warn",
+        (LogSource::Log, LogLevel::Error) => "tool log error",
     }
 }

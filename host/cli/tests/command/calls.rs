@@ -149,7 +149,7 @@ fn what_a_tool_writes_on_its_way_is_shown() {
         (
             Misdeed::Chatter,
             20,
-            &["tool info: chatter!", "of the tool's log are over its limit", "calls into the host"][..],
+            &["tool log info: chatter!", "of the tool's log are over its limit", "calls into the host"][..],
         ),
         (Misdeed::Abort, 20, &["error: the tool aborted", "reason: handler_raised: unreachable", "tell its author"]),
         (Misdeed::Exit, 20, &["error: the tool called exit(0)", "reason: handler_exit: called, code 0"]),
@@ -169,7 +169,7 @@ fn what_a_tool_writes_on_its_way_is_shown() {
 #[test]
 fn what_a_language_runtime_writes_is_shown() {
     for (tool, arguments, status, on_stderr) in [
-        ("services", "{}", 0, &["tool info: call call-1", "tool progress: 1 of 2, half-way"][..]),
+        ("services", "{}", 0, &["tool log info: call call-1", "tool progress: 1 of 2, half-way"][..]),
         ("panics", r#"{"words": "so\u001b[2J\nhint: run `rm`"}"#, 20, &["tool stderr: so[2J", "\n    hint: run `rm`"]),
         ("impatient", "{}", 20, &["timeout: blocked", "hint: the tool itself allows no more than 50ms"]),
     ] {
