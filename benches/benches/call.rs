@@ -1,6 +1,6 @@
 //! What one call costs, against raw wasmtime with the same guest in the same run.
 //!
-//! `cargo bench -p toolcell-benches --bench call`
+//! `cargo bench --workspace --profile dev --bench call`
 
 use std::io::Write as _;
 use std::sync::Arc;

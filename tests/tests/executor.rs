@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Invocation, Limits, Outcome, Placement,
-    Tool, ToolCall,
+    CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Handler, HandlerFuture, Invocation,
+    Limits, Outcome, Placement, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};
@@ -76,6 +76,58 @@ fn native_handlers_end_as_the_contract_says() {
     ] {
         let completion = run(&tool.expect("a tool"), r#"{"name": "Ada"}"#, short);
         assert_eq!(ending(&completion.result), expected, "{completion:?}");
+    }
+}
+
+/// A handler of the embedder's own, which watches neither its time nor its step.
+struct Careless;
+
+impl Handler for Careless {
+    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+        Box::pin(async move {
+            assert!(invocation.arguments["name"] != "panic", "ouch");
+            std::future::pending().await
+        })
+    }
+}
+
+#[test]
+fn handlers_of_others_end_too() {
+    let tool = Tool::with_handler(definition(), Careless).expect("a tool");
+    let short = Limits::default().with_timeout(Duration::from_millis(20));
+    assert_eq!(ending(&run(&tool, r#"{"name": "panic"}"#, short).result), "handler_raised/native_panic");
+    assert_eq!(ending(&run(&tool, r#"{"name": "hang"}"#, short).result), "timeout/blocked");
+}
+
+/// What was checked is what runs, whatever name the call carries.
+#[test]
+fn the_tool_decides_what_runs_not_the_calls_name() {
+    let engine = toolcell_tests::engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
+    let component = load(&engine, toolcell_test_guests::bytes("mischief")).expect("loads");
+    let tool = component.tool("remembers").expect("the tool").clone();
+    let call = ToolCall::new("1", "exits", r#"{"secret": "s", "code": 0}"#);
+    let completion = wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await });
+    assert_eq!((ending(&completion.result).as_str(), completion.tool.as_str()), ("ok", "remembers"));
+}
+
+/// A guest that is killed in the middle of its chatter is not heard after the call's last event.
+#[test]
+fn nothing_comes_after_the_terminal_event() {
+    for placement in PLACEMENTS {
+        let engine = toolcell_tests::engine(placement, env!("CARGO_TARGET_TMPDIR"));
+        let chatter = load(&engine, Hostile::new(Place::Execute, Misdeed::Chatter).component()).expect("loads");
+        let (executor, seen) = recorder();
+        let limits = Limits::unlimited().with_timeout(Duration::from_millis(60)).with_memory(4 << 20);
+        let (executor, tool) = (executor.with_limits(limits), chatter.tool("hostile").expect("a tool").clone());
+        let call = ToolCall::new("1", "hostile", "{}");
+        wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+        // The next call has its turn after the killed guest's.
+        assert_eq!(
+            ending(&toolcell_tests::call(&chatter, "hostile", "[]", limits).result),
+            "refusal/invalid_arguments"
+        );
+        let seen = seen.lock().expect("no panic");
+        assert_eq!(seen.last().map(String::as_str), Some("completed timeout/deadline"), "{placement:?}");
     }
 }
 

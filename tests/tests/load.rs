@@ -369,3 +369,17 @@ fn a_cache_that_cannot_be_used() {
         assert!(!error.hint().is_empty());
     }
 }
+
+/// Proposals that are off: refused as what they are, never by a compiler that gives up.
+#[test]
+fn proposals_that_are_off_are_refused() {
+    for (proposal, text) in [
+        ("exceptions", "(tag $e) (func (throw $e))"),
+        ("tail calls", "(func $f (return_call $f))"),
+        ("garbage collection", "(type (struct (field i32)))"),
+        ("relaxed vectors", "(func (param v128 v128) (drop (i8x16.relaxed_swizzle (local.get 0) (local.get 1))))"),
+    ] {
+        let error = load(&ENGINE, toolcell_test_guests::with_text(text)).expect_err(proposal);
+        assert!(error.is_component() && !error.to_string().contains("gave up"), "{proposal}: {error}");
+    }
+}

@@ -39,7 +39,7 @@ impl Question {
         self
     }
 
-    /// Adds what the tool wants to find again when it is called with the answer. The host keeps it sealed.
+    /// Adds what the tool wants to find again when it is called with the answer. It travels through the caller in clear: no secrets.
     #[must_use]
     pub fn state(mut self, state: impl Serialize) -> Self {
         self.state = Some(Json::of(&state));

@@ -37,7 +37,7 @@ use wasmtime::component::Linker;
 use crate::call::{AbortSignal, CallContext, CallResult, ToolCall};
 use crate::definition::{Checks, Definition};
 use crate::error::Error;
-use crate::event::Events;
+use crate::event::{CallEvents, Events};
 use crate::handler::Invocation;
 use crate::limits::Limits;
 use crate::usage::Meter;
@@ -217,7 +217,7 @@ impl Inner {
             limits,
             started: Instant::now(),
             abort: AbortSignal::default(),
-            events: Events::default(),
+            events: CallEvents::new(Events::default()),
             meter: Meter::default(),
         });
         self.timers.handle().block_on(placement::describe(self, ready, invocation))

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
@@ -120,6 +120,40 @@ impl Events {
         if let Some(sink) = &self.0 {
             // An observer's mistake must not become the tool's failure.
             let _ = catch_unwind(AssertUnwindSafe(|| sink.emit(event())));
+        }
+    }
+}
+
+/// The events of one call: nothing after the terminal one.
+#[derive(Debug)]
+pub(crate) struct CallEvents {
+    events: Events,
+    closed: Mutex<bool>,
+}
+
+impl CallEvents {
+    pub(crate) fn new(events: Events) -> Self {
+        Self { events, closed: Mutex::new(false) }
+    }
+
+    /// Sends an event of a call that still runs. A guest that was killed may speak for a tick longer: nobody hears it.
+    pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
+        self.send(false, event);
+    }
+
+    /// Sends the terminal event.
+    pub(crate) fn close(&self, event: impl FnOnce() -> Event) {
+        self.send(true, event);
+    }
+
+    fn send(&self, is_last: bool, event: impl FnOnce() -> Event) {
+        if self.events.0.is_none() {
+            return;
+        }
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*closed {
+            *closed = is_last;
+            self.events.emit(event);
         }
     }
 }

@@ -5,24 +5,28 @@
 //! Invariants: never fails and never panics; consults no registry, invents no ids; exactly one terminal event per call,
 //! also when the future is dropped.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use serde_json::Value;
 
 use crate::call::{CallOptions, CallResult, Completion, ToolCall};
-use crate::event::{Event, EventSink, Events};
+use crate::event::{CallEvents, Event, EventSink, Events};
 use crate::handler::Invocation;
 use crate::json::{Json, parse_strict};
 use crate::limits::Limits;
+use crate::native;
 use crate::outcome::{Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, Refusal};
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ReturnRule, ToolError};
 use crate::usage::{Meter, Usage};
+
+/// How long after its deadline a handler is waited for that does not watch it.
+const GRACE: Duration = Duration::from_millis(250);
 
 /// Makes calls. Cheap to clone.
 ///
@@ -67,12 +71,18 @@ impl Executor {
         if let Some(bound) = tool.definition().max_execution {
             limits.timeout = limits.timeout.min(bound);
         }
-        let arguments = arguments(tool, &call, &limits);
+        let mut call = call;
+        // The caller resolved the name, perhaps an alias, to this tool: what was checked is what runs.
+        if call.name != tool.definition().name {
+            call.name.clone_from(&tool.definition().name);
+        }
+        let arguments = fenced(|| arguments(tool, &call, &limits))
+            .unwrap_or_else(|| Err(vec![Fault::new("", "the check against the tool's schema failed")]));
         let (arguments, refused) = match arguments {
             Ok(arguments) => (arguments, None),
             Err(faults) => (Value::Null, Some(CallResult::Refusal(Refusal::InvalidArguments(faults)))),
         };
-        let events = self.events.clone();
+        let events = CallEvents::new(self.events.clone());
         let invocation =
             Arc::new(Invocation { call, arguments, context, limits, started, abort, events, meter: Meter::default() });
         let terminal = Terminal::open(&invocation);
@@ -81,14 +91,23 @@ impl Executor {
             (Some(refused), Some(_)) => refused,
             (None, Some(handler)) => {
                 let answer = AssertUnwindSafe(async { handler.call(Arc::clone(&invocation)).await }).catch_unwind();
-                match answer.await {
-                    Ok(result) => judge(tool, result),
-                    Err(_) => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),
+                // The handlers of this crate watch the deadline themselves; this is the net below any other.
+                let net = invocation.deadline().and_then(|deadline| deadline.checked_add(GRACE));
+                match native::before(net, answer).await {
+                    Some(Ok(result)) => fenced(|| judge(tool, result))
+                        .unwrap_or(CallResult::ToolError(ToolError::HandlerExit(Exit::Died))),
+                    Some(Err(panic)) => CallResult::ToolError(native::panicked(&*panic)),
+                    None => CallResult::ToolError(native::overdue(&invocation)),
                 }
             }
         };
         terminal.close(result)
     }
+}
+
+/// Runs a check that works on a stranger's schema. None when it panics.
+fn fenced<T>(check: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(check)).ok()
 }
 
 /// The arguments as a tree that fits the tool's schema, or everything that is wrong with them.
@@ -180,7 +199,7 @@ impl<'a> Terminal<'a> {
             self.span.record("outcome", name_of(result));
             self.span.in_scope(|| tracing::debug!(wall = ?usage.wall, fuel = usage.fuel, "completed"));
         }
-        self.invocation.events.emit(|| Event::Completed {
+        self.invocation.events.close(|| Event::Completed {
             id: call.id.clone(),
             name: call.name.clone(),
             result: result.clone(),

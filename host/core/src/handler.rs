@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::call::{AbortSignal, CallContext, CallResult, ToolCall};
-use crate::event::{Event, Events};
+use crate::event::{CallEvents, Event};
 use crate::limits::Limits;
 use crate::usage::Meter;
 
@@ -44,7 +44,7 @@ pub struct Invocation {
     pub started: Instant,
     /// The caller's wish to end early.
     pub abort: AbortSignal,
-    pub(crate) events: Events,
+    pub(crate) events: CallEvents,
     pub(crate) meter: Meter,
 }
 

@@ -4,6 +4,7 @@
 //! Invariants: the deadline is kept for closures that await; one that computes without awaiting holds its thread, which
 //! no host can take back: long work belongs into a component.
 
+use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
@@ -71,23 +72,34 @@ impl<F: NativeFn<Shape>, Shape> Native<F, Shape> {
 impl<F: NativeFn<Shape>, Shape: 'static> Handler for Native<F, Shape> {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move {
-            let (budget, started, deadline) = (invocation.limits.timeout, invocation.started, invocation.deadline());
-            let answer = AssertUnwindSafe(async move { self.function.answer(invocation).await }).catch_unwind();
-            let in_time = tokio::select! {
-                biased;
-                answer = answer => Some(answer),
-                () = reached(deadline) => None,
-            };
-            match in_time {
+            let answer = AssertUnwindSafe(self.function.answer(Arc::clone(&invocation))).catch_unwind();
+            match before(invocation.deadline(), answer).await {
                 Some(Ok(outcome)) => CallResult::Outcome(outcome),
-                Some(Err(panic)) => {
-                    let mut raised = Raised::new(RaisedKind::NativePanic);
-                    raised.panic_message = Some(panic_message(&*panic));
-                    CallResult::ToolError(ToolError::HandlerRaised(raised))
-                }
-                None => CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { budget, used: started.elapsed() })),
+                Some(Err(panic)) => CallResult::ToolError(panicked(&*panic)),
+                None => CallResult::ToolError(overdue(&invocation)),
             }
         })
+    }
+}
+
+/// A handler's panic.
+pub(crate) fn panicked(panic: &(dyn Any + Send)) -> ToolError {
+    let mut raised = Raised::new(RaisedKind::NativePanic);
+    raised.panic_message = Some(panic_message(panic));
+    ToolError::HandlerRaised(raised)
+}
+
+/// A handler that has not answered in time.
+pub(crate) fn overdue(invocation: &Invocation) -> ToolError {
+    ToolError::Timeout(Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed() })
+}
+
+/// Waits for a future until a deadline.
+pub(crate) async fn before<F: Future>(deadline: Option<Instant>, future: F) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = reached(deadline) => None,
     }
 }
 
@@ -109,7 +121,7 @@ async fn reached(deadline: Option<Instant>) {
 }
 
 /// What a panic said, shortened.
-pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic
         .downcast_ref::<&str>()
         .copied()

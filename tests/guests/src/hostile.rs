@@ -258,11 +258,17 @@ impl Hostile {
 #[must_use]
 pub fn compile_bomb() -> Vec<u8> {
     const DEPTH: usize = 30_000;
-    let good = Hostile::answering(Answer::Echo).text();
     let body =
         "block local.get 0 br_if 0 local.get 1 i32.const 1 i32.add local.set 1 ".repeat(DEPTH) + &"end ".repeat(DEPTH);
-    let text = good.trim_end().strip_suffix(')').map(|open| format!("{open} (func (param i32 i32) {body}))"));
-    assemble::component(&text.expect("a module ends with a parenthesis"))
+    with_text(&format!("(func (param i32 i32) {body})"))
+}
+
+/// A component that behaves, with more text in its module.
+#[must_use]
+pub fn with_text(more: &str) -> Vec<u8> {
+    let good = Hostile::answering(Answer::Echo).text();
+    let open = good.trim_end().strip_suffix(')').expect("a module ends with a parenthesis");
+    assemble::component(&format!("{open} {more})"))
 }
 
 /// Static data, laid out from the front.

@@ -7,7 +7,7 @@ mod misdeed;
 
 use std::path::PathBuf;
 
-pub use hostile::{Answer, Hostile, Place, compile_bomb};
+pub use hostile::{Answer, Hostile, Place, compile_bomb, with_text};
 pub use misdeed::Misdeed;
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));

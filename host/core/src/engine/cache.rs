@@ -110,10 +110,14 @@ impl Cache {
 /// The directory's key. One that is not this user's alone, or not whole, is thrown away, and every entry with it.
 fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let path = dir.join("key");
+    // Looked at first: a key that appears meanwhile is another process's, and good.
+    let was_there = fs::symlink_metadata(&path).is_ok();
     if let Some(secret) = read_secret(&path) {
         return Ok(secret);
     }
-    let _ = fs::remove_file(&path);
+    if was_there {
+        let _ = fs::remove_file(&path);
+    }
     let mut fresh = [0; KEY_BYTES];
     getrandom::fill(&mut fresh).map_err(io::Error::other)?;
     let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(dir)?;

@@ -79,6 +79,7 @@ fn base() -> Config {
         .wasm_gc(false)
         .wasm_function_references(false)
         .gc_support(false)
+        .wasm_exceptions(false)
         .wasm_tail_call(false)
         .wasm_relaxed_simd(false)
         .wasm_custom_page_sizes(false)

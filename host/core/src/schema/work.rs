@@ -19,6 +19,8 @@ const MAX_CHAIN: usize = 400;
 /// Visits that one check may cost: about half a second.
 const BUDGET: u64 = 10_000_000;
 
+/// Keywords that lead elsewhere than the count follows: of older drafts, or resolved while a value is checked.
+const UNSUPPORTED: [&str; 5] = ["$dynamicRef", "$recursiveRef", "dependencies", "additionalItems", "contentSchema"];
 /// Keywords whose subschemas look at the same place again.
 const IN_PLACE_ONE: [&str; 4] = ["not", "if", "then", "else"];
 const IN_PLACE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -157,10 +159,19 @@ impl<'a> Count<'a> {
     fn count(&mut self, schema: &'a Value, depth: usize) -> Result<u64, String> {
         let Value::Object(keywords) = schema else { return Ok(1) };
         let mut total = 1_u64;
-        for keyword in ["$dynamicRef", "$recursiveRef"] {
+        for keyword in UNSUPPORTED {
             if keywords.contains_key(keyword) {
                 return Err(format!("`{keyword}` is not supported"));
             }
+        }
+        let is_root = std::ptr::eq(schema, self.root);
+        if let Some(keyword) =
+            ["$id", "id", "$schema"].into_iter().find(|word| !is_root && keywords.contains_key(*word))
+        {
+            return Err(format!("`{keyword}` is not supported inside of a schema"));
+        }
+        if keywords.get("items").is_some_and(Value::is_array) {
+            return Err("a list as `items` is not supported: use `prefixItems`".into());
         }
         if let Some(reference) = keywords.get("$ref") {
             total = total.saturating_add(self.visits(self.target(reference)?, depth)?);
