@@ -31,10 +31,12 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use wasmtime::component::Linker;
 
 use crate::call::{AbortSignal, CallContext, CallResult, ToolCall};
+use crate::clock;
 use crate::definition::{Checks, Definition};
 use crate::error::Error;
 use crate::event::{CallEvents, Events};
@@ -43,16 +45,19 @@ use crate::limits::Limits;
 use crate::usage::Meter;
 use cell::Cell;
 use config::Allocation;
-use runtimes::{Lanes, Threads};
+use runtimes::Lanes;
 
 pub use compile::{DEFAULT_COMPILE_TIME, compile_worker};
 pub use imports::Standing;
 pub use load::Examination;
 pub use placement::Placement;
+pub use scan::MAX_COMPONENT;
 
 /// How many cells may live at once unless the builder says otherwise. Each is up to a memory limit of RAM and 16 GiB of
 /// address space.
 pub const DEFAULT_CELLS: u32 = 128;
+/// The most cells at once: their address space is about half of what a process has.
+pub const MAX_CELLS: u32 = 4000;
 
 /// Runs tools. Cheap to clone; make one per process.
 #[derive(Clone)]
@@ -65,8 +70,8 @@ struct Allocator {
 }
 
 struct Inner {
-    pooled: Allocator,
-    has_pool: bool,
+    /// Absent where the machine does not give the address space for a pool.
+    pool: Option<Allocator>,
     on_demand: Allocator,
     ticker: Arc<ticker::Ticker>,
     cache: Option<cache::Cache>,
@@ -74,8 +79,10 @@ struct Inner {
     placement: Placement,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
+    /// Components that are loaded at once: one a core, the rest waits.
+    loads: Arc<Semaphore>,
     lanes: Lanes,
-    timers: Threads,
+    timers: &'static Handle,
 }
 
 /// Makes an [`Engine`].
@@ -93,7 +100,7 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// How many cells may live at once. More calls wait.
+    /// How many cells may live at once, up to [`MAX_CELLS`]. More calls wait.
     pub fn cells(mut self, cells: u32) -> Self {
         self.cells = cells;
         self
@@ -137,8 +144,8 @@ impl EngineBuilder {
     /// # Errors
     /// [`Error::is_environment`] when the machine cannot host it or the cache directory cannot be used.
     pub fn build(self) -> Result<Engine, Error> {
-        if !(1..=10_000).contains(&self.cells) {
-            return Err(Error::engine(format!("cells must be 1 to 10000, not {}", self.cells)));
+        if !(1..=MAX_CELLS).contains(&self.cells) {
+            return Err(Error::engine(format!("cells must be 1 to {MAX_CELLS}, not {}", self.cells)));
         }
         let allocator = |allocation| -> Result<Allocator, Error> {
             let engine = config::engine(allocation)?;
@@ -147,19 +154,14 @@ impl EngineBuilder {
         };
         let on_demand = allocator(Allocation::OnDemand)?;
         // A pool reserves much address space, which some machines do not give: then every cell is made from scratch.
-        let pooled = allocator(Allocation::Pooled { cells: self.cells });
-        let (pooled, has_pool) = match pooled {
-            Ok(pooled) => (pooled, true),
-            Err(error) => {
-                tracing::warn!(%error, "no pool of cells; each is made from scratch, which is slower");
-                (allocator(Allocation::OnDemand)?, false)
-            }
-        };
-        let ticker = Arc::new(ticker::Ticker::start(vec![pooled.engine.weak(), on_demand.engine.weak()])?);
-        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let pool = allocator(Allocation::Pooled { cells: self.cells })
+            .inspect_err(|error| tracing::warn!(%error, "no pool of cells; each is made from scratch, which is slower"))
+            .ok();
+        let engines = pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
+        let ticker = Arc::new(ticker::Ticker::start(engines)?);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Ok(Engine(Arc::new(Inner {
-            pooled,
-            has_pool,
+            pool,
             on_demand,
             ticker,
             cache: self.cache.as_deref().map(cache::Cache::open).transpose()?,
@@ -167,8 +169,9 @@ impl EngineBuilder {
             placement: self.placement,
             slots: Arc::new(Semaphore::new(self.cells as usize)),
             waiting: AtomicUsize::new(0),
-            lanes: Lanes::new(self.threads.unwrap_or_else(cores).max(1))?,
-            timers: Threads::timers()?,
+            loads: Arc::new(Semaphore::new(cores)),
+            lanes: Lanes::new(self.threads.unwrap_or(cores).max(1))?,
+            timers: clock::timers()?,
         })))
     }
 }
@@ -179,7 +182,7 @@ impl Engine {
         EngineBuilder { cells: DEFAULT_CELLS, threads: None, placement: Placement::Cells, cache: None, worker: None }
     }
 
-    /// Loads a component on a thread of its own.
+    /// Loads a component on a thread of its own, once fewer than a core's worth of others are being loaded.
     ///
     /// # Errors
     /// [`Error::is_component`], [`Error::is_not_granted`], [`Error::is_definition`].
@@ -187,12 +190,14 @@ impl Engine {
     /// # Cancel safety
     /// When dropped, the compilation goes on to its end in the background and its result is kept in the cache only.
     pub(crate) async fn load(&self, bytes: Vec<u8>) -> Result<LoadedComponent, Error> {
+        let turn = Arc::clone(&self.0.loads).acquire_owned().await;
         let inner = Arc::clone(&self.0);
         let (done, loaded) = oneshot::channel();
         std::thread::Builder::new()
             .name("toolcell-load".into())
             .spawn(move || {
                 let result = load::load(&inner, &bytes);
+                drop(turn);
                 let _ =
                     done.send(result.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) }));
             })
@@ -220,7 +225,7 @@ impl Inner {
             events: CallEvents::new(Events::default()),
             meter: Meter::default(),
         });
-        self.timers.handle().block_on(placement::describe(self, ready, invocation))
+        self.timers.block_on(placement::describe(self, ready, invocation))
     }
 }
 

@@ -14,18 +14,18 @@ use futures_util::FutureExt as _;
 use serde_json::Value;
 
 use crate::call::{CallOptions, CallResult, Completion, ToolCall};
+use crate::clock;
 use crate::event::{CallEvents, Event, EventSink, Events};
 use crate::handler::Invocation;
-use crate::json::{Json, parse_strict};
+use crate::json::{JsonFault, parse_strict};
 use crate::limits::Limits;
-use crate::native;
 use crate::outcome::{Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, Refusal};
 use crate::tool::Tool;
-use crate::tool_error::{Exit, ReturnRule, ToolError};
+use crate::tool_error::{Exit, Raised, ReturnRule, Timeout, ToolError};
 use crate::usage::{Meter, Usage};
 
-/// How long after its deadline a handler is waited for that does not watch it.
+/// How long after the deadline the executor waits for a handler that keeps time by itself.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// Makes calls. Cheap to clone.
@@ -64,18 +64,15 @@ impl Executor {
     /// # Cancel safety
     /// When dropped, the guest stops at its next tick, everything it held is given back, and observers see a completion
     /// with `handler_exit`, status `cancelled`.
-    pub async fn call(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
+    pub async fn call(&self, tool: &Tool, mut call: ToolCall, options: CallOptions) -> Completion {
         let started = Instant::now();
         let CallOptions { context, limits, abort } = options;
         let mut limits = self.limits.tightened(&limits);
         if let Some(bound) = tool.definition().max_execution {
             limits.timeout = limits.timeout.min(bound);
         }
-        let mut call = call;
         // The caller resolved the name, perhaps an alias, to this tool: what was checked is what runs.
-        if call.name != tool.definition().name {
-            call.name.clone_from(&tool.definition().name);
-        }
+        call.name.clone_from(&tool.definition().name);
         let arguments = fenced(|| arguments(tool, &call, &limits))
             .unwrap_or_else(|| Err(vec![Fault::new("", "the check against the tool's schema failed")]));
         let (arguments, refused) = match arguments {
@@ -91,13 +88,16 @@ impl Executor {
             (Some(refused), Some(_)) => refused,
             (None, Some(handler)) => {
                 let answer = AssertUnwindSafe(async { handler.call(Arc::clone(&invocation)).await }).catch_unwind();
-                // The handlers of this crate watch the deadline themselves; this is the net below any other.
-                let net = invocation.deadline().and_then(|deadline| deadline.checked_add(GRACE));
-                match native::before(net, answer).await {
-                    Some(Ok(result)) => fenced(|| judge(tool, result))
+                let grace = if handler.keeps_time() { GRACE } else { Duration::ZERO };
+                let deadline = invocation.deadline().and_then(|deadline| deadline.checked_add(grace));
+                match clock::before(deadline, answer).await {
+                    Some(Ok(result)) => fenced(|| judge(tool, result, &invocation))
                         .unwrap_or(CallResult::ToolError(ToolError::HandlerExit(Exit::Died))),
-                    Some(Err(panic)) => CallResult::ToolError(native::panicked(&*panic)),
-                    None => CallResult::ToolError(native::overdue(&invocation)),
+                    Some(Err(panic)) => CallResult::ToolError(ToolError::HandlerRaised(Raised::panicked(&*panic))),
+                    None => CallResult::ToolError(ToolError::Timeout(Timeout::Blocked {
+                        budget: invocation.limits.timeout,
+                        used: invocation.started.elapsed(),
+                    })),
                 }
             }
         };
@@ -135,23 +135,35 @@ fn arguments(tool: &Tool, call: &ToolCall, limits: &Limits) -> Result<Value, Vec
     }
 }
 
-/// The rules of a return that hold for every handler.
-fn judge(tool: &Tool, result: CallResult) -> CallResult {
-    let broken = match &result {
-        CallResult::Outcome(Outcome::Halt(halt)) if RESERVED_HALT_REASONS.contains(&halt.reason.as_str()) => {
-            Some(ReturnRule::ReservedHalt { reason: halt.reason.clone() })
-        }
-        CallResult::Outcome(Outcome::Ok(output)) => tool.output().and_then(|schema| {
-            let faults = schema.check(&output.value.to_value(), output.value.as_str().len()).err()?;
-            Some(ReturnRule::Schema { faults })
-        }),
-        CallResult::Outcome(Outcome::Halt(_) | Outcome::Error(_) | Outcome::AskUser(_))
-        | CallResult::ToolError(_)
-        | CallResult::Refusal(_) => None,
-    };
-    match broken {
+/// Sees to it that an answer keeps the rules that hold for every handler.
+fn judge(tool: &Tool, result: CallResult, invocation: &Invocation) -> CallResult {
+    let CallResult::Outcome(outcome) = &result else { return result };
+    invocation.meter.bytes_out.store(outcome.size(), Ordering::Relaxed);
+    match broken_rule(tool, outcome, invocation.limits.result) {
         Some(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
         None => result,
+    }
+}
+
+fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule> {
+    let got = outcome.size();
+    if got > limit {
+        return Some(ReturnRule::TooLarge { limit, got });
+    }
+    let not_json = |field, fault: JsonFault| ReturnRule::NotJson { field, detail: fault.to_string() };
+    let deep = outcome.each_json(|field, json| json.check_depth().map_err(|fault| not_json(field, fault)));
+    if let Err(rule) = deep {
+        return Some(rule);
+    }
+    match outcome {
+        Outcome::Halt(halt) if RESERVED_HALT_REASONS.contains(&halt.reason.as_str()) => {
+            Some(ReturnRule::ReservedHalt { reason: halt.reason.clone() })
+        }
+        Outcome::Ok(output) => {
+            let faults = tool.output()?.check(&output.value.to_value(), output.value.as_str().len()).err()?;
+            Some(ReturnRule::Schema { faults })
+        }
+        Outcome::Halt(_) | Outcome::Error(_) | Outcome::AskUser(_) => None,
     }
 }
 
@@ -180,12 +192,6 @@ impl<'a> Terminal<'a> {
     }
 
     fn close(mut self, result: CallResult) -> Completion {
-        if let CallResult::Outcome(outcome) = &result {
-            let meter = &self.invocation.meter.bytes_out;
-            if meter.load(Ordering::Relaxed) == 0 {
-                meter.store(bytes_of(outcome), Ordering::Relaxed);
-            }
-        }
         let usage = self.usage();
         self.report(&result, usage);
         let call = &self.invocation.call;
@@ -227,16 +233,4 @@ fn name_of(result: &CallResult) -> &'static str {
         CallResult::ToolError(_) => "tool_error",
         CallResult::Refusal(_) => "refusal",
     }
-}
-
-/// Size of a native handler's answer; a component's was measured where it was read.
-fn bytes_of(outcome: &Outcome) -> u64 {
-    let text = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
-    let bytes = match outcome {
-        Outcome::Ok(output) => output.value.as_str().len() + output.message.as_ref().map_or(0, String::len),
-        Outcome::Error(error) => error.message.len() + text(&error.data),
-        Outcome::AskUser(ask) => ask.question.len() + text(&ask.options) + text(&ask.state),
-        Outcome::Halt(halt) => halt.reason.len() + halt.result.as_str().len(),
-    };
-    bytes as u64
 }

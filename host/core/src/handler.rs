@@ -26,6 +26,12 @@ pub trait Handler: Send + Sync + 'static {
     /// The future is dropped when the caller goes away or the deadline passes: it must give everything back then. A panic
     /// in it ends this call only.
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_>;
+
+    /// Whether it watches the deadline by itself and can say more of how the time went. The executor then waits for its
+    /// word a moment longer; any other handler is dropped at the deadline.
+    fn keeps_time(&self) -> bool {
+        false
+    }
 }
 
 /// One call on its way to a handler.

@@ -53,7 +53,16 @@ impl Json {
     }
 }
 
+impl Json {
+    /// Checks the depth of what an embedder made from a tree of its own, which nobody has checked.
+    pub(crate) fn check_depth(&self) -> Result<(), JsonFault> {
+        check_depth(self.as_str(), MAX_DEPTH)
+    }
+}
+
 impl From<Value> for Json {
+    /// Keeps the tree as text. One that nests deeper than [`MAX_DEPTH`] is noticed where it is used: a handler's answer
+    /// with it is an `invalid_return`.
     fn from(value: Value) -> Self {
         serde_json::value::to_raw_value(&value).map_or_else(|_| Self::null(), Self)
     }
@@ -99,9 +108,9 @@ pub enum JsonFault {
     /// Not one JSON value; the parser's words, with line and column.
     #[error("not valid JSON: {0}")]
     Syntax(String),
-    /// Nested deeper than [`MAX_DEPTH`].
-    #[error("JSON nested deeper than {MAX_DEPTH} levels")]
-    TooDeep,
+    /// Nested deeper than this many levels, [`MAX_DEPTH`] or fewer.
+    #[error("JSON nested deeper than {0} levels")]
+    TooDeep(usize),
 }
 
 /// Parses `text` into a tree that can only mean one thing: an object that names a member twice is refused, because the
@@ -110,7 +119,12 @@ pub enum JsonFault {
 /// # Errors
 /// [`JsonFault`] as for [`Json::parse`], and for a repeated member.
 pub(crate) fn parse_strict(text: &str) -> Result<Value, JsonFault> {
-    check_depth(text)?;
+    parse_within(text, MAX_DEPTH)
+}
+
+/// The same, with fewer levels.
+pub(crate) fn parse_within(text: &str, levels: usize) -> Result<Value, JsonFault> {
+    check_depth(text, levels)?;
     let mut parser = serde_json::Deserializer::from_str(text);
     Strict
         .deserialize(&mut parser)
@@ -119,8 +133,8 @@ pub(crate) fn parse_strict(text: &str) -> Result<Value, JsonFault> {
 }
 
 /// Counts brackets outside of strings. Linear, allocates nothing, and says nothing of validity.
-fn check_depth(text: &str) -> Result<(), JsonFault> {
-    if text.len() <= MAX_DEPTH {
+fn check_depth(text: &str, levels: usize) -> Result<(), JsonFault> {
+    if text.len() <= levels {
         return Ok(());
     }
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
@@ -131,8 +145,8 @@ fn check_depth(text: &str) -> Result<(), JsonFault> {
             b'"' => in_string = !in_string,
             b'[' | b'{' if !in_string => {
                 depth += 1;
-                if depth > MAX_DEPTH {
-                    return Err(JsonFault::TooDeep);
+                if depth > levels {
+                    return Err(JsonFault::TooDeep(levels));
                 }
             }
             b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
@@ -220,8 +234,8 @@ mod tests {
     fn depth_is_bounded_and_strings_do_not_count() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert!(Json::parse(nested(MAX_DEPTH)).is_ok());
-        assert_eq!(Json::parse(nested(MAX_DEPTH + 1)), Err(JsonFault::TooDeep));
-        assert_eq!(parse_strict(&nested(100_000)), Err(JsonFault::TooDeep));
+        assert_eq!(Json::parse(nested(MAX_DEPTH + 1)), Err(JsonFault::TooDeep(MAX_DEPTH)));
+        assert_eq!(parse_strict(&nested(100_000)), Err(JsonFault::TooDeep(MAX_DEPTH)));
         assert!(parse_strict(&nested(MAX_DEPTH)).is_ok());
         assert!(serde_json::from_str::<Json>(&nested(MAX_DEPTH + 1)).is_err());
         assert!(Json::parse(format!("\"{}\\\"[\"", "[".repeat(500))).is_ok());

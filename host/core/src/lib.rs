@@ -34,6 +34,8 @@ mod usage;
 // -- decisions: pure
 pub mod names;
 mod schema;
+// -- time
+mod clock;
 // -- engine: the only place that knows wasm
 mod engine;
 // -- handlers
@@ -47,7 +49,8 @@ mod executor;
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
 pub use engine::{
-    DEFAULT_CELLS, DEFAULT_COMPILE_TIME, Engine, EngineBuilder, Examination, Placement, Standing, compile_worker,
+    DEFAULT_CELLS, DEFAULT_COMPILE_TIME, Engine, EngineBuilder, Examination, MAX_CELLS, MAX_COMPONENT, Placement,
+    Standing, compile_worker,
 };
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};

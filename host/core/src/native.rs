@@ -1,27 +1,18 @@
 //! A native closure as a handler, in either of two signatures.
 //!
-//! In: a closure of the embedder. Out: a [`Handler`] that never lets a panic through.
-//! Invariants: the deadline is kept for closures that await; one that computes without awaiting holds its thread, which
-//! no host can take back: long work belongs into a component.
+//! In: a closure of the embedder. Out: a [`Handler`].
+//! Invariants: the executor keeps the deadline for closures that await; one that computes without awaiting holds its
+//! thread, which no host can take back: long work belongs into a component.
 
-use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use serde_json::Value;
-use tokio::runtime::{Builder, Runtime};
 
 use crate::call::CallResult;
 use crate::handler::{Handler, HandlerFuture, Invocation};
 use crate::outcome::Outcome;
-use crate::tool_error::{Raised, RaisedKind, Timeout, ToolError};
-
-/// Bytes of a panic's message that are kept.
-const MESSAGE_CHARS: usize = 2048;
 
 /// A closure that can answer calls: `f(arguments)` or `f(arguments, invocation)`, returning a future of anything that
 /// becomes an [`Outcome`]: the outcome itself, a [`Value`], or a `Result` of a value and an error that prints.
@@ -71,61 +62,6 @@ impl<F: NativeFn<Shape>, Shape> Native<F, Shape> {
 
 impl<F: NativeFn<Shape>, Shape: 'static> Handler for Native<F, Shape> {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
-        Box::pin(async move {
-            let answer = AssertUnwindSafe(self.function.answer(Arc::clone(&invocation))).catch_unwind();
-            match before(invocation.deadline(), answer).await {
-                Some(Ok(outcome)) => CallResult::Outcome(outcome),
-                Some(Err(panic)) => CallResult::ToolError(panicked(&*panic)),
-                None => CallResult::ToolError(overdue(&invocation)),
-            }
-        })
+        Box::pin(async move { CallResult::Outcome(self.function.answer(invocation).await) })
     }
-}
-
-/// A handler's panic.
-pub(crate) fn panicked(panic: &(dyn Any + Send)) -> ToolError {
-    let mut raised = Raised::new(RaisedKind::NativePanic);
-    raised.panic_message = Some(panic_message(panic));
-    ToolError::HandlerRaised(raised)
-}
-
-/// A handler that has not answered in time.
-pub(crate) fn overdue(invocation: &Invocation) -> ToolError {
-    ToolError::Timeout(Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed() })
-}
-
-/// Waits for a future until a deadline.
-pub(crate) async fn before<F: Future>(deadline: Option<Instant>, future: F) -> Option<F::Output> {
-    tokio::select! {
-        biased;
-        output = future => Some(output),
-        () = reached(deadline) => None,
-    }
-}
-
-/// The timers of native handlers, which have no engine: a call needs no runtime of its caller's.
-static TIMERS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
-    Builder::new_multi_thread().worker_threads(1).thread_name("toolcell-native-timer").enable_time().build().ok()
-});
-
-/// Ends at the deadline. Never, where there is none or where the process cannot have one more thread.
-async fn reached(deadline: Option<Instant>) {
-    let timer = deadline.zip(TIMERS.as_ref()).map(|(deadline, timers)| {
-        let _here = timers.enter();
-        tokio::time::sleep_until(deadline.into())
-    });
-    match timer {
-        Some(timer) => timer.await,
-        None => std::future::pending().await,
-    }
-}
-
-/// What a panic said, shortened.
-fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a panic without a message");
-    text.chars().take(MESSAGE_CHARS).collect()
 }

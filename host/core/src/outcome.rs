@@ -43,6 +43,42 @@ impl Outcome {
     pub fn error(message: impl Into<String>) -> Self {
         Self::Error(HandlerError::new(message))
     }
+
+    /// Bytes of all its text and content together, which is what the limit of a result counts.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
+        let bytes = match self {
+            Self::Ok(output) => {
+                let extensions = output.extensions.iter().map(|(name, value)| name.len() + value.as_str().len());
+                output.value.as_str().len()
+                    + output.message.as_ref().map_or(0, String::len)
+                    + output.parts.iter().map(Part::size).sum::<usize>()
+                    + extensions.sum::<usize>()
+            }
+            Self::Error(error) => error.message.len() + json(&error.data),
+            Self::AskUser(ask) => ask.question.len() + json(&ask.options) + json(&ask.answer_schema) + json(&ask.state),
+            Self::Halt(halt) => halt.reason.len() + halt.result.as_str().len(),
+        };
+        bytes as u64
+    }
+
+    /// Looks at every part that is JSON, until one is not as it should be.
+    pub(crate) fn each_json<E>(&self, mut look: impl FnMut(&'static str, &Json) -> Result<(), E>) -> Result<(), E> {
+        match self {
+            Self::Ok(output) => {
+                look("value", &output.value)?;
+                output.extensions.values().try_for_each(|json| look("extensions", json))
+            }
+            Self::Error(error) => error.data.iter().try_for_each(|json| look("data", json)),
+            Self::AskUser(ask) => {
+                [("options", &ask.options), ("answer_schema", &ask.answer_schema), ("state", &ask.state)]
+                    .into_iter()
+                    .try_for_each(|(name, json)| json.iter().try_for_each(|json| look(name, json)))
+            }
+            Self::Halt(halt) => look("result", &halt.result),
+        }
+    }
 }
 
 impl From<Value> for Outcome {
@@ -130,6 +166,19 @@ pub enum Part {
     },
 }
 
+impl Part {
+    fn size(&self) -> usize {
+        match self {
+            Self::Text { text } => text.len(),
+            Self::Image(media) | Self::Audio(media) => media.mime_type.len() + media.data.len(),
+            Self::ResourceLink { uri, name, description, mime_type } => {
+                let beside = [name, description, mime_type].map(|text| text.as_ref().map_or(0, String::len));
+                uri.len() + beside.iter().sum::<usize>()
+            }
+        }
+    }
+}
+
 /// Bytes with a media type. As JSON the bytes are base64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {
@@ -206,6 +255,20 @@ impl Question {
     #[must_use]
     pub fn with_options(mut self, options: impl Into<Json>) -> Self {
         self.options = Some(options.into());
+        self
+    }
+
+    /// With this JSON Schema of the answer.
+    #[must_use]
+    pub fn with_answer_schema(mut self, schema: impl Into<Json>) -> Self {
+        self.answer_schema = Some(schema.into());
+        self
+    }
+
+    /// With this, to be handed back with the answer.
+    #[must_use]
+    pub fn with_state(mut self, state: impl Into<Json>) -> Self {
+        self.state = Some(state.into());
         self
     }
 }

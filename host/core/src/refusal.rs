@@ -13,6 +13,8 @@ use serde::{Serialize, Serializer};
 /// How many faults one refusal spells out; the rest is counted. A model repairs a handful at a time, and a hostile
 /// argument could otherwise make the refusal larger than itself.
 pub const MAX_FAULTS: usize = 32;
+/// Characters of one problem that a handler's own check found.
+const MAX_PROBLEM: usize = 1000;
 
 /// Why a call was not made. As JSON: `{"kind", "message", …}`.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +50,19 @@ pub struct Fault {
 impl Fault {
     pub(crate) fn new(path: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { path: path.into(), expected: expected.into(), got: None, nearest: None }
+    }
+
+    /// What a handler's own check found, each in its words. Bounded like everything that a stranger says to a model.
+    pub(crate) fn of_handler(problems: Vec<String>) -> Vec<Self> {
+        let more = problems.len().saturating_sub(MAX_FAULTS);
+        let spelled = problems.into_iter().take(MAX_FAULTS).map(|problem| {
+            let mut shown: String = problem.chars().take(MAX_PROBLEM).collect();
+            if shown.len() < problem.len() {
+                shown.push('…');
+            }
+            Self::new("", shown)
+        });
+        spelled.chain((more > 0).then(|| Self::new("", format!("{more} more")))).collect()
     }
 
     pub(crate) fn got(mut self, got: impl Into<String>) -> Self {
@@ -125,5 +140,19 @@ impl Serialize for Refusal {
             Self::NotVisible => {}
         }
         map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handlers_problems_are_bounded_and_the_rest_counted() {
+        let faults = Fault::of_handler(vec!["é".repeat(MAX_PROBLEM + 1); MAX_FAULTS + 2]);
+        assert_eq!(faults.len(), MAX_FAULTS + 1);
+        assert_eq!(faults[0].expected, "é".repeat(MAX_PROBLEM) + "…");
+        assert_eq!(faults[MAX_FAULTS].expected, "2 more");
+        assert_eq!(Fault::of_handler(vec!["no".into()]), [Fault::new("", "no")]);
     }
 }

@@ -4,6 +4,7 @@
 //! Invariants: made by the host only; six reasons and no more (contract, section 2); text is for people, decisions go by type.
 //! Not here: how an engine's error becomes one of these (`engine::classify`).
 
+use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
@@ -11,6 +12,9 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::refusal::Fault;
+
+/// Characters of a panic's message that are kept.
+const MESSAGE_CHARS: usize = 2048;
 
 /// The closed set of reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -82,6 +86,14 @@ pub struct Raised {
 impl Raised {
     pub(crate) fn new(kind: RaisedKind) -> Self {
         Self { kind, limit: None, backtrace: Vec::new(), panic_message: None }
+    }
+
+    /// A native handler's panic.
+    pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let text = text.unwrap_or("a panic without a message").chars().take(MESSAGE_CHARS).collect();
+        Self { panic_message: Some(text), ..Self::new(RaisedKind::NativePanic) }
     }
 }
 

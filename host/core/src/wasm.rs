@@ -100,4 +100,8 @@ impl Handler for WasmHandler {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(self.loaded.call(invocation, self.checks))
     }
+
+    fn keeps_time(&self) -> bool {
+        true
+    }
 }

@@ -11,6 +11,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 use crate::error::Error;
 
 /// What the MAC's key is derived for: an entry of another layout never fits.
@@ -44,7 +46,7 @@ impl Cache {
         fs::create_dir_all(dir).map_err(|error| failed("cannot be made", error))?;
         let owner = fs::symlink_metadata(dir).map_err(|error| failed("cannot be read", error))?;
         if !owner.is_dir() {
-            return Err(Error::cache(format!("{} is not a directory", dir.display())));
+            return Err(Error::cache(format!("{} is a file or a link, not a directory", dir.display())));
         }
         if owner.uid() != rustix::process::geteuid().as_raw() {
             return Err(Error::cache(format!("{} belongs to another user", dir.display())));
@@ -58,9 +60,9 @@ impl Cache {
     /// The entry of this name, if it is whole and was written with this directory's key.
     pub(super) fn get(&self, name: &str) -> Option<Entry> {
         let code = self.path(name, "code");
-        let tools = fs::read(self.path(name, "tools")).ok()?;
-        let expected: [u8; blake3::OUT_LEN] = fs::read(self.path(name, "mac")).ok()?.try_into().ok()?;
-        let found = File::open(&code).and_then(|file| self.mac(name, &tools, file)).ok()?;
+        let tools = read(&self.path(name, "tools")).ok()?;
+        let expected: [u8; blake3::OUT_LEN] = read(&self.path(name, "mac")).ok()?.try_into().ok()?;
+        let found = open(&code).and_then(|file| self.mac(name, &tools, file)).ok()?;
         // `blake3::Hash` compares in constant time.
         if found == blake3::Hash::from_bytes(expected) {
             return Some(Entry { code, tools });
@@ -127,10 +129,22 @@ fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     read_secret(&path).ok_or_else(|| io::Error::other("the key does not stay as it was written"))
 }
 
+/// Opens a plain file of the directory: never through a link, never waiting for the other end of a pipe.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a plain file")) }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// The key in a file that nobody but this user could have written or read.
 fn read_secret(path: &Path) -> Option<[u8; KEY_BYTES]> {
-    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let mut file = open(path).ok()?;
     let found = file.metadata().ok()?;
     let is_ours = found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
     let mut secret = [0; KEY_BYTES];
@@ -190,9 +204,14 @@ mod tests {
     fn a_key_of_doubtful_origin_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let key = dir.path().join("key");
-        let doubtful: [fn(&Path); 3] = [
+        let doubtful: [fn(&Path); 4] = [
             |key| fs::set_permissions(key, Permissions::from_mode(0o644)).unwrap(),
             |key| fs::write(key, "short").unwrap(),
+            |key| {
+                fs::remove_file(key).unwrap();
+                let fifo = rustix::fs::FileType::Fifo;
+                rustix::fs::mknodat(rustix::fs::CWD, key, fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+            },
             |key| {
                 fs::rename(key, key.with_extension("old")).unwrap();
                 std::os::unix::fs::symlink(key.with_extension("old"), key).unwrap();
@@ -200,10 +219,10 @@ mod tests {
         ];
         for spoil in doubtful {
             Cache::open(dir.path()).unwrap().put("a", b"code", b"tools").unwrap();
-            let before = fs::read(&key).unwrap();
+            let before = read(&key).unwrap();
             spoil(&key);
             assert!(Cache::open(dir.path()).unwrap().get("a").is_none());
-            assert_ne!(fs::read(&key).unwrap(), before);
+            assert_ne!(read(&key).unwrap(), before);
             let _ = fs::remove_file(key.with_extension("old"));
         }
     }

@@ -18,17 +18,17 @@ use super::runtimes::Lanes;
 /// A guest's future in a place that several can reach. Its output is none when it was killed.
 pub(super) struct Guest<F> {
     future: Arc<Mutex<Option<Pin<Box<F>>>>>,
-    timers: Handle,
+    timers: &'static Handle,
     pulse: Arc<Pulse>,
 }
 
 impl<F> Guest<F> {
-    pub(super) fn new(future: F, timers: Handle, pulse: Arc<Pulse>) -> Self {
+    pub(super) fn new(future: F, timers: &'static Handle, pulse: Arc<Pulse>) -> Self {
         Self { future: Arc::new(Mutex::new(Some(Box::pin(future)))), timers, pulse }
     }
 
     fn share(&self) -> Self {
-        Self { future: Arc::clone(&self.future), timers: self.timers.clone(), pulse: Arc::clone(&self.pulse) }
+        Self { future: Arc::clone(&self.future), timers: self.timers, pulse: Arc::clone(&self.pulse) }
     }
 
     fn kill(&self) {
@@ -137,13 +137,13 @@ impl<F: Future> Drop for Remote<F> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::runtimes::Threads;
+    use crate::clock;
+
     use super::*;
 
     /// A guest of this future, polled once.
     fn polled<F: Future>(future: F, pulse: &Arc<Pulse>) -> (Guest<F>, Poll<Option<F::Output>>) {
-        let threads = Threads::timers().unwrap();
-        let mut guest = Guest::new(future, threads.handle().clone(), Arc::clone(pulse));
+        let mut guest = Guest::new(future, clock::timers().unwrap(), Arc::clone(pulse));
         let poll = Pin::new(&mut guest).poll(&mut Context::from_waker(Waker::noop()));
         (guest, poll)
     }

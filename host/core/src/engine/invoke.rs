@@ -1,7 +1,6 @@
 //! One call in one cell, from store to answer.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use wasmtime::{Engine, Store};
 
@@ -71,14 +70,11 @@ async fn answer(
     if checks.validate {
         let problems = tool.call_validate(&mut *store, wire.call()).await.map_err(in_call)?;
         if !problems.is_empty() {
-            let faults = problems.into_iter().take(crate::refusal::MAX_FAULTS).map(|problem| Fault::new("", problem));
-            return Ok(CallResult::Refusal(Refusal::InvalidArguments(faults.collect())));
+            return Ok(CallResult::Refusal(Refusal::InvalidArguments(Fault::of_handler(problems))));
         }
     }
     let said = tool.call_execute(&mut *store, wire.call(), wire.context()).await.map_err(in_call)?;
-    let (bytes, outcome) = translate::outcome(said, invocation.limits.result);
-    invocation.meter.bytes_out.store(bytes, Ordering::Relaxed);
-    Ok(match outcome {
+    Ok(match translate::outcome(said) {
         Ok(outcome) => CallResult::Outcome(outcome),
         Err(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
     })

@@ -9,18 +9,16 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::Component;
 
 use super::bindings::ToolboxWithImportsPre;
 use super::cache::Entry;
-use super::cell::Cell;
 use super::imports::{self, Standing};
 use super::invoke::Ready;
-use super::{Inner, compile, scan};
+use super::{Allocator, Inner, compile, scan};
 use crate::definition::Definition;
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::schema::Schema;
 
 /// The interface that makes a component a carrier of tools. A later patch version is as good.
 const TOOL: &str = "toolcell:tool/tool@0.1.";
@@ -92,12 +90,12 @@ pub(super) struct Loaded {
 pub(super) fn load(inner: &Arc<Inner>, bytes: &[u8]) -> Result<Loaded, Error> {
     let examination = Examination::of(bytes)?;
     examination.admit()?;
-    let name = entry_name(&inner.pooled.engine, &examination.digest);
+    let name = entry_name(&inner.on_demand.engine, &examination.digest);
     if let Some(loaded) = from_cache(inner, &name, &examination) {
         return Ok(loaded);
     }
     let started = Instant::now();
-    let code = compile::compile(&inner.pooled.engine, inner.worker.as_ref(), bytes)?;
+    let code = compile::compile(&inner.on_demand.engine, inner.worker.as_ref(), bytes)?;
     let compile_time = started.elapsed();
     // SAFETY: `code` was compiled a line above, here or by this program's own worker.
     #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
@@ -142,25 +140,26 @@ fn from_cache(inner: &Arc<Inner>, name: &str, examination: &Examination) -> Opti
     }
 }
 
-/// Links for the pool; a component that is bigger than a slot gets its memory on demand.
+/// Links for the pool; a component that is bigger than a slot, or a machine without a pool, gets memory on demand.
 fn link(
     inner: &Arc<Inner>,
     make: impl Fn(&Engine) -> wasmtime::Result<Component>,
 ) -> Result<(Arc<Ready>, bool), Error> {
-    let on = |engine: &Engine, linker: &Linker<Cell>| -> wasmtime::Result<Arc<Ready>> {
-        let pre = ToolboxWithImportsPre::new(linker.instantiate_pre(&make(engine)?)?)?;
-        Ok(Arc::new(Ready { engine: engine.clone(), pre, ticker: Arc::clone(&inner.ticker) }))
+    let on = |allocator: &Allocator| -> Result<Arc<Ready>, Error> {
+        let malformed = |error: wasmtime::Error| Error::malformed(format!("{error:#}"));
+        let component = make(&allocator.engine).map_err(malformed)?;
+        let linked = allocator.linker.instantiate_pre(&component).map_err(malformed)?;
+        // Everything it imports is there: what is missing now is on its own side.
+        let pre = ToolboxWithImportsPre::new(linked).map_err(|error| Error::no_tools(format!("{error:#}")))?;
+        Ok(Arc::new(Ready { engine: allocator.engine.clone(), pre, ticker: Arc::clone(&inner.ticker) }))
     };
-    match on(&inner.pooled.engine, &inner.pooled.linker) {
-        Ok(ready) => Ok((ready, inner.has_pool)),
-        Err(in_pool) => match on(&inner.on_demand.engine, &inner.on_demand.linker) {
-            Ok(ready) => {
-                tracing::info!(reason = format!("{in_pool:#}"), "the component is bigger than a slot of the pool");
-                Ok((ready, false))
-            }
-            Err(error) => Err(Error::malformed(format!("{error:#}"))),
-        },
+    if let Some(pool) = &inner.pool {
+        match on(pool) {
+            Ok(ready) => return Ok((ready, true)),
+            Err(error) => tracing::info!(%error, "the component gets no slot of the pool"),
+        }
     }
+    Ok((on(&inner.on_demand)?, false))
 }
 
 /// Asks for the tools and refuses what could not be served.
@@ -180,9 +179,6 @@ fn describe(inner: &Arc<Inner>, ready: &Arc<Ready>) -> Result<Vec<Definition>, E
         }
         if definition.description.len() > MAX_DESCRIPTION {
             return Err(Error::definition(name, format_args!("its description is over {MAX_DESCRIPTION} bytes")));
-        }
-        for schema in [&definition.parameters, &definition.output].into_iter().flatten() {
-            Schema::compile(schema).map_err(|problem| Error::definition(name, problem))?;
         }
     }
     Ok(definitions)

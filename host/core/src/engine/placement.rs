@@ -8,16 +8,16 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
-use tokio::time::Sleep;
 
 use super::Inner;
 use super::guest::{Guest, Remote};
 use super::invoke::{self, Ready};
 use super::pulse::Pulse;
 use crate::call::CallResult;
+use crate::clock::before;
 use crate::definition::{Checks, Definition};
 use crate::error::Error;
 use crate::handler::Invocation;
@@ -28,8 +28,6 @@ use crate::tool_error::{Exit, Timeout, ToolError};
 const MAX_WAITING: usize = 10_000;
 /// What a refused caller is told to wait.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
-/// A deadline that the clock cannot express.
-const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 /// Where guests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -86,12 +84,13 @@ async fn place<T: Send + 'static>(
     invocation: &Invocation,
     pulse: &Arc<Pulse>,
 ) -> Result<T, ToolError> {
-    let guest = Guest::new(cell, inner.timers.handle().clone(), Arc::clone(pulse));
+    let guest = Guest::new(cell, inner.timers, Arc::clone(pulse));
+    let deadline = invocation.deadline();
     let ended = match inner.placement {
-        Placement::Inline => before(inner, invocation, async { Ok(guest.await) }).await,
+        Placement::Inline => before(deadline, async { Ok(guest.await) }).await,
         Placement::Cells => {
             let remote = Remote::start(&inner.lanes, guest);
-            before(inner, invocation, async { remote.await.map(Some) }).await
+            before(deadline, async { remote.await.map(Some) }).await
         }
     };
     match ended {
@@ -107,22 +106,6 @@ fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
     if pulse.is_waiting() { Timeout::Blocked { budget, used } } else { Timeout::Deadline { budget, used } }
 }
 
-/// Waits for a future until the invocation's deadline.
-async fn before<F: Future>(inner: &Inner, invocation: &Invocation, future: F) -> Option<F::Output> {
-    let timer = timer(inner, invocation);
-    tokio::select! {
-        biased;
-        output = future => Some(output),
-        () = timer => None,
-    }
-}
-
-/// A timer on the engine's own timer thread: needs nothing of the caller's runtime.
-fn timer(inner: &Inner, invocation: &Invocation) -> Sleep {
-    let _here = inner.timers.handle().enter();
-    tokio::time::sleep_until(invocation.deadline().unwrap_or_else(|| Instant::now() + NEVER).into())
-}
-
 /// A free slot, now or before the deadline.
 async fn slot(inner: &Inner, invocation: &Invocation) -> Result<OwnedSemaphorePermit, Refusal> {
     let overloaded = Refusal::Overloaded { retry_after: RETRY_AFTER };
@@ -132,7 +115,7 @@ async fn slot(inner: &Inner, invocation: &Invocation) -> Result<OwnedSemaphorePe
         Err(TryAcquireError::NoPermits) => {}
     }
     let waiting = Waiting::enter(inner).ok_or_else(|| overloaded.clone())?;
-    let slot = before(inner, invocation, pin!(Arc::clone(&inner.slots).acquire_owned())).await;
+    let slot = before(invocation.deadline(), pin!(Arc::clone(&inner.slots).acquire_owned())).await;
     drop(waiting);
     slot.and_then(Result::ok).ok_or(overloaded)
 }

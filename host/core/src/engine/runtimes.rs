@@ -1,8 +1,8 @@
-//! The threads of an engine: lanes of cells, and timers.
+//! The threads of an engine: lanes of cells.
 //!
 //! A guest starts in the quick lane. If it still runs after a tick it goes on in the slow lane, whose threads are far less
 //! urgent: a short call never stands in line behind a loop, it only takes the processor from one. One that waits for the
-//! host is woken on threads of the quick lane's urgency. Timers run on a thread of ordinary urgency that never runs a guest.
+//! host is woken on threads of the quick lane's urgency.
 //! Invariants: dropping an engine, even inside of a task, never blocks.
 
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -55,15 +55,8 @@ impl Lanes {
 }
 
 impl Threads {
-    /// A thread for timers.
-    pub(super) fn timers() -> Result<Self, Error> {
-        let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(1).thread_name("toolcell-timer");
-        Self::build(builder)
-    }
-
     fn build(mut builder: Builder) -> Result<Self, Error> {
-        let runtime = builder.enable_time().build().map_err(|error| Error::engine("no threads").with_source(error))?;
+        let runtime = builder.build().map_err(|error| Error::engine("no threads").with_source(error))?;
         Ok(Self(Some(runtime)))
     }
 

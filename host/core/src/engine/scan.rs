@@ -8,8 +8,8 @@ use wasmparser::{Encoding, Parser, Payload};
 
 use crate::error::Error;
 
-/// Bytes of a component: language runtimes take 12 to 19 MB.
-pub(super) const MAX_BYTES: u64 = 64 << 20;
+/// The most bytes of a component: language runtimes take 12 to 19 MB.
+pub const MAX_COMPONENT: u64 = 64 << 20;
 /// Functions with a body, over all modules.
 const MAX_FUNCTIONS: u64 = 200_000;
 /// Bytes of one function body: compile time grows with its square.
@@ -35,8 +35,8 @@ pub(super) struct Outline {
 /// # Errors
 /// [`Error::is_component`].
 pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Error::too_large("bytes of the component", bytes.len() as u64, MAX_BYTES));
+    if bytes.len() as u64 > MAX_COMPONENT {
+        return Err(Error::too_large("bytes of the component", bytes.len() as u64, MAX_COMPONENT));
     }
     check_format(bytes)?;
     let mut outline = Outline::default();

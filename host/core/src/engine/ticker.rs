@@ -29,6 +29,7 @@ struct Shared {
     ticks: AtomicU64,
     asleep: AtomicBool,
     stopped: AtomicBool,
+    #[cfg(test)]
     poisoned: AtomicBool,
     gate: Mutex<()>,
     wake: Condvar,
@@ -42,6 +43,7 @@ impl Ticker {
             ticks: AtomicU64::new(0),
             asleep: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
+            #[cfg(test)]
             poisoned: AtomicBool::new(false),
             gate: Mutex::new(()),
             wake: Condvar::new(),
@@ -144,6 +146,7 @@ fn tick(shared: &Shared, engines: &[EngineWeak]) {
             shared.sleep();
         }
         thread::sleep(TICK);
+        #[cfg(test)]
         assert!(!shared.poisoned.swap(false, Ordering::SeqCst), "poisoned by a test");
         for engine in engines.iter().filter_map(EngineWeak::upgrade) {
             engine.increment_epoch();

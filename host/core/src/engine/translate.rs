@@ -1,6 +1,6 @@
 //! Between the words of the crate and the types of the WIT package.
 //!
-//! Judges nothing but the form: that what should be JSON is JSON, and that a return is within its size.
+//! Judges nothing but the form: that what should be JSON is JSON.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,9 +11,12 @@ use super::bindings::exports::toolcell::tool::tool as wire;
 use crate::definition::{Checks, Definition, Hints, Need};
 use crate::error::Error;
 use crate::handler::Invocation;
-use crate::json::{Json, parse_strict};
+use crate::json::{Json, MAX_DEPTH, parse_within};
 use crate::outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question};
 use crate::tool_error::ReturnRule;
+
+/// Levels of JSON in a definition: it is kept as JSON itself, a few levels further out, and has to come back.
+const LEVELS: usize = MAX_DEPTH - 8;
 
 /// The context of a call, borrowed for the boundary.
 pub(super) struct Context<'a> {
@@ -55,44 +58,8 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A guest's answer in the crate's words, and its size in bytes.
-pub(super) fn outcome(outcome: wire::Outcome, limit: u64) -> (u64, Result<Outcome, ReturnRule>) {
-    let got = size(&outcome);
-    let result = if got > limit { Err(ReturnRule::TooLarge { limit, got }) } else { parsed(outcome) };
-    (got, result)
-}
-
-/// Bytes of all text and content of an answer.
-fn size(outcome: &wire::Outcome) -> u64 {
-    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    let bytes = match outcome {
-        wire::Outcome::Ok(output) => {
-            output.value.len()
-                + text(&output.message)
-                + output.parts.iter().map(part_size).sum::<usize>()
-                + output.extensions.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
-        }
-        wire::Outcome::Error(failure) => failure.message.len() + text(&failure.data),
-        wire::Outcome::AskUser(ask) => {
-            ask.question.len() + text(&ask.options) + text(&ask.answer_schema) + text(&ask.state)
-        }
-        wire::Outcome::Halt(halt) => halt.reason.len() + halt.result.len(),
-    };
-    bytes as u64
-}
-
-fn part_size(part: &wire::Part) -> usize {
-    match part {
-        wire::Part::Text(text) => text.len(),
-        wire::Part::Image(media) | wire::Part::Audio(media) => media.mime_type.len() + media.data.len(),
-        wire::Part::ResourceLink(link) => {
-            let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-            link.uri.len() + text(&link.name) + text(&link.description) + text(&link.mime_type)
-        }
-    }
-}
-
-fn parsed(outcome: wire::Outcome) -> Result<Outcome, ReturnRule> {
+/// A guest's answer in the crate's words.
+pub(super) fn outcome(outcome: wire::Outcome) -> Result<Outcome, ReturnRule> {
     Ok(match outcome {
         wire::Outcome::Ok(output) => Outcome::Ok(Output {
             value: json("value", output.value)?,
@@ -149,7 +116,7 @@ pub(super) fn definition(given: wire::Definition) -> Result<Definition, Error> {
     let mut definition = Definition::new(given.name, given.description)?;
     let name = definition.name.clone();
     let value = |field: &str, text: String| -> Result<Value, Error> {
-        parse_strict(&text).map_err(|fault| Error::definition(&name, format_args!("`{field}`: {fault}")))
+        parse_within(&text, LEVELS).map_err(|fault| Error::definition(&name, format_args!("`{field}`: {fault}")))
     };
     let pairs = |field: &str, pairs: Vec<(String, String)>| -> Result<BTreeMap<String, Value>, Error> {
         pairs.into_iter().map(|(key, text)| Ok((key, value(field, text)?))).collect()

@@ -1,0 +1,51 @@
+//! The timers of the process.
+//!
+//! One thread of ordinary urgency that never runs a guest, so that no guest can touch anybody's deadline, and that needs
+//! nothing of the caller's own runtime. Made when it is first needed.
+
+use std::future::Future;
+use std::io;
+use std::sync::LazyLock;
+use std::time::Instant;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::error::Error;
+
+static TIMERS: LazyLock<io::Result<Runtime>> =
+    LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).thread_name("toolcell-timer").enable_time().build());
+
+/// The way to the timers' thread.
+///
+/// # Errors
+/// [`Error::is_environment`] when the process cannot have one more thread.
+pub(crate) fn timers() -> Result<&'static Handle, Error> {
+    match &*TIMERS {
+        Ok(runtime) => Ok(runtime.handle()),
+        Err(error) => Err(Error::engine(format!("no thread for timers: {error}"))),
+    }
+}
+
+/// Waits for a future until a deadline; for ever where there is none.
+///
+/// # Cancel safety
+/// That of the future, which is polled first: an answer that is there counts, however late.
+pub(crate) async fn before<F: Future>(deadline: Option<Instant>, future: F) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = reached(deadline) => None,
+    }
+}
+
+/// Ends at the deadline. Never, where there is none or where the process cannot have one more thread.
+pub(crate) async fn reached(deadline: Option<Instant>) {
+    let timer = deadline.zip(timers().ok()).map(|(deadline, timers)| {
+        let _here = timers.enter();
+        tokio::time::sleep_until(deadline.into())
+    });
+    match timer {
+        Some(timer) => timer.await,
+        None => std::future::pending().await,
+    }
+}
