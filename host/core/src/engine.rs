@@ -28,21 +28,21 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use wasmtime::component::Linker;
 
-use crate::call::{AbortSignal, CallContext, CallResult, ToolCall};
+use crate::call::{CallContext, CallResult, ToolCall};
 use crate::clock;
 use crate::definition::{Checks, Definition};
 use crate::error::Error;
-use crate::event::{CallEvents, Events};
 use crate::handler::Invocation;
 use crate::limits::Limits;
-use crate::usage::Meter;
+use crate::refusal::Fault;
+use crate::tool_error::ToolError;
 use cell::Cell;
 use config::Allocation;
 use runtimes::Lanes;
@@ -215,16 +215,8 @@ impl std::fmt::Debug for Engine {
 impl Inner {
     /// Runs `describe` under limits of its own, from a thread that may block.
     fn describe(self: &Arc<Self>, ready: Arc<invoke::Ready>, limits: Limits) -> Result<Vec<Definition>, Error> {
-        let invocation = Arc::new(Invocation {
-            call: ToolCall::new("", "describe", "{}"),
-            arguments: Value::Null,
-            context: CallContext::default(),
-            limits,
-            started: Instant::now(),
-            abort: AbortSignal::default(),
-            events: CallEvents::new(Events::default()),
-            meter: Meter::default(),
-        });
+        let call = ToolCall::new("", "describe", "{}");
+        let invocation = Arc::new(Invocation::aside(call, Value::Null, CallContext::default(), limits));
         self.timers.block_on(placement::describe(self, ready, invocation))
     }
 }
@@ -260,5 +252,17 @@ impl LoadedComponent {
     /// Answers one call in a fresh cell.
     pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks) -> CallResult {
         placement::execute(&self.engine.0, Arc::clone(&self.loaded.ready), invocation, checks).await
+    }
+
+    /// Asks whether the tool is offered, in a cell of its own.
+    pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
+        let ready = Arc::clone(&self.loaded.ready);
+        placement::ask(&self.engine.0, &invocation, |pulse| invoke::visible(ready, Arc::clone(&invocation), pulse)).await
+    }
+
+    /// Asks what is wrong with the invocation's arguments, in a cell of its own.
+    pub(crate) async fn validate(&self, invocation: Arc<Invocation>) -> Result<Vec<Fault>, ToolError> {
+        let ready = Arc::clone(&self.loaded.ready);
+        placement::ask(&self.engine.0, &invocation, |pulse| invoke::validate(ready, Arc::clone(&invocation), pulse)).await
     }
 }

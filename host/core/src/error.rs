@@ -6,6 +6,9 @@
 use std::fmt;
 use std::time::Duration;
 
+/// Names of tools that a hint lists.
+const LISTED: usize = 20;
+
 /// A failed set-up.
 #[derive(Debug)]
 pub struct Error {
@@ -25,6 +28,9 @@ enum Kind {
     NotGranted(Vec<String>),
     NoTools(String),
     UnknownTool { asked: String, known: Vec<String> },
+    DuplicateTool(String),
+    DuplicateCall(String),
+    Options { option: &'static str, problem: String },
     Describe(String),
     Engine(String),
     Cache(String),
@@ -65,6 +71,18 @@ impl Error {
 
     pub(crate) fn unknown_tool(asked: &str, known: Vec<String>) -> Self {
         Self::from(Kind::UnknownTool { asked: asked.chars().take(80).collect(), known })
+    }
+
+    pub(crate) fn duplicate_tool(name: &str) -> Self {
+        Self::from(Kind::DuplicateTool(name.to_owned()))
+    }
+
+    pub(crate) fn duplicate_call(id: &str) -> Self {
+        Self::from(Kind::DuplicateCall(id.chars().take(80).collect()))
+    }
+
+    pub(crate) fn options(option: &'static str, problem: impl Into<String>) -> Self {
+        Self::from(Kind::Options { option, problem: problem.into() })
     }
 
     pub(crate) fn describe(failure: impl std::error::Error + Send + Sync + 'static) -> Self {
@@ -116,6 +134,38 @@ impl Error {
         matches!(self.kind, Kind::UnknownTool { .. })
     }
 
+    /// There is a tool of that name already, or two calls of a run have the same id.
+    #[must_use]
+    pub fn is_duplicate(&self) -> bool {
+        matches!(self.kind, Kind::DuplicateTool(_) | Kind::DuplicateCall(_))
+    }
+
+    /// An option of a run is out of its range.
+    #[must_use]
+    pub fn is_options(&self) -> bool {
+        matches!(self.kind, Kind::Options { .. })
+    }
+
+    /// The kind of error in one word, the same in JSON and in logs.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match &self.kind {
+            Kind::BadName(_) | Kind::Definition { .. } => "bad_definition",
+            Kind::NotAComponent { .. }
+            | Kind::Malformed(_)
+            | Kind::TooLarge { .. }
+            | Kind::TooCostly(_)
+            | Kind::NoTools(_)
+            | Kind::Describe(_) => "bad_component",
+            Kind::NotGranted(_) => "not_granted",
+            Kind::UnknownTool { .. } => "unknown_tool",
+            Kind::DuplicateTool(_) => "duplicate_tool",
+            Kind::DuplicateCall(_) => "duplicate_call_id",
+            Kind::Options { .. } => "bad_option",
+            Kind::Engine(_) | Kind::Cache(_) => "environment",
+        }
+    }
+
     /// The engine could not be set up on this machine, or its cache cannot be used.
     #[must_use]
     pub fn is_environment(&self) -> bool {
@@ -141,10 +191,17 @@ impl Error {
             Kind::UnknownTool { asked, known } => {
                 match crate::names::nearest(asked, known.iter().map(String::as_str)) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None if known.is_empty() => "the component has no tools".into(),
-                    None => format!("the component has: {}", known.join(", ")),
+                    None if known.is_empty() => "there are no tools".into(),
+                    None if known.len() > LISTED => {
+                        let more = known.len() - LISTED;
+                        format!("there are: {} and {more} more", known.get(..LISTED).unwrap_or_default().join(", "))
+                    }
+                    None => format!("there are: {}", known.join(", ")),
                 }
             }
+            Kind::DuplicateTool(_) => "unregister the other one first, or give this one another name".into(),
+            Kind::DuplicateCall(_) => "give each call of a run an id of its own: results are told apart by it".into(),
+            Kind::Options { option, .. } => format!("correct `{option}`; nothing has run"),
             Kind::Describe(_) => "the component's `describe` must answer quickly and without any right".into(),
             Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
@@ -174,6 +231,9 @@ impl fmt::Display for Error {
             }
             Kind::NoTools(problem) => write!(f, "the component offers no tools: {problem}"),
             Kind::UnknownTool { asked, .. } => write!(f, "there is no tool `{}`", asked.escape_debug()),
+            Kind::DuplicateTool(name) => write!(f, "there is a tool `{name}` already"),
+            Kind::DuplicateCall(id) => write!(f, "two calls have the id `{}`", id.escape_debug()),
+            Kind::Options { option, problem } => write!(f, "`{option}` {problem}"),
             Kind::Describe(problem) => write!(f, "the component could not describe its tools: {problem}"),
             Kind::Engine(problem) => write!(f, "the engine cannot be set up: {problem}"),
             Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),

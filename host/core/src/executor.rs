@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use serde_json::Value;
 
-use crate::call::{CallOptions, CallResult, Completion, ToolCall};
+use crate::call::{CallContext, CallOptions, CallResult, Completion, ToolCall};
 use crate::clock;
 use crate::event::{CallEvents, Event, EventSink, Events};
 use crate::handler::Invocation;
@@ -73,11 +73,11 @@ impl Executor {
         }
         // The caller resolved the name, perhaps an alias, to this tool: what was checked is what runs.
         call.name.clone_from(&tool.definition().name);
-        let arguments = fenced(|| arguments(tool, &call, &limits))
-            .unwrap_or_else(|| Err(vec![Fault::new("", "the check against the tool's schema failed")]));
-        let (arguments, refused) = match arguments {
+        let checked = fenced(|| checked(tool, &call, &context, &limits))
+            .unwrap_or_else(|| Err(invalid(vec![Fault::new("", "the check against the tool's schema failed")])));
+        let (arguments, refused) = match checked {
             Ok(arguments) => (arguments, None),
-            Err(faults) => (Value::Null, Some(CallResult::Refusal(Refusal::InvalidArguments(faults)))),
+            Err(refusal) => (Value::Null, Some(CallResult::Refusal(refusal))),
         };
         let events = CallEvents::new(self.events.clone());
         let invocation =
@@ -94,15 +94,59 @@ impl Executor {
                     Some(Ok(result)) => fenced(|| judge(tool, result, &invocation))
                         .unwrap_or(CallResult::ToolError(ToolError::HandlerExit(Exit::Died))),
                     Some(Err(panic)) => CallResult::ToolError(ToolError::HandlerRaised(Raised::panicked(&*panic))),
-                    None => CallResult::ToolError(ToolError::Timeout(Timeout::Blocked {
-                        budget: invocation.limits.timeout,
-                        used: invocation.started.elapsed(),
-                    })),
+                    None => CallResult::ToolError(overdue(&invocation)),
                 }
             }
         };
         terminal.close(result)
     }
+
+    /// Everything that is wrong with a call's arguments, as far as the host's checks and the tool's own can say without
+    /// making it. Source: contract, section 4.
+    ///
+    /// # Errors
+    /// [`ToolError`] when the tool's own check could not be asked.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub async fn validate(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Result<Vec<Fault>, ToolError> {
+        let CallOptions { context, limits, .. } = options;
+        let limits = self.limits.tightened(&limits);
+        let arguments = match fenced(|| checked(tool, &call, &context, &limits)) {
+            Some(Ok(arguments)) => arguments,
+            Some(Err(Refusal::InvalidArguments(faults))) => return Ok(faults),
+            Some(Err(refusal)) => return Ok(vec![Fault::new("", refusal.to_string())]),
+            None => return Err(ToolError::HandlerExit(Exit::Died)),
+        };
+        let Some(handler) = tool.handler() else { return Ok(Vec::new()) };
+        let invocation = Arc::new(Invocation::aside(call, arguments, context, limits));
+        let asked = AssertUnwindSafe(handler.validate(Arc::clone(&invocation))).catch_unwind();
+        match clock::before(invocation.deadline().and_then(|deadline| deadline.checked_add(GRACE)), asked).await {
+            Some(Ok(answer)) => answer,
+            Some(Err(panic)) => Err(ToolError::HandlerRaised(Raised::panicked(&*panic))),
+            None => Err(overdue(&invocation)),
+        }
+    }
+}
+
+/// A handler that has not answered in time.
+fn overdue(invocation: &Invocation) -> ToolError {
+    ToolError::Timeout(Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed() })
+}
+
+/// What is known to be wrong with a call before it is made.
+fn checked(tool: &Tool, call: &ToolCall, context: &CallContext, limits: &Limits) -> Result<Value, Refusal> {
+    let arguments = arguments(call, limits).map_err(invalid)?;
+    tool.rules().gate(call, &arguments, context)?;
+    if let Some(schema) = tool.parameters() {
+        schema.check(&arguments, call.arguments.len()).map_err(invalid)?;
+    }
+    let problems = tool.rules().problems(&arguments);
+    if problems.is_empty() { Ok(arguments) } else { Err(invalid(problems)) }
+}
+
+fn invalid(faults: Vec<Fault>) -> Refusal {
+    Refusal::InvalidArguments(faults)
 }
 
 /// Runs a check that works on a stranger's schema. None when it panics.
@@ -110,8 +154,8 @@ fn fenced<T>(check: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(check)).ok()
 }
 
-/// The arguments as a tree that fits the tool's schema, or everything that is wrong with them.
-fn arguments(tool: &Tool, call: &ToolCall, limits: &Limits) -> Result<Value, Vec<Fault>> {
+/// The arguments as a tree, which is an object.
+fn arguments(call: &ToolCall, limits: &Limits) -> Result<Value, Vec<Fault>> {
     let bytes = call.arguments.len();
     if bytes as u64 > limits.arguments {
         let expected = format!("expected at most {} bytes of arguments", limits.arguments);
@@ -129,10 +173,7 @@ fn arguments(tool: &Tool, call: &ToolCall, limits: &Limits) -> Result<Value, Vec
         };
         return Err(vec![Fault::new("", "expected a JSON object with the tool's arguments").got(got)]);
     }
-    match tool.parameters() {
-        Some(schema) => schema.check(&value, bytes).map(|()| value),
-        None => Ok(value),
-    }
+    Ok(value)
 }
 
 /// Sees to it that an answer keeps the rules that hold for every handler.

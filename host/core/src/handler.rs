@@ -11,12 +11,18 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::call::{AbortSignal, CallContext, CallResult, ToolCall};
-use crate::event::{CallEvents, Event};
+use crate::event::{CallEvents, Event, Events};
 use crate::limits::Limits;
+use crate::refusal::Fault;
+use crate::tool_error::ToolError;
 use crate::usage::Meter;
 
 /// A future of a handler.
 pub type HandlerFuture<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
+/// A future of whether a tool is offered.
+pub type VisibleFuture<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+/// A future of everything that a handler finds wrong with arguments.
+pub type ValidateFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<Fault>, ToolError>> + Send + 'a>>;
 
 /// What runs for a tool. The executor adds the checks before, the deadline around and the receipt after.
 pub trait Handler: Send + Sync + 'static {
@@ -26,6 +32,23 @@ pub trait Handler: Send + Sync + 'static {
     /// The future is dropped when the caller goes away or the deadline passes: it must give everything back then. A panic
     /// in it ends this call only.
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_>;
+
+    /// Whether the tool is offered in the invocation's context, whose arguments are `null` when none are known yet. For
+    /// listing: [`call`](Self::call) asks by itself. Default: yes.
+    fn visible(&self, _invocation: Arc<Invocation>) -> VisibleFuture<'_> {
+        Box::pin(std::future::ready(true))
+    }
+
+    /// What the handler finds wrong with arguments that fit the schema: everything, not the first. For asking without a
+    /// call: [`call`](Self::call) asks by itself. Default: nothing.
+    fn validate(&self, _invocation: Arc<Invocation>) -> ValidateFuture<'_> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Digest of the code that runs, if it has one: what a question left behind is answered by the same code only.
+    fn digest(&self) -> Option<&str> {
+        None
+    }
 
     /// Whether it watches the deadline by itself and can say more of how the time went. The executor then waits for its
     /// word a moment longer; any other handler is dropped at the deadline.
@@ -70,5 +93,19 @@ impl Invocation {
     /// Tells observers how far the call has come.
     pub fn progress(&self, done: u64, total: Option<u64>, message: Option<String>) {
         self.events.emit(|| Event::Progress { id: self.call.id.clone(), done, total, message });
+    }
+
+    /// An invocation outside of any call: nobody observes it and nobody sees its receipt.
+    pub(crate) fn aside(call: ToolCall, arguments: Value, context: CallContext, limits: Limits) -> Self {
+        Self {
+            call,
+            arguments,
+            context,
+            limits,
+            started: Instant::now(),
+            abort: AbortSignal::default(),
+            events: CallEvents::new(Events::default()),
+            meter: Meter::default(),
+        }
     }
 }

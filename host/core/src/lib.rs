@@ -27,13 +27,18 @@ mod error;
 mod event;
 mod json;
 mod limits;
+mod message;
 mod outcome;
 mod refusal;
 mod tool_error;
 mod usage;
 // -- decisions: pure
+mod encode;
 pub mod names;
+mod policy;
+mod rules;
 mod schema;
+mod statistics;
 // -- time
 mod clock;
 // -- engine: the only place that knows wasm
@@ -45,6 +50,7 @@ mod tool;
 mod wasm;
 // -- pipe
 mod executor;
+mod registry;
 
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
@@ -52,18 +58,23 @@ pub use engine::{
     DEFAULT_CELLS, DEFAULT_COMPILE_TIME, Engine, EngineBuilder, Examination, MAX_CELLS, MAX_COMPONENT, Placement,
     Standing, compile_worker,
 };
+pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
 pub use executor::Executor;
-pub use handler::{Handler, HandlerFuture, Invocation};
+pub use handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
 pub use json::{Json, JsonFault, MAX_DEPTH};
 pub use limits::{
     DEFAULT_ARGUMENTS, DEFAULT_FUEL, DEFAULT_HOST_CALLS, DEFAULT_LOG, DEFAULT_MEMORY, DEFAULT_RESULT, DEFAULT_TIMEOUT,
     Limits,
 };
+pub use message::{AWAITING_USER, AskOptions, Halted, Message, RunEvent, RunFailure, Settled};
 pub use native::NativeFn;
 pub use outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS};
+pub use policy::{Failure, OnToolError, Verdict};
 pub use refusal::{Fault, MAX_FAULTS, Refusal};
+pub use registry::{Registry, Toolbox};
+pub use statistics::Statistics;
 pub use tool::Tool;
 pub use tool_error::{Exit, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout, ToolError};
 pub use usage::Usage;

@@ -24,6 +24,13 @@ pub enum Refusal {
     InvalidArguments(Vec<Fault>),
     /// The tool is not offered in this context, so it cannot be called either.
     NotVisible,
+    /// The tool does not take this call, though it is of its name.
+    NotAllowed,
+    /// The tool failed so often that it is given a rest.
+    CircuitOpen {
+        /// When the next call may be tried.
+        retry_after: Duration,
+    },
     /// No cell came free in time.
     Overloaded {
         /// When to try again, a guess from the current load.
@@ -78,7 +85,18 @@ impl Refusal {
         match self {
             Self::InvalidArguments(_) => "invalid_arguments",
             Self::NotVisible => "not_visible",
+            Self::NotAllowed => "not_allowed",
+            Self::CircuitOpen { .. } => "circuit_open",
             Self::Overloaded { .. } => "overloaded",
+        }
+    }
+
+    /// When the same call may fare better, where that is known.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::CircuitOpen { retry_after } | Self::Overloaded { retry_after } => Some(*retry_after),
+            Self::InvalidArguments(_) | Self::NotVisible | Self::NotAllowed => None,
         }
     }
 }
@@ -91,6 +109,10 @@ impl fmt::Display for Refusal {
                 write_faults(f, faults)
             }
             Self::NotVisible => f.write_str("this tool is not available in this context"),
+            Self::NotAllowed => f.write_str("the tool does not take this call"),
+            Self::CircuitOpen { retry_after } => {
+                write!(f, "the tool failed too often and rests; try again in {} ms", retry_after.as_millis())
+            }
             Self::Overloaded { retry_after } => {
                 write!(f, "all cells are busy; try again in {} ms", retry_after.as_millis())
             }
@@ -132,12 +154,11 @@ impl Serialize for Refusal {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", self.kind())?;
         map.serialize_entry("message", &self.to_string())?;
-        match self {
-            Self::InvalidArguments(faults) => map.serialize_entry("faults", faults)?,
-            Self::Overloaded { retry_after } => {
-                map.serialize_entry("retry_after_ms", &u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX))?;
-            }
-            Self::NotVisible => {}
+        if let Self::InvalidArguments(faults) = self {
+            map.serialize_entry("faults", faults)?;
+        }
+        if let Some(retry_after) = self.retry_after() {
+            map.serialize_entry("retry_after_ms", &u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX))?;
         }
         map.end()
     }

@@ -1,24 +1,40 @@
-//! A tool: a definition, its compiled schemas, and what runs for it.
+//! A tool: a definition, its compiled schemas, the embedder's rules for it, and what runs for it.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use serde_json::Value;
+
+use crate::call::{CallContext, ToolCall};
+use crate::clock;
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::handler::Handler;
+use crate::handler::{Handler, Invocation};
+use crate::limits::Limits;
 use crate::native::{Native, NativeFn};
+use crate::rules::Rules;
 use crate::schema::Schema;
 
 /// A tool that can be called. Cheap to clone.
 #[derive(Clone)]
 pub struct Tool(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     definition: Definition,
-    parameters: Option<Schema>,
-    output: Option<Schema>,
-    handler: Option<Box<dyn Handler>>,
+    parameters: Option<Arc<Schema>>,
+    output: Option<Arc<Schema>>,
+    handler: Option<Arc<dyn Handler>>,
+    rules: Rules,
 }
+
+/// Time to say whether a tool is offered: a list waits for it.
+const VISIBLE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Fuel for the same: a look at the context, nothing more.
+const VISIBLE_FUEL: u64 = 50_000_000;
 
 impl Tool {
     /// A tool without a handler (manual mode): the embedder answers by itself, the executor says `not_found`.
@@ -34,7 +50,7 @@ impl Tool {
     /// # Errors
     /// [`Error::is_definition`] when a schema is not usable.
     pub fn native<S: 'static>(definition: Definition, function: impl NativeFn<S>) -> Result<Self, Error> {
-        Self::build(definition, Some(Box::new(Native::new(function))))
+        Self::build(definition, Some(Arc::new(Native::new(function))))
     }
 
     /// A tool with any handler.
@@ -42,20 +58,74 @@ impl Tool {
     /// # Errors
     /// [`Error::is_definition`] when a schema is not usable.
     pub fn with_handler(definition: Definition, handler: impl Handler) -> Result<Self, Error> {
-        Self::build(definition, Some(Box::new(handler)))
+        Self::build(definition, Some(Arc::new(handler)))
     }
 
-    fn build(definition: Definition, handler: Option<Box<dyn Handler>>) -> Result<Self, Error> {
+    fn build(definition: Definition, handler: Option<Arc<dyn Handler>>) -> Result<Self, Error> {
         crate::definition::check_name(&definition.name)?;
         let compile = |schema: &Option<_>| {
             schema
                 .as_ref()
-                .map(Schema::compile)
+                .map(|schema| Schema::compile(schema).map(Arc::new))
                 .transpose()
                 .map_err(|problem| Error::definition(&definition.name, problem))
         };
         let (parameters, output) = (compile(&definition.parameters)?, compile(&definition.output)?);
-        Ok(Self(Arc::new(Inner { definition, parameters, output, handler })))
+        Ok(Self(Arc::new(Inner { definition, parameters, output, handler, rules: Rules::default() })))
+    }
+
+    /// Offers the tool only where `rule(arguments, context)` holds. For a list, where there are no arguments yet, they are
+    /// `null`. A tool that is not offered cannot be called either: `not_visible`. Source: contract, section 5.
+    #[must_use]
+    pub fn with_visibility(self, rule: impl Fn(&Value, &CallContext) -> bool + Send + Sync + 'static) -> Self {
+        self.with(|tool| tool.rules.visible = Some(Arc::new(rule)))
+    }
+
+    /// Takes only calls that `rule` accepts; others are refused as `not_allowed`. Source: contract, section 4.
+    #[must_use]
+    pub fn with_can_execute(self, rule: impl Fn(&ToolCall) -> bool + Send + Sync + 'static) -> Self {
+        self.with(|tool| tool.rules.takes = Some(Arc::new(rule)))
+    }
+
+    /// Checks arguments that fit the schema: `rule` returns everything that is wrong with them, in words for a model.
+    #[must_use]
+    pub fn with_validator(self, rule: impl Fn(&Value) -> Vec<String> + Send + Sync + 'static) -> Self {
+        self.with(|tool| tool.rules.validate = Some(Arc::new(rule)))
+    }
+
+    /// Puts another handler around its own: `wrap` gets the handler that runs now. A tool without one stays so.
+    #[must_use]
+    pub fn wrapped<H: Handler>(self, wrap: impl FnOnce(Arc<dyn Handler>) -> H) -> Self {
+        self.with(|tool| tool.handler = tool.handler.take().map(|handler| Arc::new(wrap(handler)) as _))
+    }
+
+    fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        change(&mut inner);
+        Self(Arc::new(inner))
+    }
+
+    /// Whether this tool takes a call: by its name, and by the rule where one was set.
+    #[must_use]
+    pub fn can_execute(&self, call: &ToolCall) -> bool {
+        call.name == self.definition().name && self.0.rules.take(call)
+    }
+
+    /// Whether the tool is offered in this context. One that decides by itself is asked, a component in a cell of its own;
+    /// if it fails at that, it is not offered.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub async fn is_visible(&self, context: &CallContext) -> bool {
+        if !self.0.rules.show(&Value::Null, context) {
+            return false;
+        }
+        let Some(handler) = self.handler() else { return true };
+        let limits = Limits::default().with_timeout(VISIBLE_TIMEOUT).with_fuel(VISIBLE_FUEL);
+        let call = ToolCall::new("", self.definition().name.as_str(), "null");
+        let invocation = Arc::new(Invocation::aside(call, Value::Null, context.clone(), limits));
+        let asked = AssertUnwindSafe(handler.visible(Arc::clone(&invocation))).catch_unwind();
+        matches!(clock::before(invocation.deadline(), asked).await, Some(Ok(true)))
     }
 
     /// The definition.
@@ -65,11 +135,15 @@ impl Tool {
     }
 
     pub(crate) fn parameters(&self) -> Option<&Schema> {
-        self.0.parameters.as_ref()
+        self.0.parameters.as_deref()
     }
 
     pub(crate) fn output(&self) -> Option<&Schema> {
-        self.0.output.as_ref()
+        self.0.output.as_deref()
+    }
+
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.0.rules
     }
 
     pub(crate) fn handler(&self) -> Option<&dyn Handler> {

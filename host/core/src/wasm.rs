@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::definition::{Checks, Definition};
 use crate::engine::{Engine, Examination, LoadedComponent};
 use crate::error::Error;
-use crate::handler::{Handler, HandlerFuture, Invocation};
+use crate::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
 use crate::tool::Tool;
 
 /// A component that was checked, compiled and asked for its tools. Cheap to clone.
@@ -99,6 +99,24 @@ struct WasmHandler {
 impl Handler for WasmHandler {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(self.loaded.call(invocation, self.checks))
+    }
+
+    fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
+        if !self.checks.visible {
+            return Box::pin(std::future::ready(true));
+        }
+        Box::pin(async { self.loaded.visible(invocation).await.unwrap_or(false) })
+    }
+
+    fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
+        if !self.checks.validate {
+            return Box::pin(std::future::ready(Ok(Vec::new())));
+        }
+        Box::pin(self.loaded.validate(invocation))
+    }
+
+    fn digest(&self) -> Option<&str> {
+        Some(&self.loaded.examination().digest)
     }
 
     fn keeps_time(&self) -> bool {

@@ -31,53 +31,50 @@ pub(super) async fn execute(
     checks: Checks,
     pulse: Arc<Pulse>,
 ) -> CallResult {
-    let _running = ready.ticker.run();
-    let mut cell = match Cell::store(&ready.engine, Arc::clone(&invocation), pulse) {
-        Ok(store) => Settling(store),
-        Err(error) => return CallResult::ToolError(set_up_failed(&error)),
-    };
-    let answer = answer(&ready, &mut cell.0, &invocation, checks).await;
-    answer.unwrap_or_else(|(error, phase)| CallResult::ToolError(classify(&error, phase, &cell.0, fuel_used(&cell.0))))
-}
-
-/// Writes the receipt when the cell ends, also when it is dropped half-way.
-struct Settling(Store<Cell>);
-
-impl Drop for Settling {
-    fn drop(&mut self) {
-        let used = fuel_used(&self.0);
-        self.0.data_mut().settle(used);
-    }
-}
-
-type Failed = (wasmtime::Error, Phase);
-
-async fn answer(
-    ready: &Ready,
-    store: &mut Store<Cell>,
-    invocation: &Invocation,
-    checks: Checks,
-) -> Result<CallResult, Failed> {
-    let in_call = |error| (error, Phase::Call);
-    let toolbox = start(ready, store).await?;
-    let tool = toolbox.toolcell_tool_tool();
-    let wire = translate::Context::of(invocation);
-    if checks.visible
-        && !tool.call_visible(&mut *store, &invocation.call.name, wire.context()).await.map_err(in_call)?
-    {
-        return Ok(CallResult::Refusal(Refusal::NotVisible));
-    }
-    if checks.validate {
-        let problems = tool.call_validate(&mut *store, wire.call()).await.map_err(in_call)?;
-        if !problems.is_empty() {
-            return Ok(CallResult::Refusal(Refusal::InvalidArguments(Fault::of_handler(problems))));
+    let answer = in_cell(&ready, &invocation, pulse, async |store, toolbox| {
+        let tool = toolbox.toolcell_tool_tool();
+        let wire = translate::Context::of(&invocation);
+        if checks.visible && !tool.call_visible(&mut *store, &invocation.call.name, wire.context()).await? {
+            return Ok(CallResult::Refusal(Refusal::NotVisible));
         }
-    }
-    let said = tool.call_execute(&mut *store, wire.call(), wire.context()).await.map_err(in_call)?;
-    Ok(match translate::outcome(said) {
-        Ok(outcome) => CallResult::Outcome(outcome),
-        Err(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
-    })
+        if checks.validate {
+            let problems = tool.call_validate(&mut *store, wire.call()).await?;
+            if !problems.is_empty() {
+                return Ok(CallResult::Refusal(Refusal::InvalidArguments(Fault::of_handler(problems))));
+            }
+        }
+        let said = tool.call_execute(&mut *store, wire.call(), wire.context()).await?;
+        Ok(match translate::outcome(said) {
+            Ok(outcome) => CallResult::Outcome(outcome),
+            Err(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
+        })
+    });
+    answer.await.unwrap_or_else(CallResult::ToolError)
+}
+
+/// Asks whether the tool is offered.
+pub(super) async fn visible(
+    ready: Arc<Ready>,
+    invocation: Arc<Invocation>,
+    pulse: Arc<Pulse>,
+) -> Result<bool, ToolError> {
+    let asked = in_cell(&ready, &invocation, pulse, async |store, toolbox| {
+        let wire = translate::Context::of(&invocation);
+        toolbox.toolcell_tool_tool().call_visible(store, &invocation.call.name, wire.context()).await
+    });
+    asked.await
+}
+
+/// Asks what is wrong with the arguments.
+pub(super) async fn validate(
+    ready: Arc<Ready>,
+    invocation: Arc<Invocation>,
+    pulse: Arc<Pulse>,
+) -> Result<Vec<Fault>, ToolError> {
+    let asked = in_cell(&ready, &invocation, pulse, async |store, toolbox| {
+        toolbox.toolcell_tool_tool().call_validate(store, translate::Context::of(&invocation).call()).await
+    });
+    asked.await.map(Fault::of_handler)
 }
 
 /// Asks a component for its tools.
@@ -89,22 +86,37 @@ pub(super) async fn describe(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<Vec<Definition>, Error> {
-    let _running = ready.ticker.run();
-    let mut store =
-        Cell::store(&ready.engine, invocation, pulse).map_err(|error| Error::describe(set_up_failed(&error)))?;
-    let said = match start(&ready, &mut store).await {
-        Ok(toolbox) => {
-            toolbox.toolcell_tool_tool().call_describe(&mut store).await.map_err(|error| (error, Phase::Call))
-        }
-        Err(failed) => Err(failed),
-    };
-    let used = fuel_used(&store);
-    let said = said.map_err(|(error, phase)| Error::describe(classify(&error, phase, &store, used)))?;
-    said.into_iter().map(translate::definition).collect()
+    let asked = in_cell(&ready, &invocation, pulse, async |store, toolbox| {
+        toolbox.toolcell_tool_tool().call_describe(store).await
+    });
+    asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
 }
 
-async fn start(ready: &Ready, store: &mut Store<Cell>) -> Result<ToolboxWithImports, Failed> {
-    ready.pre.instantiate_async(store).await.map_err(|error| (error, Phase::Start))
+/// Runs a guest in a cell of its own. Whatever goes wrong in it has a name.
+async fn in_cell<T>(
+    ready: &Ready,
+    invocation: &Arc<Invocation>,
+    pulse: Arc<Pulse>,
+    guest: impl AsyncFnOnce(&mut Store<Cell>, ToolboxWithImports) -> wasmtime::Result<T>,
+) -> Result<T, ToolError> {
+    let _running = ready.ticker.run();
+    let store = Cell::store(&ready.engine, Arc::clone(invocation), pulse);
+    let mut cell = Settling(store.map_err(|error| set_up_failed(&error))?);
+    let ended = match ready.pre.instantiate_async(&mut cell.0).await {
+        Ok(toolbox) => guest(&mut cell.0, toolbox).await.map_err(|error| (error, Phase::Call)),
+        Err(error) => Err((error, Phase::Start)),
+    };
+    ended.map_err(|(error, phase)| classify(&error, phase, &cell.0, fuel_used(&cell.0)))
+}
+
+/// Writes the receipt when the cell ends, also when it is dropped half-way.
+struct Settling(Store<Cell>);
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        let used = fuel_used(&self.0);
+        self.0.data_mut().settle(used);
+    }
 }
 
 fn fuel_used(store: &Store<Cell>) -> u64 {

@@ -58,6 +58,23 @@ pub(super) async fn execute(
     place(inner, cell, &invocation, &pulse).await.unwrap_or_else(CallResult::ToolError)
 }
 
+/// Asks a tool something beside a call, likewise. Where there is no room it is as if the host had no answer in time.
+pub(super) async fn ask<T: Send + 'static, F>(
+    inner: &Inner,
+    invocation: &Invocation,
+    question: impl FnOnce(Arc<Pulse>) -> F,
+) -> Result<T, ToolError>
+where
+    F: Future<Output = Result<T, ToolError>> + Send + 'static,
+{
+    let pulse = Arc::new(Pulse::default());
+    let Ok(slot) = slot(inner, invocation).await else {
+        let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
+        return Err(ToolError::Timeout(Timeout::Blocked { budget, used }));
+    };
+    place(inner, cell(slot, question(Arc::clone(&pulse))), invocation, &pulse).await.and_then(|answer| answer)
+}
+
 /// Calls `describe`, likewise.
 pub(super) async fn describe(
     inner: &Inner,

@@ -1,0 +1,158 @@
+//! From a result to the text that a model reads.
+//!
+//! In: what is to be said. Out: text, or [`EncodeError`].
+//! Source: contract, sections 3 and 5: a string passes through unchanged, everything else is JSON; a failure is
+//! `{"error": …}`.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::json::Json;
+use crate::outcome::Output;
+use crate::policy::Failure;
+
+/// What is to be encoded.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Said<'a> {
+    /// A handler's success.
+    Ok(&'a Output),
+    /// A terminal result, or what a policy put in a failure's place.
+    Value(&'a Json),
+    /// A failure.
+    Failure(&'a Failure),
+}
+
+/// Why something could not be encoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct EncodeError(pub String);
+
+/// Makes text of a result. A panic in it counts as an [`EncodeError`].
+pub trait Encoder: Send + Sync + 'static {
+    /// Encodes.
+    ///
+    /// # Errors
+    /// When there is no text for it. The call becomes `encoding_failed` and goes through the run's policy.
+    fn encode(&self, said: Said<'_>) -> Result<String, EncodeError>;
+}
+
+impl<F> Encoder for F
+where
+    F: Fn(Said<'_>) -> Result<String, EncodeError> + Send + Sync + 'static,
+{
+    fn encode(&self, said: Said<'_>) -> Result<String, EncodeError> {
+        self(said)
+    }
+}
+
+/// The default: a string as it is, everything else as JSON, a failure as `{"error": message}` with the handler's `data`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct JsonEncoder;
+
+impl Encoder for JsonEncoder {
+    fn encode(&self, said: Said<'_>) -> Result<String, EncodeError> {
+        match said {
+            Said::Ok(output) => Ok(plain(&output.value)),
+            Said::Value(value) => Ok(plain(value)),
+            Said::Failure(failure) => {
+                let data = if let Failure::Error(error) = failure { error.data.as_ref() } else { None };
+                Ok(to_text(&Reported { error: failure.to_string(), data }))
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Reported<'a> {
+    error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a Json>,
+}
+
+/// A string without its quotes; anything else as the text it is.
+fn plain(json: &Json) -> String {
+    let text = json.as_str();
+    if text.trim_start().starts_with('"')
+        && let Value::String(string) = json.to_value()
+    {
+        return string;
+    }
+    text.to_owned()
+}
+
+fn to_text(value: &impl Serialize) -> String {
+    // Strings and checked JSON: nothing in it can fail.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// What a model gets when even a failure could not be encoded: built here, never lost.
+pub(crate) fn fallback(failure: &Failure) -> String {
+    to_text(&Reported { error: failure.to_string(), data: None })
+}
+
+/// An encoder whose panics are errors.
+#[derive(Clone)]
+pub(crate) struct Fenced(Arc<dyn Encoder>);
+
+impl Fenced {
+    pub(crate) fn new(encoder: impl Encoder) -> Self {
+        Self(Arc::new(encoder))
+    }
+
+    pub(crate) fn encode(&self, said: Said<'_>) -> Result<String, EncodeError> {
+        catch_unwind(AssertUnwindSafe(|| self.0.encode(said)))
+            .unwrap_or_else(|_| Err(EncodeError("the encoder panicked".into())))
+    }
+}
+
+impl fmt::Debug for Fenced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Encoder")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::outcome::HandlerError;
+
+    #[test]
+    fn strings_pass_and_the_rest_is_json() {
+        for (value, expected) in [
+            (json!("two\nlines"), "two\nlines"),
+            (json!(""), ""),
+            (json!(42), "42"),
+            (json!(null), "null"),
+            (json!({"a": [1]}), r#"{"a":[1]}"#),
+        ] {
+            assert_eq!(JsonEncoder.encode(Said::Value(&value.into())), Ok(expected.to_owned()));
+        }
+    }
+
+    #[test]
+    fn failures_are_objects() {
+        let error = HandlerError::new("no \"such\" city");
+        assert_eq!(
+            JsonEncoder.encode(Said::Failure(&Failure::Error(error.clone()))),
+            Ok(r#"{"error":"no \"such\" city"}"#.to_owned())
+        );
+        let error = Failure::Error(error.with_data(json!({"near": "Oslo"})));
+        assert_eq!(
+            JsonEncoder.encode(Said::Failure(&error)),
+            Ok(r#"{"error":"no \"such\" city","data":{"near":"Oslo"}}"#.to_owned())
+        );
+    }
+
+    #[test]
+    fn a_panic_is_an_error() {
+        let encoder = Fenced::new(|_: Said<'_>| -> Result<String, EncodeError> { panic!("no") });
+        assert!(encoder.encode(Said::Value(&Json::null())).is_err());
+    }
+}

@@ -1,0 +1,254 @@
+//! What a run hands back: one message per call, events while it goes, and why it halted.
+//!
+//! In: settled calls. Out: [`Message`], [`RunEvent`], [`Halted`].
+//! Source: contract, section 3.
+
+use std::collections::BTreeMap;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::event::Event;
+use crate::json::Json;
+use crate::outcome::Part;
+
+/// The content of a call that waits for a person. Source: contract, section 3.
+pub const AWAITING_USER: &str = "<awaiting user response>";
+
+/// A tool's message to the model.
+///
+/// # Shape
+/// As JSON: `{"role": "tool", "tool_call_id", "name", "content"}`, and `parts`, `is_error`, `end_turn`, `attributes`
+/// where there is something to say.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Message {
+    /// The call that it answers.
+    pub tool_call_id: String,
+    /// The tool.
+    pub name: String,
+    /// The encoded result.
+    pub content: String,
+    /// Content beside it.
+    pub parts: Vec<Part>,
+    /// Whether the call failed, as far as the model is concerned.
+    pub is_error: bool,
+    /// The handler said that the model need not speak after this.
+    pub end_turn: bool,
+    /// Free metadata of the tool's definition.
+    pub attributes: BTreeMap<String, Value>,
+}
+
+impl Message {
+    /// A message with this content and nothing beside it.
+    pub fn new(tool_call_id: impl Into<String>, name: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            tool_call_id: tool_call_id.into(),
+            name: name.into(),
+            content: content.into(),
+            parts: Vec::new(),
+            is_error: false,
+            end_turn: false,
+            attributes: BTreeMap::new(),
+        }
+    }
+
+    /// The same, of a call that failed.
+    #[must_use]
+    pub fn failed(mut self) -> Self {
+        self.is_error = true;
+        self
+    }
+
+    /// With one more piece of content.
+    #[must_use]
+    pub fn with_part(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("role", "tool")?;
+        map.serialize_entry("tool_call_id", &self.tool_call_id)?;
+        map.serialize_entry("name", &self.name)?;
+        map.serialize_entry("content", &self.content)?;
+        if !self.parts.is_empty() {
+            map.serialize_entry("parts", &self.parts)?;
+        }
+        if self.is_error {
+            map.serialize_entry("is_error", &true)?;
+        }
+        if self.end_turn {
+            map.serialize_entry("end_turn", &true)?;
+        }
+        if !self.attributes.is_empty() {
+            map.serialize_entry("attributes", &self.attributes)?;
+        }
+        map.end()
+    }
+}
+
+/// One event of a run. Per call, in this order: `Call(Started)`, any number of `Call(Progress)` and `Call(Log)`,
+/// `Call(Completed)`, and exactly one of `Encoded`, `AskUser` and `Halt`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// What an observer of the one call sees.
+    Call(Event),
+    /// The settled end of a call.
+    Settled(Settled),
+    /// The run could not start: the only event then.
+    Error(RunFailure),
+}
+
+/// The settled end of a call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type")]
+pub enum Settled {
+    /// The result, a failure that the policy let pass included, as the model gets it.
+    #[serde(rename = "tool_result_encoded")]
+    Encoded {
+        /// The call.
+        id: String,
+        /// What the model gets.
+        content: String,
+    },
+    /// A person is asked; the loop waits.
+    #[serde(rename = "ask_user_requested")]
+    AskUser {
+        /// The call.
+        tool_call_id: String,
+        /// The tool.
+        tool_name: String,
+        /// The question.
+        question: String,
+        /// What to offer, the answer's schema, the state to bring back.
+        options: AskOptions,
+    },
+    /// The handler halts the loop.
+    #[serde(rename = "tool_halt")]
+    Halt {
+        /// The call.
+        tool_call_id: String,
+        /// Its reason.
+        reason: String,
+        /// Its result.
+        result: Json,
+        /// The encoded result.
+        content: String,
+    },
+}
+
+impl Settled {
+    /// The call's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Encoded { id, .. } => id,
+            Self::AskUser { tool_call_id, .. } | Self::Halt { tool_call_id, .. } => tool_call_id,
+        }
+    }
+
+    /// The content of the call's message.
+    #[must_use]
+    pub fn content(&self) -> &str {
+        match self {
+            Self::Encoded { content, .. } | Self::Halt { content, .. } => content,
+            Self::AskUser { .. } => AWAITING_USER,
+        }
+    }
+}
+
+/// What goes with a question.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct AskOptions {
+    /// What to offer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub options: Option<Json>,
+    /// JSON Schema of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_schema: Option<Json>,
+    /// To be handed back with the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Json>,
+}
+
+/// Why a run did not start.
+#[derive(Debug)]
+pub struct RunFailure(pub Error);
+
+impl Serialize for RunFailure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(4))?;
+        map.serialize_entry("type", "error")?;
+        map.serialize_entry("reason", self.0.reason())?;
+        map.serialize_entry("message", &self.0.to_string())?;
+        map.serialize_entry("hint", &self.0.hint())?;
+        map.end()
+    }
+}
+
+/// Why the loop is not to go on, from the halting call that is earliest in the run's input.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Halted {
+    /// A person is asked.
+    AskUser {
+        /// The question.
+        question: String,
+        /// The call that waits.
+        tool_call_id: String,
+        /// What goes with it.
+        options: AskOptions,
+    },
+    /// A handler halted.
+    Handler {
+        /// Its reason.
+        reason: String,
+        /// The call.
+        tool_call_id: String,
+        /// Its result.
+        result: Json,
+    },
+    /// A failure, under a policy that halts.
+    ToolError {
+        /// The call.
+        tool_call_id: String,
+        /// What the policy function died of, if it did.
+        exception: Option<String>,
+    },
+}
+
+impl Serialize for Halted {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self {
+            Self::AskUser { question, tool_call_id, options } => {
+                map.serialize_entry("halted_reason", "ask_user")?;
+                map.serialize_entry("pending_question", question)?;
+                map.serialize_entry("pending_tool_call_id", tool_call_id)?;
+                map.serialize_entry("ask_user_opts", options)?;
+            }
+            Self::Handler { reason, tool_call_id, result } => {
+                map.serialize_entry("halted_reason", reason)?;
+                map.serialize_entry("halt_tool_call_id", tool_call_id)?;
+                map.serialize_entry("halt_result", result)?;
+            }
+            Self::ToolError { tool_call_id, exception } => {
+                map.serialize_entry("halted_reason", "tool_error")?;
+                map.serialize_entry("halt_tool_call_id", tool_call_id)?;
+                if let Some(exception) = exception {
+                    map.serialize_entry("on_tool_error_exception", exception)?;
+                }
+            }
+        }
+        map.end()
+    }
+}

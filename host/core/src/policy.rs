@@ -1,0 +1,106 @@
+//! What a run does about a failure.
+//!
+//! In: a failed call. Out: a [`Verdict`].
+//! Source: contract, section 3 (`on_tool_error`).
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::call::{CallResult, ToolCall};
+use crate::json::Json;
+use crate::outcome::{HandlerError, Outcome};
+use crate::refusal::Refusal;
+use crate::tool_error::ToolError;
+
+/// A call that failed: who says so, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Failure {
+    /// The handler itself.
+    Error(HandlerError),
+    /// The executor.
+    ToolError(ToolError),
+    /// The host, before the handler ran.
+    Refusal(Refusal),
+}
+
+impl Failure {
+    /// The failure in a result, if it is one.
+    #[must_use]
+    pub fn of(result: &CallResult) -> Option<Self> {
+        match result {
+            CallResult::Outcome(Outcome::Error(error)) => Some(Self::Error(error.clone())),
+            CallResult::ToolError(error) => Some(Self::ToolError(error.clone())),
+            CallResult::Refusal(refusal) => Some(Self::Refusal(refusal.clone())),
+            CallResult::Outcome(Outcome::Ok(_) | Outcome::AskUser(_) | Outcome::Halt(_)) => None,
+        }
+    }
+
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Error(error) => error.retryable == Some(true),
+            Self::ToolError(error) => match error {
+                ToolError::Timeout(_) | ToolError::HandlerExit(_) => true,
+                ToolError::HandlerRaised(_)
+                | ToolError::InvalidReturn(_)
+                | ToolError::NotFound
+                | ToolError::EncodingFailed(_) => false,
+            },
+            Self::Refusal(refusal) => refusal.retry_after().is_some(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(error) => f.write_str(&error.message),
+            Self::ToolError(error) => error.fmt(f),
+            Self::Refusal(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+/// What is to be done about one failure.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// The run goes on, and the model gets this instead of the failure.
+    Continue(Json),
+    /// The run drains and halts.
+    Halt,
+}
+
+/// A function that decides about a failure.
+type Decide = dyn Fn(&ToolCall, &Failure) -> Verdict + Send + Sync;
+
+/// What a run does about failures: handlers' errors, tool errors and refusals alike.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum OnToolError {
+    /// The model gets the failure as `{"error": …}` and the run goes on.
+    #[default]
+    Continue,
+    /// The run drains and halts.
+    Halt,
+    /// A function decides.
+    Decide(Arc<Decide>),
+}
+
+impl OnToolError {
+    /// A function decides. It is called once per failure, on a thread of its own, within the run's tool timeout counted
+    /// from its start. A panic in it, or no answer in time, halts the run.
+    pub fn decide(function: impl Fn(&ToolCall, &Failure) -> Verdict + Send + Sync + 'static) -> Self {
+        Self::Decide(Arc::new(function))
+    }
+}
+
+impl fmt::Debug for OnToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Continue => "Continue",
+            Self::Halt => "Halt",
+            Self::Decide(_) => "Decide",
+        })
+    }
+}

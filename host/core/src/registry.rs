@@ -1,0 +1,185 @@
+//! The tools that an embedder offers, by name.
+//!
+//! In: tools. Out: tools, definitions, statistics.
+//! Invariants: a name stands once; a change is seen whole or not at all, and whoever took a [`Toolbox`] keeps what it held.
+//! Source: contract, sections 4 and 5.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::call::{CallContext, Completion, ToolCall};
+use crate::definition::Definition;
+use crate::error::Error;
+use crate::statistics::{Counters, Statistics};
+use crate::tool::Tool;
+
+/// Tools by name, to be changed while runs go on. Cheap to clone; clones share the tools.
+#[derive(Debug, Clone, Default)]
+pub struct Registry(Arc<RwLock<Toolbox>>);
+
+/// The tools of a registry at one moment. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Toolbox(Arc<BTreeMap<String, Entry>>);
+
+/// A tool and how it has fared.
+#[derive(Debug, Clone)]
+struct Entry {
+    tool: Tool,
+    counters: Arc<Counters>,
+}
+
+impl Registry {
+    /// An empty registry.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool under its name.
+    ///
+    /// # Errors
+    /// [`Error::is_duplicate`] when there is one of that name; nothing changes then.
+    pub fn register(&self, tool: Tool) -> Result<(), Error> {
+        self.register_all([tool])
+    }
+
+    /// Adds tools, all or none. For many at once this is far cheaper than one by one.
+    ///
+    /// # Errors
+    /// [`Error::is_duplicate`], naming the first that is there already or stands twice.
+    pub fn register_all(&self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
+        let mut toolbox = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = (*toolbox.0).clone();
+        for tool in tools {
+            let name = tool.definition().name.clone();
+            if entries.contains_key(&name) {
+                return Err(Error::duplicate_tool(&name));
+            }
+            entries.insert(name, Entry { tool, counters: Arc::default() });
+        }
+        *toolbox = Toolbox(Arc::new(entries));
+        Ok(())
+    }
+
+    /// Removes a tool. Runs that have started keep it to their end.
+    pub fn unregister(&self, name: &str) -> Option<Tool> {
+        let mut toolbox = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = (*toolbox.0).clone();
+        let removed = entries.remove(name)?;
+        *toolbox = Toolbox(Arc::new(entries));
+        Some(removed.tool)
+    }
+
+    /// Removes every tool, and their statistics with them.
+    pub fn clear(&self) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Toolbox::default();
+    }
+
+    /// The tools as they are now.
+    #[must_use]
+    pub fn toolbox(&self) -> Toolbox {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The tool of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Tool> {
+        self.toolbox().get(name).cloned()
+    }
+
+    /// Whether there is a tool of this name.
+    #[must_use]
+    pub fn is_registered(&self, name: &str) -> bool {
+        self.toolbox().get(name).is_some()
+    }
+
+    /// Every definition, by name.
+    #[must_use]
+    pub fn list(&self) -> Vec<Definition> {
+        self.toolbox().tools().map(|tool| tool.definition().clone()).collect()
+    }
+
+    /// The tools that are offered in this context. Those that decide by themselves are asked, components in a cell of their
+    /// own: one that fails at it is not offered.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub async fn visible_tools(&self, context: &CallContext) -> Vec<Tool> {
+        let toolbox = self.toolbox();
+        let mut visible = Vec::new();
+        for tool in toolbox.tools() {
+            if tool.is_visible(context).await {
+                visible.push(tool.clone());
+            }
+        }
+        visible
+    }
+
+    /// Whether some tool takes this call.
+    #[must_use]
+    pub fn can_execute(&self, call: &ToolCall) -> bool {
+        self.toolbox().get(&call.name).is_some_and(|tool| tool.can_execute(call))
+    }
+
+    /// How a tool has fared in runs and steps; none for a name that is not registered.
+    #[must_use]
+    pub fn statistics(&self, name: &str) -> Option<Statistics> {
+        self.toolbox().0.get(name).map(|entry| entry.counters.read())
+    }
+}
+
+impl Toolbox {
+    /// The tool of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Tool> {
+        self.0.get(name).map(|entry| &entry.tool)
+    }
+
+    /// Every tool, by name.
+    pub fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.0.values().map(|entry| &entry.tool)
+    }
+
+    /// The tool of this name.
+    ///
+    /// # Errors
+    /// [`Error::is_unknown_tool`], with the nearest name as a hint.
+    pub fn resolve(&self, name: &str) -> Result<&Tool, Error> {
+        self.get(name).ok_or_else(|| Error::unknown_tool(name, self.0.keys().cloned().collect()))
+    }
+
+    /// Counts a call that ended.
+    pub(crate) fn record(&self, completion: &Completion) {
+        if let Some(entry) = self.0.get(&completion.tool) {
+            entry.counters.record(completion);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str) -> Tool {
+        Tool::manual(Definition::new(name, "").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_name_stands_once_and_changes_are_whole() {
+        let registry = Registry::new();
+        registry.register(tool("b")).unwrap();
+        let before = registry.toolbox();
+        assert!(registry.register_all([tool("a"), tool("b")]).unwrap_err().is_duplicate());
+        assert!(registry.register_all([tool("c"), tool("c")]).unwrap_err().is_duplicate());
+        assert_eq!(registry.list().len(), 1, "all or none");
+        registry.register_all([tool("c"), tool("a")]).unwrap();
+        let names: Vec<_> = registry.list().into_iter().map(|definition| definition.name).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert!(registry.unregister("b").is_some() && registry.unregister("b").is_none());
+        assert!(registry.is_registered("a") && !registry.is_registered("b"));
+        assert_eq!(before.tools().count(), 1, "whoever took it keeps it");
+        assert!(before.resolve("b").is_ok() && before.resolve("bb").unwrap_err().hint().contains('b'));
+        registry.clear();
+        assert!(registry.list().is_empty() && registry.statistics("a").is_none());
+    }
+}

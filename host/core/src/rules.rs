@@ -1,0 +1,57 @@
+//! An embedder's own rules for a tool: who is offered it, which calls it takes, which arguments are good.
+//!
+//! In: a call. Out: yes, or a refusal.
+//! Invariants: a rule that panics refuses.
+//! Source: contract, sections 4 and 5.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::call::{CallContext, ToolCall};
+use crate::refusal::{Fault, Refusal};
+
+type Visible = dyn Fn(&Value, &CallContext) -> bool + Send + Sync;
+type Takes = dyn Fn(&ToolCall) -> bool + Send + Sync;
+type Validate = dyn Fn(&Value) -> Vec<String> + Send + Sync;
+
+/// The rules. Each is absent until it is set.
+#[derive(Clone, Default)]
+pub(crate) struct Rules {
+    pub(crate) visible: Option<Arc<Visible>>,
+    pub(crate) takes: Option<Arc<Takes>>,
+    pub(crate) validate: Option<Arc<Validate>>,
+}
+
+impl Rules {
+    /// Whether the tool is offered.
+    pub(crate) fn show(&self, arguments: &Value, context: &CallContext) -> bool {
+        self.visible.as_ref().is_none_or(|rule| fenced(|| rule(arguments, context)).unwrap_or(false))
+    }
+
+    /// Whether the tool takes this call.
+    pub(crate) fn take(&self, call: &ToolCall) -> bool {
+        self.takes.as_ref().is_none_or(|rule| fenced(|| rule(call)).unwrap_or(false))
+    }
+
+    /// The refusal of a call that may not be made, whatever its arguments are worth.
+    pub(crate) fn gate(&self, call: &ToolCall, arguments: &Value, context: &CallContext) -> Result<(), Refusal> {
+        if !self.show(arguments, context) {
+            return Err(Refusal::NotVisible);
+        }
+        if self.take(call) { Ok(()) } else { Err(Refusal::NotAllowed) }
+    }
+
+    /// Everything that is wrong with arguments that fit the schema.
+    pub(crate) fn problems(&self, arguments: &Value) -> Vec<Fault> {
+        let Some(rule) = &self.validate else { return Vec::new() };
+        let problems = fenced(|| rule(arguments)).unwrap_or_else(|| vec!["the tool's own check of them failed".into()]);
+        Fault::of_handler(problems)
+    }
+}
+
+/// An embedder's mistake refuses a call, and nothing more.
+fn fenced<T>(rule: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(rule)).ok()
+}
