@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Handler, HandlerFuture, Invocation,
-    Limits, Outcome, Placement, Tool, ToolCall,
+    CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Exit, Halt, Handler, HandlerFuture,
+    Invocation, Limits, Outcome, Placement, RESERVED_HALT_REASONS, Tool, ToolCall, ToolError,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};
@@ -63,19 +63,28 @@ fn native_handlers_end_as_the_contract_says() {
     let error = Tool::native(definition(), async |_: Value| Err::<Value, _>("no such person"));
     let panics = Tool::native(definition(), async |_: Value| -> Value { panic!("ouch") });
     let stuck = Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await });
-    let halts = Tool::native(definition(), async |_: Value| Outcome::Halt(toolcell::Halt::new("completed", json!(1))));
+    let halts = Tool::native(definition(), async |_: Value| Outcome::Halt(Halt::new("done", json!(1))));
     let promised = definition().with_output(json!({"type": "integer"}));
     let lies = Tool::native(promised, async |_: Value| json!("one"));
     for (tool, expected) in [
         (error, "error"),
         (panics, "handler_raised/native_panic"),
         (stuck, "timeout/blocked"),
-        (halts, "invalid_return/reserved_halt"),
+        (halts, "halt"),
         (lies, "invalid_return/schema"),
         (Tool::manual(definition()), "not_found"),
     ] {
         let completion = run(&tool.expect("a tool"), r#"{"name": "Ada"}"#, short);
         assert_eq!(ending(&completion.result), expected, "{completion:?}");
+    }
+}
+
+#[test]
+fn native_halts_that_belong_to_the_loop() {
+    for word in RESERVED_HALT_REASONS {
+        let halts = Tool::native(definition(), move |_: Value| async move { Outcome::Halt(Halt::new(word, json!(1))) });
+        let completion = run(&halts.expect("a tool"), r#"{"name": "Ada"}"#, Limits::default());
+        assert_eq!(ending(&completion.result), "invalid_return/reserved_halt", "{word}");
     }
 }
 
@@ -97,6 +106,27 @@ fn handlers_of_others_end_too() {
     let short = Limits::default().with_timeout(Duration::from_millis(20));
     assert_eq!(ending(&run(&tool, r#"{"name": "panic"}"#, short).result), "handler_raised/native_panic");
     assert_eq!(ending(&run(&tool, r#"{"name": "hang"}"#, short).result), "timeout/blocked");
+}
+
+/// A handler of the embedder's own that has its work done by a task, and says when that died.
+struct Elsewhere;
+
+impl Handler for Elsewhere {
+    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+        Box::pin(async move {
+            let work = tokio::spawn(async move { invocation.arguments["name"].as_u64().expect("a number") });
+            match work.await {
+                Ok(number) => CallResult::Outcome(json!(number).into()),
+                Err(_) => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),
+            }
+        })
+    }
+}
+
+#[test]
+fn a_handlers_word_for_its_own_death_is_kept() {
+    let tool = Tool::with_handler(definition(), Elsewhere).expect("a tool");
+    assert_eq!(ending(&run(&tool, r#"{"name": "Ada"}"#, Limits::default()).result), "handler_exit/died");
 }
 
 /// What was checked is what runs, whatever name the call carries.
@@ -227,6 +257,28 @@ fn overload_is_a_refusal() {
         [endings.0, endings.1, endings.2]
     });
     assert_eq!(endings, ["timeout/blocked", "refusal/overloaded", "ok"]);
+}
+
+/// Ten thousand calls wait for the only cell. One more is refused at once, and there is room again when they have gone.
+#[test]
+fn one_call_too_many_does_not_wait() {
+    const WAITING: usize = 10_000;
+    for placement in PLACEMENTS {
+        let engine = narrow(placement);
+        let sleep = load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
+        let tool = sleep.tool("hostile").expect("the tool");
+        let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));
+        let call = || Box::pin(executor.call(tool, ToolCall::new("1", "hostile", "{}"), CallOptions::default()));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut sleeper = call();
+        assert!(sleeper.as_mut().poll(&mut context).is_pending());
+        for _ in 0..2 {
+            let mut waiting: Vec<_> = (0..WAITING).map(|_| call()).collect();
+            assert!(waiting.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()), "{placement:?}");
+            let Poll::Ready(refused) = call().as_mut().poll(&mut context) else { panic!("{placement:?}: it waits") };
+            assert_eq!(ending(&refused.result), "refusal/overloaded", "{placement:?}");
+        }
+    }
 }
 
 /// Sixty-four guests that never end, on the engine's two threads, and a good tool between them.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use toolcell::{Engine, Limits, Placement};
+use toolcell::{Engine, Limits, Placement, RESERVED_HALT_REASONS};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending};
 
@@ -20,37 +20,63 @@ fn cell(placement: Placement) -> Engine {
     engine(placement, env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// A misdeed, the limits it is done under, and how it ends.
-fn table() -> Vec<(Misdeed, Limits, &'static str)> {
+/// The limits that a misdeed is done under, and how it ends. A new one does not compile before it has its line.
+fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
     let short = no_fuel_limit(Duration::from_millis(150));
-    vec![
-        (Misdeed::None, tight(), "ok"),
-        (Misdeed::Spin, tight(), "timeout/fuel"),
-        (Misdeed::Spin, short, "timeout/deadline"),
-        (Misdeed::Sleep, short, "timeout/blocked"),
-        (Misdeed::AwaitAbort, short, "timeout/blocked"),
-        (Misdeed::Abort, tight(), "handler_raised/unreachable"),
-        (Misdeed::Recurse, tight(), "handler_raised/stack_overflow"),
-        (Misdeed::DivideByZero, tight(), "handler_raised/division_by_zero"),
-        (Misdeed::Overflow, tight(), "handler_raised/arithmetic_overflow"),
-        (Misdeed::ReadOutside, tight(), "handler_raised/memory_out_of_bounds"),
-        (Misdeed::TableOutside, tight(), "handler_raised/table_out_of_bounds"),
-        (Misdeed::CallNull, tight(), "handler_raised/bad_indirect_call"),
-        (Misdeed::Hoard, tight(), "handler_raised/unreachable+memory"),
-        (Misdeed::HoardTable, tight(), "handler_raised/unreachable+table_elements"),
-        (Misdeed::HoardTable, tight().with_memory(512 << 10), "handler_raised/unreachable+memory"),
-        (Misdeed::Exit, tight(), "handler_exit/called"),
-        (Misdeed::Chatter, tight(), "handler_raised/host_call+host_calls"),
-        (Misdeed::ReadClock, tight().with_fuel(u64::MAX), "handler_raised/host_call+host_calls"),
-    ]
+    let row = |expected| vec![(tight(), expected)];
+    match misdeed {
+        Misdeed::None => row("ok"),
+        Misdeed::Spin => vec![(tight(), "timeout/fuel"), (short, "timeout/deadline")],
+        Misdeed::BurnFuel => row("timeout/fuel"),
+        Misdeed::BurnTime => vec![(short.with_host_calls(u64::MAX), "timeout/deadline")],
+        Misdeed::Sleep | Misdeed::AwaitAbort => vec![(short, "timeout/blocked")],
+        Misdeed::Abort => row("handler_raised/unreachable"),
+        Misdeed::Recurse => row("handler_raised/stack_overflow"),
+        Misdeed::DivideByZero => row("handler_raised/division_by_zero"),
+        Misdeed::Overflow => row("handler_raised/arithmetic_overflow"),
+        Misdeed::ReadOutside => row("handler_raised/memory_out_of_bounds"),
+        Misdeed::TableOutside => row("handler_raised/table_out_of_bounds"),
+        Misdeed::CallNull => row("handler_raised/bad_indirect_call"),
+        Misdeed::Hoard => row("handler_raised/unreachable+memory"),
+        Misdeed::HoardTable => vec![
+            (tight(), "handler_raised/unreachable+table_elements"),
+            (tight().with_memory(512 << 10), "handler_raised/unreachable+memory"),
+        ],
+        // Bounds of the host's own, which no caller sets: the engine and WASI refuse the call that goes beyond.
+        Misdeed::HoardObjects | Misdeed::HoardHandles | Misdeed::ForgeHandle | Misdeed::AskTooMuch => {
+            row("handler_raised/host_call")
+        }
+        Misdeed::SayTooMuch => vec![(tight().with_memory(16 << 20), "handler_raised/host_call")],
+        Misdeed::Exit => row("handler_exit/called"),
+        Misdeed::Chatter => row("handler_raised/host_call+host_calls"),
+        Misdeed::ReadClock => vec![(tight().with_fuel(u64::MAX), "handler_raised/host_call+host_calls")],
+        // Not a misdeed by itself: see `nothing_is_left_in_a_slot`.
+        Misdeed::LeaveMarks => vec![],
+    }
 }
 
-/// The component model forbids calls out of a component while the host copies into or out of it.
-fn calls_out(misdeed: Misdeed) -> bool {
+/// How a misdeed calls out of its component, if it does.
+enum CallsOut {
+    Never,
+    /// With numbers alone.
+    Plainly,
+    /// By way of its memory: through a table that is filled after the start functions have run.
+    WithMemory,
+}
+
+fn calls_out(misdeed: Misdeed) -> CallsOut {
     match misdeed {
-        Misdeed::Exit | Misdeed::Sleep | Misdeed::AwaitAbort | Misdeed::Chatter | Misdeed::ReadClock => true,
+        Misdeed::Exit
+        | Misdeed::Sleep
+        | Misdeed::AwaitAbort
+        | Misdeed::ReadClock
+        | Misdeed::HoardObjects
+        | Misdeed::HoardHandles
+        | Misdeed::ForgeHandle => CallsOut::Plainly,
+        Misdeed::Chatter | Misdeed::BurnTime | Misdeed::AskTooMuch | Misdeed::SayTooMuch => CallsOut::WithMemory,
         Misdeed::None
         | Misdeed::Spin
+        | Misdeed::BurnFuel
         | Misdeed::Abort
         | Misdeed::Recurse
         | Misdeed::DivideByZero
@@ -59,71 +85,53 @@ fn calls_out(misdeed: Misdeed) -> bool {
         | Misdeed::TableOutside
         | Misdeed::CallNull
         | Misdeed::Hoard
-        | Misdeed::LeaveMarks
-        | Misdeed::HoardTable => false,
+        | Misdeed::HoardTable
+        | Misdeed::LeaveMarks => CallsOut::Never,
+    }
+}
+
+/// Every misdeed in one place. A new place does not compile before it is known when its code runs.
+fn every_misdeed(place: Place) {
+    match place {
+        Place::Start | Place::Describe => at_load(place),
+        Place::Realloc | Place::Validate | Place::Visible | Place::Execute | Place::PostReturn => in_a_call(place),
     }
 }
 
 fn in_a_call(place: Place) {
+    // The component model forbids calls out of a component while the host copies into or out of it.
+    let is_copying = matches!(place, Place::Realloc | Place::PostReturn);
     for placement in PLACEMENTS {
         let engine = cell(placement);
-        for (misdeed, limits, expected) in table() {
-            let forbidden = matches!(place, Place::Realloc | Place::PostReturn) && calls_out(misdeed);
-            let expected = if forbidden { "handler_raised/broken_abi" } else { expected };
-            let component = load(&engine, Hostile::new(place, misdeed).component()).expect("describe behaves");
-            let completion = call(&component, "hostile", r#"{"a": 1}"#, limits);
-            let what = format!("{misdeed:?} in {place:?}, {placement:?}: {completion:?}");
-            assert_eq!(ending(&completion.result), expected, "{what}");
-            assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "no receipt: {what}");
-            // The same engine, the next call: nothing is left behind.
-            let good = load(&engine, Hostile::new(place, Misdeed::None).component()).expect("a guest that behaves");
-            assert_eq!(ending(&call(&good, "hostile", "{}", tight()).result), "ok", "after {what}");
+        for misdeed in Misdeed::ALL.iter().copied() {
+            for (limits, expected) in rows(misdeed) {
+                let forbidden = is_copying && !matches!(calls_out(misdeed), CallsOut::Never);
+                let expected = if forbidden { "handler_raised/broken_abi" } else { expected };
+                let component = load(&engine, Hostile::new(place, misdeed).component()).expect("describe behaves");
+                let completion = call(&component, "hostile", r#"{"a": 1}"#, limits);
+                let what = format!("{misdeed:?} in {place:?}, {placement:?}: {completion:?}");
+                assert_eq!(ending(&completion.result), expected, "{what}");
+                assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "no receipt: {what}");
+                // The same engine, the next call: nothing is left behind.
+                let good = load(&engine, Hostile::new(place, Misdeed::None).component()).expect("a guest that behaves");
+                assert_eq!(ending(&call(&good, "hostile", "{}", tight()).result), "ok", "after {what}");
+            }
         }
     }
 }
 
-#[test]
-fn in_realloc() {
-    in_a_call(Place::Realloc);
-}
-
-#[test]
-fn in_validate() {
-    in_a_call(Place::Validate);
-}
-
-#[test]
-fn in_visible() {
-    in_a_call(Place::Visible);
-}
-
-#[test]
-fn in_execute() {
-    in_a_call(Place::Execute);
-}
-
-#[test]
-fn after_the_return() {
-    in_a_call(Place::PostReturn);
-}
-
-/// What runs before there is a tool ends the load, with the same typed end. `describe` has limits of its own.
+/// What runs before there is a tool ends the load, with the same typed end, under limits of the host's own.
 fn at_load(place: Place) {
     for placement in PLACEMENTS {
         let engine = cell(placement);
-        for (misdeed, _, expected) in table() {
-            let loaded = load(&engine, Hostile::new(place, misdeed).component());
-            // The limits of `describe` are not ours: there a guest that spins is always out of fuel first, and a
-            // hoarder of table elements always out of those.
-            let expected = match (misdeed, place) {
-                // Which of its budgets is spent first is a matter of how busy the machine is.
-                (Misdeed::Spin, _) if load_ending(&loaded) == "timeout/deadline" => "timeout/deadline",
-                (Misdeed::Spin, _) => "timeout/fuel",
-                (Misdeed::HoardTable, _) => "handler_raised/unreachable+table_elements",
-                // Imports that take text go through a table that is filled after the start functions have run.
-                (Misdeed::Chatter, Place::Start) => "handler_raised/bad_indirect_call",
-                _ => expected,
+        for misdeed in Misdeed::ALL.iter().copied() {
+            // The host's limits are one set: no second row, and no telling which of them a plain loop spends first.
+            let Some((_, expected)) = rows(misdeed).into_iter().next().filter(|_| misdeed != Misdeed::Spin) else {
+                continue;
             };
+            let unlinked = place == Place::Start && matches!(calls_out(misdeed), CallsOut::WithMemory);
+            let expected = if unlinked { "handler_raised/bad_indirect_call" } else { expected };
+            let loaded = load(&engine, Hostile::new(place, misdeed).component());
             assert_eq!(load_ending(&loaded), expected, "{misdeed:?} in {place:?}, {placement:?}");
             assert!(loaded.err().is_none_or(|error| error.is_component()));
         }
@@ -131,13 +139,65 @@ fn at_load(place: Place) {
 }
 
 #[test]
+fn no_place_is_forgotten() {
+    for place in Place::ALL {
+        let call = format!("{{\n    every_misdeed(Place::{place:?});\n}}");
+        assert!(include_str!("hostile.rs").contains(&call), "no test has `every_misdeed(Place::{place:?})`");
+    }
+}
+
+#[test]
+fn in_realloc() {
+    every_misdeed(Place::Realloc);
+}
+
+#[test]
+fn in_validate() {
+    every_misdeed(Place::Validate);
+}
+
+#[test]
+fn in_visible() {
+    every_misdeed(Place::Visible);
+}
+
+#[test]
+fn in_execute() {
+    every_misdeed(Place::Execute);
+}
+
+#[test]
+fn after_the_return() {
+    every_misdeed(Place::PostReturn);
+}
+
+#[test]
 fn in_describe() {
-    at_load(Place::Describe);
+    every_misdeed(Place::Describe);
 }
 
 #[test]
 fn in_start() {
-    at_load(Place::Start);
+    every_misdeed(Place::Start);
+}
+
+/// Bounds that no caller sets are where they are said to be: the receipt tells how far the guest came.
+#[test]
+fn objects_and_handles_are_counted() {
+    for placement in PLACEMENTS {
+        let engine = cell(placement);
+        let usage = |misdeed| {
+            let component = load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
+            let completion = call(&component, "hostile", "{}", tight());
+            assert_eq!(ending(&completion.result), "handler_raised/host_call", "{misdeed:?}: {completion:?}");
+            completion.usage
+        };
+        // A pollable is two objects of 1024: what it waits for, and itself.
+        assert_eq!(usage(Misdeed::HoardObjects).host_calls, 512 + 1);
+        // Three instructions a round, 4096 handles, and a few instructions before the first.
+        let fuel = usage(Misdeed::HoardHandles).fuel.expect("a metered call");
+        assert!((4096..4146).contains(&(fuel / 3)), "{fuel}");
+    }
 }
 
 #[test]
@@ -152,8 +212,6 @@ fn returns_that_are_no_answer() {
         (Answer::Megabytes(1), "invalid_return/too_large"),
         (Answer::Megabytes(16), "invalid_return/unreadable"),
         (Answer::Halt("done"), "halt"),
-        (Answer::Halt("cancelled"), "invalid_return/reserved_halt"),
-        (Answer::Halt("max_turns"), "invalid_return/reserved_halt"),
         (Answer::NoShape, "invalid_return/unreadable"),
         (Answer::Outside, "invalid_return/unreadable"),
         (Answer::NotText, "invalid_return/unreadable"),
@@ -169,6 +227,21 @@ fn returns_that_are_no_answer() {
         let lie = Hostile { output: Some(r#"{"type":"integer"}"#), ..Hostile::answering(Answer::Value("\"x\"")) };
         let component = load(&engine, lie.component()).expect("describe behaves");
         assert_eq!(ending(&call(&component, "hostile", "{}", tight()).result), "invalid_return/schema");
+    }
+}
+
+#[test]
+fn halts_that_belong_to_the_loop() {
+    for placement in PLACEMENTS {
+        let engine = cell(placement);
+        for word in RESERVED_HALT_REASONS {
+            let component =
+                load(&engine, Hostile::answering(Answer::Halt(word)).component()).expect("describe behaves");
+            let result = call(&component, "hostile", "{}", tight()).result;
+            assert_eq!(ending(&result), "invalid_return/reserved_halt", "{word}");
+            let json = serde_json::to_value(&result).expect("JSON");
+            assert!(json.to_string().contains(&format!(r#""reserved_halt_atom":"{word}""#)), "{json}");
+        }
     }
 }
 

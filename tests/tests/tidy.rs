@@ -21,8 +21,10 @@ const LAYERS: [(&str, &[&str]); 7] = [
             "definition",
             "error",
             "event",
+            "fence",
             "json",
             "limits",
+            "message",
             "names",
             "outcome",
             "refusal",
@@ -30,12 +32,12 @@ const LAYERS: [(&str, &[&str]); 7] = [
             "usage",
         ],
     ),
-    ("decisions", &["schema"]),
+    ("decisions", &["encode", "policy", "rules", "schema", "statistics"]),
     ("time", &["clock"]),
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),
     ("handlers", &["native", "tool", "wasm"]),
-    ("pipe", &["executor"]),
+    ("pipe", &["executor", "registry", "runner"]),
 ];
 /// What holds on one machine or network only, in two pieces so that this file has none of it.
 const MACHINE_BOUND: [(&str, &str); 9] = [

@@ -14,8 +14,20 @@ use xtask::guests::{COMPONENT_TARGET, build, ensure_target};
 use crate::shell::{cargo, guest_workspaces, root, say};
 use steps::{STEPS, Step};
 
-/// Builds and tours.
+/// Builds and tours, and says how to go on.
 pub(crate) fn run() -> Result<()> {
+    tour()?;
+    let tour = Tour::new()?;
+    say(&format!(
+        "Yours to try:\n\n  {} inspect {}\n\nNext: README.md, \"A first tool in five minutes\".\n",
+        shown(&tour.toolcell),
+        shown(&tour.component("calculator")?),
+    ));
+    Ok(())
+}
+
+/// Builds and tours.
+pub(crate) fn tour() -> Result<()> {
     say("1/3  The WebAssembly target and the example tools\n");
     ensure_target(COMPONENT_TARGET)?;
     for workspace in guest_workspaces() {
@@ -25,20 +37,7 @@ pub(crate) fn run() -> Result<()> {
     // The whole workspace: the tests need it in the same shape, and so nothing is built twice.
     cargo(root(), &["build", "--workspace", "--locked"])?;
     say("3/3  The tour\n");
-    let tour = Tour::new()?;
-    let start = Instant::now();
-    for step in STEPS {
-        tour.step(step)?;
-    }
-    say(&format!(
-        "\n{} calls in {:.1} s, each in a cell of its own, and the host is well. Yours to try:\n\n  \
-         {} inspect {}\n\nNext: README.md, \"A first tool in five minutes\".\n",
-        STEPS.len(),
-        start.elapsed().as_secs_f64(),
-        shown(&tour.toolcell),
-        shown(&tour.component("calculator")?),
-    ));
-    Ok(())
+    Tour::new()?.run()
 }
 
 /// The command, and where its components and its cache are.
@@ -54,6 +53,17 @@ impl Tour {
         let toolcell = folder.join("toolcell").with_extension(std::env::consts::EXE_EXTENSION);
         ensure!(toolcell.is_file(), "{} was not built", toolcell.display());
         Ok(Self { toolcell, cache: folder.join("demo-cache") })
+    }
+
+    /// Runs all steps, and ends at the first that does not end as told.
+    fn run(&self) -> Result<()> {
+        let start = Instant::now();
+        for step in STEPS {
+            self.step(step)?;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        say(&format!("\n{} calls in {seconds:.1} s, each in a cell of its own, and the host is well.\n", STEPS.len()));
+        Ok(())
     }
 
     fn component(&self, name: &str) -> Result<PathBuf> {

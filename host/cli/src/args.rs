@@ -100,7 +100,7 @@ impl Command {
 
 /// Call a tool once and print its result
 ///
-/// A result that is a string is printed as it is, every other as JSON; an error that the tool reports as
+/// A result that is a string is printed as text, every other as JSON; an error that the tool reports as
 /// `{"error": …}`. Log lines and progress of the tool are on standard error.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = RUN_HELP)]
@@ -152,7 +152,7 @@ Examples:
   echo '{\"text\": \"one two\"}' | toolcell run text_stats.wasm text_stats - --json
   toolcell run desk.wasm book_table --answer '{\"party_size\": 2}' --state '{}'
 
-Characters that a terminal acts on or a reader cannot see are left out of text; with --json they are escaped.
+A text result is exact, plus a newline; on a terminal control and invisible characters are left out.
 
 Exit status: 0 ok, 10 the tool's error, 11 question, 12 halt, 20 tool error, 21 refusal, 2 bad usage, 1 anything else";
 

@@ -1,14 +1,37 @@
 //! A stranger's text made harmless for whoever looks at it: tools write results, errors, logs and definitions.
 //!
 //! In: any text. Out: text without a character that a terminal acts on or that a reader cannot see.
-//! Invariants: JSON keeps its value, the characters are escaped; plain text loses them, and the loss is counted.
+//! Invariants, one a line:
+//! - JSON keeps its value, wherever it goes: the characters are escaped.
+//! - Plain text loses them, and the loss is counted.
+//! - But for one: a result that is plain text and goes to a program is the tool's to the last byte ([`result`]).
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal as _};
+
+/// Who reads standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// Somebody at a terminal, which acts on what it is sent.
+    Person,
+    /// A file or a pipe.
+    Program,
+}
+
+impl Reader {
+    /// Who it is now.
+    pub(crate) fn of_stdout() -> Self {
+        if io::stdout().is_terminal() { Self::Person } else { Self::Program }
+    }
+}
 
 /// Whether a terminal acts on it, or a reader cannot see it.
 fn is_harmful(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         // The soft hyphen, marks and overrides of direction, zero widths, line separators, invisible operators,
-        // interlinear marks, tags and the variation selectors that carry hidden bytes.
+        // interlinear marks, tags and the variation selectors that carry hidden bytes. The joiners too, though emoji and
+        // some scripts are written with them: rows of them spell words that only a machine reads.
         '\u{ad}'
         | '\u{34f}'
         | '\u{61c}'
@@ -46,6 +69,18 @@ pub(crate) fn text(text: &str) -> (String, usize) {
     (clean, lost)
 }
 
+/// A result that is plain text, and how many characters it lost: none where a program reads it, which needs every byte
+/// and acts on none.
+pub(crate) fn result(result: &str, reader: Reader) -> (Cow<'_, str>, usize) {
+    match reader {
+        Reader::Person => {
+            let (clean, lost) = text(result);
+            (clean.into(), lost)
+        }
+        Reader::Program => (result.into(), 0),
+    }
+}
+
 /// Valid JSON of the same value without harmful characters.
 pub(crate) fn json(json: &str) -> String {
     let mut clean = String::with_capacity(json.len());
@@ -74,7 +109,7 @@ pub(crate) fn json_line(json: &str) -> String {
 mod tests {
     use super::*;
 
-    const HARMFUL: [char; 12] = [
+    const HARMFUL: [char; 15] = [
         '\u{1b}',
         '\0',
         '\u{7f}',
@@ -82,7 +117,10 @@ mod tests {
         '\u{202e}',
         '\u{2066}',
         '\u{2069}',
+        '\u{ad}',
         '\u{200b}',
+        '\u{200c}',
+        '\u{200d}',
         '\u{feff}',
         '\u{e0041}',
         '\u{e0100}',
@@ -96,6 +134,14 @@ mod tests {
         }
         assert_eq!(text("naïve 日本 👍\r\nnext"), ("naïve 日本 👍\nnext".into(), 0));
         assert_eq!(text("over\rwritten"), ("overwritten".into(), 1));
+    }
+
+    #[test]
+    fn a_result_is_exact_for_a_program_and_harmless_for_a_person() {
+        let exact = HARMFUL.iter().map(|c| format!("a{c}b 👩{c}🚀\r\n")).collect::<String>();
+        assert_eq!(result(&exact, Reader::Program), (exact.as_str().into(), 0));
+        let (shown, lost) = result(&exact, Reader::Person);
+        assert_eq!((shown.contains(is_harmful), lost), (false, 2 * HARMFUL.len()), "{shown}");
     }
 
     #[test]

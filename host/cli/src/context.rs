@@ -61,8 +61,14 @@ fn resume(value: &Json) -> Result<Resume, Failure> {
 }
 
 fn json(what: &str, typed: &str) -> Result<Json, Failure> {
-    Json::parse(typed.to_owned())
-        .map_err(|fault| Failure::usage(format!("{what}: {fault}"), "quote it for the shell: '{\"key\": \"value\"}'"))
+    Json::parse(typed.to_owned()).map_err(|fault| {
+        let hint = if typed.starts_with('@') {
+            "write the JSON itself: only the arguments can stand in a file"
+        } else {
+            "quote it for the shell: '{\"key\": \"value\"}'"
+        };
+        Failure::usage(format!("{what}: {fault}"), hint)
+    })
 }
 
 /// The members of an object that has no other keys than these.

@@ -9,6 +9,7 @@
 //! The libraries for help and spinner look at `NO_COLOR`, `COLUMNS` and `TERM` by themselves. Nothing here has colours.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 
 /// What was typed, the program's own name first.
@@ -19,6 +20,11 @@ pub(crate) fn args() -> impl Iterator<Item = OsString> {
 /// The program's name as it was typed.
 pub(crate) fn program() -> String {
     args().next().map_or_else(|| "toolcell".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The file of this very program, to start it again as its own child.
+pub(crate) fn own_program() -> io::Result<PathBuf> {
+    std::env::current_exe()
 }
 
 /// The filter of the diagnostic log, if one is set.

@@ -28,6 +28,11 @@ impl Failure {
         Self { kind: "file", status: ExitStatus::Failed, error: error.into(), hint: hint.into() }
     }
 
+    /// The machine does not give what the command cannot do without.
+    pub(crate) fn environment(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
+        Self { kind: "environment", status: ExitStatus::Failed, error: error.into(), hint: hint.into() }
+    }
+
     /// What the failure is about, put in front.
     pub(crate) fn about(self, what: impl std::fmt::Display) -> Self {
         let message = format!("{what}: {}", self.error);
@@ -87,8 +92,7 @@ impl From<toolcell::Error> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        let hint = "the machine may be out of memory or of file descriptors".to_owned();
-        Self { kind: "environment", status: ExitStatus::Failed, error: error.into(), hint }
+        Self::environment(error, "the machine may be out of memory or of file descriptors")
     }
 }
 

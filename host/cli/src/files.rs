@@ -1,26 +1,31 @@
 //! Reads files, never more of them than is of use.
 //!
 //! In: paths and `-`. Out: a component's bytes, a call's arguments.
-//! Invariants: the size is known or bounded before anything is read.
+//! Invariants: the size is known or bounded before anything is read; only regular files are opened, so that nothing
+//! waits for a writer or asks a device.
 
-use std::fs::{self, File};
+use std::fs::{self, File, FileType};
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
-use toolcell::names;
+use toolcell::{MAX_COMPONENT, names};
 
 use crate::failure::Failure;
 use crate::units::Size;
 
-/// Bytes of a component: the library takes no more.
-const MAX_COMPONENT: u64 = 64 << 20;
 /// Entries of a directory that are compared with a name that is not there.
 const MAX_NEIGHBOURS: usize = 1000;
 
+/// What to give where a component is wanted.
+const COMPONENT_HINT: &str = "give the file of a component, for instance `calculator.wasm`";
+/// What to give where arguments are wanted.
+const ARGUMENTS_HINT: &str = "give a file that holds a JSON object, or `-` for standard input";
+
 /// The bytes of a component.
 pub(crate) fn component(path: &Path) -> Result<Vec<u8>, Failure> {
-    let file = open(path)?;
+    let file = open(path, COMPONENT_HINT)?;
     let known = file.metadata().map_or(0, |metadata| metadata.len());
     let mut bytes = Vec::new();
     let read = if known > MAX_COMPONENT { Ok(known) } else { read_bounded(&file, MAX_COMPONENT, &mut bytes) };
@@ -35,7 +40,7 @@ pub(crate) fn component(path: &Path) -> Result<Vec<u8>, Failure> {
             Err(Failure::file(message, "build in release mode and strip debug info"))
         }
         Ok(_) => Ok(bytes),
-        Err(error) => Err(Failure::file(error, "give the file of a component, for instance `calculator.wasm`")),
+        Err(error) => Err(Failure::file(error, COMPONENT_HINT)),
     }
 }
 
@@ -57,10 +62,10 @@ pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments, Failure> {
         ("standard input".to_owned(), (size > limit).then(|| format!("more than {limit}")))
     } else if let Some(path) = typed.strip_prefix('@').map(Path::new) {
         let source = format!("`{}`", path.display());
-        let file = open(path)?;
+        let file = open(path, ARGUMENTS_HINT)?;
         let known = file.metadata().map_or(0, |metadata| metadata.len());
         let read = read_bounded(file, limit, &mut bytes).with_context(|| format!("cannot read {source}"));
-        let size = read.map_err(|error| Failure::file(error, "give a file that holds a JSON object"))?;
+        let size = read.map_err(|error| Failure::file(error, ARGUMENTS_HINT))?;
         (source, (size > limit).then(|| if known > limit { known.to_string() } else { format!("more than {limit}") }))
     } else {
         return Ok(Arguments { text: typed.to_owned(), oversize: None });
@@ -91,22 +96,40 @@ fn read_bounded(from: impl Read, limit: u64, into: &mut Vec<u8>) -> io::Result<u
     from.take(limit + 1).read_to_end(into).map(|read| read as u64)
 }
 
-/// Opens what is not a directory.
-fn open(path: &Path) -> Result<File, Failure> {
+/// Opens a regular file; `hint` says what to give instead of anything else.
+fn open(path: &Path, hint: &str) -> Result<File, Failure> {
     let shown = path.display();
-    if path.is_dir() {
+    // Asked before it is opened, because opening a pipe waits for its writer.
+    let kind = fs::metadata(path).map_err(|error| not_opened(path, error))?.file_type();
+    if kind.is_dir() {
         return Err(Failure::file(anyhow!("`{shown}` is a directory"), "give a file in it"));
     }
-    File::open(path).map_err(|error| {
-        let hint = if error.kind() == io::ErrorKind::NotFound {
-            nearest(path)
-        } else if error.kind() == io::ErrorKind::PermissionDenied {
-            "make it readable: `chmod u+r` if it is yours".to_owned()
-        } else {
-            "check the path".to_owned()
-        };
-        Failure::file(anyhow::Error::from(error).context(format!("cannot open `{shown}`")), hint)
-    })
+    if !kind.is_file() {
+        return Err(Failure::file(anyhow!("`{shown}` is {}, not a file", name_of(kind)), hint));
+    }
+    File::open(path).map_err(|error| not_opened(path, error))
+}
+
+/// What is neither a file nor a directory, in words.
+fn name_of(kind: FileType) -> &'static str {
+    if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+fn not_opened(path: &Path, error: io::Error) -> Failure {
+    let hint = if error.kind() == io::ErrorKind::NotFound {
+        nearest(path)
+    } else if error.kind() == io::ErrorKind::PermissionDenied {
+        "make it readable: `chmod u+r` if it is yours".to_owned()
+    } else {
+        "check the path".to_owned()
+    };
+    Failure::file(anyhow::Error::from(error).context(format!("cannot open `{}`", path.display())), hint)
 }
 
 /// The file beside it that was probably meant.

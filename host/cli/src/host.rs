@@ -1,15 +1,19 @@
 //! The engine behind every command, and a component loaded on it.
 //!
-//! Invariants: a cache that cannot be used costs a warning, never the command.
+//! Invariants: a stranger's component is compiled in a child process or not at all; a cache that cannot be used costs a
+//! warning, never the command.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
-use toolcell::{Component, Engine, Error};
+use anyhow::Context as _;
+use toolcell::{Component, Engine, EngineBuilder, Error};
 
 use crate::args::{self, Global};
 use crate::env;
+use crate::failure::Failure;
 use crate::printer::Printer;
 
 /// Cells: one call at a time, and one to spare.
@@ -18,13 +22,10 @@ const CELLS: u32 = 2;
 const PATIENCE: Duration = Duration::from_millis(150);
 
 /// Makes the engine, with the cache if it can be used.
-pub(crate) fn engine(printer: &Printer, global: &Global) -> Result<Engine, Error> {
-    let mut builder = Engine::builder().cells(CELLS).threads(1);
-    if let Ok(toolcell) = std::env::current_exe() {
-        builder = builder.compile_in(toolcell, [args::COMPILE_WORKER], global.compile_time.0);
-    }
+pub(crate) fn engine(printer: &Printer, global: &Global) -> Result<Engine, Failure> {
+    let builder = builder(env::own_program(), global.compile_time.0)?;
     let Some(dir) = cache_dir(printer, global) else {
-        return builder.build();
+        return Ok(builder.build()?);
     };
     builder.clone().cache(&dir).build().or_else(|error| {
         let engine = builder.build()?;
@@ -32,6 +33,14 @@ pub(crate) fn engine(printer: &Printer, global: &Global) -> Result<Engine, Error
         printer.note("hint", &format!("{}, with `--cache-dir DIR` or `--no-cache`", error.hint()));
         Ok(engine)
     })
+}
+
+/// The engine's settings. Without a program for the child there is no engine: what a stranger made to stall a compiler
+/// would stall this process.
+fn builder(worker: io::Result<PathBuf>, compile_time: Duration) -> Result<EngineBuilder, Failure> {
+    let worker = worker.context("cannot find the file of this program, which compiles in a process of its own");
+    let worker = worker.map_err(|error| Failure::environment(error, "on Linux `/proc` tells it: mount that first"))?;
+    Ok(Engine::builder().cells(CELLS).threads(1).compile_in(worker, [args::COMPILE_WORKER], compile_time))
 }
 
 fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
@@ -59,4 +68,17 @@ pub(crate) async fn load(printer: &Printer, engine: &Engine, bytes: Vec<u8>, pat
     }?;
     tracing::info!(component = %path.display(), compile_time = ?loaded.compile_time(), "loaded");
     Ok(loaded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_compiled_without_a_child_process() {
+        let failure = builder(Err(io::ErrorKind::NotFound.into()), Duration::from_secs(1)).unwrap_err().to_json();
+        assert_eq!(failure["kind"], "environment", "{failure}");
+        assert!(failure["message"].as_str().unwrap().contains("cannot find the file of this program"), "{failure}");
+        assert!(failure["hint"].as_str().unwrap().contains("`/proc`"), "{failure}");
+    }
 }

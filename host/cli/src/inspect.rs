@@ -80,7 +80,7 @@ fn to_text(path: &Path, seen: &Examination, loaded: Option<&Component>) -> Strin
             if component.is_pooled() {
                 "from the pool".to_owned()
             } else {
-                "on demand, which is slower: bigger than a slot of the pool".to_owned()
+                "made on demand, not from the pool".to_owned()
             },
         ));
     }

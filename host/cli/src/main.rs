@@ -1,7 +1,7 @@
 //! The command `toolcell`: what was typed → [`args`] → one command → [`printer`] and an exit status.
 //!
 //! Invariants: data on standard output, everything else on standard error; only [`printer`] writes, only [`env`] reads
-//! the environment, only [`files`] reads files; a stranger's text is made harmless before it is written.
+//! the environment, only [`files`] reads files; a stranger's text is made harmless before a terminal sees it.
 
 mod args;
 mod clean;
@@ -14,6 +14,7 @@ mod host;
 mod inspect;
 mod list;
 mod logging;
+mod mistyped;
 mod printer;
 mod run;
 mod schema;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
     let printer = Printer::new();
     let args = match Args::try_parse_from(env::args()) {
         Ok(args) => args,
-        Err(error) => return not_understood(&printer, &error).into(),
+        Err(error) => return mistyped::show(&printer, error).into(),
     };
     if let Command::CompileWorker { seconds } = args.command {
         return compile(seconds);
@@ -71,20 +72,4 @@ fn dispatch(printer: &Printer, args: Args) -> Result<ExitStatus, Failure> {
 fn compile(seconds: u64) -> ExitCode {
     let (input, output, complaints) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     toolcell::compile_worker(seconds, input.lock(), output.lock(), complaints.lock()).into()
-}
-
-/// Help, the version, or what was wrong with the command line.
-fn not_understood(printer: &Printer, error: &clap::Error) -> ExitStatus {
-    if !error.use_stderr() {
-        // Its own printing knows about colours and terminals; a closed pipe is nobody's failure.
-        let _ = error.print();
-        return ExitStatus::Ok;
-    }
-    let text = error.render().to_string();
-    if env::args().any(|arg| arg == "--json") {
-        let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-        return Failure::usage(message, "`toolcell --help` shows what there is").show(printer, true);
-    }
-    printer.lines(&text);
-    ExitStatus::BadUsage
 }

@@ -1,8 +1,8 @@
 //! The only place that writes.
 //!
 //! In: text of ours and of strangers. Out: standard output and standard error, and a spinner there.
-//! Invariants: no harmful character of a stranger passes (`clean`); a reader who went away is no failure; lines on
-//! stderr never mix with the spinner; no colours.
+//! Invariants: no harmful character of a stranger reaches a terminal (`clean`); a reader who went away is no failure;
+//! lines on stderr never mix with the spinner; no colours.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::clean;
+use crate::clean::{self, Reader};
 use crate::failure::Failure;
 
 /// How often the spinner turns.
@@ -20,22 +20,29 @@ const TICK: Duration = Duration::from_millis(120);
 #[derive(Debug, Clone)]
 pub(crate) struct Printer {
     spinners: MultiProgress,
+    reader: Reader,
 }
 
 impl Printer {
     /// One per process.
     pub(crate) fn new() -> Self {
         // Draws to standard error, and nothing at all where that is no terminal.
-        Self { spinners: MultiProgress::new() }
+        Self { spinners: MultiProgress::new(), reader: Reader::of_stdout() }
     }
 
-    /// Plain text and an end of line on standard output.
+    /// Plain text that is laid out for reading, and an end of line, on standard output.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         let (clean, lost) = clean::text(text);
         self.out(&clean)?;
-        if lost > 0 {
-            self.note("note", &format!("left out {lost} invisible or control characters; `--json` escapes them"));
-        }
+        self.lost(lost);
+        Ok(())
+    }
+
+    /// A tool's result that is plain text, and an end of line, on standard output: exact unless that is a terminal.
+    pub(crate) fn result(&self, text: &str) -> Result<(), Failure> {
+        let (clean, lost) = clean::result(text, self.reader);
+        self.out(&clean)?;
+        self.lost(lost);
         Ok(())
     }
 
@@ -76,6 +83,12 @@ impl Printer {
         });
         bar.enable_steady_tick(TICK);
         Spinner(bar)
+    }
+
+    fn lost(&self, characters: usize) {
+        if characters > 0 {
+            self.note("note", &format!("left out {characters} invisible or control characters; `--json` escapes them"));
+        }
     }
 
     fn out(&self, clean: &str) -> Result<(), Failure> {

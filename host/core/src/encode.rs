@@ -5,12 +5,12 @@
 //! `{"error": …}`.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::fence::fenced;
 use crate::json::Json;
 use crate::outcome::Output;
 use crate::policy::Failure;
@@ -105,8 +105,7 @@ impl Fenced {
     }
 
     pub(crate) fn encode(&self, said: Said<'_>) -> Result<String, EncodeError> {
-        catch_unwind(AssertUnwindSafe(|| self.0.encode(said)))
-            .unwrap_or_else(|_| Err(EncodeError("the encoder panicked".into())))
+        fenced(|| self.0.encode(said)).unwrap_or_else(|| Err(EncodeError("the encoder panicked".into())))
     }
 }
 

@@ -5,12 +5,12 @@
 //! call was cancelled or something panicked.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
 use crate::call::CallResult;
+use crate::fence::fenced;
 use crate::usage::Usage;
 
 /// One event of one call.
@@ -115,11 +115,22 @@ impl Events {
         Self(Some(sink))
     }
 
+    /// The same with one more listener, who hears first.
+    pub(crate) fn and(&self, sink: impl EventSink) -> Self {
+        match self.0.clone() {
+            None => Self::to(Arc::new(sink)),
+            Some(first) => Self::to(Arc::new(move |event: Event| {
+                let _ = fenced(|| sink.emit(event.clone()));
+                first.emit(event);
+            })),
+        }
+    }
+
     /// Builds and sends an event, if anybody listens.
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         if let Some(sink) = &self.0 {
             // An observer's mistake must not become the tool's failure.
-            let _ = catch_unwind(AssertUnwindSafe(|| sink.emit(event())));
+            let _ = fenced(|| sink.emit(event()));
         }
     }
 }

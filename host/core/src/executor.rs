@@ -5,7 +5,8 @@
 //! Invariants: never fails and never panics; consults no registry, invents no ids; exactly one terminal event per call,
 //! also when the future is dropped.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use serde_json::Value;
 use crate::call::{CallContext, CallOptions, CallResult, Completion, ToolCall};
 use crate::clock;
 use crate::event::{CallEvents, Event, EventSink, Events};
+use crate::fence::{dispose, fenced};
 use crate::handler::Invocation;
 use crate::json::{JsonFault, parse_strict};
 use crate::limits::Limits;
@@ -59,6 +61,11 @@ impl Executor {
         self
     }
 
+    /// The same with one more observer.
+    pub(crate) fn also_observed(&self, sink: impl EventSink) -> Self {
+        Self { events: self.events.and(sink), ..self.clone() }
+    }
+
     /// Calls a tool. A failed call is part of the completion.
     ///
     /// # Cancel safety
@@ -93,7 +100,7 @@ impl Executor {
                 match clock::before(deadline, answer).await {
                     Some(Ok(result)) => fenced(|| judge(tool, result, &invocation))
                         .unwrap_or(CallResult::ToolError(ToolError::HandlerExit(Exit::Died))),
-                    Some(Err(panic)) => CallResult::ToolError(ToolError::HandlerRaised(Raised::panicked(&*panic))),
+                    Some(Err(panic)) => CallResult::ToolError(panicked(panic)),
                     None => CallResult::ToolError(overdue(&invocation)),
                 }
             }
@@ -123,10 +130,17 @@ impl Executor {
         let asked = AssertUnwindSafe(handler.validate(Arc::clone(&invocation))).catch_unwind();
         match clock::before(invocation.deadline().and_then(|deadline| deadline.checked_add(GRACE)), asked).await {
             Some(Ok(answer)) => answer,
-            Some(Err(panic)) => Err(ToolError::HandlerRaised(Raised::panicked(&*panic))),
+            Some(Err(panic)) => Err(panicked(panic)),
             None => Err(overdue(&invocation)),
         }
     }
+}
+
+/// A handler that panicked.
+fn panicked(panic: Box<dyn Any + Send>) -> ToolError {
+    let raised = Raised::panicked(&*panic);
+    dispose(panic);
+    ToolError::HandlerRaised(raised)
 }
 
 /// A handler that has not answered in time.
@@ -147,11 +161,6 @@ fn checked(tool: &Tool, call: &ToolCall, context: &CallContext, limits: &Limits)
 
 fn invalid(faults: Vec<Fault>) -> Refusal {
     Refusal::InvalidArguments(faults)
-}
-
-/// Runs a check that works on a stranger's schema. None when it panics.
-fn fenced<T>(check: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(check)).ok()
 }
 
 /// The arguments as a tree, which is an object.

@@ -25,6 +25,7 @@ mod call;
 mod definition;
 mod error;
 mod event;
+mod fence;
 mod json;
 mod limits;
 mod message;
@@ -51,14 +52,15 @@ mod wasm;
 // -- pipe
 mod executor;
 mod registry;
+mod runner;
 
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
+pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
     DEFAULT_CELLS, DEFAULT_COMPILE_TIME, Engine, EngineBuilder, Examination, MAX_CELLS, MAX_COMPONENT, Placement,
     Standing, compile_worker,
 };
-pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
 pub use executor::Executor;
@@ -74,6 +76,7 @@ pub use outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question, RE
 pub use policy::{Failure, OnToolError, Verdict};
 pub use refusal::{Fault, MAX_FAULTS, Refusal};
 pub use registry::{Registry, Toolbox};
+pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
 pub use statistics::Statistics;
 pub use tool::Tool;
 pub use tool_error::{Exit, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout, ToolError};

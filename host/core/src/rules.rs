@@ -4,12 +4,12 @@
 //! Invariants: a rule that panics refuses.
 //! Source: contract, sections 4 and 5.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::call::{CallContext, ToolCall};
+use crate::fence::fenced;
 use crate::refusal::{Fault, Refusal};
 
 type Visible = dyn Fn(&Value, &CallContext) -> bool + Send + Sync;
@@ -49,9 +49,4 @@ impl Rules {
         let problems = fenced(|| rule(arguments)).unwrap_or_else(|| vec!["the tool's own check of them failed".into()]);
         Fault::of_handler(problems)
     }
-}
-
-/// An embedder's mistake refuses a call, and nothing more.
-fn fenced<T>(rule: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(rule)).ok()
 }

@@ -5,13 +5,14 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use serde_json::Value;
 
 use crate::call::{CallContext, ToolCall};
 use crate::clock;
 use crate::definition::Definition;
 use crate::error::Error;
+use crate::fence::dispose;
 use crate::handler::{Handler, Invocation};
 use crate::limits::Limits;
 use crate::native::{Native, NativeFn};
@@ -124,7 +125,7 @@ impl Tool {
         let limits = Limits::default().with_timeout(VISIBLE_TIMEOUT).with_fuel(VISIBLE_FUEL);
         let call = ToolCall::new("", self.definition().name.as_str(), "null");
         let invocation = Arc::new(Invocation::aside(call, Value::Null, context.clone(), limits));
-        let asked = AssertUnwindSafe(handler.visible(Arc::clone(&invocation))).catch_unwind();
+        let asked = AssertUnwindSafe(handler.visible(Arc::clone(&invocation))).catch_unwind().map_err(dispose);
         matches!(clock::before(invocation.deadline(), asked).await, Some(Ok(true)))
     }
 

@@ -122,7 +122,8 @@ pub enum RaisedKind {
     OtherTrap,
     /// The cell could not be set up within its limits.
     LimitAtStart,
-    /// A host function refused what the guest asked; see `limit`.
+    /// A host function refused what the guest asked: over a limit (see `limit`), or impossible, as a handle that it never
+    /// got.
     HostCall,
     /// A native handler panicked.
     NativePanic,
@@ -230,6 +231,11 @@ pub enum ReturnRule {
         /// The reason.
         reason: String,
     },
+    /// A run's policy function panicked over a failure of the tool.
+    Policy {
+        /// Its words.
+        detail: String,
+    },
     /// The return cannot be read at all: not of the declared type, or far over every cap.
     Unreadable {
         /// The engine's words.
@@ -306,6 +312,7 @@ impl fmt::Display for ReturnRule {
             Self::ReservedHalt { reason } => {
                 write!(f, "the tool halted with `{reason}`, a reason that belongs to the loop")
             }
+            Self::Policy { detail } => write!(f, "the run's policy for failures panicked: {detail}"),
             Self::Unreadable { detail } => write!(f, "the tool's return cannot be read: {detail}"),
         }
     }

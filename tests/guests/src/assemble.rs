@@ -8,11 +8,13 @@ use wit_parser::Resolve;
 /// The contract's world and the few WASI functions that misdeeds need, declared as far as they are used.
 const WORLD: &str = "
 package test:hostile;
+interface keeper { resource thing; }
 world hostile {
     include toolcell:tool/toolbox-with-imports@0.1.0;
     import wasi:cli/exit@0.2.6;
     import wasi:clocks/monotonic-clock@0.2.6;
     import wasi:random/random@0.2.6;
+    // more
 }
 ";
 const CLI: &str = "package wasi:cli@0.2.6; interface exit { exit: func(status: result); }";
@@ -21,17 +23,20 @@ const CLOCKS: &str = "package wasi:clocks@0.2.6; interface monotonic-clock {
     now: func() -> u64;
     subscribe-duration: func(when: u64) -> pollable;
 }";
-const RANDOM: &str = "package wasi:random@0.2.6; interface random { get-random-u64: func() -> u64; }";
+const RANDOM: &str = "package wasi:random@0.2.6; interface random {
+    get-random-u64: func() -> u64;
+    get-random-bytes: func(len: u64) -> list<u8>;
+}";
 
-/// Assembles text and makes it a component.
-pub(crate) fn component(text: &str) -> Vec<u8> {
+/// Assembles text and makes it a component that exports the contract's interface and these.
+pub(crate) fn component(text: &str, exports: &str) -> Vec<u8> {
     let mut module = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let mut resolve = Resolve::default();
     resolve.push_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit")).expect("the contract's WIT");
     resolve.push_str("cli.wit", CLI).expect("a WIT package");
     resolve.push_str("clocks.wit", CLOCKS).expect("a WIT package");
     resolve.push_str("random.wit", RANDOM).expect("a WIT package");
-    let package = resolve.push_str("world.wit", WORLD).expect("a WIT package");
+    let package = resolve.push_str("world.wit", &WORLD.replace("// more", exports)).expect("a WIT package");
     let world = resolve.select_world(&[package], Some("hostile")).expect("the world");
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
     wrap(&module)

@@ -3,32 +3,29 @@
 //! Each is a small core module in text, with the contract's exports laid out by hand: a guest language's runtime would
 //! get in the way (it has its own ideas of where memory comes from, and of what happens on a panic).
 
+use std::borrow::Cow;
+
 use crate::assemble;
 use crate::misdeed::Misdeed;
 
-/// Where the guest's code runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// The core module's start function.
-    Start,
-    /// `cabi_realloc`, when the host brings the arguments.
-    Realloc,
-    /// `describe`.
-    Describe,
-    /// `validate`.
-    Validate,
-    /// `visible`.
-    Visible,
-    /// `execute`.
-    Execute,
-    /// After `execute` has returned, when the guest is told that its answer was read.
-    PostReturn,
-}
-
-impl Place {
-    /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Start, Self::Realloc, Self::Describe, Self::Validate, Self::Visible, Self::Execute, Self::PostReturn];
+listed! {
+    /// Where the guest's code runs.
+    pub enum Place {
+        /// The core module's start function.
+        Start,
+        /// `cabi_realloc`, when the host brings the arguments.
+        Realloc,
+        /// `describe`.
+        Describe,
+        /// `validate`.
+        Validate,
+        /// `visible`.
+        Visible,
+        /// `execute`.
+        Execute,
+        /// After `execute` has returned, when the guest is told that its answer was read.
+        PostReturn,
+    }
 }
 
 /// What `execute` answers when it gets as far.
@@ -50,6 +47,8 @@ pub enum Answer {
     NotText,
 }
 
+/// Bytes of a page of memory.
+const PAGE: u32 = 65_536;
 const RANDOM: &str = r#"(import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
 
 /// A guest that misbehaves in one place.
@@ -71,6 +70,8 @@ pub struct Hostile {
     pub output: Option<&'static str>,
     /// Its tool's name.
     pub name: &'static str,
+    /// What its tool is said to do.
+    pub description: &'static str,
     /// How often it lists its tool.
     pub listed: u32,
     /// Whether the first eight letters of its tool's name are others each time it is asked.
@@ -92,6 +93,7 @@ impl Hostile {
             parameters: None,
             output: None,
             name: "hostile",
+            description: "Does what its test says.",
             listed: 1,
             unsteady: false,
             more_memories: 0,
@@ -110,12 +112,12 @@ impl Hostile {
     /// When this crate's own text does not assemble.
     #[must_use]
     pub fn component(&self) -> Vec<u8> {
-        assemble::component(&self.text())
+        assemble::component(&self.text(), self.misdeed.exports())
     }
 
     /// What it does at `place`.
-    fn at(&self, place: Place) -> &'static str {
-        if self.place == place { self.misdeed.code() } else { "" }
+    fn at(&self, place: Place) -> Cow<'static, str> {
+        if self.place == place { self.misdeed.code() } else { Cow::Borrowed("") }
     }
 
     fn text(&self) -> String {
@@ -132,12 +134,13 @@ impl Hostile {
             None => memory.words(&[0, 0]),
         };
         let (answer, fill) = self.answer_area(&mut memory);
+        let heap = memory.end().next_multiple_of(PAGE).max(PAGE);
         format!(
             r#"(module
   {imports}
-  (memory (export "memory") 2) {more_memories}
+  (memory (export "memory") {pages}) {more_memories}
   (table $t 4 funcref)
-  (global $heap (mut i32) (i32.const 65536))
+  (global $heap (mut i32) (i32.const {heap}))
   (global $i (mut i32) (i32.const 0))
   (elem declare func $recurse)
   (data (i32.const {start}) "{data}")
@@ -163,6 +166,7 @@ impl Hostile {
 )"#,
             imports = [self.misdeed.imports(), if self.unsteady { &[RANDOM] } else { &[] }].concat().join("\n  "),
             more_memories = "(memory 1)".repeat(self.more_memories),
+            pages = heap / PAGE + 1,
             start = Memory::START,
             data = memory.escaped(),
             tool = "toolcell:tool/tool@0.1.0",
@@ -180,7 +184,7 @@ impl Hostile {
     /// The list of definitions, and code that changes their name. Offsets are the canonical ABI's, of `record definition`.
     fn definitions(&self, memory: &mut Memory) -> (u32, String) {
         let name = memory.text(self.name);
-        let description = memory.text("Does what its test says.");
+        let description = memory.text(self.description);
         let schemas = [self.parameters, self.output].map(|schema| schema.map(|schema| memory.text(schema)));
         let checks = u8::from(self.place == Place::Validate || self.problem.is_some())
             | u8::from(self.place == Place::Visible || !self.visible) << 1;
@@ -237,14 +241,17 @@ impl Hostile {
                     fill.push_str(&format!("(i32.store offset={to} (i32.const {at}) {load})"));
                 }
             }
-            // A number of that many digits is valid JSON.
+            // A string of that size, quotes included.
             Answer::Megabytes(count) => {
+                let (pages, bytes) = (count * 16, count << 20);
                 fill.push_str(&format!(
-                    "(i32.store offset=8 (i32.const {at}) (i32.mul (memory.grow (i32.const {pages})) (i32.const 65536)))
-                     (i32.store offset=12 (i32.const {at}) (i32.const {bytes}))
-                     (memory.fill (i32.load offset=8 (i32.const {at})) (i32.const 49) (i32.const {bytes}))",
-                    pages = count * 16,
-                    bytes = count << 20,
+                    "(global.set $i (i32.mul (memory.grow (i32.const {pages})) (i32.const 65536)))
+                     (memory.fill (global.get $i) (i32.const 97) (i32.const {bytes}))
+                     (i32.store8 (global.get $i) (i32.const 34))
+                     (i32.store8 offset={last} (global.get $i) (i32.const 34))
+                     (i32.store offset=8 (i32.const {at}) (global.get $i))
+                     (i32.store offset=12 (i32.const {at}) (i32.const {bytes}))",
+                    last = bytes - 1,
                 ));
             }
             Answer::Value(_) | Answer::NotText | Answer::Outside | Answer::NoShape | Answer::Halt(_) => {}
@@ -268,7 +275,7 @@ pub fn compile_bomb() -> Vec<u8> {
 pub fn with_text(more: &str) -> Vec<u8> {
     let good = Hostile::answering(Answer::Echo).text();
     let open = good.trim_end().strip_suffix(')').expect("a module ends with a parenthesis");
-    assemble::component(&format!("{open} {more})"))
+    assemble::component(&format!("{open} {more})"), "")
 }
 
 /// Static data, laid out from the front.
@@ -278,9 +285,14 @@ struct Memory(Vec<u8>);
 impl Memory {
     const START: u32 = 1024;
 
+    /// Where it ends.
+    fn end(&self) -> u32 {
+        Self::START + u32::try_from(self.0.len()).expect("small data")
+    }
+
     fn put(&mut self, bytes: &[u8]) -> u32 {
         self.0.resize(self.0.len().next_multiple_of(8), 0);
-        let at = Self::START + u32::try_from(self.0.len()).expect("small data");
+        let at = self.end();
         self.0.extend_from_slice(bytes);
         at
     }

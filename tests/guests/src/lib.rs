@@ -1,6 +1,20 @@
 //! The components that tests and benches run: the example tools, a mischievous Rust guest, and guests assembled to
 //! misbehave in one exact place.
 
+/// An enum and the list of its variants, from one text: none can be forgotten.
+macro_rules! listed {
+    ($(#[$about:meta])* pub enum $name:ident { $($(#[$meaning:meta])* $variant:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[$meaning])* $variant,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+        }
+    };
+}
+
 mod assemble;
 mod hostile;
 mod misdeed;

@@ -1,50 +1,74 @@
 //! What a hostile guest does: a few instructions, and the imports they need.
 
-/// What a hostile guest does in its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Misdeed {
-    /// Nothing.
-    None,
-    /// Loops for ever.
-    Spin,
-    /// `unreachable`.
-    Abort,
-    /// Calls itself for ever.
-    Recurse,
-    /// Divides by zero.
-    DivideByZero,
-    /// Converts a number that does not fit.
-    Overflow,
-    /// Reads behind the end of memory.
-    ReadOutside,
-    /// Reads behind the end of a table.
-    TableOutside,
-    /// Calls a null reference.
-    CallNull,
-    /// Grows its memory until it is refused, then aborts as an allocator does.
-    Hoard,
-    /// Grows its table until it is refused, then aborts.
-    HoardTable,
-    /// Calls `exit` with success.
-    Exit,
-    /// Sleeps for a hundred years.
-    Sleep,
-    /// Calls the host for ever, for a log line each time.
-    Chatter,
-    /// Reads the clock for ever.
-    ReadClock,
-    /// Waits until the caller wishes it to end.
-    AwaitAbort,
-    /// Aborts if any memory or table element is not as new, then leaves its mark on all of them.
-    LeaveMarks,
+use std::borrow::Cow;
+
+listed! {
+    /// What a hostile guest does in its place.
+    pub enum Misdeed {
+        /// Nothing.
+        None,
+        /// Loops for ever.
+        Spin,
+        /// Spends its fuel and next to no time: what is counted here is optimised away.
+        BurnFuel,
+        /// Spends its time and next to no fuel: the host copies a long line for it, again and again.
+        BurnTime,
+        /// `unreachable`.
+        Abort,
+        /// Calls itself for ever.
+        Recurse,
+        /// Divides by zero.
+        DivideByZero,
+        /// Converts a number that does not fit.
+        Overflow,
+        /// Reads behind the end of memory.
+        ReadOutside,
+        /// Reads behind the end of a table.
+        TableOutside,
+        /// Calls a null reference.
+        CallNull,
+        /// Grows its memory until it is refused, then aborts as an allocator does.
+        Hoard,
+        /// Grows its table until it is refused, then aborts.
+        HoardTable,
+        /// Asks for pollables and keeps them: each is an object of the host.
+        HoardObjects,
+        /// Makes resources of its own and keeps them: each is a handle.
+        HoardHandles,
+        /// Waits for a pollable that nobody gave it.
+        ForgeHandle,
+        /// Asks for more random bytes than one call gives.
+        AskTooMuch,
+        /// Logs a line that is longer than what one call may copy.
+        SayTooMuch,
+        /// Calls `exit` with success.
+        Exit,
+        /// Sleeps for a hundred years.
+        Sleep,
+        /// Calls the host for ever, for a log line each time.
+        Chatter,
+        /// Reads the clock for ever.
+        ReadClock,
+        /// Waits until the caller wishes it to end.
+        AwaitAbort,
+        /// Aborts if any memory or table element is not as new, then leaves its mark on all of them.
+        LeaveMarks,
+    }
 }
 
 impl Misdeed {
     /// Instructions; they leave nothing on the stack.
-    pub(crate) fn code(self) -> &'static str {
-        match self {
+    pub(crate) fn code(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::None => "",
             Self::Spin => "(loop $l (br $l))",
+            Self::BurnFuel => {
+                return format!("(loop $l {} (br $l))", "(drop (i32.const 0))".repeat(10_000)).into();
+            }
+            Self::BurnTime => {
+                "(global.set $i (i32.mul (memory.grow (i32.const 24)) (i32.const 65536)))
+                 (loop $l (call $log (i32.const 0) (global.get $i) (i32.const 0x18_0000)) (br $l))"
+            }
             Self::Abort => "unreachable",
             Self::Recurse => "(call $recurse)",
             Self::DivideByZero => "(drop (i32.div_u (i32.const 1) (i32.load (i32.const 0))))",
@@ -55,6 +79,14 @@ impl Misdeed {
             Self::Hoard => "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable",
             Self::HoardTable => {
                 "(loop $l (br_if $l (i32.ne (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1)))) unreachable"
+            }
+            Self::HoardObjects => "(loop $l (drop (call $abort)) (br $l))",
+            Self::HoardHandles => "(loop $l (drop (call $keep (i32.const 0))) (br $l))",
+            Self::ForgeHandle => "(call $block (i32.const 77))",
+            Self::AskTooMuch => "(call $bytes (i64.const 65537) (i32.const 0))",
+            Self::SayTooMuch => {
+                "(global.set $i (i32.mul (memory.grow (i32.const 112)) (i32.const 65536)))
+                 (call $log (i32.const 0) (global.get $i) (i32.const 0x70_0000))"
             }
             Self::Exit => "(call $exit (i32.const 0))",
             Self::Sleep => "(call $block (call $subscribe (i64.const 3155760000000000000)))",
@@ -78,7 +110,7 @@ impl Misdeed {
                    (global.set $i (i32.add (global.get $i) (i32.const 1)))
                    (br_if $table (i32.lt_u (global.get $i) (table.size $t))))"
             }
-        }
+        })
     }
 
     /// What it needs of the host. A component imports what its module imports.
@@ -90,14 +122,22 @@ impl Misdeed {
         const NOW: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $now (result i64)))"#;
         const ABORT: &str = r#"(import "toolcell:tool/abort@0.1.0" "subscribe" (func $abort (result i32)))"#;
         const LOG: &str = r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
+        const BYTES: &str = r#"(import "wasi:random/random@0.2.6" "get-random-bytes" (func $bytes (param i64 i32)))"#;
+        const KEEP: &str =
+            r#"(import "[export]test:hostile/keeper" "[resource-new]thing" (func $keep (param i32) (result i32)))"#;
         match self {
             Self::Exit => &[EXIT],
             Self::Sleep => &[BLOCK, SUBSCRIBE],
             Self::AwaitAbort => &[BLOCK, ABORT],
-            Self::Chatter => &[LOG],
+            Self::Chatter | Self::BurnTime | Self::SayTooMuch => &[LOG],
             Self::ReadClock => &[NOW],
+            Self::HoardObjects => &[ABORT],
+            Self::HoardHandles => &[KEEP],
+            Self::ForgeHandle => &[BLOCK],
+            Self::AskTooMuch => &[BYTES],
             Self::None
             | Self::Spin
+            | Self::BurnFuel
             | Self::Abort
             | Self::Recurse
             | Self::DivideByZero
@@ -106,8 +146,13 @@ impl Misdeed {
             | Self::TableOutside
             | Self::CallNull
             | Self::Hoard
-            | Self::LeaveMarks
-            | Self::HoardTable => &[],
+            | Self::HoardTable
+            | Self::LeaveMarks => &[],
         }
+    }
+
+    /// What its world exports beside the contract's.
+    pub(crate) fn exports(self) -> &'static str {
+        if self == Self::HoardHandles { "export keeper;" } else { "" }
     }
 }

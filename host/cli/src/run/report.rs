@@ -53,10 +53,10 @@ pub(super) fn show(
     }
 }
 
-/// A string as it is, everything else as JSON.
+/// A string as text, everything else as JSON.
 fn value(printer: &Printer, json: &Json) -> Result<(), Failure> {
     match serde_json::from_str::<String>(json.as_str()) {
-        Ok(text) => printer.text(&text),
+        Ok(text) => printer.result(&text),
         Err(_) => printer.json_text(json.as_str()),
     }
 }

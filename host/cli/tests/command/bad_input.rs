@@ -1,6 +1,9 @@
 //! What cannot work: each with a message, a hint and the right exit status.
 
 use std::fs;
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+use std::thread;
 
 use crate::typed::{check, example, fed, typed};
 
@@ -44,6 +47,44 @@ fn what_is_no_usable_component() {
     }
 }
 
+/// A pipe that nobody writes to would be waited for, a device could go on for ever: neither is opened.
+#[test]
+fn what_is_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (pipe, socket, folder) = (path("pipe"), path("socket"), path("folder"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    let _listener = UnixListener::bind(&socket).unwrap();
+    fs::create_dir(&folder).unwrap();
+    // Somebody at the pipe's other end: a command that opens it all the same reads an empty file and fails below.
+    let writer = {
+        let pipe = pipe.clone();
+        thread::spawn(move || while fs::OpenOptions::new().write(true).open(&pipe).is_ok() {})
+    };
+    for (path, message) in [
+        (pipe.as_str(), "is a pipe, not a file"),
+        (&socket, "is a socket, not a file"),
+        ("/dev/zero", "is a device, not a file"),
+        (&folder, "is a directory"),
+    ] {
+        let at = format!("@{path}");
+        let commands: [&[&str]; 4] =
+            [&["run", path, "greet"], &["inspect", path], &["list", path], &["run", "hello.wasm", "greet", &at]];
+        for words in commands {
+            let shown = typed(words);
+            assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{words:?}: {shown}");
+            assert!(shown.stderr.contains(&format!("error: `{path}` {message}\nhint: give ")), "{words:?}: {shown}");
+        }
+        let shown = typed(&["run", "hello.wasm", "greet", "{}", "--context", &at]);
+        assert!(shown.status == 2 && shown.stderr.contains("hint: write the JSON itself"), "{shown}");
+    }
+    // Lets the writer go: as the only reader, then without a name to open again.
+    let reader = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    fs::remove_file(&pipe).unwrap();
+    writer.join().unwrap();
+    drop(reader);
+}
+
 /// A few hundred kilobytes that would keep the compiler busy for minutes: its process is ended, this one says why.
 #[test]
 fn a_component_made_to_stall_the_compiler() {
@@ -78,9 +119,11 @@ fn what_is_not_granted_is_shown_all_the_same() {
 fn what_is_typed_wrongly() {
     let deep = format!(r#"{{"metadata": {}1{}}}"#, "[".repeat(200), "]".repeat(200));
     let call = ["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#];
-    let cases: [(&str, &[&str]); 17] = [
+    let cases: [(&str, &[&str]); 20] = [
         ("no_command", &[]),
         ("unknown_command", &["rum"]),
+        ("hidden_command", &["compile-workers"]),
+        ("unknown_shell", &["completions", "cmd"]),
         ("no_tool", &["run", "hello.wasm"]),
         ("unknown_option", &["run", "hello.wasm", "greet", "--feul", "1"]),
         ("bad_time", &["--timeout", "5"]),
@@ -89,6 +132,7 @@ fn what_is_typed_wrongly() {
         ("context_unknown_key", &["--context", r#"{"tennant": "a"}"#]),
         ("context_strange_key", &["--context", r#"{"colour\u001b": "a"}"#]),
         ("context_no_json", &["--context", "tenant=a"]),
+        ("context_from_a_file", &["--context", "@context.json"]),
         ("context_no_object", &["--context", "[]"]),
         ("context_wrong_type", &["--context", r#"{"attempt": "one"}"#]),
         ("context_too_deep", &["--context", &deep]),
@@ -100,11 +144,16 @@ fn what_is_typed_wrongly() {
     for (name, words) in cases {
         let own = words.first().is_none_or(|word| !word.starts_with('-'));
         let shown = typed(&[if own { &[][..] } else { &call }, words].concat());
-        assert_eq!(shown.status, 2, "{name}: {shown}");
+        assert_eq!((shown.status, shown.stdout.as_str()), (2, ""), "{name}: {shown}");
+        let last = shown.stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("hint: ") && !shown.stderr.contains("compile-worker,"), "{name}: {shown}");
         check(&format!("usage_{name}"), &shown);
     }
     let json = typed(&[&call[..], &["--json", "--timeout", "5"]].concat());
     assert_eq!((json.status, &json.json()["error"]["kind"]), (2, &"usage".into()), "{json}");
+    let json = typed(&[&call[..], &["--json", "--feul", "5"]].concat());
+    let advice = "a similar argument exists: '--fuel'; `toolcell run --help` shows what it takes";
+    assert_eq!(json.json()["error"]["hint"], advice, "{json}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What the command says of itself.
 
-use crate::typed::{check, typed};
+use std::process::Command;
+
+use crate::typed::{check, command, typed};
 
 #[test]
 fn help() {
@@ -16,6 +18,14 @@ fn help() {
         assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{shown}");
         check(name, &shown);
     }
+}
+
+#[test]
+fn nothing_typed() {
+    let output = Command::new(command().get_program()).output().expect("the binary runs");
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{stderr}");
+    assert!(stderr.contains("Usage: toolcell") && stderr.ends_with("hint: `toolcell --help` shows what there is\n"));
 }
 
 #[test]

@@ -16,8 +16,10 @@ fn inspect() {
 
 #[test]
 fn list() {
-    check("list", &typed(&["list", "hello.wasm", "markdown.wasm", "/dev/null", "desk.wasm"]));
-    let json = typed(&["list", "hello.wasm", "/dev/null", "--json"]);
+    let empty = format!("{}/empty", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(&empty, "").unwrap();
+    check("list", &typed(&["list", "hello.wasm", "markdown.wasm", &empty, "desk.wasm"]));
+    let json = typed(&["list", "hello.wasm", &empty, "--json"]);
     assert_eq!(json.status, 1, "{json}");
     assert_eq!(json.json()["tools"][0]["tool"], "greet", "{json}");
     assert_eq!(json.json()["errors"][0]["error"]["kind"], "component", "{json}");

@@ -45,12 +45,12 @@ pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell
             End::Raised(kind) => raise(Raised::new(kind), error, cell),
         };
     }
-    if phase == Phase::Start {
-        return raise(Raised::new(RaisedKind::LimitAtStart), error, cell);
-    }
     if error.downcast_ref::<WasmBacktrace>().is_some() {
         // A host function failed while the guest was calling it: the guest asked for something impossible.
         return raise(Raised::new(RaisedKind::HostCall), error, cell);
+    }
+    if phase == Phase::Start {
+        return raise(Raised::new(RaisedKind::LimitAtStart), error, cell);
     }
     // The guest has returned, and what it returned (a value, or memory for its arguments) is not what it declared.
     ToolError::InvalidReturn(ReturnRule::Unreadable { detail: plain(&format!("{error:#}"), DETAIL_CHARS) })
@@ -118,4 +118,24 @@ fn without_advice(words: &str) -> &str {
 /// Text of a stranger on one line or several, without control characters.
 fn plain(text: &str, most: usize) -> String {
     text.trim().chars().take(most).map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every trap that the engine knows, by how it ends here. Those in the last list are of proposals that are off.
+    #[test]
+    fn every_trap_has_an_end() {
+        let mut ends = std::collections::BTreeMap::<String, Vec<String>>::new();
+        for trap in (0..=u8::MAX).filter_map(Trap::from_u8) {
+            let end = match kind_of(trap) {
+                End::OutOfFuel => "Fuel".into(),
+                End::Deadline => "Deadline".into(),
+                End::Raised(kind) => format!("{kind:?}"),
+            };
+            ends.entry(end).or_default().push(format!("{trap:?}"));
+        }
+        insta::assert_snapshot!(format!("{ends:#?}"));
+    }
 }

@@ -5,11 +5,13 @@
 //! never runs on a thread that runs guests.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 use super::Inner;
@@ -20,6 +22,7 @@ use crate::call::CallResult;
 use crate::clock::before;
 use crate::definition::{Checks, Definition};
 use crate::error::Error;
+use crate::fence::dispose;
 use crate::handler::Invocation;
 use crate::refusal::Refusal;
 use crate::tool_error::{Exit, Timeout, ToolError};
@@ -104,7 +107,10 @@ async fn place<T: Send + 'static>(
     let guest = Guest::new(cell, inner.timers, Arc::clone(pulse));
     let deadline = invocation.deadline();
     let ended = match inner.placement {
-        Placement::Inline => before(deadline, async { Ok(guest.await) }).await,
+        Placement::Inline => {
+            before(deadline, async { Ok(AssertUnwindSafe(guest).catch_unwind().await.map_err(dispose).ok().flatten()) })
+                .await
+        }
         Placement::Cells => {
             let remote = Remote::start(&inner.lanes, guest);
             before(deadline, async { remote.await.map(Some) }).await
@@ -150,5 +156,28 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Engine;
+    use super::*;
+    use crate::call::{CallContext, ToolCall};
+    use crate::limits::Limits;
+
+    /// A bug of ours in a cell: the same end wherever it runs.
+    #[test]
+    fn a_panic_in_a_cell_is_its_death() {
+        for placement in [Placement::Cells, Placement::Inline] {
+            let engine = Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
+            let call = ToolCall::new("1", "t", "{}");
+            let invocation =
+                Invocation::aside(call, serde_json::Value::Null, CallContext::default(), Limits::default());
+            let ended = engine.0.timers.block_on(async {
+                place(&engine.0, async { panic!("a bug") }, &invocation, &Arc::new(Pulse::default())).await
+            });
+            assert_eq!(ended.map(|(): ()| ()), Err(ToolError::HandlerExit(Exit::Died)), "{placement:?}");
+        }
     }
 }

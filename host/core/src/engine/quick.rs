@@ -7,13 +7,13 @@
 //! fill) is bounded by its memory; with one core nobody waits awake; idle threads sleep.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::fence::fenced;
 
 /// How long a thread stays awake for the next call.
 const LINGER: Duration = Duration::from_micros(50);
@@ -96,7 +96,7 @@ impl Shared {
     fn work(&self) {
         while let Some(slice) = self.next() {
             // A panic in it drops what the caller waits on, who then knows; the thread lives.
-            let _ = catch_unwind(AssertUnwindSafe(slice));
+            let _ = fenced(slice);
         }
     }
 

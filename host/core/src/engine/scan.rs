@@ -4,7 +4,7 @@
 //! Invariants: linear in the bytes, allocates little, runs nothing. What costs a compiler more than linear time
 //! (function bodies, their number, nesting) is bounded here.
 
-use wasmparser::{Encoding, Parser, Payload};
+use wasmparser::{ElementItems, Encoding, Parser, Payload};
 
 use crate::error::Error;
 
@@ -16,6 +16,11 @@ const MAX_FUNCTIONS: u64 = 200_000;
 const MAX_BODY: u64 = 512 << 10;
 /// Local variables of one function: compile time and memory grow with their product with the branches.
 const MAX_LOCALS: u64 = 10_000;
+/// Globals, exports and items of element segments, over all modules: each costs a few bytes of the host per instance,
+/// outside of every memory. Language runtimes have some tens of thousands.
+const MAX_ITEMS: u64 = 200_000;
+/// The same, times the core instances of the component: some 30 MiB of the host in the worst case.
+const MAX_INSTANCE_ITEMS: u64 = 2_000_000;
 /// Modules and components inside each other and side by side.
 const MAX_PARTS: u64 = 256;
 /// How deep components stand inside each other.
@@ -41,6 +46,7 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
     check_format(bytes)?;
     let mut outline = Outline::default();
     let (mut functions, mut parts, mut nesting) = (0_u64, 0_u64, 0_usize);
+    let (mut items, mut instances) = (0_u64, 1_u64);
     for payload in Parser::new(0).parse_all(bytes) {
         #[expect(clippy::wildcard_enum_match_arm, reason = "all other sections are the compiler's to judge")]
         match payload.map_err(malformed)? {
@@ -56,6 +62,17 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
                 functions += u64::from(count);
                 bounded("functions of the component", functions, MAX_FUNCTIONS)?;
             }
+            Payload::GlobalSection(section) => items += u64::from(section.count()),
+            Payload::ExportSection(section) => items += u64::from(section.count()),
+            Payload::ElementSection(section) => {
+                for element in section {
+                    items += u64::from(match element.map_err(malformed)?.items {
+                        ElementItems::Functions(functions) => functions.count(),
+                        ElementItems::Expressions(_, expressions) => expressions.count(),
+                    });
+                }
+            }
+            Payload::InstanceSection(section) => instances += u64::from(section.count()),
             Payload::CodeSectionEntry(body) => {
                 bounded("bytes of one function", body.range().len() as u64, MAX_BODY)?;
                 let mut locals = 0;
@@ -77,6 +94,8 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
             _ => {}
         }
     }
+    bounded("globals, exports and table items of the component", items, MAX_ITEMS)?;
+    bounded("the same, times its instances", items.saturating_mul(instances), MAX_INSTANCE_ITEMS)?;
     Ok(outline)
 }
 

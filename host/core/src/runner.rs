@@ -1,0 +1,114 @@
+//! A run: a batch of calls under one policy.
+//!
+//! In: calls and [`RunOptions`]. Out: one message per call in input order ([`Runner::run`]), or events in completion order
+//! ([`Runner::stream`]).
+//! Invariants: one path for both; nothing runs before every call is known to be good to start; every call that started is
+//! settled, also beside one that halts.
+//! Source: contract, section 3.
+
+mod batch;
+mod options;
+mod settle;
+mod stream;
+
+use futures_util::StreamExt as _;
+use serde::Serialize;
+
+use crate::call::ToolCall;
+use crate::encode::{Encoder, Fenced, JsonEncoder};
+use crate::error::Error;
+use crate::executor::Executor;
+use crate::message::{Halted, Message};
+use crate::registry::Registry;
+use batch::Batch;
+
+pub use options::RunOptions;
+pub use stream::RunStream;
+
+/// Makes runs. Cheap to clone.
+///
+/// # Defaults
+/// [`Executor::new`], [`JsonEncoder`].
+#[derive(Debug, Clone)]
+pub struct Runner {
+    registry: Registry,
+    executor: Executor,
+    encoder: Fenced,
+}
+
+/// What a run hands back.
+///
+/// # Shape
+/// As JSON: `{"messages": […]}`, and `halt` with `halted_reason` where the loop is not to go on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RunOutcome {
+    /// One message per call, in the order of the calls.
+    pub messages: Vec<Message>,
+    /// Why the loop is not to go on.
+    #[serde(rename = "halt", skip_serializing_if = "Option::is_none")]
+    pub halted: Option<Halted>,
+}
+
+impl Runner {
+    /// A runner of these tools, with the defaults.
+    #[must_use]
+    pub fn new(registry: Registry) -> Self {
+        Self { registry, executor: Executor::new(), encoder: Fenced::new(JsonEncoder) }
+    }
+
+    /// With this executor: its limits hold for every call, its observer sees every event.
+    #[must_use]
+    pub fn with_executor(mut self, executor: Executor) -> Self {
+        self.executor = executor;
+        self
+    }
+
+    /// With this encoder.
+    #[must_use]
+    pub fn with_encoder(mut self, encoder: impl Encoder) -> Self {
+        self.encoder = Fenced::new(encoder);
+        self
+    }
+
+    /// The tools.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Makes all calls and waits for the last. A failed call is a message.
+    ///
+    /// # Errors
+    /// Before anything runs: [`Error::is_unknown_tool`], [`Error::is_duplicate`] for two calls of one id,
+    /// [`Error::is_options`].
+    ///
+    /// # Cancel safety
+    /// When dropped, every running call is cancelled and the others never start.
+    pub async fn run(
+        &self,
+        calls: impl IntoIterator<Item = ToolCall>,
+        options: RunOptions,
+    ) -> Result<RunOutcome, Error> {
+        let mut batch = Batch::new(self, calls, options)?;
+        let mut ended = Vec::with_capacity(batch.len());
+        while let Some(end) = batch.next().await {
+            ended.push(end);
+        }
+        ended.sort_unstable_by_key(|end| end.index);
+        let halted = ended.iter().find_map(|end| end.halted.clone());
+        Ok(RunOutcome { messages: ended.into_iter().map(|end| end.message).collect(), halted })
+    }
+
+    /// Makes all calls as the stream is read: while nobody reads, no further call starts. If the run cannot start, the
+    /// stream is that one [`RunEvent::Error`](crate::RunEvent::Error).
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    pub fn stream(&self, calls: impl IntoIterator<Item = ToolCall>, options: RunOptions) -> RunStream {
+        RunStream::new(self, calls, options)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! A run as a stream of events.
+//!
+//! Invariants: per call, events come in their order; nothing new starts while events wait to be read, so that a run of any
+//! length needs little memory.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_util::task::AtomicWaker;
+use futures_util::{Stream, StreamExt as _};
+
+use super::batch::Batch;
+use super::{RunOptions, Runner};
+use crate::call::ToolCall;
+use crate::error::Error;
+use crate::event::{Event, EventSink};
+use crate::message::{Halted, RunEvent, RunFailure};
+
+/// Progress that waits to be read; more of it is dropped: it says how far a call is, and the next one says it better.
+const MAX_PROGRESS: usize = 1024;
+
+/// The events of a run, which goes on as they are read. Ends after the last.
+pub struct RunStream {
+    run: Result<Batch, Option<Error>>,
+    queue: Arc<Queue>,
+    halted: Option<(usize, Halted)>,
+}
+
+impl RunStream {
+    pub(super) fn new(runner: &Runner, calls: impl IntoIterator<Item = ToolCall>, options: RunOptions) -> Self {
+        let queue = Arc::new(Queue::default());
+        let observed = Runner { executor: runner.executor.also_observed(Arc::clone(&queue)), ..runner.clone() };
+        Self { run: Batch::new(&observed, calls, options).map_err(Some), queue, halted: None }
+    }
+
+    /// The next event.
+    ///
+    /// # Cancel safety
+    /// May be dropped and called again: no event is lost.
+    pub async fn next(&mut self) -> Option<RunEvent> {
+        futures_util::StreamExt::next(self).await
+    }
+
+    /// Why the loop is not to go on, as far as the run has come: final once the stream has ended.
+    #[must_use]
+    pub fn halted(&self) -> Option<&Halted> {
+        self.halted.as_ref().map(|(_, halted)| halted)
+    }
+}
+
+impl Stream for RunStream {
+    type Item = RunEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
+        let Self { run, queue, halted } = &mut *self;
+        let batch = match run {
+            Ok(batch) => batch,
+            Err(error) => return Poll::Ready(error.take().map(|error| RunEvent::Error(RunFailure(error)))),
+        };
+        loop {
+            if let Some(event) = queue.pop() {
+                return Poll::Ready(Some(event));
+            }
+            queue.reader.register(context.waker());
+            match batch.poll_next_unpin(context) {
+                Poll::Ready(Some(end)) => {
+                    let earlier = halted.as_ref().is_some_and(|(index, _)| *index < end.index);
+                    if let Some(why) = end.halted
+                        && !earlier
+                    {
+                        *halted = Some((end.index, why));
+                    }
+                    queue.push(RunEvent::Settled(end.settled));
+                }
+                Poll::Ready(None) => return Poll::Ready(queue.pop()),
+                Poll::Pending => match queue.pop() {
+                    Some(event) => return Poll::Ready(Some(event)),
+                    None => return Poll::Pending,
+                },
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for RunStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunStream").field("halted", &self.halted).finish_non_exhaustive()
+    }
+}
+
+/// Events that wait to be read.
+#[derive(Default)]
+struct Queue {
+    events: Mutex<VecDeque<RunEvent>>,
+    reader: AtomicWaker,
+}
+
+impl Queue {
+    fn push(&self, event: RunEvent) {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_progress = matches!(event, RunEvent::Call(Event::Progress { .. }));
+        if !is_progress || events.len() < MAX_PROGRESS {
+            events.push_back(event);
+        }
+    }
+
+    fn pop(&self) -> Option<RunEvent> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
+impl EventSink for Arc<Queue> {
+    fn emit(&self, event: Event) {
+        self.push(RunEvent::Call(event));
+        self.reader.wake();
+    }
+}

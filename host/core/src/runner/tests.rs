@@ -1,0 +1,304 @@
+//! Runs of native tools: every rule of a batch. Components run through the same path in the end-to-end tests.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+
+use super::*;
+use crate::definition::Definition;
+use crate::encode::{EncodeError, Said};
+use crate::message::{RunEvent, Settled};
+use crate::outcome::{Halt, HandlerError, Outcome, Question};
+use crate::policy::{OnToolError, Verdict};
+use crate::tool::Tool;
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// A tool that ends as its arguments say, and counts how often it ran.
+fn scripted(ran: &Arc<AtomicUsize>) -> Tool {
+    let ran = Arc::clone(ran);
+    let definition = Definition::new("t", "").unwrap().with_attribute("team", "a".into());
+    let handler = move |arguments: Value| {
+        ran.fetch_add(1, Ordering::Relaxed);
+        async move {
+            let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
+            match text("end").as_str() {
+                "error" => Outcome::Error(HandlerError::new(text("say"))),
+                "ask" => Outcome::AskUser(Question::new(text("say")).with_options(json!(["a", "b"]))),
+                "halt" => Outcome::Halt(Halt::new(text("say"), json!({"final": true}))),
+                "panic" => panic!("{}", text("say")),
+                "never" => std::future::pending().await,
+                _ => Outcome::ok(json!(text("say"))),
+            }
+        }
+    };
+    Tool::native(definition, handler).unwrap()
+}
+
+fn runner() -> (Runner, Arc<AtomicUsize>) {
+    let (registry, ran) = (Registry::new(), Arc::default());
+    registry.register(scripted(&ran)).unwrap();
+    registry.register(Tool::manual(Definition::new("manual", "").unwrap()).unwrap()).unwrap();
+    (Runner::new(registry), ran)
+}
+
+/// Calls `c0`, `c1`, … that end so.
+fn calls(ends: &[(&str, &str)]) -> Vec<ToolCall> {
+    let call = |(index, (end, say)): (usize, &(&str, &str))| {
+        ToolCall::with_value(format!("c{index}"), "t", &json!({"end": end, "say": say}))
+    };
+    ends.iter().enumerate().map(call).collect()
+}
+
+fn quick() -> RunOptions {
+    RunOptions::default().with_tool_timeout(Duration::from_millis(20))
+}
+
+fn all_events(runner: &Runner, calls: Vec<ToolCall>, options: RunOptions) -> (Vec<RunEvent>, Option<Halted>) {
+    wait(async {
+        let (mut stream, mut events) = (runner.stream(calls, options), Vec::new());
+        while let Some(event) = stream.next().await {
+            events.push(event);
+        }
+        assert!(stream.next().await.is_none(), "it ends once");
+        (events, stream.halted().cloned())
+    })
+}
+
+#[test]
+fn each_end_as_a_message_and_as_events() {
+    let (runner, ran) = runner();
+    let ends = [
+        ("ok", "fine"),
+        ("error", "no such city"),
+        ("panic", "ouch"),
+        ("never", ""),
+        ("halt", "done"),
+        ("ask", "which?"),
+        ("halt", "cancelled"),
+    ];
+    let outcome = wait(runner.run(calls(&ends), quick())).unwrap();
+    let contents: Vec<_> =
+        outcome.messages.iter().map(|message| (message.content.as_str(), message.is_error)).collect();
+    assert_eq!(
+        contents,
+        [
+            ("fine", false),
+            (r#"{"error":"no such city"}"#, true),
+            (r#"{"error":"the handler panicked: ouch"}"#, true),
+            (r#"{"error":"the tool was still waiting for the host after 20ms"}"#, true),
+            (r#"{"final":true}"#, false),
+            ("<awaiting user response>", false),
+            (r#"{"error":"the tool halted with `cancelled`, a reason that belongs to the loop"}"#, true),
+        ]
+    );
+    assert!(outcome.messages.iter().all(|message| message.attributes["team"] == "a"));
+    // The earliest in the input wins, whichever ended first.
+    let halt = json!({"halted_reason": "done", "halt_tool_call_id": "c4", "halt_result": {"final": true}});
+    assert_eq!(serde_json::to_value(&outcome.halted).unwrap(), halt);
+    assert_eq!(ran.load(Ordering::Relaxed), ends.len());
+
+    let (events, halted) = all_events(&runner, calls(&ends), quick());
+    assert_eq!(halted, outcome.halted);
+    let settled: BTreeSet<_> = events
+        .iter()
+        .filter_map(|event| if let RunEvent::Settled(end) = event { Some((end.id(), end.content())) } else { None })
+        .collect();
+    let messages: BTreeSet<_> =
+        outcome.messages.iter().map(|message| (message.tool_call_id.as_str(), message.content.as_str())).collect();
+    assert_eq!(settled, messages, "as sets of (id, content) they are equal");
+    for index in 0..ends.len() {
+        let id = format!("c{index}");
+        let own: Vec<_> = events
+            .iter()
+            .map(|event| serde_json::to_value(event).unwrap())
+            .filter(|event| event["id"] == *id || event["tool_call_id"] == *id)
+            .map(|event| event["type"].as_str().unwrap().to_owned())
+            .collect();
+        let last = match index {
+            4 => "tool_halt",
+            5 => "ask_user_requested",
+            _ => "tool_result_encoded",
+        };
+        assert_eq!(own, ["tool_execution_started", "tool_execution_completed", last], "{id}");
+    }
+}
+
+#[test]
+fn nothing_runs_unless_everything_can_start() {
+    let (runner, ran) = runner();
+    let good = || calls(&[("ok", "")]);
+    let unknown = good().into_iter().chain([ToolCall::new("c9", "tt", "{}")]).collect::<Vec<_>>();
+    let twice = good().into_iter().chain(good()).collect::<Vec<_>>();
+    let cases = [
+        (unknown, quick(), "unknown_tool", "did you mean `t`?"),
+        (twice, quick(), "duplicate_call_id", "give each call"),
+        (good(), quick().with_max_concurrency(0), "bad_option", "nothing has run"),
+        (good(), quick().with_tool_timeout(Duration::ZERO), "bad_option", "nothing has run"),
+    ];
+    for (calls, options, reason, hint) in cases {
+        let error = wait(runner.run(calls.clone(), options.clone())).unwrap_err();
+        assert_eq!(error.reason(), reason);
+        assert!(error.hint().contains(hint), "{}", error.hint());
+        let (events, _) = all_events(&runner, calls, options);
+        let [RunEvent::Error(failure)] = events.as_slice() else { panic!("{events:?}") };
+        assert_eq!(serde_json::to_value(failure).unwrap()["reason"], reason);
+    }
+    assert_eq!(ran.load(Ordering::Relaxed), 0);
+    let empty = wait(runner.run([], quick())).unwrap();
+    assert!(empty.messages.is_empty() && empty.halted.is_none());
+    assert!(all_events(&runner, Vec::new(), quick()).0.is_empty());
+}
+
+#[test]
+fn a_policy_decides_once_about_each_failure() {
+    let (runner, _) = runner();
+    let ends = [("error", "late"), ("ok", "fine"), ("panic", "ouch")];
+    let mut with_manual = calls(&ends);
+    with_manual.push(ToolCall::new("m", "manual", "{}"));
+    with_manual.push(ToolCall::new("r", "t", "[]"));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let policy = OnToolError::decide(move |call, failure| {
+        count.fetch_add(1, Ordering::Relaxed);
+        match call.id.as_str() {
+            "c0" => Verdict::Continue(json!({"instead": failure.to_string()}).into()),
+            "m" => Verdict::Halt,
+            _ => Verdict::Continue(json!("skipped").into()),
+        }
+    });
+    let options = RunOptions::default().with_on_tool_error(policy);
+    let outcome = wait(runner.run(with_manual, options)).unwrap();
+    let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.as_str()).collect();
+    let refused = r#"{"error":"the tool has no handler"}"#;
+    assert_eq!(contents, [r#"{"instead":"late"}"#, "fine", "skipped", refused, "skipped"]);
+    assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "m".into(), exception: None }));
+    assert_eq!(asked.load(Ordering::Relaxed), 4, "once per failure: error, tool error and refusal alike");
+
+    let outcome = wait(runner.run(calls(&ends), RunOptions::default().with_on_tool_error(OnToolError::Halt))).unwrap();
+    assert_eq!(outcome.messages[1].content, "fine", "siblings end as they would");
+    assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception: None }));
+}
+
+#[test]
+fn a_policy_that_fails_halts_and_is_not_asked_again() {
+    let (runner, _) = runner();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let panics = OnToolError::decide(move |_, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        panic!("policy bug")
+    });
+    let outcome = wait(runner.run(calls(&[("error", "x")]), RunOptions::default().with_on_tool_error(panics))).unwrap();
+    assert_eq!(outcome.messages[0].content, r#"{"error":"the run's policy for failures panicked: policy bug"}"#);
+    let exception = Some("policy bug".to_owned());
+    assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception }));
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+
+    // One that never answers is left to its thread. It ends with the test.
+    let (gate, end) = std::sync::mpsc::channel::<()>();
+    let end = std::sync::Mutex::new(end);
+    let never = OnToolError::decide(move |_, _| {
+        let _ = end.lock().unwrap().recv();
+        Verdict::Halt
+    });
+    let outcome =
+        wait(runner.run(calls(&[("error", "x"), ("ok", "fine")]), quick().with_on_tool_error(never))).unwrap();
+    drop(gate);
+    assert!(outcome.messages[0].content.contains("still waiting"), "{:?}", outcome.messages[0]);
+    assert_eq!(outcome.messages[1].content, "fine");
+    assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception: None }));
+}
+
+#[test]
+fn an_encoder_that_fails_costs_no_message() {
+    let (base, _) = runner();
+    let nothing = |_: Said<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
+    let panics = |_: Said<'_>| -> Result<String, EncodeError> { panic!("encoder bug") };
+    let ends = calls(&[("ok", "fine"), ("error", "x"), ("halt", "done"), ("ask", "?")]);
+    for (runner, words) in
+        [(base.clone().with_encoder(nothing), "no text"), (base.clone().with_encoder(panics), "the encoder panicked")]
+    {
+        let outcome = wait(runner.run(ends.clone(), RunOptions::default())).unwrap();
+        let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.clone()).collect();
+        let failed = format!(r#"{{"error":"the result could not be encoded: {words}"}}"#);
+        assert_eq!(contents, [failed.as_str(), r#"{"error":"x"}"#, failed.as_str(), "<awaiting user response>"]);
+        // A replacement that cannot be encoded halts, without asking again.
+        let policy = OnToolError::decide(|_, _| Verdict::Continue(json!(1).into()));
+        let options = RunOptions::default().with_on_tool_error(policy);
+        let outcome = wait(runner.run(calls(&[("error", "x")]), options)).unwrap();
+        assert_eq!(outcome.messages[0].content, failed);
+        assert!(matches!(outcome.halted, Some(Halted::ToolError { .. })));
+    }
+}
+
+/// Every call waits until as many others run as may: more than that never do, and fewer would never end.
+#[test]
+fn concurrency_is_reached_and_never_exceeded() {
+    for most in [1, 3, 8] {
+        let (registry, running) = (Registry::new(), Arc::new((AtomicUsize::new(0), AtomicUsize::new(0))));
+        let counter = Arc::clone(&running);
+        let handler = move |_: Value| {
+            let counter = Arc::clone(&counter);
+            async move {
+                let now = counter.0.fetch_add(1, Ordering::SeqCst) + 1;
+                counter.1.fetch_max(now, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                counter.0.fetch_sub(1, Ordering::SeqCst);
+                json!(null)
+            }
+        };
+        registry.register(Tool::native(Definition::new("t", "").unwrap(), handler).unwrap()).unwrap();
+        let ends = vec![("", ""); 50];
+        let options = RunOptions::default().with_max_concurrency(most);
+        let outcome = wait(Runner::new(registry.clone()).run(calls(&ends), options)).unwrap();
+        assert_eq!(outcome.messages.len(), 50);
+        assert_eq!(running.1.load(Ordering::SeqCst), most);
+        let statistics = registry.statistics("t").unwrap();
+        assert_eq!((statistics.count, statistics.success, statistics.success_rate()), (50, 50, Some(1.0)));
+    }
+}
+
+#[test]
+fn a_long_batch_starts_no_more_than_is_read() {
+    let (runner, ran) = runner();
+    let many: Vec<_> = (0..10_000).map(|n| ToolCall::new(format!("c{n}"), "t", "{}")).collect();
+    let (events, most_ahead) = wait(async {
+        let mut stream = runner.stream(many, RunOptions::default().with_max_concurrency(4));
+        let (mut settled, mut events, mut ahead) = (0, 0, 0);
+        while let Some(event) = stream.next().await {
+            events += 1;
+            settled += usize::from(matches!(event, RunEvent::Settled(Settled::Encoded { .. })));
+            ahead = ahead.max(ran.load(Ordering::Relaxed) - settled);
+        }
+        (events, ahead)
+    });
+    assert_eq!((events, ran.load(Ordering::Relaxed)), (30_000, 10_000));
+    assert!(most_ahead <= 8, "{most_ahead} calls ran ahead of the reader");
+}
+
+/// What is registered while a run goes on does not touch it.
+#[test]
+fn a_run_keeps_what_it_started_with() {
+    let (runner, _) = runner();
+    let registry = runner.registry().clone();
+    let mut stream = runner.stream(calls(&[("ok", "1"), ("ok", "2")]), RunOptions::default());
+    registry.clear();
+    let contents = wait(async {
+        let mut contents = Vec::new();
+        while let Some(event) = stream.next().await {
+            if let RunEvent::Settled(end) = event {
+                contents.push(end.content().to_owned());
+            }
+        }
+        contents
+    });
+    assert_eq!(contents, ["1", "2"]);
+    assert!(wait(runner.run(calls(&[("ok", "")]), RunOptions::default())).unwrap_err().is_unknown_tool());
+}

@@ -1,0 +1,107 @@
+//! Every reason, cause and limit that a call can end with stands in a test that produces it.
+//!
+//! The enums are open to the outside, so no `match` here could be complete: their variants are read from the source.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Enums of the core library, each with what stands before its word in an ending.
+const CAUSES: [(&str, &str, &str); 7] = [
+    ("tool_error.rs", "Reason", ""),
+    ("tool_error.rs", "RaisedKind", "handler_raised/"),
+    ("tool_error.rs", "LimitKind", "+"),
+    ("tool_error.rs", "Exit", "handler_exit/"),
+    ("tool_error.rs", "Timeout", "timeout/"),
+    ("tool_error.rs", "ReturnRule", "invalid_return/"),
+    ("refusal.rs", "Refusal", "refusal/"),
+];
+
+/// What no test can produce, and why.
+const UNREACHED: [(&str, &str); 2] = [
+    ("handler_raised/other_trap", "traps of proposals that are off: `load::proposals_that_are_off_are_refused`"),
+    ("encoding_failed", "never produced by the executor itself"),
+];
+
+/// The variants of an enum, as their words in JSON.
+fn variants(source: &str, name: &str) -> Vec<String> {
+    let (_, body) = source.split_once(&format!("pub enum {name} {{\n")).unwrap_or_else(|| panic!("no enum `{name}`"));
+    let lines = body.lines().take_while(|line| *line != "}");
+    let names = lines.filter_map(|line| line.strip_prefix("    ").filter(|line| line.starts_with(char::is_uppercase)));
+    let names = names.map(|line| line.split(|c: char| !c.is_alphanumeric()).next().expect("a name"));
+    names.map(snake_case).collect()
+}
+
+fn snake_case(name: &str) -> String {
+    let mut word = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !word.is_empty() {
+            word.push('_');
+        }
+        word.extend(c.to_lowercase());
+    }
+    word
+}
+
+/// Whether a string in this source is an ending with this cause: it starts with the cause, or ends with it when the
+/// cause is a limit, and no word goes on.
+fn expects(source: &str, cause: &str) -> bool {
+    let goes_on = |c: char| c.is_alphanumeric() || c == '_';
+    source.match_indices(cause).any(|(at, _)| {
+        let (before, after) = (&source[..at], &source[at + cause.len()..]);
+        let starts = ["\"", "\"completed "].iter().any(|start| before.ends_with(start)) || cause.starts_with('+');
+        let (end, _) = after.split_once('"').unwrap_or((after, ""));
+        starts && !after.starts_with(goes_on) && end.chars().all(|c| goes_on(c) || "/+".contains(c))
+    })
+}
+
+/// All tests in one text, without this one.
+fn gather(folder: &Path, tests: &mut String) {
+    for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        if path.is_dir() {
+            gather(&path, tests);
+        } else if path.extension().is_some_and(|end| end == "rs") && !path.ends_with("causes.rs") {
+            tests.push_str(&fs::read_to_string(&path).expect("a test"));
+        }
+    }
+}
+
+#[test]
+fn each_has_a_test_that_produces_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let mut tests = String::new();
+    gather(&root.join("tests"), &mut tests);
+    let mut known = BTreeSet::new();
+    for (file, name, prefix) in CAUSES {
+        let variants = variants(&read(&format!("../host/core/src/{file}")), name);
+        assert!(variants.len() > 2, "{name}: {variants:?}");
+        known.extend(variants.into_iter().map(|variant| format!("{prefix}{variant}")));
+    }
+    for cause in &known {
+        let unreached = UNREACHED.iter().find(|(unreached, _)| unreached == cause);
+        match (expects(&tests, cause), unreached) {
+            (true, None) | (false, Some(_)) => {}
+            (false, None) => panic!("no test ends with `{cause}`"),
+            (true, Some((_, why))) => panic!("`{cause}` is reached after all, and was not: {why}"),
+        }
+    }
+    assert!(UNREACHED.iter().all(|(cause, _)| known.contains(*cause)), "{known:?}");
+}
+
+#[test]
+fn the_check_can_fail() {
+    let source = "pub enum E {\n    /// A.\n    OneTwo {\n        /// B.\n        Field: u8,\n    },\n    Three,\n}\n";
+    assert_eq!(variants(source, "E"), ["one_two", "three"]);
+    for (source, cause, expected) in [
+        (r#"(guest, "timeout/fuel")"#, "timeout/fuel", true),
+        (r#"(guest, "timeout/fuel")"#, "timeout", true),
+        (r#"(guest, "timeout/fuel")"#, "timeout/fu", false),
+        (r#"(guest, "a/b+memory")"#, "+memory", true),
+        (r#"(guest, "a/b+memory_pages")"#, "+memory", false),
+        (r#"("a/b", "no timeout/fuel")"#, "timeout/fuel", false),
+        (r#"panic!("timeout of {guest}")"#, "timeout", false),
+    ] {
+        assert_eq!(expects(source, cause), expected, "{cause} in {source}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Bounds of the host's own: what lies just within each is not refused for it, what goes beyond is, by its name.
+
+use toolcell::{Component, Error, Limits};
+use toolcell_test_guests::Hostile;
+use toolcell_tests::binary::{self, list, module, number, of_component, of_module, section};
+use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending};
+
+use crate::{ENGINE, answers, echo};
+
+/// As many functions as this, none with a body.
+fn functions(count: usize) -> Vec<u8> {
+    binary::functions(count, b"")
+}
+
+fn body(bytes: usize) -> Vec<u8> {
+    binary::function(&vec![1; bytes])
+}
+
+/// Seven of a second type: the sum counts.
+fn locals(count: usize) -> Vec<u8> {
+    let groups = [number(count - 7), vec![0x7f], number(7), vec![0x7e]].concat();
+    binary::function(&[list(2, &groups), vec![0x0b]].concat())
+}
+
+/// The component itself counts.
+fn parts(count: usize) -> Vec<u8> {
+    binary::component(&section(of_component::CORE_MODULE, binary::MODULE).repeat(count - 1))
+}
+
+fn nested(levels: usize) -> Vec<u8> {
+    (1..levels)
+        .fold(binary::COMPONENT.to_vec(), |inner, _| binary::component(&section(of_component::COMPONENT, &inner)))
+}
+
+/// What would cost the compiler or the parser too much is refused before it costs anything.
+#[test]
+fn components_that_are_too_large() {
+    type Make = fn(usize) -> Vec<u8>;
+    let table: [(&str, usize, Make); 6] = [
+        ("bytes of the component", 64 << 20, |bytes| binary::component(&vec![0; bytes - binary::COMPONENT.len()])),
+        ("functions of the component", 200_000, functions),
+        ("bytes of one function", 512 << 10, body),
+        ("local variables of one function", 10_000, locals),
+        ("modules and components inside of the component", 256, parts),
+        ("nesting of components", 8, nested),
+    ];
+    for (what, limit, make) in table {
+        let within = load(&ENGINE, make(limit)).expect_err("it has no tools");
+        assert!(!within.to_string().contains(what), "{within}");
+        let beyond = load(&ENGINE, make(limit + 1)).expect_err(what);
+        assert_eq!(beyond.to_string(), format!("{what}: {} is over the limit of {limit}", limit + 1));
+        assert!(beyond.is_component() && !beyond.hint().is_empty(), "{beyond:?}");
+    }
+    // Refused at the ninth level, not at the last.
+    let deep = load(&ENGINE, nested(5000)).expect_err("five thousand levels");
+    assert!(deep.to_string().starts_with("nesting of components: 9 is over"), "{deep}");
+}
+
+fn text(bytes: usize) -> &'static str {
+    "x".repeat(bytes).leak()
+}
+
+fn parameters(schema: String) -> Hostile {
+    Hostile { parameters: Some(schema.leak()), ..echo() }
+}
+
+/// Alternatives, this one again and again.
+fn any_of(count: usize, schema: &str) -> Hostile {
+    parameters(format!(r#"{{"anyOf":[{}]}}"#, vec![schema; count].join(",")))
+}
+
+/// Each refers to the next, the root to the first.
+fn chain(count: usize) -> Hostile {
+    let links: Vec<_> = (1..count).map(|n| format!(r##""{n}":{{"$ref":"#/$defs/{}"}}"##, n + 1)).collect();
+    parameters(format!(r##"{{"$ref":"#/$defs/1","$defs":{{{},"{count}":{{}}}}}}"##, links.join(",")))
+}
+
+/// What goes to a model with every request, or is gone through at every call.
+#[test]
+fn definitions_that_are_too_large() {
+    type Make = fn(usize) -> Hostile;
+    type Kind = fn(&Error) -> bool;
+    let table: [(&str, usize, Make, Kind); 6] = [
+        ("tools of the component: 257", 256, |listed| Hostile { listed: listed as u32, ..echo() }, Error::is_component),
+        ("over 4096 bytes", 4096, |bytes| Hostile { description: text(bytes), ..echo() }, Error::is_definition),
+        (
+            "65537 bytes; at most 65536",
+            65_536,
+            |bytes| parameters(format!(r#"{{"title":"{}"}}"#, text(bytes - r#"{"title":""}"#.len()))),
+            Error::is_definition,
+        ),
+        ("more than 2000 subschemas", 2000, |count| any_of(count - 1, "true"), Error::is_definition),
+        ("more than 400 subschemas", 400, chain, Error::is_definition),
+        ("201 patterns; at most 200", 200, |count| any_of(count, r#"{"pattern":"a"}"#), Error::is_definition),
+    ];
+    for (what, limit, make, is) in table {
+        let within = load(&ENGINE, make(limit).component());
+        // A tool that is listed twice is refused too, as what it is.
+        assert!(within.err().is_none_or(|error| error.to_string().contains("two tools of this name")), "{what}");
+        let beyond = load(&ENGINE, make(limit + 1).component()).expect_err(what);
+        assert!(is(&beyond) && beyond.to_string().contains(what), "{what}: {beyond:?}");
+    }
+}
+
+/// A guest that behaves, with core instances beside its own, each with these tables.
+fn beside(instances: usize, tables: usize) -> Vec<u8> {
+    instantiated(instances, &section(of_module::TABLES, &list(tables, &[0x70, 0, 1].repeat(tables))))
+}
+
+/// A guest that behaves, with instances of a module of these sections beside its own.
+fn instantiated(instances: usize, sections: &[u8]) -> Vec<u8> {
+    let module = section(of_component::CORE_MODULE, &module(sections));
+    // Of the module after its own, with nothing to import.
+    let instances = section(of_component::CORE_INSTANCES, &list(instances, &[0, 1, 0].repeat(instances)));
+    [echo().component(), module, instances].concat()
+}
+
+/// A cell has room for 64 core instances and 64 tables, a slot of the pool for 64 and 16; the guest has one of each.
+#[test]
+fn what_a_cell_has_no_room_for() {
+    let long = section(of_module::TABLES, &list(1, &[vec![0x70, 0], number(100_001)].concat()));
+    let large = section(of_module::MEMORIES, &list(1, &[vec![0], number(64 << 4)].concat()));
+    let table = [
+        (beside(63, 0), "ok", true),
+        (beside(64, 0), "handler_raised/limit_at_start", false),
+        (beside(3, 5), "ok", true),
+        (beside(4, 4), "ok", false),
+        (beside(9, 7), "ok", false),
+        (beside(8, 8), "handler_raised/limit_at_start", false),
+        (instantiated(1, &long), "handler_raised/limit_at_start+table_elements", false),
+        (instantiated(1, &large), "handler_raised/limit_at_start+memory", false),
+    ];
+    for placement in PLACEMENTS {
+        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
+        for (index, (bytes, expected, pooled)) in table.iter().enumerate() {
+            let loaded = load(&engine, bytes.clone());
+            assert_eq!(load_ending(&loaded), *expected, "{index}, {placement:?}");
+            if let Ok(component) = loaded {
+                assert_eq!(component.is_pooled(), *pooled, "{index}, {placement:?}");
+                assert!(answers(&component), "{index}, {placement:?}");
+            }
+        }
+    }
+}
+
+/// What fits the host's limits and not the caller's ends the call.
+#[test]
+fn what_a_call_has_no_room_for() {
+    for placement in PLACEMENTS {
+        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
+        let large = section(of_module::MEMORIES, &list(1, &[vec![0], number(32 << 4)].concat()));
+        let component: Component = load(&engine, instantiated(1, &large)).expect("it fits");
+        for (mebibytes, expected) in [(40, "ok"), (32, "handler_raised/limit_at_start+memory")] {
+            let completion = call(&component, "hostile", "{}", Limits::default().with_memory(mebibytes << 20));
+            assert_eq!(ending(&completion.result), expected, "{placement:?}");
+        }
+    }
+}
