@@ -25,6 +25,10 @@ pub mod of_module {
     pub const TABLES: u8 = 4;
     /// Memories.
     pub const MEMORIES: u8 = 5;
+    /// Globals.
+    pub const GLOBALS: u8 = 6;
+    /// Segments of table elements.
+    pub const ELEMENTS: u8 = 9;
     /// Bodies of functions.
     pub const CODE: u8 = 10;
 }

@@ -32,11 +32,33 @@ fn nested(levels: usize) -> Vec<u8> {
         .fold(binary::COMPONENT.to_vec(), |inner, _| binary::component(&section(of_component::COMPONENT, &inner)))
 }
 
+/// A component of as many globals.
+fn globals(count: usize) -> Vec<u8> {
+    // An i32 that cannot change and is 0.
+    let globals = list(count, &[0x7f, 0, 0x41, 0, 0x0b].repeat(count));
+    binary::component(&section(of_component::CORE_MODULE, &binary::module(&section(of_module::GLOBALS, &globals))))
+}
+
+/// A component of one passive segment of as many table elements.
+fn elements(count: usize) -> Vec<u8> {
+    let segment = [&[1, 0], list(count, &vec![0; count]).as_slice()].concat();
+    let elements = section(of_module::ELEMENTS, &list(1, &segment));
+    binary::component(&section(of_component::CORE_MODULE, &binary::module(&elements)))
+}
+
+/// A component of a thousand globals, in as many instances less one (the component's own count is one).
+fn instances(count: usize) -> Vec<u8> {
+    let instances = list(count - 1, &[0, 0, 0].repeat(count - 1));
+    [globals(1000), section(of_component::CORE_INSTANCES, &instances)].concat()
+}
+
 /// What would cost the compiler or the parser too much is refused before it costs anything.
 #[test]
 fn components_that_are_too_large() {
     type Make = fn(usize) -> Vec<u8>;
-    let table: [(&str, usize, Make); 6] = [
+    let table: [(&str, usize, Make); 8] = [
+        ("globals, exports and table items of the component", 200_000, globals),
+        ("globals, exports and table items of the component", 200_000, elements),
         ("bytes of the component", 64 << 20, |bytes| binary::component(&vec![0; bytes - binary::COMPONENT.len()])),
         ("functions of the component", 200_000, functions),
         ("bytes of one function", 512 << 10, body),
@@ -51,6 +73,8 @@ fn components_that_are_too_large() {
         assert_eq!(beyond.to_string(), format!("{what}: {} is over the limit of {limit}", limit + 1));
         assert!(beyond.is_component() && !beyond.hint().is_empty(), "{beyond:?}");
     }
+    let copies = load(&ENGINE, instances(2001)).expect_err("a copy of each for each instance");
+    assert!(copies.to_string().ends_with("times its instances: 2001000 is over the limit of 2000000"), "{copies}");
     // Refused at the ninth level, not at the last.
     let deep = load(&ENGINE, nested(5000)).expect_err("five thousand levels");
     assert!(deep.to_string().starts_with("nesting of components: 9 is over"), "{deep}");

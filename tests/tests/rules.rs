@@ -1,0 +1,115 @@
+//! Who is offered a tool, which calls it takes, what is wrong with arguments: the embedder's rules and the tool's own.
+
+use serde_json::{Value, json};
+use toolcell::{CallContext, CallOptions, Completion, Definition, Executor, Json, Placement, Registry, Tool, ToolCall};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
+use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};
+
+fn definition(name: &str) -> Definition {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    Definition::new(name, "").expect("a name").with_parameters(schema)
+}
+
+fn native(name: &str) -> Tool {
+    Tool::native(definition(name), async |arguments: Value| arguments["n"].clone()).expect("a tool")
+}
+
+fn role(role: &str) -> CallContext {
+    let mut context = CallContext::default();
+    context.metadata = Some(Json::from(json!({"role": role})));
+    context
+}
+
+fn is_admin(context: &CallContext) -> bool {
+    context.metadata.as_ref().is_some_and(|metadata| metadata.to_value()["role"] == "admin")
+}
+
+fn call(tool: &Tool, name: &str, arguments: &str, context: CallContext) -> Completion {
+    let (tool, call) = (tool.clone(), ToolCall::new("1", name, arguments));
+    wait(async move { Executor::new().call(&tool, call, CallOptions::default().with_context(context)).await })
+}
+
+fn wasm(guest: Hostile) -> Tool {
+    let component = load(&engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR")), guest.component()).expect("loads");
+    component.tools()[0].clone()
+}
+
+#[test]
+fn an_embedders_rules_refuse_before_the_handler_runs() {
+    for tool in [native("t"), wasm(Hostile { parameters: None, name: "t", ..Hostile::answering(Answer::Echo) })] {
+        let hidden = tool.clone().with_visibility(|_, context| is_admin(context));
+        let picky = tool.clone().with_can_execute(|call| call.id != "1");
+        let checked = tool.clone().with_validator(|arguments| match arguments["n"].as_i64() {
+            Some(n) if n < 0 => vec!["n is negative".into(), "try 1".into()],
+            _ => Vec::new(),
+        });
+        let broken = tool.clone().with_validator(|_| panic!("a bug"));
+        for (tool, arguments, who, expected) in [
+            (&hidden, r#"{"n": 1}"#, "admin", "ok"),
+            (&hidden, r#"{"n": 1}"#, "guest", "refusal/not_visible"),
+            // Who may not see it does not learn what it would take either.
+            (&hidden, r#"{"m": 1}"#, "guest", "refusal/not_visible"),
+            (&picky, r#"{"n": 1}"#, "guest", "refusal/not_allowed"),
+            (&checked, r#"{"n": 1}"#, "guest", "ok"),
+            (&checked, r#"{"n": -1}"#, "guest", "refusal/invalid_arguments"),
+            (&broken, r#"{"n": 1}"#, "guest", "refusal/invalid_arguments"),
+        ] {
+            let completion = call(tool, "t", arguments, role(who));
+            assert_eq!(ending(&completion.result), expected, "{arguments} of {who}: {completion:?}");
+        }
+        assert!(tool.can_execute(&ToolCall::new("1", "t", "")) && !tool.can_execute(&ToolCall::new("1", "u", "")));
+    }
+}
+
+#[test]
+fn all_that_is_wrong_is_told_without_a_call() {
+    let checked = native("t").with_validator(|_| vec!["one".into(), "two".into()]);
+    let own = wasm(Hostile { problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) });
+    let spins = wasm(Hostile::new(Place::Validate, Misdeed::Spin));
+    for (tool, arguments, expected) in [
+        (&checked, r#"{"n": 1}"#, Ok(vec!["one", "two"])),
+        (&checked, r#"{"n": "x"}"#, Ok(vec!["at `/n`: expected an integer, got \"x\""])),
+        (&own, "{}", Ok(vec!["not on a Sunday"])),
+        (&own, "[]", Ok(vec!["expected a JSON object with the tool's arguments, got an array"])),
+        (&spins, "{}", Err("timeout/fuel")),
+    ] {
+        let (tool, call) = (tool.clone(), ToolCall::new("1", tool.definition().name.as_str(), arguments));
+        let limits = toolcell::Limits::default().with_fuel(20_000_000);
+        let options = CallOptions::default().with_limits(limits);
+        let found = wait(async move { Executor::new().validate(&tool, call, options).await });
+        let found = found
+            .map(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())
+            .map_err(|error| toolcell_tests::tool_error(&error));
+        let expected = expected.map(|faults| faults.into_iter().map(str::to_owned).collect()).map_err(str::to_owned);
+        assert_eq!(found, expected, "{arguments}");
+    }
+}
+
+/// A list shows what is offered: by the embedder's rule, and by a component's own word. One that fails at it is not offered.
+#[test]
+fn a_list_shows_what_is_offered() {
+    for placement in PLACEMENTS {
+        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
+        let guest = |name, guest: Hostile| {
+            load(&engine, Hostile { name, ..guest }.component()).expect("loads").tools()[0].clone()
+        };
+        let registry = Registry::new();
+        registry
+            .register_all([
+                native("open"),
+                native("admins").with_visibility(|_, context| is_admin(context)),
+                native("broken").with_visibility(|_, _| panic!("a bug")),
+                guest("shows", Hostile::new(Place::Visible, Misdeed::None)),
+                guest("hides", Hostile { visible: false, ..Hostile::answering(Answer::Echo) }),
+                guest("traps", Hostile::new(Place::Visible, Misdeed::Abort)),
+                guest("spins", Hostile::new(Place::Visible, Misdeed::Spin)),
+            ])
+            .expect("names of their own");
+        for (who, expected) in [("admin", vec!["admins", "open", "shows"]), ("guest", vec!["open", "shows"])] {
+            let (registry, context) = (registry.clone(), role(who));
+            let visible = wait(async move { registry.visible_tools(&context).await });
+            let names: Vec<_> = visible.iter().map(|tool| tool.definition().name.clone()).collect();
+            assert_eq!(names, expected, "{who}, {placement:?}");
+        }
+    }
+}
