@@ -218,7 +218,9 @@ fn table(title: &str, summaries: &[Summary], targets: &[f64]) -> Result<()> {
     let floor = summaries.first().map_or(f64::NAN, |floor| floor.p50);
     for (index, summary) in summaries.iter().enumerate() {
         let target = match index.checked_sub(1).and_then(|index| targets.get(index)) {
-            Some(target) if target.is_finite() => format!("<= {target} x"),
+            Some(target) if target.is_finite() => {
+                format!("<= {target} x: {}", if summary.p50 / floor <= *target { "met" } else { "missed" })
+            }
             _ => String::new(),
         };
         let Summary { name, p50, p99, spread } = summary;

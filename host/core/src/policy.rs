@@ -72,7 +72,7 @@ pub enum Verdict {
 }
 
 /// A function that decides about a failure.
-type Decide = dyn Fn(&ToolCall, &Failure) -> Verdict + Send + Sync;
+pub(crate) type Decide = dyn Fn(&ToolCall, &Failure) -> Verdict + Send + Sync;
 
 /// What a run does about failures: handlers' errors, tool errors and refusals alike.
 #[derive(Clone, Default)]

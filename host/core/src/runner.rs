@@ -11,6 +11,8 @@ mod options;
 mod settle;
 mod stream;
 
+use std::pin::pin;
+
 use futures_util::StreamExt as _;
 use serde::Serialize;
 
@@ -21,6 +23,7 @@ use crate::executor::Executor;
 use crate::message::{Halted, Message};
 use crate::registry::Registry;
 use batch::Batch;
+use settle::Ended;
 
 pub use options::RunOptions;
 pub use stream::RunStream;
@@ -90,13 +93,14 @@ impl Runner {
         calls: impl IntoIterator<Item = ToolCall>,
         options: RunOptions,
     ) -> Result<RunOutcome, Error> {
-        let mut batch = Batch::new(self, calls, options)?;
+        let batch = Batch::new(self, calls, options)?;
         let mut ended = Vec::with_capacity(batch.len());
-        while let Some(end) = batch.next().await {
+        let mut ends = pin!(batch.ends());
+        while let Some(end) = ends.next().await {
             ended.push(end);
         }
         ended.sort_unstable_by_key(|end| end.index);
-        let halted = ended.iter().find_map(|end| end.halted.clone());
+        let halted = ended.iter().find_map(Ended::halted);
         Ok(RunOutcome { messages: ended.into_iter().map(|end| end.message).collect(), halted })
     }
 

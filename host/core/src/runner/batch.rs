@@ -1,14 +1,9 @@
 //! The calls of one run: checked together, started in order, ended in any.
 
 use std::collections::HashSet;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::vec::IntoIter;
 
-use futures_util::Stream;
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
+use futures_util::{Stream, StreamExt as _, stream};
 
 use super::settle::{Ended, settle};
 use super::{RunOptions, Runner};
@@ -28,10 +23,9 @@ pub(super) struct Shared {
     pub(super) options: RunOptions,
 }
 
-/// The calls that wait, and those that run. As a stream: the ends, in the order in which they come.
+/// The calls of a run, known to be good to start.
 pub(super) struct Batch {
-    waiting: IntoIter<(usize, ToolCall, Tool)>,
-    running: FuturesUnordered<BoxFuture<'static, Ended>>,
+    calls: Vec<(ToolCall, Tool)>,
     most: usize,
     shared: Arc<Shared>,
 }
@@ -46,37 +40,31 @@ impl Batch {
         options.check()?;
         // The run keeps what it started with, whatever is registered meanwhile.
         let toolbox = runner.registry.toolbox();
-        let resolve = |(index, call): (usize, ToolCall)| {
+        let calls = calls.into_iter();
+        let mut ready = Vec::with_capacity(calls.size_hint().0);
+        for call in calls {
             let tool = toolbox.resolve(&call.name)?.clone();
-            Ok((index, call, tool))
-        };
-        let calls = calls.into_iter().enumerate().map(resolve).collect::<Result<Vec<_>, Error>>()?;
-        let mut ids = HashSet::with_capacity(calls.len());
-        if let Some((_, call, _)) = calls.iter().find(|(_, call, _)| !ids.insert(call.id.as_str())) {
+            ready.push((call, tool));
+        }
+        let mut ids = HashSet::with_capacity(ready.len());
+        if let Some((call, _)) = ready.iter().find(|(call, _)| !ids.insert(call.id.as_str())) {
             return Err(Error::duplicate_call(&call.id));
         }
-        let most = options.concurrency(calls.len());
+        let most = options.concurrency(ready.len());
         let (executor, encoder) = (runner.executor.clone(), runner.encoder.clone());
-        let shared = Arc::new(Shared { toolbox, executor, encoder, options });
-        Ok(Self { waiting: calls.into_iter(), running: FuturesUnordered::new(), most, shared })
+        Ok(Self { calls: ready, most, shared: Arc::new(Shared { toolbox, executor, encoder, options }) })
     }
 
-    /// Calls that have not ended.
+    /// How many calls.
     pub(super) fn len(&self) -> usize {
-        self.waiting.len() + self.running.len()
+        self.calls.len()
     }
-}
 
-impl Stream for Batch {
-    type Item = Ended;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Ended>> {
-        while self.running.len() < self.most
-            && let Some((index, call, tool)) = self.waiting.next()
-        {
-            self.running.push(Box::pin(one(Arc::clone(&self.shared), index, call, tool)));
-        }
-        Pin::new(&mut self.running).poll_next(context)
+    /// Makes the calls as it is read, in their order: their ends, in the order in which they come.
+    pub(super) fn ends(self) -> impl Stream<Item = Ended> + Send + 'static {
+        let Self { calls, most, shared } = self;
+        let one = move |(index, (call, tool))| one(Arc::clone(&shared), index, call, tool);
+        stream::iter(calls.into_iter().enumerate()).map(one).buffer_unordered(most)
     }
 }
 

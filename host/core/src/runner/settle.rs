@@ -9,12 +9,12 @@ use std::time::Instant;
 use super::batch::Shared;
 use crate::call::{CallResult, Completion, ToolCall};
 use crate::clock;
-use crate::encode::{Said, fallback};
+use crate::encode::{EncodeError, Said, fallback};
 use crate::fence::dispose;
 use crate::json::Json;
 use crate::message::{AWAITING_USER, AskOptions, Halted, Message, Settled};
 use crate::outcome::{Halt, Outcome, Output, Question};
-use crate::policy::{Failure, OnToolError, Verdict};
+use crate::policy::{Decide, Failure, OnToolError, Verdict};
 use crate::tool::Tool;
 use crate::tool_error::{Raised, ReturnRule, Timeout, ToolError};
 
@@ -23,11 +23,45 @@ pub(super) struct Ended {
     /// Its place in the run's input.
     pub(super) index: usize,
     pub(super) message: Message,
-    pub(super) settled: Settled,
-    pub(super) halted: Option<Halted>,
+    then: Then,
 }
 
-/// Settles one completion.
+/// What is to happen after a call.
+enum Then {
+    GoOn,
+    Ask { question: String, options: AskOptions },
+    Halt { reason: String, result: Json },
+    Fail { exception: Option<String> },
+}
+
+impl Ended {
+    /// Why the loop is not to go on, if it is not.
+    pub(super) fn halted(&self) -> Option<Halted> {
+        let tool_call_id = self.message.tool_call_id.clone();
+        Some(match &self.then {
+            Then::GoOn => return None,
+            Then::Ask { question, options } => {
+                Halted::AskUser { question: question.clone(), tool_call_id, options: options.clone() }
+            }
+            Then::Halt { reason, result } => {
+                Halted::Handler { reason: reason.clone(), tool_call_id, result: result.clone() }
+            }
+            Then::Fail { exception } => Halted::ToolError { tool_call_id, exception: exception.clone() },
+        })
+    }
+
+    /// The last event of the call.
+    pub(super) fn settled(self) -> Settled {
+        let Message { tool_call_id, name: tool_name, content, .. } = self.message;
+        match self.then {
+            Then::GoOn | Then::Fail { .. } => Settled::Encoded { id: tool_call_id, content },
+            Then::Ask { question, options } => Settled::AskUser { tool_call_id, tool_name, question, options },
+            Then::Halt { reason, result } => Settled::Halt { tool_call_id, reason, result, content },
+        }
+    }
+}
+
+/// Settles one completion. Only a policy function makes it wait.
 pub(super) async fn settle(
     shared: &Shared,
     index: usize,
@@ -38,13 +72,14 @@ pub(super) async fn settle(
     let mut message = Message::new(completion.id, completion.tool, String::new());
     message.attributes.clone_from(&tool.definition().attributes);
     let end = End { shared, index, message };
-    match completion.result {
-        CallResult::Outcome(Outcome::Ok(output)) => end.ok(output, call).await,
-        CallResult::Outcome(Outcome::AskUser(question)) => end.ask(question),
-        CallResult::Outcome(Outcome::Halt(halt)) => end.halt(halt, call).await,
-        CallResult::Outcome(Outcome::Error(error)) => end.failed(Failure::Error(error), call).await,
-        CallResult::ToolError(error) => end.failed(Failure::ToolError(error), call).await,
-        CallResult::Refusal(refusal) => end.failed(Failure::Refusal(refusal), call).await,
+    match end.of(completion.result) {
+        Ok(ended) => ended,
+        Err((end, failure)) => match &shared.options.on_tool_error {
+            OnToolError::Continue => end.reported(&failure),
+            OnToolError::Halt => end.halted(&failure, None),
+            // In a box: it is rare, and would make every call's future larger.
+            OnToolError::Decide(function) => Box::pin(end.decided(failure, call, Arc::clone(function))).await,
+        },
     }
 }
 
@@ -56,58 +91,45 @@ struct End<'a> {
 }
 
 impl End<'_> {
-    async fn ok(mut self, output: Output, call: Option<ToolCall>) -> Ended {
+    /// The end of a result that is no failure, and can be encoded.
+    fn of(self, result: CallResult) -> Result<Ended, (Self, Failure)> {
+        match result {
+            CallResult::Outcome(Outcome::Ok(output)) => self.ok(output),
+            CallResult::Outcome(Outcome::AskUser(question)) => Ok(self.ask(question)),
+            CallResult::Outcome(Outcome::Halt(halt)) => self.halt(halt),
+            CallResult::Outcome(Outcome::Error(error)) => Err((self, Failure::Error(error))),
+            CallResult::ToolError(error) => Err((self, Failure::ToolError(error))),
+            CallResult::Refusal(refusal) => Err((self, Failure::Refusal(refusal))),
+        }
+    }
+
+    fn ok(mut self, output: Output) -> Result<Ended, (Self, Failure)> {
         match self.shared.encoder.encode(Said::Ok(&output)) {
             Ok(content) => {
                 self.message.parts = output.parts;
                 self.message.end_turn = output.end_turn;
-                self.encoded(content, None)
+                Ok(self.ended(content, Then::GoOn))
             }
-            Err(error) => self.failed(Failure::ToolError(ToolError::EncodingFailed(error.0)), call).await,
+            Err(error) => Err((self, not_encoded(error))),
         }
     }
 
     fn ask(self, question: Question) -> Ended {
-        let Self { index, mut message, .. } = self;
-        AWAITING_USER.clone_into(&mut message.content);
         let Question { question, options, answer_schema, state } = question;
         let options = AskOptions { options, answer_schema, state };
-        let settled = Settled::AskUser {
-            tool_call_id: message.tool_call_id.clone(),
-            tool_name: message.name.clone(),
-            question: question.clone(),
-            options: options.clone(),
-        };
-        let halted = Halted::AskUser { question, tool_call_id: message.tool_call_id.clone(), options };
-        Ended { index, message, settled, halted: Some(halted) }
+        self.ended(AWAITING_USER.to_owned(), Then::Ask { question, options })
     }
 
-    async fn halt(self, halt: Halt, call: Option<ToolCall>) -> Ended {
-        let content = match self.shared.encoder.encode(Said::Value(&halt.result)) {
-            Ok(content) => content,
-            Err(error) => return self.failed(Failure::ToolError(ToolError::EncodingFailed(error.0)), call).await,
-        };
-        let Self { index, mut message, .. } = self;
-        message.content.clone_from(&content);
-        let Halt { reason, result } = halt;
-        let tool_call_id = message.tool_call_id.clone();
-        let settled = Settled::Halt {
-            tool_call_id: tool_call_id.clone(),
-            reason: reason.clone(),
-            result: result.clone(),
-            content,
-        };
-        Ended { index, message, settled, halted: Some(Halted::Handler { reason, tool_call_id, result }) }
+    fn halt(self, Halt { reason, result }: Halt) -> Result<Ended, (Self, Failure)> {
+        match self.shared.encoder.encode(Said::Value(&result)) {
+            Ok(content) => Ok(self.ended(content, Then::Halt { reason, result })),
+            Err(error) => Err((self, not_encoded(error))),
+        }
     }
 
-    /// Asks the policy about a failure.
-    async fn failed(self, failure: Failure, call: Option<ToolCall>) -> Ended {
-        let function = match &self.shared.options.on_tool_error {
-            OnToolError::Continue => return self.reported(&failure),
-            OnToolError::Halt => return self.halted(&failure, None),
-            OnToolError::Decide(function) => Arc::clone(function),
-        };
-        // A thread of its own: one that never answers takes nobody else's, and is given up after the call's time.
+    /// Asks a policy function about a failure, on a thread of its own: one that never answers takes nobody else's, and is
+    /// given up after the call's time.
+    async fn decided(self, failure: Failure, call: Option<ToolCall>, function: Arc<Decide>) -> Ended {
         let (started, budget) = (Instant::now(), self.shared.options.tool_timeout);
         let Ok(timers) = clock::timers() else { return self.halted(&failure, None) };
         let call = call.unwrap_or_else(|| ToolCall::new(&*self.message.tool_call_id, &*self.message.name, ""));
@@ -138,8 +160,8 @@ impl End<'_> {
     /// What a policy function put in a failure's place.
     fn replaced(self, replacement: &Json) -> Ended {
         match self.shared.encoder.encode(Said::Value(replacement)) {
-            Ok(content) => self.encoded(content, None),
-            Err(error) => self.halted(&Failure::ToolError(ToolError::EncodingFailed(error.0)), None),
+            Ok(content) => self.ended(content, Then::GoOn),
+            Err(error) => self.halted(&not_encoded(error), None),
         }
     }
 
@@ -147,18 +169,20 @@ impl End<'_> {
     fn reported(mut self, failure: &Failure) -> Ended {
         self.message.is_error = true;
         let content = self.shared.encoder.encode(Said::Failure(failure)).unwrap_or_else(|_| fallback(failure));
-        self.encoded(content, None)
+        self.ended(content, Then::GoOn)
     }
 
     /// The same, and the loop does not go on.
     fn halted(self, failure: &Failure, exception: Option<String>) -> Ended {
-        let halted = Halted::ToolError { tool_call_id: self.message.tool_call_id.clone(), exception };
-        Ended { halted: Some(halted), ..self.reported(failure) }
+        Ended { then: Then::Fail { exception }, ..self.reported(failure) }
     }
 
-    fn encoded(self, content: String, halted: Option<Halted>) -> Ended {
-        let Self { index, mut message, .. } = self;
-        message.content.clone_from(&content);
-        Ended { index, settled: Settled::Encoded { id: message.tool_call_id.clone(), content }, message, halted }
+    fn ended(mut self, content: String, then: Then) -> Ended {
+        self.message.content = content;
+        Ended { index: self.index, message: self.message, then }
     }
+}
+
+fn not_encoded(error: EncodeError) -> Failure {
+    Failure::ToolError(ToolError::EncodingFailed(error.0))
 }

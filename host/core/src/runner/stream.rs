@@ -8,10 +8,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use futures_util::stream::BoxStream;
 use futures_util::task::AtomicWaker;
 use futures_util::{Stream, StreamExt as _};
 
 use super::batch::Batch;
+use super::settle::Ended;
 use super::{RunOptions, Runner};
 use crate::call::ToolCall;
 use crate::error::Error;
@@ -23,7 +25,7 @@ const MAX_PROGRESS: usize = 1024;
 
 /// The events of a run, which goes on as they are read. Ends after the last.
 pub struct RunStream {
-    run: Result<Batch, Option<Error>>,
+    run: Result<BoxStream<'static, Ended>, Option<Error>>,
     queue: Arc<Queue>,
     halted: Option<(usize, Halted)>,
 }
@@ -32,7 +34,8 @@ impl RunStream {
     pub(super) fn new(runner: &Runner, calls: impl IntoIterator<Item = ToolCall>, options: RunOptions) -> Self {
         let queue = Arc::new(Queue::default());
         let observed = Runner { executor: runner.executor.also_observed(Arc::clone(&queue)), ..runner.clone() };
-        Self { run: Batch::new(&observed, calls, options).map_err(Some), queue, halted: None }
+        let run = Batch::new(&observed, calls, options).map(|batch| batch.ends().boxed()).map_err(Some);
+        Self { run, queue, halted: None }
     }
 
     /// The next event.
@@ -55,8 +58,8 @@ impl Stream for RunStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
         let Self { run, queue, halted } = &mut *self;
-        let batch = match run {
-            Ok(batch) => batch,
+        let ends = match run {
+            Ok(ends) => ends,
             Err(error) => return Poll::Ready(error.take().map(|error| RunEvent::Error(RunFailure(error)))),
         };
         loop {
@@ -64,15 +67,15 @@ impl Stream for RunStream {
                 return Poll::Ready(Some(event));
             }
             queue.reader.register(context.waker());
-            match batch.poll_next_unpin(context) {
+            match ends.poll_next_unpin(context) {
                 Poll::Ready(Some(end)) => {
                     let earlier = halted.as_ref().is_some_and(|(index, _)| *index < end.index);
-                    if let Some(why) = end.halted
+                    if let Some(why) = end.halted()
                         && !earlier
                     {
                         *halted = Some((end.index, why));
                     }
-                    queue.push(RunEvent::Settled(end.settled));
+                    queue.push(RunEvent::Settled(end.settled()));
                 }
                 Poll::Ready(None) => return Poll::Ready(queue.pop()),
                 Poll::Pending => match queue.pop() {

@@ -1,0 +1,122 @@
+//! What a run costs on top of its calls, an event on top of a run, and a look at arguments.
+//!
+//! `cargo bench --workspace --profile dev --bench run`
+
+use std::io::Write as _;
+
+use anyhow::Result;
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+use toolcell::{
+    CallOptions, Component, Definition, Engine, Executor, Placement, Registry, RunOptions, Runner, Tool, ToolCall,
+};
+use toolcell_benches::timing::{Contender, Summary, interleaved};
+use toolcell_test_guests::{Answer, Hostile};
+
+const ROUNDS: usize = 15;
+const BATCHES: usize = 60;
+/// Calls of a run.
+const CALLS: usize = 100;
+const TEXT: &str = r#"{"text":"hello"}"#;
+/// What a run may cost on top of each call, in microseconds.
+const PER_CALL: f64 = 0.5;
+/// What a stream may cost on top of a run for each event, in microseconds.
+const PER_EVENT: f64 = 1.0;
+/// What it may cost to look at a KiB of arguments, in microseconds.
+const PER_LOOK: f64 = 3.0;
+
+fn main() -> Result<()> {
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
+    for (placement, most) in [(Placement::Inline, 1), (Placement::Cells, 1), (Placement::Cells, 4)] {
+        run(&runtime, placement, most)?;
+    }
+    validation(&runtime)
+}
+
+fn batch() -> Vec<ToolCall> {
+    (0..CALLS).map(|n| ToolCall::new(format!("call-{n}"), "hostile", TEXT)).collect()
+}
+
+/// A hundred calls one by one, as a run, and as a stream, with the same concurrency.
+fn run(runtime: &Runtime, placement: Placement, most: usize) -> Result<()> {
+    let engine = Engine::builder().placement(placement).build()?;
+    let component = runtime.block_on(Component::load(&engine, Hostile::answering(Answer::Echo).component()))?;
+    let tool = component.tools().first().cloned().ok_or_else(|| anyhow::anyhow!("no tool"))?;
+    let (registry, executor) = (Registry::new(), Executor::new());
+    registry.register(tool.clone())?;
+    let runner = Runner::new(registry);
+    let options = || RunOptions::default().with_max_concurrency(most);
+    let summaries = interleaved(
+        &mut [
+            Contender::new("Executor::call, one by one", || {
+                let calls = batch().into_iter().map(|call| executor.call(&tool, call, CallOptions::default()));
+                let answered = runtime.block_on(stream::iter(calls).buffer_unordered(most).collect::<Vec<_>>());
+                assert!(answered.iter().all(|completion| completion.result.value().is_some()));
+            }),
+            Contender::new("Runner::run", || {
+                let outcome = runtime.block_on(runner.run(batch(), options()));
+                assert!(outcome.is_ok_and(|outcome| outcome.messages.iter().all(|message| !message.is_error)));
+            }),
+            Contender::new("Runner::stream", || {
+                let events = runtime.block_on(runner.stream(batch(), options()).collect::<Vec<_>>());
+                assert_eq!(events.len(), 3 * CALLS);
+            }),
+        ],
+        ROUNDS,
+        BATCHES,
+    );
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\n{CALLS} calls of an echo guest, {most} at once, {placement:?}: microseconds per call")?;
+    for Summary { name, p50, spread, .. } in &summaries {
+        let per_call = |time: f64| time / CALLS as f64;
+        let (p50, low, high) = (per_call(*p50), per_call(spread.0), per_call(spread.1));
+        writeln!(out, "  {name:32} {p50:8.2}   rounds {low:.2} to {high:.2}")?;
+    }
+    if let [single, run, stream] = summaries.as_slice() {
+        verdict("a run, on top of each call", (run.p50 - single.p50) / CALLS as f64, PER_CALL)?;
+        verdict("a stream, on top of a run, each event", (stream.p50 - run.p50) / (3 * CALLS) as f64, PER_EVENT)?;
+    }
+    Ok(())
+}
+
+/// A KiB of arguments against a schema of ten properties.
+fn validation(runtime: &Runtime) -> Result<()> {
+    let text = "x".repeat(80);
+    let members = || (0..10).map(|n| (format!("field_{n}"), json!(text)));
+    let arguments = Value::Object(members().collect()).to_string();
+    let properties: Value =
+        Value::Object(members().map(|(name, _)| (name, json!({"type": "string", "maxLength": 200}))).collect());
+    let schema = json!({
+        "type": "object", "properties": properties, "required": ["field_0", "field_9"], "additionalProperties": false,
+    });
+    let open = Tool::manual(Definition::new("open", "")?)?;
+    let checked = Tool::manual(Definition::new("checked", "")?.with_parameters(schema))?;
+    let executor = Executor::new();
+    let look = |tool: &Tool| {
+        let call = ToolCall::new("1", tool.definition().name.as_str(), arguments.as_str());
+        let found = runtime.block_on(executor.validate(tool, call, CallOptions::default()));
+        assert!(found.is_ok_and(|faults| faults.is_empty()));
+    };
+    let summaries = interleaved(
+        &mut [Contender::new("parsed", || look(&open)), Contender::new("parsed and checked", || look(&checked))],
+        ROUNDS,
+        2000,
+    );
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\n{} bytes of arguments: microseconds", arguments.len())?;
+    for Summary { name, p50, spread, .. } in &summaries {
+        writeln!(out, "  {name:32} {p50:8.2}   rounds {:.2} to {:.2}", spread.0, spread.1)?;
+    }
+    drop(out);
+    if let [parsed, checked] = summaries.as_slice() {
+        verdict("the check alone", checked.p50 - parsed.p50, PER_LOOK)?;
+    }
+    Ok(())
+}
+
+fn verdict(what: &str, cost: f64, most: f64) -> Result<()> {
+    let met = if cost <= most { "met" } else { "missed" };
+    writeln!(std::io::stdout().lock(), "  {what}: {cost:.2} us, at most {most} us: {met}")?;
+    Ok(())
+}
