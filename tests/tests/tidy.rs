@@ -30,12 +30,12 @@ const LAYERS: [(&str, &[&str]); 7] = [
             "usage",
         ],
     ),
-    ("decisions", &["schema"]),
+    ("decisions", &["assemble", "schema"]),
     ("time", &["clock"]),
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),
     ("handlers", &["native", "tool", "wasm"]),
-    ("pipe", &["executor"]),
+    ("pipe", &["executor", "step"]),
 ];
 /// What holds on one machine or network only, in two pieces so that this file has none of it.
 const MACHINE_BOUND: [(&str, &str); 9] = [

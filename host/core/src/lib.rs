@@ -33,6 +33,7 @@ mod refusal;
 mod tool_error;
 mod usage;
 // -- decisions: pure
+mod assemble;
 mod encode;
 pub mod names;
 mod policy;
@@ -51,7 +52,9 @@ mod wasm;
 // -- pipe
 mod executor;
 mod registry;
+mod step;
 
+pub use assemble::{AssembleError, Assembler, Fragment};
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
 pub use engine::{
@@ -75,6 +78,11 @@ pub use policy::{Failure, OnToolError, Verdict};
 pub use refusal::{Fault, MAX_FAULTS, Refusal};
 pub use registry::{Registry, Toolbox};
 pub use statistics::Statistics;
+pub use step::{
+    AbortStatus, DEFAULT_CONTEXT_TURNS, DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT,
+    DEFAULT_STOP_GRACE, Deliberate, FunctionResponse, HistoryEntry, MIN_STEP_TIMEOUT, RawCall, STEP_TIMEOUT_VARIABLE,
+    Step, StepConfig, StepEvent, Stepper, Turn,
+};
 pub use tool::Tool;
 pub use tool_error::{Exit, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout, ToolError};
 pub use usage::Usage;
