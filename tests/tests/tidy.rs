@@ -32,12 +32,12 @@ const LAYERS: [(&str, &[&str]); 7] = [
             "usage",
         ],
     ),
-    ("decisions", &["encode", "policy", "rules", "schema", "statistics"]),
+    ("decisions", &["assemble", "encode", "policy", "rules", "schema", "statistics"]),
     ("time", &["clock"]),
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),
     ("handlers", &["native", "tool", "wasm"]),
-    ("pipe", &["executor", "registry", "runner"]),
+    ("pipe", &["executor", "registry", "runner", "step"]),
 ];
 /// What holds on one machine or network only, in two pieces so that this file has none of it.
 const MACHINE_BOUND: [(&str, &str); 9] = [

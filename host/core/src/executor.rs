@@ -54,6 +54,11 @@ impl Executor {
         self
     }
 
+    /// The limits for every call.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// With this observer.
     #[must_use]
     pub fn with_events(mut self, sink: impl EventSink) -> Self {

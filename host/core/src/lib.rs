@@ -34,6 +34,7 @@ mod refusal;
 mod tool_error;
 mod usage;
 // -- decisions: pure
+mod assemble;
 mod encode;
 pub mod names;
 mod policy;
@@ -53,7 +54,9 @@ mod wasm;
 mod executor;
 mod registry;
 mod runner;
+mod step;
 
+pub use assemble::{AssembleError, Assembler, Fragment};
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
@@ -78,6 +81,11 @@ pub use refusal::{Fault, MAX_FAULTS, Refusal};
 pub use registry::{Registry, Toolbox};
 pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
 pub use statistics::Statistics;
+pub use step::{
+    AbortStatus, DEFAULT_CONTEXT_TURNS, DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT,
+    DEFAULT_STOP_GRACE, Deliberate, FunctionResponse, HistoryEntry, MIN_STEP_TIMEOUT, RawCall, STEP_TIMEOUT_VARIABLE,
+    Step, StepConfig, StepEvent, Stepper, Turn,
+};
 pub use tool::Tool;
 pub use tool_error::{Exit, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout, ToolError};
 pub use usage::Usage;

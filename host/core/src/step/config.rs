@@ -1,0 +1,135 @@
+//! How steps are made: their time, their patience, their thresholds.
+//!
+//! In: an embedder's choice, or the variables it read. Out: [`StepConfig`].
+//! Invariants: the timeout is never under its minimum; nothing here reads an environment.
+//! Source: contract, section 6.
+
+use std::time::Duration;
+
+use crate::error::Error;
+
+/// Time of one step's call. Source: contract, section 6.
+pub const DEFAULT_STEP_TIMEOUT: Duration = Duration::from_secs(300);
+/// The least that it can be set to: below, tools that ask the network would fail by chance. Source: contract, section 6.
+pub const MIN_STEP_TIMEOUT: Duration = Duration::from_secs(10);
+/// The variable that sets it, in whole milliseconds. Source: contract, section 6.
+pub const STEP_TIMEOUT_VARIABLE: &str = "TOOL_EXECUTION_TIMEOUT_MS";
+/// Iterations of a turn after which tools are told to mention how to stop it: a person who waits for that many wonders.
+pub const DEFAULT_SOFT_WARN_AT: u32 = 20;
+/// Errors in a row that a model may see: one that cannot act on five of them will not act on the sixth.
+pub const DEFAULT_MAX_ERRORS: u32 = 5;
+/// Time that a stopped tool has to end by itself: room to close a connection or to undo a booking, and too short for the
+/// person who pressed stop to press it again.
+pub const DEFAULT_STOP_GRACE: Duration = Duration::from_millis(250);
+
+/// How steps are made.
+///
+/// # Defaults
+/// [`DEFAULT_STEP_TIMEOUT`], [`DEFAULT_SOFT_WARN_AT`], [`DEFAULT_MAX_ERRORS`], [`DEFAULT_STOP_GRACE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepConfig {
+    pub(super) timeout: Duration,
+    pub(super) soft_warn_at: u32,
+    pub(super) max_errors: u32,
+    pub(super) stop_grace: Duration,
+}
+
+impl Default for StepConfig {
+    fn default() -> Self {
+        Self {
+            timeout: DEFAULT_STEP_TIMEOUT,
+            soft_warn_at: DEFAULT_SOFT_WARN_AT,
+            max_errors: DEFAULT_MAX_ERRORS,
+            stop_grace: DEFAULT_STOP_GRACE,
+        }
+    }
+}
+
+impl StepConfig {
+    /// The defaults, but for what the variables say that `variable` looks up. One that is absent or blank says nothing.
+    ///
+    /// # Errors
+    /// [`Error::is_options`] when [`STEP_TIMEOUT_VARIABLE`] is not a whole number of milliseconds.
+    pub fn from_vars(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let config = Self::default();
+        let Some(text) = variable(STEP_TIMEOUT_VARIABLE).filter(|text| !text.trim().is_empty()) else {
+            return Ok(config);
+        };
+        match text.trim().parse() {
+            Ok(millis) => Ok(config.with_timeout(Duration::from_millis(millis))),
+            Err(problem) => {
+                let shown: String = text.chars().take(80).collect();
+                let problem = format!("is not a whole number of milliseconds: {shown:?} ({problem})");
+                Err(Error::options(STEP_TIMEOUT_VARIABLE, problem))
+            }
+        }
+    }
+
+    /// With this time for each step's call, counted anew for each. Less than [`MIN_STEP_TIMEOUT`] becomes that, with a
+    /// warning in the log. To tighten one turn further, set its [`limits`](crate::Turn::limits).
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        if timeout < MIN_STEP_TIMEOUT {
+            tracing::warn!(?timeout, minimum = ?MIN_STEP_TIMEOUT, "the timeout of steps is raised to its minimum");
+        }
+        self.timeout = timeout.max(MIN_STEP_TIMEOUT);
+        self
+    }
+
+    /// From this iteration of a turn on, tools are told to mention how to stop it.
+    #[must_use]
+    pub fn with_soft_warn_at(mut self, iteration: u32) -> Self {
+        self.soft_warn_at = iteration;
+        self
+    }
+
+    /// With this many errors in a row that do not end the turn; the next one does.
+    #[must_use]
+    pub fn with_max_errors(mut self, errors: u32) -> Self {
+        self.max_errors = errors;
+        self
+    }
+
+    /// With this time for a stopped tool to end by itself, before it is dropped.
+    #[must_use]
+    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
+        self.stop_grace = grace;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timeouts_variable_has_a_minimum() {
+        for (text, expected) in [
+            (None, Some(300_000)),
+            (Some(""), Some(300_000)),
+            (Some("  "), Some(300_000)),
+            (Some("45000"), Some(45_000)),
+            (Some(" 45000\n"), Some(45_000)),
+            (Some("10000"), Some(10_000)),
+            (Some("9999"), Some(10_000)),
+            (Some("0"), Some(10_000)),
+            (Some("18446744073709551615"), Some(u64::MAX)),
+            (Some("18446744073709551616"), None),
+            (Some("-1"), None),
+            (Some("1e5"), None),
+            (Some("30s"), None),
+        ] {
+            let config =
+                StepConfig::from_vars(|name| text.filter(|_| name == STEP_TIMEOUT_VARIABLE).map(str::to_owned));
+            match (config, expected) {
+                (Ok(config), Some(millis)) => assert_eq!(config.timeout, Duration::from_millis(millis), "{text:?}"),
+                (Err(error), None) => assert!(
+                    error.is_options() && error.to_string().starts_with("`TOOL_EXECUTION_TIMEOUT_MS`"),
+                    "{text:?}: {error}"
+                ),
+                (other, _) => panic!("{text:?}: {other:?}"),
+            }
+        }
+        assert_eq!(StepConfig::default().with_timeout(Duration::ZERO).timeout, MIN_STEP_TIMEOUT);
+    }
+}

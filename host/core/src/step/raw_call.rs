@@ -1,0 +1,154 @@
+//! A call as a model's stream gave it, before anybody looked at it.
+//!
+//! In: a provider's payload, or a [`ToolCall`]. Out: a [`ToolCall`] whose arguments are an object, or [`Malformed`].
+//! Invariants: an id that was not given stays absent.
+//! Source: contract, section 6, stage 1.
+
+use serde_json::{Map, Value};
+
+use crate::call::{Resume, ToolCall};
+use crate::json::{JsonFault, parse_strict};
+
+/// A call that nobody has judged.
+///
+/// # Shape
+/// From JSON: `{"id"?, "name", "args" | "arguments"}`. The arguments are an object or JSON text of one; absent, `null` and
+/// blank text count as `{}`, which is what providers send for a tool without parameters.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct RawCall {
+    /// The provider's id of the call.
+    pub id: Option<String>,
+    /// The tool's name.
+    pub name: Option<String>,
+    /// Its arguments, in whatever form.
+    pub arguments: Option<Value>,
+    /// The answer to the question of an earlier call.
+    pub resume: Option<Resume>,
+}
+
+impl RawCall {
+    /// With the answer to the question of an earlier call.
+    #[must_use]
+    pub fn with_resume(mut self, resume: Resume) -> Self {
+        self.resume = Some(resume);
+        self
+    }
+
+    /// The call, if it is one. Text that is longer than `limit` bytes is not read: the executor refuses it in words for
+    /// the model, and the arguments are empty here.
+    pub(super) fn judged(self, limit: u64) -> Result<Judged, Malformed> {
+        let Some(name) = self.name.filter(|name| !name.trim().is_empty()) else { return Err(Malformed::NoName) };
+        let text = match self.arguments {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text,
+            Some(object @ Value::Object(_)) => object.to_string(),
+            Some(Value::Bool(_) | Value::Number(_) | Value::Array(_)) => return Err(Malformed::NoObject),
+        };
+        let text = if text.trim().is_empty() { "{}".to_owned() } else { text };
+        let arguments = if text.len() as u64 > limit {
+            Map::new()
+        } else if let Value::Object(arguments) = parse_strict(&text)? {
+            arguments
+        } else {
+            return Err(Malformed::NoObject);
+        };
+        let call = ToolCall::new(self.id.clone().unwrap_or_default(), name, text);
+        Ok(Judged { call, id: self.id, arguments, resume: self.resume })
+    }
+}
+
+impl From<Value> for RawCall {
+    fn from(payload: Value) -> Self {
+        let Value::Object(mut payload) = payload else { return Self::default() };
+        let mut text = |key| if let Some(Value::String(text)) = payload.remove(key) { Some(text) } else { None };
+        let (id, name) = (text("id"), text("name"));
+        let arguments = payload.remove("args").or_else(|| payload.remove("arguments"));
+        Self { id, name, arguments, resume: None }
+    }
+}
+
+impl From<&Value> for RawCall {
+    fn from(payload: &Value) -> Self {
+        payload.clone().into()
+    }
+}
+
+impl From<ToolCall> for RawCall {
+    fn from(call: ToolCall) -> Self {
+        let ToolCall { id, name, arguments } = call;
+        let id = Some(id).filter(|id| !id.is_empty());
+        Self { id, name: Some(name), arguments: Some(Value::String(arguments)), resume: None }
+    }
+}
+
+/// A call with a name and an object.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) call: ToolCall,
+    pub(super) id: Option<String>,
+    pub(super) arguments: Map<String, Value>,
+    pub(super) resume: Option<Resume>,
+}
+
+/// Why something is no call at all.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(super) enum Malformed {
+    #[error("it names no tool")]
+    NoName,
+    #[error("its arguments are not an object")]
+    NoObject,
+    #[error("its arguments are {0}")]
+    NotJson(#[from] JsonFault),
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_call_has_a_name_and_an_object() {
+        let object = json!({"x": 1});
+        for (payload, expected) in [
+            (json!({"name": "t", "args": {"x": 1}}), Ok(&object)),
+            (json!({"name": "t", "arguments": {"x": 1}}), Ok(&object)),
+            (json!({"name": "t", "arguments": " {\"x\": 1}"}), Ok(&object)),
+            (json!({"name": "t"}), Ok(&json!({}))),
+            (json!({"name": "t", "args": null}), Ok(&json!({}))),
+            (json!({"name": "t", "args": " "}), Ok(&json!({}))),
+            (json!({"name": "t", "args": "x".repeat(101)}), Ok(&json!({}))),
+            (json!({"args": {}}), Err("names no tool")),
+            (json!({"name": " ", "args": {}}), Err("names no tool")),
+            (json!({"name": 7, "args": {}}), Err("names no tool")),
+            (json!("t"), Err("names no tool")),
+            (json!(null), Err("names no tool")),
+            (json!({"name": "t", "args": []}), Err("not an object")),
+            (json!({"name": "t", "args": true}), Err("not an object")),
+            (json!({"name": "t", "args": "[]"}), Err("not an object")),
+            (json!({"name": "t", "args": "null"}), Err("not an object")),
+            (json!({"name": "t", "args": "{"}), Err("not valid JSON")),
+            (json!({"name": "t", "args": "{\"x\":1,\"x\":2}"}), Err("stands twice")),
+        ] {
+            match (RawCall::from(&payload).judged(100), expected) {
+                (Ok(judged), Ok(expected)) => assert_eq!(Value::Object(judged.arguments), *expected, "{payload}"),
+                (Err(malformed), Err(needle)) => assert!(malformed.to_string().contains(needle), "{malformed}"),
+                (other, _) => panic!("{payload}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn ids_are_not_invented() {
+        for (call, expected) in [
+            (RawCall::from(json!({"name": "t", "id": "a"})), Some("a")),
+            (RawCall::from(json!({"name": "t"})), None),
+            (ToolCall::new("a", "t", "").into(), Some("a")),
+            (ToolCall::new("", "t", "").into(), None),
+        ] {
+            let judged = call.judged(100).unwrap();
+            assert_eq!((judged.id.as_deref(), judged.call.id.as_str()), (expected, expected.unwrap_or("")));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a step writes into the log.
+
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use serde_json::json;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use super::*;
+use crate::definition::Definition;
+use crate::handler::Invocation;
+
+/// Keeps the events of this crate as lines.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<(Level, String)>>>);
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().contains("step")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        struct Line(String);
+        impl Visit for Line {
+            fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+                let name = if field.name() == "message" { String::new() } else { format!(" {}=", field.name()) };
+                let _ = write!(self.0, "{name}{value:?}");
+            }
+        }
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().unwrap().push((*event.metadata().level(), line.0));
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// Lines that one step writes, its milliseconds as `N`.
+fn lines(stepper: &Stepper, call: Value) -> Vec<(Level, String)> {
+    let lines = Lines::default();
+    let mut turn = Turn::default();
+    tracing::subscriber::with_default(lines.clone(), || {
+        stepper.step(call, &mut turn).now_or_never().expect("a native handler that answers at once")
+    });
+    let mut lines = std::mem::take(&mut *lines.0.lock().unwrap());
+    for (_, line) in &mut lines {
+        if let Some((before, rest)) = line.split_once(" (") {
+            let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            assert_ne!(after, rest, "milliseconds");
+            *line = format!("{before} (N{after}");
+        }
+    }
+    lines
+}
+
+#[test]
+fn the_log_tells_of_every_call() {
+    let registry = Registry::new();
+    registry.register(Tool::native(Definition::new("greet", "").unwrap(), async |_: Value| json!(1)).unwrap()).unwrap();
+    registry.register(Tool::manual(Definition::new("manual", "").unwrap()).unwrap()).unwrap();
+    let stepper = Stepper::new(registry);
+    for (call, expected) in [
+        (json!({"name": "greet"}), Some((Level::INFO, "Function call completed: greet (N ms)"))),
+        (json!({"name": "manual"}), Some((Level::INFO, "Function call completed: manual (N ms)"))),
+        (json!({"name": "unknown"}), None),
+        (
+            json!({"name": "greet", "args": "{\n\u{1b}"}),
+            Some((
+                Level::WARN,
+                "Malformed function call problem=\"its arguments are not valid JSON: key must be a string at line 2 \
+                 column 1\"",
+            )),
+        ),
+    ] {
+        let lines = lines(&stepper, call);
+        let seen: Vec<_> = lines.iter().map(|(level, line)| (*level, line.as_str())).collect();
+        assert_eq!(seen, Vec::from_iter(expected));
+    }
+}
+
+/// The executor's 30 s do not undercut it; the turn's limits do.
+#[test]
+fn a_step_has_its_own_time() {
+    let registry = Registry::new();
+    let tool = Tool::native(Definition::new("t", "").unwrap(), async |_: Value, invocation: Arc<Invocation>| {
+        json!(invocation.limits.timeout.as_secs())
+    });
+    registry.register(tool.unwrap()).unwrap();
+    let (mut turn, seconds) = (Turn::default(), Duration::from_secs);
+    for (timeout, left, expected) in [(300, u64::MAX, 300), (20, u64::MAX, 20), (20, 7, 7)] {
+        turn.limits = turn.limits.with_timeout(seconds(left));
+        let stepper = Stepper::new(registry.clone()).with_config(StepConfig::default().with_timeout(seconds(timeout)));
+        let step = stepper.step(json!({"name": "t"}), &mut turn).now_or_never().expect("it answers at once");
+        assert_eq!(json!(step)["entry"]["functionResponse"]["response"]["result"], expected);
+    }
+}

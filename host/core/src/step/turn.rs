@@ -1,0 +1,197 @@
+//! What an agent loop knows between its steps.
+//!
+//! In: the loop's own knowledge. Out: [`Turn`], which each step reads and brings up to date.
+//! Invariants: no change of a step spans an await: whoever drops a step finds it whole.
+//! Source: contract, section 6.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::call::{AbortSignal, CallContext};
+use crate::limits::Limits;
+
+/// Further turns that a tool stays open after a success in deliberate mode: "do it again", and once more.
+pub const DEFAULT_CONTEXT_TURNS: u32 = 2;
+
+/// One turn of an agent loop: everything between a person's message and the model's last word on it. The next one
+/// begins with [`next_turn`](Self::next_turn).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Turn {
+    /// Ids, tenant and metadata for every call of the turn. Its `resume` is not: an answer belongs to one call, see
+    /// [`RawCall::with_resume`](crate::RawCall::with_resume).
+    pub context: CallContext,
+    /// The person's language. Tools see it as the context's extension `locale`, a JSON string.
+    pub locale: Option<String>,
+    /// Rounds that the loop has made, counted by the loop. Once there are many of them, tools see the context's extension
+    /// `show_kill_hint`, which is `true`; before, it is absent.
+    pub iteration: u32,
+    /// Tightens each call's limits; never widens them. What is left of the turn's own time goes here.
+    pub limits: Limits,
+    /// Stops the turn. A clone of it belongs where the person can press stop.
+    pub abort: AbortSignal,
+    /// The tools that this turn is about, where the loop decides that; none: all.
+    pub deliberate: Option<Deliberate>,
+    errors: u32,
+    /// Tools that stay open, and for how many turns after this one.
+    windows: BTreeMap<String, u32>,
+}
+
+/// Deliberate mode: only tools that the turn is about can be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Deliberate {
+    /// Tools that may be called.
+    pub allowed: BTreeSet<String>,
+    /// By tool, what in the person's words brought it up.
+    pub triggers: BTreeMap<String, String>,
+    /// Further turns that a tool stays open after a success.
+    pub context_turns: u32,
+}
+
+impl Deliberate {
+    /// Only these tools, and [`DEFAULT_CONTEXT_TURNS`].
+    pub fn new(allowed: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let allowed = allowed.into_iter().map(Into::into).collect();
+        Self { allowed, triggers: BTreeMap::new(), context_turns: DEFAULT_CONTEXT_TURNS }
+    }
+
+    /// This tool too, because `trigger` matched.
+    #[must_use]
+    pub fn with_trigger(mut self, tool: impl Into<String>, trigger: impl Into<String>) -> Self {
+        let tool = tool.into();
+        self.allowed.insert(tool.clone());
+        self.triggers.insert(tool, trigger.into());
+        self
+    }
+
+    /// With this many further turns that a tool stays open after a success.
+    #[must_use]
+    pub fn with_context_turns(mut self, turns: u32) -> Self {
+        self.context_turns = turns;
+        self
+    }
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self::new(CallContext::default())
+    }
+}
+
+impl Turn {
+    /// A first turn: no locale, nothing tightened, every tool allowed, a signal of its own.
+    #[must_use]
+    pub fn new(context: CallContext) -> Self {
+        Self {
+            context,
+            locale: None,
+            iteration: 0,
+            limits: Limits::unlimited(),
+            abort: AbortSignal::new(),
+            deliberate: None,
+            errors: 0,
+            windows: BTreeMap::new(),
+        }
+    }
+
+    /// The next turn begins: iterations and errors count from zero, windows are one turn shorter, and there is a new
+    /// [`abort`](Self::abort), since a stop is meant for the turn it was pressed in. The rest stays.
+    pub fn next_turn(&mut self) {
+        (self.iteration, self.errors, self.abort) = (0, 0, AbortSignal::new());
+        self.windows.retain(|_, left| {
+            let open = *left > 0;
+            *left = left.saturating_sub(1);
+            open
+        });
+    }
+
+    /// Stops the turn: no further tool starts, and the one that runs is asked to end and then made to.
+    pub fn stop(&self) {
+        self.abort.raise();
+    }
+
+    /// Whether a tool may be called in this turn.
+    #[must_use]
+    pub fn allows(&self, name: &str) -> bool {
+        let Some(deliberate) = &self.deliberate else { return true };
+        deliberate.allowed.contains(name) || self.windows.contains_key(name)
+    }
+
+    /// In deliberate mode the tools that may be called: the turn's own and those whose window is open.
+    #[must_use]
+    pub fn allowed_names(&self) -> Option<BTreeSet<&str>> {
+        let deliberate = self.deliberate.as_ref()?;
+        Some(deliberate.allowed.iter().chain(self.windows.keys()).map(String::as_str).collect())
+    }
+
+    /// Errors since the last success or restart.
+    #[must_use]
+    pub fn consecutive_errors(&self) -> u32 {
+        self.errors
+    }
+
+    /// What brought this tool up.
+    pub(super) fn trigger(&self, name: &str) -> Option<&str> {
+        self.deliberate.as_ref()?.triggers.get(name).map(String::as_str)
+    }
+
+    /// Keeps a tool open that has succeeded; in deliberate mode only.
+    pub(super) fn keep_open(&mut self, name: &str) {
+        if let Some(deliberate) = &self.deliberate {
+            let left = self.windows.entry(name.to_owned()).or_default();
+            *left = deliberate.context_turns.max(*left);
+        }
+    }
+
+    /// Counts a success or a restart.
+    pub(super) fn count_success(&mut self) {
+        self.errors = 0;
+    }
+
+    /// Counts an error.
+    pub(super) fn count_error(&mut self) {
+        self.errors = self.errors.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_close_after_their_turns() {
+        for turns in [0, 1, 2, 5] {
+            let deliberate = Some(Deliberate::new(["draw"]).with_context_turns(turns));
+            let mut turn = Turn { deliberate, ..Turn::default() };
+            turn.keep_open("draw");
+            turn.deliberate = Some(Deliberate::new(["other"]));
+            for further in 1..=turns {
+                turn.next_turn();
+                assert_eq!(turn.allowed_names().unwrap(), ["draw", "other"].into(), "{further} of {turns}");
+            }
+            turn.next_turn();
+            assert!(!turn.allows("draw") && turn.allows("other"), "{turns}");
+        }
+    }
+
+    #[test]
+    fn windows_need_deliberate_mode_and_only_grow_by_success() {
+        let mut turn = Turn::default();
+        turn.keep_open("draw");
+        assert!(turn.allows("anything") && turn.allowed_names().is_none());
+        turn.deliberate = Some(Deliberate::new(["draw"]).with_context_turns(3));
+        turn.keep_open("draw");
+        turn.deliberate = Some(Deliberate::new([""; 0]).with_context_turns(1));
+        turn.keep_open("draw");
+        assert_eq!(turn.windows, [("draw".to_owned(), 3)].into());
+    }
+
+    #[test]
+    fn the_next_turn_starts_afresh() {
+        let mut turn = Turn { iteration: 7, ..Turn::default() };
+        turn.count_error();
+        turn.stop();
+        turn.next_turn();
+        assert_eq!((turn.iteration, turn.consecutive_errors(), turn.abort.is_raised()), (0, 0, false));
+    }
+}

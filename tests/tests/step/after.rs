@@ -1,0 +1,251 @@
+//! Stages 6 to 9: what becomes of a result.
+
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
+
+use serde_json::{Value, json};
+use toolcell::{
+    Completion, Definition, Deliberate, EncodeError, RawCall, Said, Step, StepConfig, StepEvent, Tool, ToolCall, Turn,
+};
+use toolcell_tests::ending;
+
+use super::{Loop, response, say, word};
+
+/// Stage 6.
+#[test]
+fn a_success_keeps_its_tool_open() {
+    let agent = Loop::new();
+    for (outcome, turns, expected) in [
+        ("ok", 0, &[false, false, false][..]),
+        ("ok", 1, &[true, false, false]),
+        ("ok", 2, &[true, true, false]),
+        ("ask", 1, &[true, false, false]),
+        ("error", 2, &[false, false, false]),
+        ("panic", 2, &[false, false, false]),
+    ] {
+        let mut turn = Turn::default();
+        turn.deliberate = Some(Deliberate::new(["say"]).with_context_turns(turns));
+        agent.step(say(outcome), &mut turn);
+        turn.deliberate = Some(Deliberate::new(["context"]));
+        let open: Vec<_> = (0..3)
+            .map(|_| {
+                turn.next_turn();
+                turn.allows("say")
+            })
+            .collect();
+        assert_eq!(open, expected, "{outcome}, {turns}");
+    }
+    // A further success opens the window anew, without deliberate mode there is none.
+    let mut turn = Turn::default();
+    agent.step(say(""), &mut turn);
+    turn.deliberate = Some(Deliberate::new(["context"]));
+    assert!(!turn.allows("say"));
+    turn.deliberate = Some(Deliberate::new(["say"]).with_context_turns(1));
+    for _ in 0..5 {
+        assert_eq!(word(&agent.step(say(""), &mut turn)), "history/ok");
+        turn.next_turn();
+        turn.deliberate = Some(Deliberate::new([""; 0]).with_context_turns(1));
+    }
+}
+
+/// Stage 7.
+#[test]
+fn a_trigger_is_told_of_and_the_model_hears_nothing() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let agent = Loop::new().with(|stepper| {
+        stepper.with_observer(move |event| {
+            sink.lock().expect("no panic").push(event);
+            panic!("observer");
+        })
+    });
+    let deliberate = || Some(Deliberate::new(["context"]).with_trigger("say", "tell me"));
+    let notice = |id: Option<&str>| StepEvent::TriggerNotice {
+        id: id.map(str::to_owned),
+        tool: "say".into(),
+        trigger: "tell me".into(),
+    };
+    for (deliberate, call, expected) in [
+        (deliberate(), RawCall::from(say("")), vec![notice(None)]),
+        (deliberate(), ToolCall::new("c1", "say", r#"{"outcome": "error"}"#).into(), vec![notice(Some("c1"))]),
+        (deliberate(), json!({"name": "context"}).into(), vec![]),
+        (deliberate(), json!({"name": "stuck"}).into(), vec![]),
+        (None, say("").into(), vec![]),
+    ] {
+        let mut turn = Turn::default();
+        turn.deliberate = deliberate;
+        let step = agent.step(call, &mut turn);
+        assert!(matches!(step, Step::History { .. }), "{step:?}");
+        assert!(!json!(step).to_string().contains("tell me"));
+        // The observer's own panic has poisoned it.
+        let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        assert_eq!(seen, expected);
+    }
+    let json = json!({"type": "trigger_notice", "id": null, "tool": "say", "trigger": "tell me"});
+    assert_eq!(json!(notice(None)), json);
+}
+
+/// Stage 8.
+#[test]
+fn a_hook_may_consume_the_result() {
+    let consumes = |completion: Arc<Completion>| async move {
+        match ending(&completion.result).as_str() {
+            "ok" => completion.result.value().is_some_and(|value| value.as_str().contains("restart")),
+            "error" => true,
+            "ask_user" => panic!("hook"),
+            _ => false,
+        }
+    };
+    let agent = Loop::new().with(|stepper| stepper.with_restart_hook(consumes));
+    let mut turn = Turn::default();
+    turn.deliberate = Some(Deliberate::new(["say"]));
+    for (outcome, expected, errors) in [
+        ("panic", "history/failed", 1),
+        ("restart", "restart", 0),
+        ("panic", "history/failed", 1),
+        ("error", "restart", 0),
+        ("panic", "history/failed", 1),
+        ("ask", "history/ok", 0),
+        ("halt", "history/ok", 0),
+        ("", "history/ok", 0),
+    ] {
+        let step = agent.step(say(outcome), &mut turn);
+        assert_eq!((word(&step).as_str(), turn.consecutive_errors()), (expected, errors), "{outcome}");
+    }
+    assert_eq!(agent.dispatched(), 8);
+    // A blocked or unknown tool has no result to consume.
+    let agent = Loop::new().with(|stepper| stepper.with_restart_hook(|_| async { true }));
+    for name in ["context", "there_is_none"] {
+        assert_eq!(word(&agent.step(json!({"name": name}), &mut turn)), "history/failed");
+        turn.deliberate = None;
+    }
+    assert_eq!(json!(agent.step(say(""), &mut turn)), json!({"kind": "restart"}));
+}
+
+#[test]
+fn a_stop_beats_the_hook() {
+    let agent = Loop::new().with(|stepper| stepper.with_restart_hook(|_| pending::<bool>()));
+    let mut turn = Turn::default();
+    let abort = turn.abort.clone();
+    let step = {
+        let mut running = pin!(agent.stepper.step(say(""), &mut turn));
+        assert!(running.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        abort.raise();
+        futures_executor::block_on(running)
+    };
+    assert_eq!(word(&step), "abort/stopped_by_user");
+    assert_eq!(turn.consecutive_errors(), 0);
+
+    let mut turn = Turn::default();
+    let abort = turn.abort.clone();
+    let agent = Loop::new().with(|stepper| {
+        stepper.with_restart_hook(move |_| {
+            abort.raise();
+            async { true }
+        })
+    });
+    assert_eq!(word(&agent.step(say(""), &mut turn)), "abort/stopped_by_user");
+}
+
+/// Stage 9.
+#[test]
+fn call_and_response_are_one_entry() {
+    let agent = Loop::new();
+    agent
+        .registry
+        .register(Tool::manual(Definition::new("manual", "").expect("a name")).expect("a tool"))
+        .expect("new");
+    let state = json!({"options": ["a", "b"], "state": 7});
+    let asked = json!({
+        "halted_reason": "ask_user", "pending_question": "Which one?", "pending_tool_call_id": "c1",
+        "ask_user_opts": state,
+    });
+    let halted = json!({"halted_reason": "done", "halt_tool_call_id": "c1", "halt_result": {"total": 3}});
+    let media = json!([
+        {"type": "image", "mimeType": "image/png", "bytes": 3}, {"type": "audio", "mimeType": "audio/wav", "bytes": 6},
+    ]);
+    let parts = json!([
+        {"type": "text", "text": "beside"}, {"type": "image", "mime_type": "image/png", "data": "AAAA"},
+        {"type": "audio", "mime_type": "audio/wav", "data": "AAAAAAAA"},
+    ]);
+    for (outcome, ends, response, beside) in [
+        ("", false, json!({"result": {"said": {"outcome": ""}}}), json!({})),
+        ("error", false, json!({"error": "no such city", "data": {"near": "Oslo"}}), json!({})),
+        ("panic", false, json!({"error": "the handler panicked: ouch"}), json!({})),
+        ("ask", true, json!({"result": "<awaiting user response>"}), json!({"halted": asked})),
+        ("halt", true, json!({"result": {"total": 3}}), json!({"halted": halted})),
+        ("media", true, json!({"result": "seen"}), json!({"media": media, "parts": parts})),
+    ] {
+        let mut call = say(outcome);
+        call["id"] = "c1".into();
+        let step = agent.step(&call, &mut Turn::default());
+        let mut entry = json!({
+            "functionCall": {"id": "c1", "name": "say", "args": {"outcome": outcome}},
+            "functionResponse": {"id": "c1", "name": "say", "response": response},
+            "attributes": {"team": "north"},
+        });
+        entry.as_object_mut().expect("an object").extend(beside.as_object().expect("an object").clone());
+        let success = response.get("result").is_some();
+        let expected = json!({"kind": "history", "name": "say", "success": success, "end_turn": ends, "entry": entry});
+        assert_eq!(json!(step), expected, "{outcome}");
+    }
+    let expected = json!({
+        "functionCall": {"name": "manual", "args": {}},
+        "functionResponse": {"name": "manual", "response": {"error": "the tool has no handler"}},
+    });
+    assert_eq!(json!(agent.step(json!({"name": "manual"}), &mut Turn::default()))["entry"], expected);
+}
+
+#[test]
+fn an_encoder_makes_text_of_results() {
+    let encoder = |said: Said<'_>| match said {
+        Said::Ok(output) if output.value.as_str().contains("bad") => Err(EncodeError("no".into())),
+        Said::Ok(output) if output.value.as_str().contains("worse") => panic!("encoder"),
+        Said::Ok(output) => Ok(format!("ok: {}", output.value)),
+        Said::Value(value) => Ok(format!("value: {value}")),
+        Said::Failure(failure) if failure.to_string().contains("ouch") => Err(EncodeError("never".into())),
+        Said::Failure(failure) => Ok(format!("failed: {failure}")),
+        _ => Err(EncodeError("unknown".into())),
+    };
+    let agent = Loop::new().with(|stepper| stepper.with_encoder(encoder));
+    for (outcome, expected) in [
+        ("good", json!({"result": "ok: {\"said\":{\"outcome\":\"good\"}}"})),
+        ("halt", json!({"result": "value: {\"total\":3}"})),
+        ("error", json!({"error": "failed: no such city"})),
+        ("bad", json!({"error": "failed: the result could not be encoded: no"})),
+        ("worse", json!({"error": "failed: the result could not be encoded: the encoder panicked"})),
+        ("panic", json!({"error": "the handler panicked: ouch"})),
+    ] {
+        assert_eq!(response(&agent.step(say(outcome), &mut Turn::default())), expected, "{outcome}");
+    }
+}
+
+/// Refusals, blocked and unknown names count like a tool's own errors.
+#[test]
+fn errors_in_a_row_end_the_turn() {
+    let agent = Loop::new().with(|stepper| stepper.with_config(StepConfig::default().with_max_errors(3)));
+    let unknown = || json!({"name": "there_is_none"});
+    let mut turn = Turn::default();
+    turn.deliberate = Some(Deliberate::new(["say", "there_is_none"]));
+    let calls: [(Value, &str, u32); 11] = [
+        (say("error"), "history/failed", 1),
+        (unknown(), "history/failed", 2),
+        (say("ask"), "history/ok", 0),
+        (say("panic"), "history/failed", 1),
+        (unknown(), "history/failed", 2),
+        (json!({"name": "context"}), "history/failed", 3),
+        (json!({"name": ""}), "abort/error", 3),
+        (unknown(), "abort/error", 4),
+        (say("error"), "abort/error", 5),
+        (say(""), "history/ok", 0),
+        (say("error"), "history/failed", 1),
+    ];
+    for (call, expected, errors) in calls {
+        let step = agent.step(&call, &mut turn);
+        assert_eq!((word(&step).as_str(), turn.consecutive_errors()), (expected, errors), "{call}");
+    }
+    turn.next_turn();
+    assert_eq!(turn.consecutive_errors(), 0);
+}

@@ -1,0 +1,147 @@
+//! Stages 1 to 4: before a tool is dispatched.
+
+use serde_json::json;
+use toolcell::{Deliberate, Limits, RawCall, Resume, StepConfig, ToolCall, Turn};
+use toolcell_tests::context;
+
+use super::{Loop, response, say, word};
+
+#[test]
+fn what_is_no_call_aborts() {
+    let agent = Loop::new();
+    for call in [
+        json!(null),
+        json!("say"),
+        json!({}),
+        json!({"name": ""}),
+        json!({"name": 1, "args": {}}),
+        json!({"args": {}}),
+        json!({"name": "say", "args": []}),
+        json!({"name": "say", "args": 3}),
+        json!({"name": "say", "args": "[]"}),
+        json!({"name": "say", "args": "{"}),
+        json!({"name": "say", "args": "{\"a\":1,\"a\":2}"}),
+        json!({"name": "say", "arguments": format!("{}1{}", "[".repeat(1000), "]".repeat(1000))}),
+    ] {
+        assert_eq!(word(&agent.step(&call, &mut Turn::default())), "abort/error", "{call}");
+    }
+    assert_eq!(agent.dispatched(), 0);
+}
+
+#[test]
+fn arguments_come_as_an_object_or_as_text() {
+    let agent = Loop::new();
+    for (call, expected) in [
+        (RawCall::from(json!({"name": "say", "args": {"a": 1}})), json!({"a": 1})),
+        (json!({"name": "say", "arguments": "{\"a\": 1}"}).into(), json!({"a": 1})),
+        (ToolCall::new("1", "say", "{\"a\": 1}").into(), json!({"a": 1})),
+        (ToolCall::new("1", "say", "").into(), json!({})),
+        (json!({"name": "say"}).into(), json!({})),
+    ] {
+        let step = agent.step(call, &mut Turn::default());
+        assert_eq!(json!(step)["entry"]["functionCall"]["args"], expected);
+        assert_eq!(response(&step), json!({"result": {"said": expected}}));
+    }
+}
+
+#[test]
+fn arguments_over_the_limit_are_refused_and_left_out() {
+    let agent = Loop::new();
+    let mut turn = Turn::default();
+    turn.limits = Limits::unlimited().with_arguments(100);
+    for arguments in [json!({"x": "x".repeat(100)}), json!(format!("{{\"x\": \"{}\"}}", "x".repeat(100)))] {
+        let step = agent.step(json!({"name": "say", "args": arguments}), &mut turn);
+        assert_eq!(word(&step), "history/failed");
+        assert_eq!(json!(step)["entry"]["functionCall"]["args"], json!({}));
+        assert!(response(&step)["error"].as_str().expect("words").contains("at most 100 bytes"));
+    }
+    assert_eq!(agent.dispatched(), 0);
+}
+
+/// Stage 2: nobody waits for the result any more.
+#[test]
+fn a_stop_comes_before_any_tool() {
+    let agent = Loop::new();
+    for name in ["say", "unknown"] {
+        let mut turn = Turn::default();
+        turn.deliberate = Some(Deliberate::new(["say"]));
+        turn.stop();
+        assert_eq!(word(&agent.step(json!({"name": name}), &mut turn)), "abort/stopped_by_user");
+    }
+    let mut turn = Turn::default();
+    turn.stop();
+    assert_eq!(word(&agent.step(json!({"name": ""}), &mut turn)), "abort/error", "a malformed call is judged first");
+    turn.next_turn();
+    assert_eq!(word(&agent.step(say(""), &mut turn)), "history/ok", "a stop is meant for its turn");
+    assert_eq!(agent.dispatched(), 1);
+}
+
+/// Stage 3.
+#[test]
+fn the_handler_sees_where_the_call_comes_from() {
+    let agent = Loop::new().with(|stepper| stepper.with_config(StepConfig::default().with_soft_warn_at(2)));
+    let mut turn = Turn::new(context(&json!({"session_id": "s", "tenant": "acme", "resume": {"answer": "stale"}})));
+    turn.context.extensions.insert("own".into(), json!(1).into());
+    turn.locale = Some("de-CH".into());
+    for (iteration, extensions) in [
+        (0, json!({"own": 1, "locale": "de-CH"})),
+        (1, json!({"own": 1, "locale": "de-CH"})),
+        (2, json!({"own": 1, "locale": "de-CH", "show_kill_hint": true})),
+        (9, json!({"own": 1, "locale": "de-CH", "show_kill_hint": true})),
+    ] {
+        turn.iteration = iteration;
+        let expected = json!({
+            "id": "c1", "session": "s", "tenant": "acme", "extensions": extensions, "resumed": null,
+            "time_is_left": true, "aborted": false,
+        });
+        let step = agent.step(json!({"id": "c1", "name": "context"}), &mut turn);
+        assert_eq!(response(&step)["result"], expected, "{iteration}");
+    }
+    let answer =
+        RawCall::from(json!({"name": "context"})).with_resume(Resume { answer: json!("b").into(), state: None });
+    let step = agent.step(answer, &mut Turn::default());
+    assert_eq!(response(&step)["result"]["resumed"], "b");
+    assert_eq!(response(&step)["result"]["extensions"], json!({}), "nothing is invented");
+}
+
+/// Stage 4.
+#[test]
+fn a_tool_that_is_not_allowed_is_not_dispatched() {
+    let agent = Loop::new();
+    let mut turn = Turn::default();
+    turn.deliberate = Some(Deliberate::new(["context"]).with_trigger("stuck", "wait"));
+    for name in ["say", "there_is_none", "secret_plan"] {
+        let step = agent.step(json!({"name": name, "args": {"a": 1}}), &mut turn);
+        assert_eq!(word(&step), "history/failed");
+        let blocked = json!({
+            "status": "blocked_by_deliberate_tool_mode", "functionName": name, "allowedToolNames": ["context", "stuck"],
+        });
+        let expected = json!({
+            "functionCall": {"name": name, "args": {"a": 1}},
+            "functionResponse": {"name": name, "response": {"error": blocked}},
+        });
+        assert_eq!(json!(step)["entry"], expected);
+    }
+    assert_eq!(agent.dispatched(), 0);
+    assert_eq!(agent.registry.statistics("say").expect("it is there").count, 0);
+    assert_eq!(word(&agent.step(json!({"name": "context"}), &mut turn)), "history/ok");
+    turn.deliberate = None;
+    assert_eq!(word(&agent.step(say(""), &mut turn)), "history/ok");
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest_that_may_be_called() {
+    let agent = Loop::new();
+    let mut turn = Turn::default();
+    for (deliberate, name, expected) in [
+        (None, "contxt", "there is no tool `contxt`; did you mean `context`?"),
+        (None, "weather", "there is no tool `weather`"),
+        (None, "secret_plam", "there is no tool `secret_plam`"),
+        (Some(Deliberate::new(["contxt"])), "contxt", "there is no tool `contxt`"),
+    ] {
+        turn.deliberate = deliberate;
+        let step = agent.step(json!({"name": name}), &mut turn);
+        assert_eq!((word(&step).as_str(), response(&step)), ("history/failed", json!({"error": expected})));
+    }
+    assert_eq!(agent.dispatched(), 0);
+}

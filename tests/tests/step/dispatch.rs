@@ -1,0 +1,149 @@
+//! Stage 5: a tool is dispatched once, and races its time and the person who presses stop.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcell::{AbortSignal, Deliberate, Event, Executor, Limits, Registry, Step, StepConfig, Stepper, Turn};
+use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_tests::{PLACEMENTS, ending, engine, load};
+
+use super::{Loop, PATIENCE, response, word};
+
+/// The model is told of a timeout and goes on.
+#[test]
+fn a_timeout_is_a_failure_in_the_history() {
+    let agent = Loop::new();
+    let mut turn = Turn::default();
+    turn.limits = Limits::unlimited().with_timeout(Duration::from_millis(20));
+    let step = agent.step(json!({"name": "stuck"}), &mut turn);
+    assert_eq!(word(&step), "history/failed");
+    assert!(response(&step)["error"].as_str().expect("words").contains("after 20ms"));
+    assert_eq!((agent.dispatched(), turn.consecutive_errors()), (1, 1));
+    let statistics = agent.registry.statistics("stuck").expect("it is there");
+    assert_eq!((statistics.count, statistics.failure), (1, 1));
+}
+
+/// An executor and its events as words. The first one raises `at_start`.
+fn recorder(at_start: AbortSignal) -> (Executor, Arc<Mutex<Vec<String>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let executor =
+        Executor::new().with_limits(Limits::default().with_fuel(u64::MAX)).with_events(move |event: Event| {
+            at_start.raise();
+            let text = match event {
+                Event::Started { .. } => "started".into(),
+                Event::Progress { message, .. } => message.unwrap_or_else(|| "waiting".into()),
+                Event::Completed { result, .. } => ending(&result),
+                Event::Log { .. } | _ => "log".into(),
+            };
+            sink.lock().expect("no panic").push(text);
+        });
+    (executor, seen)
+}
+
+/// Starts a step, presses stop if it does not end at once, and waits for its end.
+fn stopped(stepper: &Stepper, tool: &str, turn: &mut Turn) -> Step {
+    let abort = turn.abort.clone();
+    let mut running = pin!(stepper.step(json!({"name": tool}), turn));
+    match running.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(step) => step,
+        Poll::Pending => {
+            abort.raise();
+            futures_executor::block_on(running)
+        }
+    }
+}
+
+/// Whether the tool answers, cleans up or hangs, the turn is over and the model hears nothing.
+#[test]
+fn a_stop_beats_the_result() {
+    for (tool, grace, expected) in [
+        ("stops_the_turn", Duration::ZERO, &["started", "ok"][..]),
+        ("stops_and_hangs", Duration::ZERO, &["started", "handler_exit/cancelled"]),
+        ("stuck", Duration::ZERO, &["started", "handler_exit/cancelled"]),
+        ("cleans_up", PATIENCE, &["started", "waiting", "closed", "ok"]),
+    ] {
+        let (executor, events) = recorder(AbortSignal::default());
+        let config = StepConfig::default().with_stop_grace(grace);
+        let agent = Loop::new().with(|stepper| {
+            let hook = async |_| panic!("nobody is asked about a call that was stopped");
+            stepper.with_executor(executor).with_config(config).with_restart_hook(hook)
+        });
+        let mut turn = Turn::default();
+        turn.deliberate = Some(Deliberate::new([tool]));
+        assert_eq!(word(&stopped(&agent.stepper, tool, &mut turn)), "abort/stopped_by_user", "{tool}");
+        assert_eq!(*events.lock().expect("no panic"), expected, "{tool}");
+        assert_eq!((agent.dispatched(), turn.consecutive_errors()), (1, 0), "{tool}");
+        turn.deliberate = Some(Deliberate::new([""; 0]));
+        assert!(!turn.allows(tool), "a stopped call opens no window");
+        assert_eq!(agent.registry.statistics(tool).expect("it is there").count, 0, "a stop says nothing about a tool");
+    }
+}
+
+/// A guest that waits for the signal ends by itself, one that does not is ended.
+#[test]
+fn a_stop_reaches_the_guest() {
+    for placement in PLACEMENTS {
+        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
+        for (misdeed, grace, expected) in [
+            (Misdeed::AwaitAbort, PATIENCE, "ok"),
+            (Misdeed::Sleep, Duration::ZERO, "handler_exit/cancelled"),
+            (Misdeed::Spin, Duration::ZERO, "handler_exit/cancelled"),
+        ] {
+            let guest = load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
+            let registry = Registry::new();
+            registry.register_all(guest.tools().to_vec()).expect("a new name");
+            let (executor, events) = recorder(AbortSignal::default());
+            let config = StepConfig::default().with_stop_grace(grace);
+            let stepper = Stepper::new(registry).with_executor(executor).with_config(config);
+            let step = stopped(&stepper, "hostile", &mut Turn::default());
+            assert_eq!(word(&step), "abort/stopped_by_user", "{misdeed:?}, {placement:?}");
+            assert_eq!(*events.lock().expect("no panic"), ["started", expected], "{misdeed:?}, {placement:?}");
+        }
+    }
+}
+
+/// A guest that asks sees the wish.
+#[test]
+fn a_guest_can_poll_for_a_stop() {
+    for placement in PLACEMENTS {
+        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
+        let guest = load(&engine, toolcell_test_guests::bytes("mischief")).expect("loads");
+        let registry = Registry::new();
+        registry.register_all(guest.tools().to_vec()).expect("new names");
+        let (mut turn, aborted) = (Turn::default(), Arc::new(Mutex::new(Value::Null)));
+        let (abort, sink) = (turn.abort.clone(), Arc::clone(&aborted));
+        let executor = Executor::new().with_events(move |event: Event| {
+            abort.raise();
+            if let Event::Completed { result, .. } = event {
+                let value = result.value().expect("the guest ends by itself").to_value();
+                *sink.lock().expect("no panic") = value["aborted"].clone();
+            }
+        });
+        let config = StepConfig::default().with_stop_grace(PATIENCE);
+        let stepper = Stepper::new(registry).with_executor(executor).with_config(config);
+        let step = futures_executor::block_on(stepper.step(json!({"name": "services"}), &mut turn));
+        assert_eq!(word(&step), "abort/stopped_by_user", "{placement:?}");
+        assert_eq!(*aborted.lock().expect("no panic"), true, "{placement:?}");
+    }
+}
+
+/// A step that is dropped counts for nothing, and its tool is stopped.
+#[test]
+fn a_dropped_step_leaves_the_turn_whole() {
+    let (executor, events) = recorder(AbortSignal::default());
+    let agent = Loop::new().with(|stepper| stepper.with_executor(executor));
+    let mut turn = Turn::default();
+    turn.deliberate = Some(Deliberate::new(["stuck"]));
+    let before = format!("{turn:?}");
+    {
+        let mut running = pin!(agent.stepper.step(json!({"name": "stuck"}), &mut turn));
+        assert!(running.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    assert_eq!(format!("{turn:?}"), before);
+    assert_eq!(*events.lock().expect("no panic"), ["started", "handler_exit/cancelled"]);
+}

@@ -1,0 +1,139 @@
+//! Steps of an agent loop: each stage, and each invariant. Here: the tools that the tests share.
+
+mod after;
+mod before;
+mod dispatch;
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcell::{
+    Definition, Halt, HandlerError, Invocation, Media, Outcome, Output, Part, Question, RawCall, Registry, Step,
+    Stepper, Tool, Turn,
+};
+use toolcell_tests::wait;
+
+/// Longer than any test: whoever waits for it waits for something that is certain to come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A stepper with native tools, and how often a tool was dispatched.
+struct Loop {
+    stepper: Stepper,
+    registry: Registry,
+    dispatched: Arc<AtomicU32>,
+}
+
+impl Loop {
+    /// `say` answers with what its argument `outcome` says; the others do as their names say.
+    fn new() -> Self {
+        let (registry, dispatched) = (Registry::new(), Arc::new(AtomicU32::new(0)));
+        let counted = |name: &str, answer: fn(Value, Arc<Invocation>) -> Answer| {
+            let dispatched = Arc::clone(&dispatched);
+            let definition = Definition::new(name, "").expect("a name").with_attribute("team", json!("north"));
+            let function = move |arguments: Value, invocation: Arc<Invocation>| {
+                dispatched.fetch_add(1, SeqCst);
+                answer(arguments, invocation)
+            };
+            registry.register(Tool::native(definition, function).expect("a tool")).expect("a new name");
+        };
+        counted("say", |arguments, _| Box::pin(async move { said(&arguments) }));
+        counted("context", |_, invocation| Box::pin(async move { Outcome::ok(seen(&invocation)) }));
+        counted("stuck", |_, _| Box::pin(pending()));
+        counted("stops_the_turn", |_, invocation| {
+            Box::pin(async move {
+                invocation.abort.raise();
+                Outcome::ok(json!("too late"))
+            })
+        });
+        counted("stops_and_hangs", |_, invocation| {
+            Box::pin(async move {
+                invocation.abort.raise();
+                pending().await
+            })
+        });
+        counted("cleans_up", |_, invocation| {
+            Box::pin(async move {
+                invocation.progress(0, None, None);
+                invocation.abort.raised().await;
+                invocation.progress(1, None, Some("closed".into()));
+                Outcome::ok(json!("too late"))
+            })
+        });
+        let hidden = Definition::new("secret_plan", "").expect("a name");
+        let hidden = Tool::native(hidden, async |_: Value| json!(1)).expect("a tool").with_visibility(|_, _| false);
+        registry.register(hidden).expect("a new name");
+        Self { stepper: Stepper::new(registry.clone()), registry, dispatched }
+    }
+
+    fn with(mut self, change: impl FnOnce(Stepper) -> Stepper) -> Self {
+        self.stepper = change(self.stepper);
+        self
+    }
+
+    /// Makes a step.
+    fn step(&self, call: impl Into<RawCall>, turn: &mut Turn) -> Step {
+        let (stepper, call, mut own) = (self.stepper.clone(), call.into(), turn.clone());
+        let step;
+        (step, *turn) = wait(async move { (stepper.step(call, &mut own).await, own) });
+        step
+    }
+
+    fn dispatched(&self) -> u32 {
+        self.dispatched.swap(0, SeqCst)
+    }
+}
+
+type Answer = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+fn said(arguments: &Value) -> Outcome {
+    match arguments["outcome"].as_str() {
+        Some("error") => Outcome::Error(HandlerError::new("no such city").with_data(json!({"near": "Oslo"}))),
+        Some("ask") => {
+            Outcome::AskUser(Question::new("Which one?").with_options(json!(["a", "b"])).with_state(json!(7)))
+        }
+        Some("halt") => Outcome::Halt(Halt::new("done", json!({"total": 3}))),
+        Some("panic") => panic!("ouch"),
+        Some("media") => {
+            let media = |mime_type: &str, bytes| Media { mime_type: mime_type.into(), data: vec![0; bytes] };
+            let output = Output::new(json!("seen")).with_part(Part::Text { text: "beside".into() });
+            let mut output =
+                output.with_part(Part::Image(media("image/png", 3))).with_part(Part::Audio(media("audio/wav", 6)));
+            output.end_turn = true;
+            Outcome::Ok(output)
+        }
+        _ => Outcome::ok(json!({"said": arguments})),
+    }
+}
+
+/// The context as a handler sees it.
+fn seen(invocation: &Invocation) -> Value {
+    let context = &invocation.context;
+    json!({
+        "id": invocation.call.id, "session": context.session_id, "tenant": context.tenant,
+        "extensions": context.extensions, "resumed": context.resume.as_ref().map(|resume| &resume.answer),
+        "time_is_left": !invocation.remaining().is_zero(), "aborted": invocation.abort.is_raised(),
+    })
+}
+
+fn say(outcome: &str) -> Value {
+    json!({"name": "say", "args": {"outcome": outcome}})
+}
+
+/// A step in one word a level: `restart`, `abort/error`, `history/ok`, `history/failed`.
+fn word(step: &Step) -> String {
+    match step {
+        Step::Restart => "restart".into(),
+        Step::Abort { status } => format!("abort/{}", json!(status).as_str().expect("a word")),
+        Step::History { success: true, .. } => "history/ok".into(),
+        Step::History { success: false, .. } => "history/failed".into(),
+    }
+}
+
+/// What the model gets.
+fn response(step: &Step) -> Value {
+    json!(step)["entry"]["functionResponse"]["response"].clone()
+}
