@@ -53,12 +53,13 @@ mod executor;
 mod registry;
 
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
+pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
+pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
     DEFAULT_CELLS, DEFAULT_COMPILE_TIME, Engine, EngineBuilder, Examination, MAX_CELLS, MAX_COMPONENT, Placement,
     Standing, compile_worker,
 };
-pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
 pub use executor::Executor;
