@@ -36,7 +36,7 @@ const LAYERS: [(&str, &[&str]); 7] = [
     ("time", &["clock"]),
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),
-    ("handlers", &["native", "tool", "wasm"]),
+    ("handlers", &["breaker", "native", "retry", "scripted", "tool", "wasm"]),
     ("pipe", &["executor", "registry", "runner", "step"]),
 ];
 /// What holds on one machine or network only, in two pieces so that this file has none of it.

@@ -1,16 +1,52 @@
-//! The timers of the process.
+//! Time: the timers of the process, and the clock that a policy reads.
 //!
-//! One thread of ordinary urgency that never runs a guest, so that no guest can touch anybody's deadline, and that needs
-//! nothing of the caller's own runtime. Made when it is first needed.
+//! The timers are one thread of ordinary urgency that never runs a guest, so that no guest can touch anybody's deadline, and
+//! that needs nothing of the caller's own runtime. Made when it is first needed.
+//! Invariants: a call's deadline is always real time; only what an embedder decorates a tool with takes another [`Clock`].
 
+mod manual;
+
+use std::fmt;
 use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::sync::LazyLock;
 use std::time::Instant;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::Error;
+
+pub use manual::ManualClock;
+
+/// A future that ends at some time.
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Tells the time and waits for it. What decides by a clock takes one, so that a test can be the clock.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// The time.
+    fn now(&self) -> Instant;
+
+    /// Ends at this time; at once where it is over.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    fn sleep_until(&self, at: Instant) -> Sleep;
+}
+
+/// The process's own clock. Needs nothing of the caller's runtime.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        Box::pin(reached(Some(at)))
+    }
+}
 
 static TIMERS: LazyLock<io::Result<Runtime>> =
     LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).thread_name("toolcell-timer").enable_time().build());

@@ -25,7 +25,7 @@ use crate::outcome::{Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, Refusal};
 use crate::tool::Tool;
 use crate::tool_error::{Exit, Raised, ReturnRule, Timeout, ToolError};
-use crate::usage::{Meter, Usage};
+use crate::usage::Usage;
 
 /// How long after the deadline the executor waits for a handler that keeps time by itself.
 const GRACE: Duration = Duration::from_millis(250);
@@ -91,9 +91,9 @@ impl Executor {
             Ok(arguments) => (arguments, None),
             Err(refusal) => (Value::Null, Some(CallResult::Refusal(refusal))),
         };
-        let events = CallEvents::new(self.events.clone());
+        let events = Arc::new(CallEvents::new(self.events.clone()));
         let invocation =
-            Arc::new(Invocation { call, arguments, context, limits, started, abort, events, meter: Meter::default() });
+            Arc::new(Invocation { call, arguments, context, limits, started, abort, events, meter: Arc::default() });
         let terminal = Terminal::open(&invocation);
         let result = match (refused, tool.handler()) {
             (_, None) => CallResult::ToolError(ToolError::NotFound),

@@ -1,7 +1,8 @@
 //! What runs for a tool.
 //!
 //! In: an [`Invocation`], already checked against the tool's schema. Out: a [`CallResult`].
-//! Two implementations: a component's export (`wasm`) and a native closure (`native`).
+//! Two answer by themselves, a component's export (`wasm`) and a native closure (`native`); two stand around another, `retry`
+//! and `breaker`.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -73,8 +74,8 @@ pub struct Invocation {
     pub started: Instant,
     /// The caller's wish to end early.
     pub abort: AbortSignal,
-    pub(crate) events: CallEvents,
-    pub(crate) meter: Meter,
+    pub(crate) events: Arc<CallEvents>,
+    pub(crate) meter: Arc<Meter>,
 }
 
 impl Invocation {
@@ -104,8 +105,25 @@ impl Invocation {
             limits,
             started: Instant::now(),
             abort: AbortSignal::default(),
-            events: CallEvents::new(Events::default()),
-            meter: Meter::default(),
+            events: Arc::new(CallEvents::new(Events::default())),
+            meter: Arc::default(),
+        }
+    }
+
+    /// Another attempt at the same call, after this many have failed: same deadline, same budget, same observer, same
+    /// receipt.
+    pub(crate) fn attempt_after(&self, failed: u32) -> Self {
+        let mut context = self.context.clone();
+        context.attempt = Some(context.attempt.unwrap_or(1).saturating_add(failed));
+        Self {
+            call: self.call.clone(),
+            arguments: self.arguments.clone(),
+            context,
+            limits: self.limits,
+            started: self.started,
+            abort: self.abort.clone(),
+            events: Arc::clone(&self.events),
+            meter: Arc::clone(&self.meter),
         }
     }
 }

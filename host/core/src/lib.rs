@@ -46,8 +46,12 @@ mod clock;
 // -- engine: the only place that knows wasm
 mod engine;
 // -- handlers
+mod breaker;
 mod handler;
 mod native;
+mod retry;
+#[cfg(test)]
+mod scripted;
 mod tool;
 mod wasm;
 // -- pipe
@@ -57,7 +61,9 @@ mod runner;
 mod step;
 
 pub use assemble::{AssembleError, Assembler, Fragment};
+pub use breaker::{Breaker, BreakerState, DEFAULT_FAILURES, DEFAULT_OPEN_TIME};
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
+pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
@@ -79,6 +85,7 @@ pub use outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question, RE
 pub use policy::{Failure, OnToolError, Verdict};
 pub use refusal::{Fault, MAX_FAULTS, Refusal};
 pub use registry::{Registry, Toolbox};
+pub use retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};
 pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
 pub use statistics::Statistics;
 pub use step::{

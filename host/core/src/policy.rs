@@ -5,12 +5,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::call::{CallResult, ToolCall};
 use crate::json::Json;
 use crate::outcome::{HandlerError, Outcome};
 use crate::refusal::Refusal;
-use crate::tool_error::ToolError;
+use crate::tool_error::{Exit, Timeout, ToolError};
 
 /// A call that failed: who says so, and why.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,19 +36,36 @@ impl Failure {
         }
     }
 
-    /// Whether the same call may succeed later.
+    /// Whether the same call may succeed later. A handler that says when to try again means so, unless it says otherwise.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Error(error) => error.retryable == Some(true),
+            Self::Error(error) => error.retryable.unwrap_or(error.retry_after_ms.is_some()),
             Self::ToolError(error) => match error {
-                ToolError::Timeout(_) | ToolError::HandlerExit(_) => true,
-                ToolError::HandlerRaised(_)
+                // The machine or whoever was waited for may be less busy.
+                ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => true,
+                ToolError::HandlerExit(Exit::Died) => true,
+                // The same instructions cost the same fuel, and end in the same way.
+                ToolError::Timeout(Timeout::Fuel { .. })
+                | ToolError::HandlerExit(Exit::Called { .. })
+                // Nobody wants it any more.
+                | ToolError::HandlerExit(Exit::Cancelled)
+                | ToolError::HandlerRaised(_)
                 | ToolError::InvalidReturn(_)
                 | ToolError::NotFound
                 | ToolError::EncodingFailed(_) => false,
             },
             Self::Refusal(refusal) => refusal.retry_after().is_some(),
+        }
+    }
+
+    /// How long to wait before the same call is made again, where the failure says so.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Error(error) => error.retry_after_ms.map(Duration::from_millis),
+            Self::ToolError(_) => None,
+            Self::Refusal(refusal) => refusal.retry_after(),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use serde_json::Value;
 
+use crate::breaker::Circuit;
 use crate::call::{CallContext, ToolCall};
 use crate::clock;
 use crate::definition::Definition;
@@ -30,6 +31,7 @@ struct Inner {
     output: Option<Arc<Schema>>,
     handler: Option<Arc<dyn Handler>>,
     rules: Rules,
+    circuit: Option<Arc<Circuit>>,
 }
 
 /// Time to say whether a tool is offered: a list waits for it.
@@ -72,7 +74,7 @@ impl Tool {
                 .map_err(|problem| Error::definition(&definition.name, problem))
         };
         let (parameters, output) = (compile(&definition.parameters)?, compile(&definition.output)?);
-        Ok(Self(Arc::new(Inner { definition, parameters, output, handler, rules: Rules::default() })))
+        Ok(Self(Arc::new(Inner { definition, parameters, output, handler, rules: Rules::default(), circuit: None })))
     }
 
     /// Offers the tool only where `rule(arguments, context)` holds. For a list, where there are no arguments yet, they are
@@ -98,6 +100,11 @@ impl Tool {
     #[must_use]
     pub fn wrapped<H: Handler>(self, wrap: impl FnOnce(Arc<dyn Handler>) -> H) -> Self {
         self.with(|tool| tool.handler = tool.handler.take().map(|handler| Arc::new(wrap(handler)) as _))
+    }
+
+    /// Notes the circuit that a handler around its own opens and closes.
+    pub(crate) fn with_circuit(self, circuit: Arc<Circuit>) -> Self {
+        self.with(|tool| tool.circuit = Some(circuit))
     }
 
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
@@ -145,6 +152,10 @@ impl Tool {
 
     pub(crate) fn rules(&self) -> &Rules {
         &self.0.rules
+    }
+
+    pub(crate) fn circuit(&self) -> Option<&Circuit> {
+        self.0.circuit.as_deref()
     }
 
     pub(crate) fn handler(&self) -> Option<&dyn Handler> {

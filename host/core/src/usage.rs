@@ -50,7 +50,8 @@ impl Serialize for Usage {
     }
 }
 
-/// The meters of one running call, read when it ends, however it ends: answered, killed or dropped.
+/// The meters of one running call, read when it ends, however it ends: answered, killed or dropped. All attempts at it share
+/// them, each counts on from where the one before ended.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     pub(crate) fuel: AtomicU64,
@@ -77,9 +78,11 @@ impl Meter {
         }
     }
 
-    /// Notes the fuel that was used until now.
-    pub(crate) fn set_fuel(&self, used: u64) {
-        self.fuel.store(used, Relaxed);
+    /// Notes what the call used until now. Readings only go up: a cell that is killed may write its last one late.
+    pub(crate) fn note(&self, fuel: u64, peak_memory: u64, host_calls: u64) {
+        self.fuel.fetch_max(fuel, Relaxed);
         self.metered.store(true, Relaxed);
+        self.peak_memory.fetch_max(peak_memory, Relaxed);
+        self.host_calls.fetch_max(host_calls, Relaxed);
     }
 }

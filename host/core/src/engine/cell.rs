@@ -4,7 +4,7 @@
 //! when it is first touched.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use wasmtime::component::ResourceTable;
@@ -61,20 +61,15 @@ impl Cell {
     ) -> wasmtime::Result<Store<Self>> {
         let limits = invocation.limits;
         let deadline = invocation.deadline();
+        // An attempt before this one may have used some of the call's budget: the cell gets what is left.
+        let (spent, host_calls) = (invocation.meter.fuel.load(Relaxed), invocation.meter.host_calls.load(Relaxed));
         let mut table = ResourceTable::new();
         table.set_max_capacity(HOST_OBJECTS);
-        let cell = Self {
-            invocation,
-            limiter: Limiter::new(limits.memory),
-            table,
-            pulse,
-            deadline,
-            host_calls: 0,
-            wasi: None,
-        };
+        let cell =
+            Self { invocation, limiter: Limiter::new(limits.memory), table, pulse, deadline, host_calls, wasi: None };
         let mut store = Store::try_new(engine, cell)?;
         store.limiter(|cell| &mut cell.limiter);
-        store.set_fuel(limits.fuel)?;
+        store.set_fuel(limits.fuel.saturating_sub(spent))?;
         store.fuel_async_yield_interval(Some(FUEL_INTERVAL))?;
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(at_tick);
@@ -111,15 +106,16 @@ impl Cell {
         self.wasi.as_ref().and_then(|wasi| wasi.lines.last_words())
     }
 
-    /// Ends unfinished lines and writes the receipt.
+    /// Ends unfinished lines and writes the receipt: fuel of the whole call, earlier attempts included.
     pub(super) fn settle(&mut self, fuel_used: u64) {
         if let Some(wasi) = &self.wasi {
             wasi.lines.finish();
         }
-        let meter = &self.invocation.meter;
-        meter.set_fuel(fuel_used);
-        meter.peak_memory.store(self.limiter.peak(), Ordering::Relaxed);
-        meter.host_calls.store(self.host_calls, Ordering::Relaxed);
+        self.note(fuel_used);
+    }
+
+    fn note(&self, fuel_used: u64) {
+        self.invocation.meter.note(fuel_used, self.limiter.peak(), self.host_calls);
     }
 }
 
@@ -136,14 +132,11 @@ impl WasiView for Cell {
 }
 
 /// Once a tick while the guest runs: the receipt so far, then on or out.
-fn at_tick(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadline> {
+fn at_tick(store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadline> {
     let left = store.get_fuel()?;
-    let cell = store.data_mut();
+    let cell = store.data();
     cell.host_calls_left()?;
-    let meter = &cell.invocation.meter;
-    meter.set_fuel(cell.invocation.limits.fuel.saturating_sub(left));
-    meter.peak_memory.store(cell.limiter.peak(), Ordering::Relaxed);
-    meter.host_calls.store(cell.host_calls, Ordering::Relaxed);
+    cell.note(cell.invocation.limits.fuel.saturating_sub(left));
     if cell.is_over() {
         return Ok(UpdateDeadline::Interrupt);
     }

@@ -119,6 +119,7 @@ impl Drop for Settling {
     }
 }
 
+/// By the call until now, earlier attempts included: the limit is the call's, and the store began with what was left of it.
 fn fuel_used(store: &Store<Cell>) -> u64 {
     store.data().invocation.limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default())
 }

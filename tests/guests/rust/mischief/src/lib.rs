@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::io::Write as _;
 use std::time::Duration;
 
-use toolcell_guest::{Context, Outcome, Output, abort, budget, json, log, progress, tool, tools};
+use toolcell_guest::{Context, Failure, Outcome, Output, abort, budget, json, log, progress, tool, tools};
 
 /// Never ends.
 #[tool]
@@ -138,4 +138,13 @@ fn services(context: &Context) -> Outcome {
     )
 }
 
-tools![spin, hoard, dive, panics, exits, sleeps, impatient, lies, chatters, looks_around, remembers, services];
+/// Works and says so, and then fails until its nth attempt.
+#[tool]
+fn flaky(answers_at: u32, context: &Context) -> Result<u32, Failure> {
+    let attempt = context.attempt();
+    log::info!("attempt {attempt}");
+    black_box((0..100_000_u64).map(black_box).sum::<u64>());
+    if attempt < answers_at { Err(Failure::new("not yet").retryable(true)) } else { Ok(attempt) }
+}
+
+tools![spin, hoard, dive, panics, exits, sleeps, impatient, lies, chatters, looks_around, remembers, services, flaky];

@@ -1,0 +1,193 @@
+//! What counts, what is let through and when, and that no ending of a call is missed.
+
+use std::task::{Context, Waker};
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::retry::Retry;
+use crate::scripted::Say::{
+    Blocked, Busy, BusyFor, Cancelled, Died, Error, Hang, Invalid, Ok, OutOfFuel, Overloaded, Panic, Trap,
+};
+use crate::scripted::{Say, Scripted, assert_delegates, invocation};
+
+const SECOND: Duration = Duration::from_secs(1);
+const REST: Duration = Duration::from_secs(10);
+
+/// A tool that rests after this many failures.
+struct Bench {
+    clock: ManualClock,
+    scripted: Scripted,
+    tool: Tool,
+}
+
+impl Bench {
+    fn new(failures: u32) -> Self {
+        let clock = ManualClock::automatic();
+        let scripted = Scripted::new(&clock, &[Ok]);
+        let breaker = breaker(&clock, failures);
+        Self { clock, tool: scripted.tool().with_breaker(breaker), scripted }
+    }
+
+    fn state(&self) -> BreakerState {
+        self.tool.breaker_state().unwrap()
+    }
+
+    fn start(&self, say: Say) -> HandlerFuture<'_> {
+        self.scripted.say(say);
+        self.tool.handler().unwrap().call(Arc::new(invocation(&self.clock, SECOND)))
+    }
+
+    /// A call that waits for its handler, which never answers.
+    fn hang(&self) -> HandlerFuture<'_> {
+        let mut call = self.start(Hang);
+        assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        call
+    }
+
+    /// Whether a call is made, or else the seconds that its caller is told to wait.
+    async fn call(&self, say: Say) -> Result<(), u64> {
+        let before = self.scripted.calls().len();
+        let result = self.start(say).await;
+        let made = self.scripted.calls().len() > before;
+        match result {
+            CallResult::Refusal(Refusal::CircuitOpen { retry_after }) if !made => Err(retry_after.as_secs()),
+            CallResult::Outcome(_) | CallResult::ToolError(_) | CallResult::Refusal(_) => {
+                assert!(made);
+                Result::Ok(())
+            }
+        }
+    }
+}
+
+fn breaker(clock: &ManualClock, failures: u32) -> Breaker {
+    Breaker::default().with_failures(failures).with_open_time(REST).with_clock(Arc::new(clock.clone()))
+}
+
+#[tokio::test]
+async fn what_counts_as_a_failure() {
+    for (say, expected) in [
+        (Ok, BreakerState::Closed),
+        (Error, BreakerState::Closed),
+        (Invalid, BreakerState::Closed),
+        (Overloaded, BreakerState::Closed),
+        (Cancelled, BreakerState::Closed),
+        (Busy, BreakerState::Open),
+        (BusyFor(5), BreakerState::Open),
+        (OutOfFuel, BreakerState::Open),
+        (Blocked, BreakerState::Open),
+        (Trap, BreakerState::Open),
+        (Died, BreakerState::Open),
+    ] {
+        let bench = Bench::new(0);
+        assert_eq!((bench.call(say).await, bench.state()), (Result::Ok(()), expected), "{say:?}");
+    }
+}
+
+#[tokio::test]
+async fn opens_rests_and_tries_again() {
+    use BreakerState::{Closed, HalfOpen, Open};
+    let bench = Bench::new(2);
+    for (line, (seconds, found, say, made, left)) in [
+        (0, Closed, Trap, Result::Ok(()), Closed),
+        (0, Closed, Ok, Result::Ok(()), Closed),
+        (0, Closed, Trap, Result::Ok(()), Closed),
+        (0, Closed, Overloaded, Result::Ok(()), Closed),
+        (99, Closed, Busy, Result::Ok(()), Open),
+        (0, Open, Ok, Err(10), Open),
+        (9, Open, Ok, Err(1), Open),
+        // The probe fails: another rest.
+        (1, HalfOpen, Trap, Result::Ok(()), Open),
+        (5, Open, Ok, Err(5), Open),
+        // The probe says nothing: the next call is one.
+        (5, HalfOpen, Overloaded, Result::Ok(()), HalfOpen),
+        (0, HalfOpen, Cancelled, Result::Ok(()), HalfOpen),
+        (0, HalfOpen, Error, Result::Ok(()), Closed),
+        // It begins anew.
+        (0, Closed, Trap, Result::Ok(()), Closed),
+        (0, Closed, Trap, Result::Ok(()), Open),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        bench.clock.advance(SECOND * seconds);
+        assert_eq!((bench.state(), bench.call(say).await, bench.state()), (found, made, left), "line {line}");
+    }
+}
+
+#[tokio::test]
+async fn one_probe_at_a_time() {
+    let bench = Bench::new(1);
+    assert_eq!(bench.call(Trap).await, Result::Ok(()));
+    bench.clock.advance(REST);
+    let probe = bench.hang();
+    assert_eq!((bench.state(), bench.call(Ok).await), (BreakerState::HalfOpen, Err(10)));
+    drop(probe);
+    assert_eq!(bench.state(), BreakerState::HalfOpen, "its place is free");
+    let probe = bench.hang();
+    bench.clock.advance(SECOND);
+    drop(probe);
+    assert_eq!((bench.state(), bench.call(Ok).await), (BreakerState::Open, Err(10)), "past its deadline it has failed");
+    bench.clock.advance(REST);
+    assert_eq!((bench.call(Ok).await, bench.state()), (Result::Ok(()), BreakerState::Closed));
+}
+
+#[tokio::test]
+async fn a_dropped_call_counts_only_past_its_deadline() {
+    let bench = Bench::new(1);
+    drop(bench.hang());
+    assert_eq!(bench.state(), BreakerState::Closed);
+    let (late, later) = (bench.hang(), bench.hang());
+    bench.clock.advance(SECOND);
+    drop(late);
+    assert_eq!(bench.state(), BreakerState::Open);
+    bench.clock.advance(SECOND * 3);
+    drop(later);
+    assert_eq!(bench.call(Ok).await, Err(7), "what began before has nothing to add");
+}
+
+#[tokio::test]
+async fn a_panic_counts_and_stays_a_panic() {
+    let bench = Bench::new(1);
+    for _ in 0..2 {
+        let panic = AssertUnwindSafe(bench.start(Panic)).catch_unwind().await.unwrap_err();
+        assert_eq!((panic.downcast_ref(), bench.state()), (Some(&"ouch"), BreakerState::Open));
+        bench.clock.advance(REST);
+    }
+}
+
+#[tokio::test]
+async fn clones_share_their_state_and_nobody_else_does() {
+    let bench = Bench::new(1);
+    let clone = bench.tool.clone().with_visibility(|_, _| true);
+    let other = bench.scripted.tool().with_breaker(breaker(&bench.clock, 1));
+    assert_eq!(bench.call(Trap).await, Result::Ok(()));
+    assert_eq!(clone.breaker_state(), Some(BreakerState::Open));
+    assert_eq!(other.breaker_state(), Some(BreakerState::Closed));
+    assert_eq!(bench.scripted.tool().breaker_state(), None);
+    assert_delegates(&bench.tool).await;
+}
+
+/// The later of the two stands outside.
+#[tokio::test]
+async fn beside_a_retry() {
+    let bench = Bench::new(2);
+    let retry = Retry::fixed(SECOND).with_clock(Arc::new(bench.clock.clone()));
+    let count = |tool: Tool, calls: usize| {
+        let bench = &bench;
+        async move {
+            bench.scripted.say(Busy);
+            let before = bench.scripted.calls().len();
+            let mut refused = Vec::new();
+            for _ in 0..calls {
+                let call = Arc::new(invocation(&bench.clock, REST * 3));
+                let result = tool.handler().unwrap().call(call).await;
+                refused.push(matches!(result, CallResult::Refusal(_)));
+            }
+            (bench.scripted.calls().len() - before, refused)
+        }
+    };
+    let outside = bench.scripted.tool().with_retry(retry.clone()).with_breaker(breaker(&bench.clock, 2));
+    assert_eq!(count(outside, 3).await, (6, vec![false, false, true]), "a call counts once");
+    let inside = bench.scripted.tool().with_breaker(breaker(&bench.clock, 2)).with_retry(retry);
+    assert_eq!(count(inside, 1).await, (2, vec![true]), "an attempt counts once");
+}

@@ -1,0 +1,239 @@
+//! A clock that a test moves.
+//!
+//! In: a test's word. Out: sleepers that wake in the order of their times, those of one time in the order they asked.
+//! Invariants: never waits for real time, never goes back.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use super::{Clock, Sleep};
+
+/// A clock that stands still until a test moves it, for tests of what decides by a clock. Clones are the same clock. It
+/// starts at the real time, so that deadlines that others took from there make sense by it.
+#[derive(Debug, Clone)]
+pub struct ManualClock(Arc<Mutex<Timeline>>);
+
+#[derive(Debug)]
+struct Timeline {
+    now: Instant,
+    pace: Pace,
+    sleepers: BTreeMap<Place, Waker>,
+    asked: u64,
+}
+
+/// A sleeper's time, and its number among all that asked.
+type Place = (Instant, u64);
+
+#[derive(Debug, Clone, Copy)]
+enum Pace {
+    ByHand,
+    Automatic,
+}
+
+impl ManualClock {
+    /// A clock that only [`advance`](Self::advance) moves.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_pace(Pace::ByHand)
+    }
+
+    /// A clock that moves to its next sleeper by itself, once everybody in the sleeper's task had a turn: a test needs no
+    /// second task to move it.
+    #[must_use]
+    pub fn automatic() -> Self {
+        Self::with_pace(Pace::Automatic)
+    }
+
+    fn with_pace(pace: Pace) -> Self {
+        Self(Arc::new(Mutex::new(Timeline { now: Instant::now(), pace, sleepers: BTreeMap::new(), asked: 0 })))
+    }
+
+    /// Moves time on, and wakes everybody whose time comes, in order. Stays where no clock can say the time that it would be.
+    pub fn advance(&self, by: Duration) {
+        let Some(end) = self.now().checked_add(by) else { return };
+        // Who wakes may look at the clock: it is not held then.
+        while let Some(waker) = self.pass_next(end) {
+            waker.wake();
+        }
+        let mut timeline = self.timeline();
+        timeline.now = timeline.now.max(end);
+    }
+
+    /// Moves to the next sleeper, if it wakes by `end`.
+    fn pass_next(&self, end: Instant) -> Option<Waker> {
+        let mut timeline = self.timeline();
+        let next = timeline.sleepers.first_entry().filter(|next| next.key().0 <= end)?;
+        let ((at, _), waker) = next.remove_entry();
+        timeline.now = timeline.now.max(at);
+        Some(waker)
+    }
+
+    /// How many sleep.
+    #[must_use]
+    pub fn sleepers(&self) -> usize {
+        self.timeline().sleepers.len()
+    }
+
+    fn timeline(&self) -> MutexGuard<'_, Timeline> {
+        // Nothing is left half-done under this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Instant {
+        self.timeline().now
+    }
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        let mut timeline = self.timeline();
+        timeline.asked += 1;
+        Box::pin(Sleeper { clock: self.clone(), place: (at, timeline.asked) })
+    }
+}
+
+impl Timeline {
+    /// Lies down, or has another look at the clock; one that moves by itself moves if this is the next sleeper.
+    fn sleep(&mut self, place: Place, waker: &Waker) -> Turn {
+        let lay_here = self.sleepers.insert(place, waker.clone()).is_some();
+        let is_next = self.sleepers.first_key_value().is_some_and(|(next, _)| *next == place);
+        match self.pace {
+            Pace::Automatic if lay_here && is_next => self.now = self.now.max(place.0),
+            Pace::Automatic if !lay_here && self.now < place.0 => return Turn::OthersFirst,
+            Pace::Automatic | Pace::ByHand => {}
+        }
+        if self.now < place.0 { Turn::Asleep } else { Turn::Awake }
+    }
+}
+
+enum Turn {
+    Awake,
+    Asleep,
+    /// Just came: whoever is about to lie down too comes first.
+    OthersFirst,
+}
+
+struct Sleeper {
+    clock: ManualClock,
+    place: Place,
+}
+
+impl Sleeper {
+    /// Gets up. On a clock that moves by itself the next one has to look whether it is the first now.
+    fn leave(&self) {
+        let mut timeline = self.clock.timeline();
+        let was_here = timeline.sleepers.remove(&self.place).is_some();
+        let next = match timeline.pace {
+            Pace::Automatic if was_here => timeline.sleepers.first_key_value().map(|(_, waker)| waker.clone()),
+            Pace::Automatic | Pace::ByHand => None,
+        };
+        drop(timeline);
+        next.iter().for_each(Waker::wake_by_ref);
+    }
+}
+
+impl Future for Sleeper {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let turn = self.clock.timeline().sleep(self.place, context.waker());
+        match turn {
+            Turn::Awake => {
+                self.leave();
+                return Poll::Ready(());
+            }
+            Turn::OthersFirst => context.waker().wake_by_ref(),
+            Turn::Asleep => {}
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Sleeps for each of these seconds after the other, and says so.
+    async fn sleeps(clock: &ManualClock, name: char, seconds: &[u32], woken: &Mutex<Vec<(char, Duration)>>) {
+        let start = clock.now();
+        let mut at = start;
+        for seconds in seconds {
+            at += SECOND * *seconds;
+            clock.sleep_until(at).await;
+            woken.lock().unwrap().push((name, clock.now() - start));
+        }
+    }
+
+    #[tokio::test]
+    async fn moves_by_itself_from_sleeper_to_sleeper() {
+        let (clock, woken) = (ManualClock::automatic(), Mutex::default());
+        tokio::join!(
+            sleeps(&clock, 'a', &[10, 0, 10], &woken),
+            sleeps(&clock, 'b', &[4, 3, 4], &woken),
+            sleeps(&clock, 'c', &[7], &woken),
+        );
+        let woken: Vec<_> = woken.into_inner().unwrap().iter().map(|(name, at)| (*name, at.as_secs())).collect();
+        assert_eq!(woken, [('b', 4), ('c', 7), ('b', 7), ('a', 10), ('a', 10), ('b', 11), ('a', 20)]);
+        assert_eq!(clock.sleepers(), 0);
+    }
+
+    #[test]
+    fn stands_still_until_it_is_moved() {
+        let (clock, woken) = (ManualClock::new(), Mutex::default());
+        let mut context = Context::from_waker(Waker::noop());
+        let mut sleeper = Box::pin(sleeps(&clock, 'a', &[2, 3], &woken));
+        for (step, expected, sleepers) in [(0, 0, 1), (1, 0, 1), (1, 1, 1), (2, 1, 1), (9, 2, 0)] {
+            clock.advance(SECOND * step);
+            assert_eq!(sleeper.as_mut().poll(&mut context).is_ready(), expected == 2);
+            assert_eq!((woken.lock().unwrap().len(), clock.sleepers()), (expected, sleepers));
+        }
+        let before = clock.now();
+        clock.advance(Duration::MAX);
+        assert!(clock.now() == before, "no clock can say that");
+        let mut dropped = clock.sleep_until(before + SECOND);
+        assert!(dropped.as_mut().poll(&mut context).is_pending() && clock.sleepers() == 1);
+        drop(dropped);
+        assert_eq!(clock.sleepers(), 0);
+    }
+
+    #[test]
+    fn wakes_in_the_order_of_times() {
+        struct Named(u32, ManualClock, Arc<Mutex<Vec<(u32, Instant)>>>);
+        impl std::task::Wake for Named {
+            fn wake(self: Arc<Self>) {
+                self.2.lock().unwrap().push((self.0, self.1.now()));
+            }
+        }
+        let (clock, woken) = (ManualClock::new(), Arc::default());
+        let start = clock.now();
+        let _sleepers: Vec<_> = [3, 1, 2, 5]
+            .into_iter()
+            .map(|second| {
+                let mut sleeper = clock.sleep_until(start + SECOND * second);
+                let waker = Arc::new(Named(second, clock.clone(), Arc::clone(&woken))).into();
+                assert!(sleeper.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+                sleeper
+            })
+            .collect();
+        clock.advance(SECOND * 4);
+        assert_eq!(*woken.lock().unwrap(), [1, 2, 3].map(|second| (second, start + SECOND * second)));
+    }
+}

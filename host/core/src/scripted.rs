@@ -1,0 +1,146 @@
+//! A handler that answers from a list, for tests of what stands around a handler.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::call::{CallContext, CallResult, ToolCall};
+use crate::clock::{Clock as _, ManualClock};
+use crate::definition::Definition;
+use crate::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
+use crate::limits::Limits;
+use crate::outcome::{HandlerError, Outcome};
+use crate::refusal::{Fault, Refusal};
+use crate::tool::Tool;
+use crate::tool_error::{Exit, Raised, RaisedKind, Timeout, ToolError};
+
+/// One answer. The last of a script is given for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Say {
+    Ok,
+    /// A failure that is the caller's own: not worth a second try.
+    Error,
+    /// One that may pass.
+    Busy,
+    /// How many milliseconds that takes; that it may pass is not said.
+    BusyFor(u64),
+    OutOfFuel,
+    Blocked,
+    Trap,
+    Died,
+    Cancelled,
+    Overloaded,
+    Invalid,
+    Panic,
+    Hang,
+}
+
+impl Say {
+    fn result(self) -> CallResult {
+        let (budget, used) = (Duration::ZERO, Duration::ZERO);
+        match self {
+            Self::Ok => CallResult::Outcome(Outcome::ok(serde_json::Value::Null)),
+            Self::Error => CallResult::Outcome(Outcome::error("no such person")),
+            Self::Busy => {
+                CallResult::Outcome(Outcome::Error(HandlerError { retryable: Some(true), ..HandlerError::new("busy") }))
+            }
+            Self::BusyFor(wait) => CallResult::Outcome(Outcome::Error(HandlerError {
+                retry_after_ms: Some(wait),
+                ..HandlerError::new("busy")
+            })),
+            Self::OutOfFuel => CallResult::ToolError(ToolError::Timeout(Timeout::Fuel { budget: 1, used: 1 })),
+            Self::Blocked => CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { budget, used })),
+            Self::Trap => CallResult::ToolError(ToolError::HandlerRaised(Raised::new(RaisedKind::Unreachable))),
+            Self::Died => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),
+            Self::Cancelled => CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)),
+            Self::Overloaded => CallResult::Refusal(Refusal::Overloaded { retry_after: Duration::from_millis(250) }),
+            Self::Invalid => CallResult::Refusal(Refusal::InvalidArguments(Vec::new())),
+            Self::Panic | Self::Hang => unreachable!("no result"),
+        }
+    }
+}
+
+/// The handler, and a record of its calls.
+#[derive(Clone)]
+pub(crate) struct Scripted {
+    clock: ManualClock,
+    left: Arc<Mutex<VecDeque<Say>>>,
+    calls: Arc<Mutex<Vec<(Option<u32>, Duration)>>>,
+    started: std::time::Instant,
+}
+
+impl Scripted {
+    pub(crate) fn new(clock: &ManualClock, script: &[Say]) -> Self {
+        Self {
+            clock: clock.clone(),
+            left: Arc::new(Mutex::new(script.iter().copied().collect())),
+            calls: Arc::default(),
+            started: clock.now(),
+        }
+    }
+
+    /// A tool that it answers.
+    pub(crate) fn tool(&self) -> Tool {
+        Tool::with_handler(Definition::new("scripted", "").unwrap(), self.clone()).unwrap()
+    }
+
+    /// From now on it says this.
+    pub(crate) fn say(&self, say: Say) {
+        *self.left.lock().unwrap() = VecDeque::from([say]);
+    }
+
+    /// The attempt that each call said to be, and when it came, in milliseconds since the start.
+    pub(crate) fn calls(&self) -> Vec<(Option<u32>, u128)> {
+        self.calls.lock().unwrap().iter().map(|(attempt, at)| (*attempt, at.as_millis())).collect()
+    }
+}
+
+impl Handler for Scripted {
+    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+        self.calls.lock().unwrap().push((invocation.context.attempt, self.clock.now() - self.started));
+        let mut left = self.left.lock().unwrap();
+        let say = if left.len() > 1 { left.pop_front() } else { left.front().copied() };
+        drop(left);
+        Box::pin(async move {
+            let say = say.expect("a script has a line");
+            assert!(say != Say::Panic, "ouch");
+            if say == Say::Hang {
+                std::future::pending::<()>().await;
+            }
+            say.result()
+        })
+    }
+
+    fn visible(&self, _: Arc<Invocation>) -> VisibleFuture<'_> {
+        Box::pin(std::future::ready(false))
+    }
+
+    fn validate(&self, _: Arc<Invocation>) -> ValidateFuture<'_> {
+        Box::pin(std::future::ready(Ok(vec![Fault::new("", "scripted")])))
+    }
+
+    fn digest(&self) -> Option<&str> {
+        Some("scripted")
+    }
+
+    fn keeps_time(&self) -> bool {
+        true
+    }
+}
+
+/// A call that comes now, with this much time.
+pub(crate) fn invocation(clock: &ManualClock, timeout: Duration) -> Invocation {
+    let (call, limits) = (ToolCall::new("1", "scripted", "{}"), Limits::default().with_timeout(timeout));
+    let aside = Invocation::aside(call, serde_json::json!({}), CallContext::default(), limits);
+    Invocation { started: clock.now(), ..aside }
+}
+
+/// That a handler around another one answers everything beside a call with the other's words.
+pub(crate) async fn assert_delegates(tool: &Tool) {
+    let clock = ManualClock::new();
+    let invocation = Arc::new(invocation(&clock, Duration::from_secs(1)));
+    let handler = tool.handler().unwrap();
+    assert!(!handler.visible(Arc::clone(&invocation)).await);
+    assert_eq!(handler.validate(invocation).await.unwrap(), [Fault::new("", "scripted")]);
+    assert!(handler.keeps_time() && handler.digest() == Some("scripted"));
+}
