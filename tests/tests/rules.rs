@@ -1,7 +1,9 @@
 //! Who is offered a tool, which calls it takes, what is wrong with arguments: the embedder's rules and the tool's own.
 
 use serde_json::{Value, json};
-use toolcell::{CallContext, CallOptions, Completion, Definition, Executor, Json, Placement, Registry, Tool, ToolCall};
+use toolcell::{
+    Breaker, CallContext, CallOptions, Completion, Definition, Executor, Json, Placement, Registry, Tool, ToolCall,
+};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};
 
@@ -59,6 +61,15 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
         }
         assert!(tool.can_execute(&ToolCall::new("1", "t", "")) && !tool.can_execute(&ToolCall::new("1", "u", "")));
     }
+}
+
+/// A component's tool that fails rests like any other.
+#[test]
+fn a_tool_that_keeps_failing_is_given_a_rest() {
+    let tool = wasm(Hostile::new(Place::Execute, Misdeed::Abort)).with_breaker(Breaker::default().with_failures(2));
+    let endings = [(); 4].map(|()| ending(&call(&tool, "hostile", "{}", CallContext::default()).result));
+    let (raised, rests) = ("handler_raised/unreachable", "refusal/circuit_open");
+    assert_eq!(endings, [raised, raised, rests, rests]);
 }
 
 #[test]
