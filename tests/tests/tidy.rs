@@ -35,7 +35,7 @@ const LAYERS: [(&str, &[&str]); 7] = [
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),
     ("handlers", &["native", "tool", "wasm"]),
-    ("pipe", &["executor"]),
+    ("pipe", &["executor", "seal"]),
 ];
 /// What holds on one machine or network only, in two pieces so that this file has none of it.
 const MACHINE_BOUND: [(&str, &str); 9] = [

@@ -257,12 +257,14 @@ impl LoadedComponent {
     /// Asks whether the tool is offered, in a cell of its own.
     pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
         let ready = Arc::clone(&self.loaded.ready);
-        placement::ask(&self.engine.0, &invocation, |pulse| invoke::visible(ready, Arc::clone(&invocation), pulse)).await
+        placement::ask(&self.engine.0, &invocation, |pulse| invoke::visible(ready, Arc::clone(&invocation), pulse))
+            .await
     }
 
     /// Asks what is wrong with the invocation's arguments, in a cell of its own.
     pub(crate) async fn validate(&self, invocation: Arc<Invocation>) -> Result<Vec<Fault>, ToolError> {
         let ready = Arc::clone(&self.loaded.ready);
-        placement::ask(&self.engine.0, &invocation, |pulse| invoke::validate(ready, Arc::clone(&invocation), pulse)).await
+        placement::ask(&self.engine.0, &invocation, |pulse| invoke::validate(ready, Arc::clone(&invocation), pulse))
+            .await
     }
 }

@@ -51,14 +51,15 @@ mod wasm;
 // -- pipe
 mod executor;
 mod registry;
+mod seal;
 
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
+pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
     DEFAULT_CELLS, DEFAULT_COMPILE_TIME, Engine, EngineBuilder, Examination, MAX_CELLS, MAX_COMPONENT, Placement,
     Standing, compile_worker,
 };
-pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
 pub use executor::Executor;
@@ -72,8 +73,9 @@ pub use message::{AWAITING_USER, AskOptions, Halted, Message, RunEvent, RunFailu
 pub use native::NativeFn;
 pub use outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS};
 pub use policy::{Failure, OnToolError, Verdict};
-pub use refusal::{Fault, MAX_FAULTS, Refusal};
+pub use refusal::{Fault, MAX_FAULTS, Refusal, ResumeFault};
 pub use registry::{Registry, Toolbox};
+pub use seal::{DEFAULT_SEAL_LIFETIME, MAX_STATE, Sealer};
 pub use statistics::Statistics;
 pub use tool::Tool;
 pub use tool_error::{Exit, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout, ToolError};
