@@ -17,6 +17,7 @@ mod logging;
 mod printer;
 mod run;
 mod schema;
+mod state;
 mod table;
 mod units;
 
