@@ -42,10 +42,8 @@ fn answered(mut context: CallContext, answer: Value, state: Option<&Json>) -> Ca
 
 /// The state of a question, which is there under a sealer.
 fn state(completion: &Completion) -> Json {
-    match &completion.result {
-        CallResult::Outcome(Outcome::AskUser(question)) => question.state.clone().expect("a state"),
-        other => panic!("{other:?}"),
-    }
+    let CallResult::Outcome(Outcome::AskUser(question)) = &completion.result else { panic!("{completion:?}") };
+    question.state.clone().expect("a state")
 }
 
 fn is_sealed(state: &Json) -> bool {
