@@ -65,7 +65,8 @@ fn shell(line: &str, dir: &Path) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([toolcell_dir()].into_iter().chain(std::env::split_paths(&path))).expect("a PATH");
     let mut command = Command::new("sh");
-    command.args(["-c", line]).current_dir(dir).env("PATH", path).env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command.args(["-c", line]).current_dir(dir).env("PATH", path);
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     String::from_utf8(command.output().expect("a shell").stdout).expect("text on standard output")
 }
 

@@ -37,7 +37,7 @@ const LAYERS: [(&str, &[&str]); 7] = [
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),
     ("handlers", &["breaker", "native", "retry", "scripted", "tool", "wasm"]),
-    ("pipe", &["executor", "registry", "runner", "step"]),
+    ("pipe", &["executor", "registry", "runner", "seal", "step"]),
 ];
 /// What holds on one machine or network only, in two pieces so that this file has none of it.
 const MACHINE_BOUND: [(&str, &str); 9] = [

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use xtask::guests::{COMPONENT_TARGET, build, ensure_target};
 
 use crate::shell::{cargo, guest_workspaces, root, say};
-use steps::{STEPS, Step};
+use steps::{STATE, STEPS, Step};
 
 /// Builds and tours, and says how to go on.
 pub(crate) fn run() -> Result<()> {
@@ -40,7 +40,7 @@ pub(crate) fn tour() -> Result<()> {
     Tour::new()?.run()
 }
 
-/// The command, and where its components and its cache are.
+/// The command, and where its components are, its cache and the key of its questions.
 struct Tour {
     toolcell: PathBuf,
     cache: PathBuf,
@@ -58,8 +58,9 @@ impl Tour {
     /// Runs all steps, and ends at the first that does not end as told.
     fn run(&self) -> Result<()> {
         let start = Instant::now();
+        let mut state = None;
         for step in STEPS {
-            self.step(step)?;
+            state = self.step(step, state)?;
         }
         let seconds = start.elapsed().as_secs_f64();
         say(&format!("\n{} calls in {seconds:.1} s, each in a cell of its own, and the host is well.\n", STEPS.len()));
@@ -76,10 +77,13 @@ impl Tour {
             .with_context(|| format!("{name}.wasm was not built"))
     }
 
-    /// Runs one step as a person would type it, and shows it.
-    fn step(&self, step: &Step) -> Result<()> {
+    /// Runs one step as a person would type it, and shows it. Returns the state of its question, which the next step may
+    /// bring back.
+    fn step(&self, step: &Step, state: Option<String>) -> Result<Option<String>> {
         let component = self.component(step.component)?;
-        let arguments: Vec<&str> = [step.tool].into_iter().chain(step.arguments.iter().copied()).collect();
+        let state = state.as_deref().unwrap_or_default();
+        let words = step.arguments.iter().map(|&word| if word == STATE { state } else { word });
+        let arguments: Vec<&str> = [step.tool].into_iter().chain(words).collect();
         say(&format!("\n-- {}\n$ toolcell run {}.wasm {}\n", step.title, step.component, quoted(&arguments)));
         let output = Command::new(&self.toolcell)
             .arg("run")
@@ -88,6 +92,7 @@ impl Tour {
             .arg("--receipt")
             .arg("--cache-dir")
             .arg(&self.cache)
+            .env("XDG_STATE_HOME", &self.cache)
             .output()
             .context("toolcell does not run")?;
         for text in [&output.stdout, &output.stderr] {
@@ -101,7 +106,8 @@ impl Tour {
         let code = output.status.code();
         say(&format!("   exit code {}\n", code.map_or("none".into(), |code| code.to_string())));
         ensure!(code == Some(step.exit), "\"{}\" should have ended with exit code {}", step.title, step.exit);
-        Ok(())
+        let printed = String::from_utf8_lossy(&output.stderr);
+        Ok(printed.split_whitespace().skip_while(|word| *word != "--state").nth(1).map(str::to_owned))
     }
 }
 

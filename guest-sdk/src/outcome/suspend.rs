@@ -39,7 +39,8 @@ impl Question {
         self
     }
 
-    /// Adds what the tool wants to find again when it is called with the answer. It travels through the caller in clear: no secrets.
+    /// Adds what the tool wants to find again when it is called with the answer: 64 KiB at most. It travels through the
+    /// caller. Not every host seals it, so no secrets; and the same answer may come twice, as nobody keeps a list.
     #[must_use]
     pub fn state(mut self, state: impl Serialize) -> Self {
         self.state = Some(Json::of(&state));

@@ -39,7 +39,8 @@ Results are on standard output, everything else is on standard error. `--json` i
 const VARIABLES: &str = "\
 Environment:
   TOOLCELL_LOG    filter of the diagnostic log, for instance `toolcell=debug`; wins over -v
-  XDG_CACHE_HOME  where caches are kept; `~/.cache` otherwise";
+  XDG_CACHE_HOME  where caches are kept; `~/.cache` otherwise
+  XDG_STATE_HOME  where the key that seals questions is kept; `~/.local/state` otherwise";
 
 fn tour() -> String {
     [TOUR, exit::HELP, VARIABLES].join("\n\n")
@@ -140,9 +141,12 @@ pub(crate) struct RunArgs {
     /// A person's answer to the question of an earlier call; text that is not JSON counts as a string
     #[arg(long, value_name = "JSON", help_heading = "Context")]
     pub(crate) answer: Option<String>,
-    /// The state that came with the question
-    #[arg(long, value_name = "JSON", requires = "answer", help_heading = "Context")]
+    /// The state that came with the question, as it came: it is sealed, and good for the same call for a day
+    #[arg(long, value_name = "TEXT", requires = "answer", help_heading = "Context")]
     pub(crate) state: Option<String>,
+    /// Keep the key that seals states in this directory instead of the user's own
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Context")]
+    pub(crate) state_dir: Option<PathBuf>,
 }
 
 const RUN_HELP: &str = "\
@@ -150,7 +154,7 @@ Examples:
   toolcell run hello.wasm greet '{\"name\": \"Ada\"}'
   toolcell run jq.wasm jq @request.json --timeout 2s --memory 16MiB
   echo '{\"text\": \"one two\"}' | toolcell run text_stats.wasm text_stats - --json
-  toolcell run desk.wasm book_table --answer '{\"party_size\": 2}' --state '{}'
+  toolcell run desk.wasm book_table --answer '{\"party_size\": 2}' --state tc1.…
 
 A text result is exact, plus a newline; on a terminal control and invisible characters are left out.
 

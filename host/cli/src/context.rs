@@ -38,17 +38,17 @@ pub(crate) fn context(typed: Option<&str>, answer: Option<&str>, state: Option<&
                 "leave one of them out",
             ));
         }
-        let state = state.map(|state| json("--state", state)).transpose()?;
-        context.resume = Some(Resume { answer: self::answer(answer)?, state });
+        let state = state.map(|state| json_or_text("--state", state)).transpose()?;
+        context.resume = Some(Resume { answer: json_or_text("--answer", answer)?, state });
     }
     Ok(context)
 }
 
 /// JSON, or a bare word that stands for itself.
-fn answer(typed: &str) -> Result<Json, Failure> {
-    match json("--answer", typed) {
+fn json_or_text(what: &str, typed: &str) -> Result<Json, Failure> {
+    match json(what, typed) {
         Err(_) if !typed.trim_start().starts_with(['{', '[', '"']) => Ok(Json::from(serde_json::Value::from(typed))),
-        answer => answer,
+        judged => judged,
     }
 }
 

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `TOOLCELL_LOG` | filter of the diagnostic log, as `tracing` writes it (`toolcell=debug`); wins over `-v` |
 //! | `XDG_CACHE_HOME` | where the user's caches are; ignored unless absolute |
-//! | `HOME` | its `.cache` is used where `XDG_CACHE_HOME` is not set |
+//! | `XDG_STATE_HOME` | where what is to stay is kept; ignored unless absolute |
+//! | `HOME` | its `.cache` and `.local/state` are used where those are not set |
 //!
 //! The libraries for help and spinner look at `NO_COLOR`, `COLUMNS` and `TERM` by themselves. Nothing here has colours.
 
@@ -34,6 +35,14 @@ pub(crate) fn log_filter() -> Option<String> {
 
 /// Where compiled components are kept unless the command line says otherwise.
 pub(crate) fn cache_dir() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache"))).map(|dir| dir.join("toolcell"))
+}
+
+/// Where the key of open questions is kept unless the command line says otherwise.
+pub(crate) fn state_dir() -> Option<PathBuf> {
+    absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state"))).map(|dir| dir.join("toolcell"))
+}
+
+fn absolute(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }

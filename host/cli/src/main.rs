@@ -18,6 +18,7 @@ mod mistyped;
 mod printer;
 mod run;
 mod schema;
+mod state;
 mod table;
 mod units;
 

@@ -4,14 +4,14 @@ mod live;
 mod report;
 mod resume;
 
-use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Executor, Limits, Refusal, ToolCall};
+use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Executor, Limits, Outcome, Refusal, ToolCall};
 
 use crate::args::{Global, RunArgs};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::units::Size;
-use crate::{context, files, host};
+use crate::{context, files, host, state};
 use live::Live;
 
 /// Makes the call.
@@ -20,6 +20,12 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
     let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let arguments = files::arguments(&args.arguments, DEFAULT_ARGUMENTS)?;
     let bytes = files::component(&args.component)?;
+    // An answer needs it at once, a question at the end; any other call does without.
+    let (sealer, unsealed) = match state::sealer(args.state_dir.as_deref()) {
+        Ok(sealer) => (Some(sealer), None),
+        Err(failure) if context.resume.is_some() => return Err(failure),
+        Err(failure) => (None, Some(failure)),
+    };
     let engine = host::engine(printer, global)?;
     let name = args.component.display().to_string();
     let component = host::load(printer, &engine, bytes, &args.component)
@@ -29,7 +35,10 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
 
     let limits = Limits::default().with_timeout(args.timeout.0).with_fuel(args.fuel.0).with_memory(args.memory.0);
     let live = Live::start(printer);
-    let executor = Executor::new().with_limits(limits).with_events(live.sink());
+    let mut executor = Executor::new().with_limits(limits).with_events(live.sink());
+    if let Some(sealer) = sealer {
+        executor = executor.with_sealer(sealer);
+    }
     let call = ToolCall::new(&args.id, &args.tool, arguments.text.clone());
     let mut completion = executor.call(tool, call, CallOptions::default().with_context(context)).await;
     live.finish();
@@ -38,6 +47,10 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
     }
     if let Some(size) = arguments.oversize {
         state_size(&mut completion, size);
+    }
+
+    if let (CallResult::Outcome(Outcome::AskUser(_)), Some(failure)) = (&completion.result, unsealed) {
+        return Err(failure.about("the tool asks a question that cannot be sealed"));
     }
 
     let status = ExitStatus::from(&completion.result);

@@ -70,7 +70,7 @@ pub struct CallContext {
 pub struct Resume {
     /// The answer.
     pub answer: Json,
-    /// The state that the asking call left behind.
+    /// The state that the asking call left behind, as it came with the question.
     pub state: Option<Json>,
 }
 

@@ -34,6 +34,7 @@ enum Kind {
     Describe(String),
     Engine(String),
     Cache(String),
+    SealKey { problem: String, hint: &'static str },
 }
 
 impl Error {
@@ -95,6 +96,10 @@ impl Error {
 
     pub(crate) fn cache(problem: impl Into<String>) -> Self {
         Self::from(Kind::Cache(problem.into()))
+    }
+
+    pub(crate) fn seal_key(problem: impl Into<String>, hint: &'static str) -> Self {
+        Self::from(Kind::SealKey { problem: problem.into(), hint })
     }
 
     pub(crate) fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -162,14 +167,14 @@ impl Error {
             Kind::DuplicateTool(_) => "duplicate_tool",
             Kind::DuplicateCall(_) => "duplicate_call_id",
             Kind::Options { .. } => "bad_option",
-            Kind::Engine(_) | Kind::Cache(_) => "environment",
+            Kind::Engine(_) | Kind::Cache(_) | Kind::SealKey { .. } => "environment",
         }
     }
 
-    /// The engine could not be set up on this machine, or its cache cannot be used.
+    /// The engine could not be set up on this machine, or its cache or its key for sealing cannot be used.
     #[must_use]
     pub fn is_environment(&self) -> bool {
-        matches!(self.kind, Kind::Engine(_) | Kind::Cache(_))
+        matches!(self.kind, Kind::Engine(_) | Kind::Cache(_) | Kind::SealKey { .. })
     }
 
     /// What to do about it, in one line.
@@ -205,6 +210,7 @@ impl Error {
             Kind::Describe(_) => "the component's `describe` must answer quickly and without any right".into(),
             Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
+            Kind::SealKey { hint, .. } => (*hint).into(),
         }
     }
 }
@@ -237,6 +243,7 @@ impl fmt::Display for Error {
             Kind::Describe(problem) => write!(f, "the component could not describe its tools: {problem}"),
             Kind::Engine(problem) => write!(f, "the engine cannot be set up: {problem}"),
             Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),
+            Kind::SealKey { problem, .. } => write!(f, "no key to seal questions with: {problem}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! In: a [`Tool`], a [`ToolCall`], [`CallOptions`]. Out: a [`Completion`], always.
 //! The pipe: resolve → validate → (handler: admit → cell → guest) → check the answer → receipt.
 //! Invariants: never fails and never panics; consults no registry, invents no ids; exactly one terminal event per call,
-//! also when the future is dropped.
+//! also when the future is dropped; under a sealer no state of a question leaves unsealed, and none comes in unopened.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -23,6 +23,7 @@ use crate::json::{JsonFault, parse_strict};
 use crate::limits::Limits;
 use crate::outcome::{Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, Refusal};
+use crate::seal::{Origin, Sealer};
 use crate::tool::Tool;
 use crate::tool_error::{Exit, Raised, ReturnRule, Timeout, ToolError};
 use crate::usage::Usage;
@@ -33,11 +34,14 @@ const GRACE: Duration = Duration::from_millis(250);
 /// Makes calls. Cheap to clone.
 ///
 /// # Defaults
-/// [`Limits::default`], no observer.
+/// [`Limits::default`], no observer, **no sealer**: what a tool leaves with a question goes to the client as it is, and what
+/// comes back with an answer goes to the tool unchecked. Whoever does not trust every client needs
+/// [`with_sealer`](Self::with_sealer).
 #[derive(Debug, Clone, Default)]
 pub struct Executor {
     limits: Limits,
     events: Events,
+    sealer: Option<Sealer>,
 }
 
 impl Executor {
@@ -66,6 +70,15 @@ impl Executor {
         self
     }
 
+    /// Seals every question: its `state` leaves as a text that only this key opens, also when the tool left none. A call
+    /// with an answer must bring that text back, on behalf of the same tenant, to the same tool in the same version, with
+    /// the same arguments, in time; otherwise it is refused, and the refusal says why. Source: contract, section 7.
+    #[must_use]
+    pub fn with_sealer(mut self, sealer: Sealer) -> Self {
+        self.sealer = Some(sealer);
+        self
+    }
+
     /// The same with one more observer.
     pub(crate) fn also_observed(&self, sink: impl EventSink) -> Self {
         Self { events: self.events.and(sink), ..self.clone() }
@@ -78,14 +91,14 @@ impl Executor {
     /// with `handler_exit`, status `cancelled`.
     pub async fn call(&self, tool: &Tool, mut call: ToolCall, options: CallOptions) -> Completion {
         let started = Instant::now();
-        let CallOptions { context, limits, abort } = options;
+        let CallOptions { mut context, limits, abort } = options;
         let mut limits = self.limits.tightened(&limits);
         if let Some(bound) = tool.definition().max_execution {
             limits.timeout = limits.timeout.min(bound);
         }
         // The caller resolved the name, perhaps an alias, to this tool: what was checked is what runs.
         call.name.clone_from(&tool.definition().name);
-        let checked = fenced(|| checked(tool, &call, &context, &limits))
+        let checked = fenced(|| self.checked(tool, &call, &mut context, &limits))
             .unwrap_or_else(|| Err(invalid(vec![Fault::new("", "the check against the tool's schema failed")])));
         let (arguments, refused) = match checked {
             Ok(arguments) => (arguments, None),
@@ -103,7 +116,7 @@ impl Executor {
                 let grace = if handler.keeps_time() { GRACE } else { Duration::ZERO };
                 let deadline = invocation.deadline().and_then(|deadline| deadline.checked_add(grace));
                 match clock::before(deadline, answer).await {
-                    Some(Ok(result)) => fenced(|| judge(tool, result, &invocation))
+                    Some(Ok(result)) => fenced(|| self.sealed(tool, judge(tool, result, &invocation), &invocation))
                         .unwrap_or(CallResult::ToolError(ToolError::HandlerExit(Exit::Died))),
                     Some(Err(panic)) => CallResult::ToolError(panicked(panic)),
                     None => CallResult::ToolError(overdue(&invocation)),
@@ -122,9 +135,9 @@ impl Executor {
     /// # Cancel safety
     /// May be dropped.
     pub async fn validate(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Result<Vec<Fault>, ToolError> {
-        let CallOptions { context, limits, .. } = options;
+        let CallOptions { mut context, limits, .. } = options;
         let limits = self.limits.tightened(&limits);
-        let arguments = match fenced(|| checked(tool, &call, &context, &limits)) {
+        let arguments = match fenced(|| self.checked(tool, &call, &mut context, &limits)) {
             Some(Ok(arguments)) => arguments,
             Some(Err(Refusal::InvalidArguments(faults))) => return Ok(faults),
             Some(Err(refusal)) => return Ok(vec![Fault::new("", refusal.to_string())]),
@@ -138,6 +151,34 @@ impl Executor {
             Some(Err(panic)) => Err(panicked(panic)),
             None => Err(overdue(&invocation)),
         }
+    }
+
+    /// What is known to be wrong with a call before it is made. Opens what an answer brings back.
+    fn checked(
+        &self,
+        tool: &Tool,
+        call: &ToolCall,
+        context: &mut CallContext,
+        limits: &Limits,
+    ) -> Result<Value, Refusal> {
+        let arguments = checked(tool, call, context, limits)?;
+        if let (Some(sealer), Some(resume)) = (&self.sealer, &mut context.resume) {
+            let origin = Origin::of(tool, context.tenant.as_deref(), &arguments);
+            resume.state = sealer.open(&origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
+        }
+        Ok(arguments)
+    }
+
+    /// Seals what a question leaves.
+    fn sealed(&self, tool: &Tool, mut result: CallResult, invocation: &Invocation) -> CallResult {
+        if let (Some(sealer), CallResult::Outcome(Outcome::AskUser(question))) = (&self.sealer, &mut result) {
+            let origin = Origin::of(tool, invocation.context.tenant.as_deref(), &invocation.arguments);
+            match sealer.seal(&origin, question.state.as_ref()) {
+                Ok(state) => question.state = Some(state),
+                Err(error) => return CallResult::ToolError(error),
+            }
+        }
+        result
     }
 }
 
@@ -153,7 +194,7 @@ fn overdue(invocation: &Invocation) -> ToolError {
     ToolError::Timeout(Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed() })
 }
 
-/// What is known to be wrong with a call before it is made.
+/// What is wrong with a call whatever it answers.
 fn checked(tool: &Tool, call: &ToolCall, context: &CallContext, limits: &Limits) -> Result<Value, Refusal> {
     let arguments = arguments(call, limits).map_err(invalid)?;
     tool.rules().gate(call, &arguments, context)?;

@@ -58,6 +58,7 @@ mod wasm;
 mod executor;
 mod registry;
 mod runner;
+mod seal;
 mod step;
 
 pub use assemble::{AssembleError, Assembler, Fragment};
@@ -83,10 +84,11 @@ pub use message::{AWAITING_USER, AskOptions, Halted, Message, RunEvent, RunFailu
 pub use native::NativeFn;
 pub use outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS};
 pub use policy::{Failure, OnToolError, Verdict};
-pub use refusal::{Fault, MAX_FAULTS, Refusal};
+pub use refusal::{Fault, MAX_FAULTS, Refusal, ResumeFault};
 pub use registry::{Registry, Toolbox};
 pub use retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};
 pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
+pub use seal::{DEFAULT_SEAL_LIFETIME, MAX_STATE, Sealer};
 pub use statistics::Statistics;
 pub use step::{
     AbortStatus, DEFAULT_CONTEXT_TURNS, DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT,

@@ -240,7 +240,8 @@ pub struct Question {
     /// JSON Schema of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_schema: Option<Json>,
-    /// Handed back with the answer.
+    /// Handed back with the answer. From an executor with a [`Sealer`](crate::Sealer), which takes at most
+    /// [`MAX_STATE`](crate::MAX_STATE) bytes, it comes sealed: a JSON string that says nothing to anybody else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Json>,
 }

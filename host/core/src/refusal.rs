@@ -36,6 +36,57 @@ pub enum Refusal {
         /// When to try again, a guess from the current load.
         retry_after: Duration,
     },
+    /// The call brings an answer to a question that was not asked of it.
+    Resume(ResumeFault),
+}
+
+/// What is wrong with the sealed state that comes with an answer. Source: contract, section 7.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ResumeFault {
+    /// There is none.
+    Missing,
+    /// It is not what this key has sealed: changed, cut short, made up, or of another host.
+    Tampered,
+    /// Its time is over.
+    Expired,
+    /// The question was asked on behalf of another tenant.
+    Foreign,
+    /// The question was asked by another tool.
+    OtherTool,
+    /// The tool's code is not the code that asked.
+    Upgraded,
+    /// The call that asked had other arguments.
+    OtherArguments,
+}
+
+impl ResumeFault {
+    /// The fault's name, the same in JSON and in logs.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Missing => "resume_missing",
+            Self::Tampered => "resume_tampered",
+            Self::Expired => "resume_expired",
+            Self::Foreign => "resume_foreign",
+            Self::OtherTool => "resume_other_tool",
+            Self::Upgraded => "resume_upgraded",
+            Self::OtherArguments => "resume_other_arguments",
+        }
+    }
+}
+
+impl fmt::Display for ResumeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "the answer comes without the state that came with the question",
+            Self::Tampered => "the state is not as it came with the question, or this host did not seal it",
+            Self::Expired => "the question was asked too long ago",
+            Self::Foreign => "the question was asked on behalf of another tenant",
+            Self::OtherTool => "the question was asked by another tool",
+            Self::Upgraded => "the tool has changed since it asked the question",
+            Self::OtherArguments => "the arguments are not those of the call that asked the question",
+        })
+    }
 }
 
 /// One thing that is wrong with a value.
@@ -88,6 +139,7 @@ impl Refusal {
             Self::NotAllowed => "not_allowed",
             Self::CircuitOpen { .. } => "circuit_open",
             Self::Overloaded { .. } => "overloaded",
+            Self::Resume(fault) => fault.kind(),
         }
     }
 
@@ -96,7 +148,7 @@ impl Refusal {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::CircuitOpen { retry_after } | Self::Overloaded { retry_after } => Some(*retry_after),
-            Self::InvalidArguments(_) | Self::NotVisible | Self::NotAllowed => None,
+            Self::InvalidArguments(_) | Self::NotVisible | Self::NotAllowed | Self::Resume(_) => None,
         }
     }
 }
@@ -116,6 +168,7 @@ impl fmt::Display for Refusal {
             Self::Overloaded { retry_after } => {
                 write!(f, "all cells are busy; try again in {} ms", retry_after.as_millis())
             }
+            Self::Resume(fault) => write!(f, "{fault}; call the tool without an answer, and it asks anew"),
         }
     }
 }

@@ -221,6 +221,13 @@ pub enum ReturnRule {
         /// The size in bytes.
         got: u64,
     },
+    /// The state that is left with a question is over the cap of what can be sealed.
+    StateTooLarge {
+        /// The cap in bytes.
+        limit: u64,
+        /// The size in bytes.
+        got: u64,
+    },
     /// The value violates the tool's output schema.
     Schema {
         /// Everything that is wrong with it.
@@ -305,6 +312,9 @@ impl fmt::Display for ReturnRule {
         match self {
             Self::NotJson { field, detail } => write!(f, "the tool's `{field}` is {detail}"),
             Self::TooLarge { limit, got } => write!(f, "the tool returned {got} bytes; its limit is {limit}"),
+            Self::StateTooLarge { limit, got } => {
+                write!(f, "the tool left {got} bytes of state with its question; the limit is {limit}")
+            }
             Self::Schema { faults } => {
                 f.write_str("the tool's value breaks its own output schema: ")?;
                 crate::refusal::write_faults(f, faults)

@@ -10,6 +10,9 @@ pub(super) struct Step {
     pub(super) exit: i32,
 }
 
+/// Stands for the state that the step before has printed with its question.
+pub(super) const STATE: &str = "STATE";
+
 const fn step(
     title: &'static str,
     component: &'static str,
@@ -66,11 +69,24 @@ pub(super) const STEPS: &[Step] = &[
         &[
             r#"{"date": "2030-05-04", "time": "18:30", "party_size": 2}"#,
             "--state",
-            r#"{"date": "2030-05-04", "time": "18:30", "party_size": 2}"#,
+            STATE,
             "--answer",
             r#"{"name": "Ada"}"#,
         ],
         0,
+    ),
+    step(
+        "A client makes up what the tool had left with its question: refused",
+        "desk",
+        "book_table",
+        &[
+            "{}",
+            "--state",
+            r#"{"date": "2030-05-04", "time": "18:30", "party_size": 8}"#,
+            "--answer",
+            r#"{"name": "Eve"}"#,
+        ],
+        21,
     ),
     step(
         "A tool may end the conversation",

@@ -202,6 +202,9 @@ fn refused(printer: &Printer, args: &RunArgs, refusal: &Refusal) {
     let Refusal::InvalidArguments(faults) = refusal else {
         printer.note("error", &refusal.to_string());
         printer.note("  reason", refusal.kind());
+        if let Refusal::Resume(fault) = refusal {
+            printer.note("hint", resume::remedy(*fault));
+        }
         return;
     };
     printer.note("error", "the arguments are not what the tool takes");

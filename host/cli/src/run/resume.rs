@@ -1,8 +1,8 @@
-//! The command that answers a tool's question.
+//! The command that answers a tool's question, and what to do when it is refused.
 //!
-//! Invariants: can be pasted into a POSIX shell and makes the same call again; a stranger's state stays in its quotes.
+//! Invariants: can be pasted into a POSIX shell and makes the same call again.
 
-use toolcell::Question;
+use toolcell::{Question, ResumeFault};
 
 use crate::args::{DEFAULT_ID, RunArgs};
 use crate::units::{Count, Size, Time};
@@ -16,8 +16,11 @@ pub(super) fn hint(args: &RunArgs, arguments: &str, question: &Question) -> Stri
     let mut words =
         vec![env::program(), "run".into(), args.component.to_string_lossy().into_owned(), args.tool.clone()];
     let mut before = "to answer, put it in the place of ANSWER:";
-    if args.arguments != "-" {
+    if args.arguments.starts_with('@') {
         words.push(args.arguments.clone());
+    } else if args.arguments != "-" {
+        // Escaped, not left out by the printer: the answer must come with the very same arguments.
+        words.push(clean::json(&args.arguments));
     } else if arguments.len() <= MAX_REPEATED {
         words.push(clean::json_line(arguments.trim()));
     } else {
@@ -41,11 +44,27 @@ pub(super) fn hint(args: &RunArgs, arguments: &str, question: &Question) -> Stri
     if let Some(context) = args.context.as_ref().map(|context| without_resume(context)) {
         option("--context", context);
     }
-    if let Some(state) = &question.state {
-        option("--state", clean::json_line(state.as_str()));
+    if let Some(dir) = &args.state_dir {
+        option("--state-dir", dir.to_string_lossy().into_owned());
+    }
+    // Sealed, it is a JSON string of plain characters.
+    if let Some(Ok(state)) = question.state.as_ref().map(|state| serde_json::from_str(state.as_str())) {
+        option("--state", state);
     }
     let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
     format!("{before}\n{} --answer ANSWER", words.join(" "))
+}
+
+/// What to do about an answer that is refused.
+pub(super) fn remedy(fault: ResumeFault) -> &'static str {
+    match fault {
+        ResumeFault::Missing => "repeat the `--state` that came with the question",
+        ResumeFault::Tampered => "copy `--state` whole, and keep the state directory of the call that asked",
+        ResumeFault::Expired | ResumeFault::Upgraded => "leave out `--answer` and `--state`: the tool asks anew",
+        ResumeFault::Foreign => "name the tenant of the call that asked in `--context`",
+        ResumeFault::OtherTool => "call the tool that asked",
+        ResumeFault::OtherArguments => "repeat the arguments of the call that asked",
+    }
 }
 
 /// The context without the answer to the question before.

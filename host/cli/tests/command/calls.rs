@@ -15,13 +15,7 @@ const ENDINGS: [(&str, i32, &[&str]); 12] = [
     (
         "ok_message",
         0,
-        &[
-            "desk.wasm",
-            "book_table",
-            r#"{"name":"Ada","party_size":2,"date":"2026-03-03"}"#,
-            "--answer",
-            r#"{"time":"19:30"}"#,
-        ],
+        &["desk.wasm", "book_table", r#"{"name":"Ada","party_size":2,"date":"2026-03-03","time":"19:30"}"#],
     ),
     ("handler_error", 10, &["calculator.wasm", "calculator", r#"{"expression": "1/0"}"#]),
     ("ask_user", 11, &["desk.wasm", "book_table", r#"{"date": "2026-03-03"}"#, "--timeout", "5s"]),
@@ -80,7 +74,9 @@ fn a_question_is_answered_with_the_command_that_is_shown() {
     let cache = command();
     let cache: Vec<_> = cache.get_args().map(|word| word.to_string_lossy()).collect();
     let script = format!("{pasted} {}", cache.join(" "));
-    let output = std::process::Command::new("sh").arg("-c").arg(&script).output().expect("a shell");
+    let mut shell = std::process::Command::new("sh");
+    shell.envs(command().get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = shell.arg("-c").arg(&script).output().expect("a shell");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let shown = Shown {
         status: output.status.code().expect("no signal"),

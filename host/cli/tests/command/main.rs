@@ -4,4 +4,5 @@ mod bad_input;
 mod calls;
 mod help;
 mod looks;
+mod resume;
 mod typed;

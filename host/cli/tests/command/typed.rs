@@ -5,10 +5,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The binary, in an environment that says nothing, with a cache that all tests share.
+/// The binary, in an environment that says nothing else, with a cache and a key that all tests share.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolcell"));
     command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("state"));
     command.arg("--cache-dir").arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
     command
 }
@@ -81,6 +82,7 @@ pub(crate) fn check(name: &str, shown: &Shown) {
         (r"size +[\d.]+ KiB", "size       N KiB"),
         (r#""size":\d+"#, r#""size":N"#),
         (r"compiled   .*", "compiled   …"),
+        (r"tc1\.[\w-]+", "tc1.SEALED"),
         (r"(?m)(^  wasi:\S+ +inert .*\n)+", "  wasi:…  inert  …\n"),
         (r"toolcell \d+\.\d+\.\d+", "toolcell N.N.N"),
     ] {

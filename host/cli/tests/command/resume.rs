@@ -1,0 +1,109 @@
+//! A question, and the answer in another process: what is refused, and where the key lies.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use crate::typed::{Shown, command, example, typed};
+
+const ARGUMENTS: &str = r#"{"date": "2026-03-03", "time": "19:30", "party_size": 2}"#;
+const ANSWER: &str = r#"{"name": "Ada"}"#;
+
+/// Asks, and returns the state that is shown.
+fn asked(words: &[&str]) -> String {
+    let shown = typed(&[&["run", "desk.wasm", "book_table", ARGUMENTS, "--json"], words].concat());
+    assert_eq!(shown.status, 11, "{shown}");
+    shown.json()["outcome"]["ask_user"]["state"].as_str().expect("a sealed state").to_owned()
+}
+
+fn answered(arguments: &str, words: &[&str]) -> Shown {
+    typed(&[&["run", "desk.wasm", "book_table", arguments, "--answer", ANSWER], words].concat())
+}
+
+#[test]
+fn a_state_is_good_for_the_call_that_asked() {
+    let state = asked(&["--context", r#"{"tenant": "acme"}"#]);
+    let acme = ["--context", r#"{"tenant": "acme"}"#];
+    let cut = &state[..state.len() - 1];
+    let quoted = format!("\"{state}\"");
+    let other = ARGUMENTS.replace('2', "3");
+    let with = |state| [&acme[..], &["--state", state]].concat();
+    let table: [(&str, Vec<&str>, i32, &str, &str); 8] = [
+        (ARGUMENTS, with(&state), 0, "", ""),
+        (ARGUMENTS, with(&quoted), 0, "", ""),
+        (ARGUMENTS, acme.to_vec(), 21, "resume_missing", "repeat the `--state`"),
+        (ARGUMENTS, with(cut), 21, "resume_tampered", "copy `--state` whole"),
+        (ARGUMENTS, with("{}"), 21, "resume_tampered", "keep the state directory"),
+        (ARGUMENTS, vec!["--state", &state], 21, "resume_foreign", "name the tenant"),
+        (&other, with(&state), 21, "resume_other_arguments", "repeat the arguments"),
+        ("{}", with(&state), 21, "resume_other_arguments", "repeat the arguments"),
+    ];
+    for (arguments, words, status, kind, hint) in table {
+        let shown = answered(arguments, &words);
+        assert_eq!(shown.status, status, "{shown}");
+        if status == 21 {
+            assert!(shown.stderr.contains(&format!("  reason: {kind}\n")) && shown.stdout.is_empty(), "{shown}");
+            assert!(shown.stderr.lines().any(|line| line.starts_with("hint: ") && line.contains(hint)), "{shown}");
+            let json = answered(arguments, &[&words[..], &["--json"]].concat());
+            assert_eq!((json.status, &json.json()["outcome"]["refusal"]["kind"]), (21, &kind.into()), "{json}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_that_was_built_anew_does_not_take_the_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("desk");
+    // One more custom section, named `x`.
+    fs::write(&path, [fs::read(example("desk")).unwrap().as_slice(), &[0, 2, 1, b'x']].concat()).unwrap();
+    let state = asked(&[]);
+    let words = ["run", path.to_str().unwrap(), "book_table", ARGUMENTS, "--answer", ANSWER, "--state", &state];
+    let shown = typed(&words);
+    assert_eq!(shown.status, 21, "{shown}");
+    assert!(shown.stderr.contains("the tool has changed since it asked the question"), "{shown}");
+    assert!(shown.stderr.contains("hint: leave out `--answer` and `--state`"), "{shown}");
+}
+
+#[test]
+fn the_key_lies_where_it_was_said_and_is_kept() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("state");
+    let words = ["--state-dir", dir.to_str().unwrap()];
+    let state = asked(&words);
+    let with_state = ["--state-dir", dir.to_str().unwrap(), "--state", &state];
+    assert_eq!(answered(ARGUMENTS, &with_state).status, 0);
+    // The user's own is another one.
+    assert_eq!(answered(ARGUMENTS, &["--state", &state]).status, 21);
+    let shown = typed(&["run", "desk.wasm", "book_table", ARGUMENTS, words[0], words[1]]);
+    assert!(shown.stderr.contains(&format!("--state-dir {} --state tc1.", dir.display())), "{shown}");
+    // With a key that others may know, nobody is asked and nothing is believed; what needs no key works on.
+    fs::set_permissions(dir.join("resume.key"), fs::Permissions::from_mode(0o644)).unwrap();
+    for shown in [answered(ARGUMENTS, &with_state), typed(&["run", "desk.wasm", "book_table", words[0], words[1]])] {
+        assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
+        assert!(shown.stderr.contains("resume.key can be read by others"), "{shown}");
+        assert!(shown.stderr.contains("hint: remove it, and a new one is made"), "{shown}");
+    }
+    assert_eq!(typed(&["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#, words[0], words[1]]).status, 0);
+}
+
+#[test]
+fn without_a_state_directory_only_what_needs_one_fails() {
+    let run = |component: &str, words: &[&str]| {
+        let mut command = command();
+        command.env_remove("XDG_STATE_HOME").arg("run").arg(example(component)).args(words);
+        let output = command.output().expect("the binary runs");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        let status = output.status.code().expect("no signal");
+        Shown { status, stdout: text(output.stdout), stderr: text(output.stderr) }
+    };
+    assert_eq!(run("hello", &["greet", r#"{"name": "Ada"}"#]).status, 0);
+    let key = Path::new(env!("CARGO_TARGET_TMPDIR")).join("elsewhere");
+    let known = ["--state-dir", key.to_str().unwrap()];
+    for words in [&["book_table"][..], &["book_table", "--answer", "1"]] {
+        let shown = run("desk", words);
+        assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
+        assert!(shown.stderr.contains("neither `XDG_STATE_HOME` nor `HOME` is set"), "{shown}");
+        assert!(shown.stderr.contains("hint: say where with `--state-dir DIR`"), "{shown}");
+        assert_ne!(run("desk", &[words, &known].concat()).status, 1);
+    }
+}

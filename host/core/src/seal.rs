@@ -1,0 +1,247 @@
+//! Seals the state that a tool leaves with its question, so that it can travel through a client that nobody trusts.
+//!
+//! In: a question's state and the call that asked. Out: a text that this key alone can make and read; on its way back the
+//! state, or the [`ResumeFault`].
+//! Form: `tc1.` and base64url of a nonce and the ciphertext (XChaCha20-Poly1305, the prefix authenticated too) of four
+//! fingerprints (tenant, tool, digest of the code, arguments), the time of expiry, and the state.
+//! Invariants: nothing of a text is believed before it is authenticated; no state in errors or in `Debug`; a question
+//! without a state is sealed as well, because the seal says that it was asked.
+//! Not here: whether an answer comes a second time. Nobody keeps a list: within its lifetime one question may be answered
+//! more than once, each time in a cell of its own.
+//! Source: contract, section 7.
+
+mod key;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chacha20poly1305::aead::{Aead as _, Payload};
+use chacha20poly1305::{Key, KeyInit as _, XChaCha20Poly1305, XNonce};
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::json::Json;
+use crate::refusal::ResumeFault;
+use crate::tool::Tool;
+use crate::tool_error::{Exit, ReturnRule, ToolError};
+
+/// How long a question can be answered: a person may sleep over it. Older, the world that it was about has changed.
+pub const DEFAULT_SEAL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// Bytes of state that a question may leave. Clients carry it along with each answer; sealed, it still fits into one word
+/// of a command line, which is 128 KiB at most.
+pub const MAX_STATE: u64 = 64 << 10;
+
+/// The version of the form. Whoever changes the form changes it too.
+const PREFIX: &str = "tc1.";
+const KEY_BYTES: usize = 32;
+/// So many that random ones never meet, however many questions one key seals.
+const NONCE_BYTES: usize = 24;
+const TAG_BYTES: usize = 16;
+const FINGERPRINT_BYTES: usize = 32;
+/// Four fingerprints and the time of expiry.
+const HEAD_BYTES: usize = 4 * FINGERPRINT_BYTES + size_of::<u64>();
+/// The longest text that can be sealed, in its quotes: a longer one is not decoded.
+const MAX_SEALED: usize =
+    PREFIX.len() + ((NONCE_BYTES + HEAD_BYTES + MAX_STATE as usize + TAG_BYTES) * 4).div_ceil(3) + 2;
+
+type Clock = dyn Fn() -> SystemTime + Send + Sync;
+
+/// Seals and opens what tools leave with their questions. Cheap to clone. Hosts with the same key open each other's.
+///
+/// # Defaults
+/// [`DEFAULT_SEAL_LIFETIME`], the system's clock.
+#[derive(Clone)]
+pub struct Sealer {
+    cipher: XChaCha20Poly1305,
+    lifetime: Duration,
+    clock: Arc<Clock>,
+}
+
+impl Sealer {
+    /// With a key of the embedder's: 32 bytes that nobody can guess.
+    #[must_use]
+    pub fn new(key: [u8; KEY_BYTES]) -> Self {
+        let cipher = XChaCha20Poly1305::new(&Key::from(key));
+        Self { cipher, lifetime: DEFAULT_SEAL_LIFETIME, clock: Arc::new(SystemTime::now) }
+    }
+
+    /// With a key of its own, which ends with it: no question can be answered after the last clone is gone.
+    ///
+    /// # Errors
+    /// [`Error::is_environment`] when the machine has no randomness.
+    pub fn generate() -> Result<Self, Error> {
+        key::fresh().map(Self::new)
+    }
+
+    /// With the key that is kept in this directory: made when it is first needed, the same ever after, for this user
+    /// alone. Processes may share the directory.
+    ///
+    /// # Errors
+    /// [`Error::is_environment`] when there is no key and none can be kept, or when somebody else could know the one that
+    /// is there: it is refused and not replaced, since a person should hear of it.
+    pub fn kept_in(dir: impl AsRef<Path>) -> Result<Self, Error> {
+        key::kept_in(dir.as_ref()).map(Self::new)
+    }
+
+    /// With this lifetime for the questions sealed from now on.
+    #[must_use]
+    pub fn with_lifetime(mut self, lifetime: Duration) -> Self {
+        self.lifetime = lifetime;
+        self
+    }
+
+    /// With this clock. It must tell the time of day, the same to all hosts with this key.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Seals what a question leaves, for an answer to the same call.
+    ///
+    /// # Errors
+    /// [`ToolError::InvalidReturn`] for a state of more than [`MAX_STATE`].
+    pub(crate) fn seal(&self, origin: &Origin<'_>, state: Option<&Json>) -> Result<Json, ToolError> {
+        let state = state.map_or("", Json::as_str);
+        let got = state.len() as u64;
+        if got > MAX_STATE {
+            return Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit: MAX_STATE, got }));
+        }
+        let mut plain = Vec::with_capacity(HEAD_BYTES + state.len());
+        for (_, fingerprint) in origin.fingerprints() {
+            plain.extend(fingerprint);
+        }
+        plain.extend(self.now().saturating_add(millis(self.lifetime)).to_le_bytes());
+        plain.extend(state.as_bytes());
+        // Without randomness there is no machine left to speak of.
+        let sealed = self.encrypt(&plain).ok_or(ToolError::HandlerExit(Exit::Died))?;
+        Ok(Json::from(Value::String(sealed)))
+    }
+
+    /// Opens what an answer brings back. None when the question left no state.
+    pub(crate) fn open(&self, origin: &Origin<'_>, state: Option<&Json>) -> Result<Option<Json>, ResumeFault> {
+        let plain = self.decrypt(state.ok_or(ResumeFault::Missing)?).ok_or(ResumeFault::Tampered)?;
+        let mut rest = plain.as_slice();
+        for (fault, expected) in origin.fingerprints() {
+            let (found, after) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
+            if *found != expected {
+                return Err(fault);
+            }
+            rest = after;
+        }
+        let (expires, state) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
+        if self.now() >= u64::from_le_bytes(*expires) {
+            return Err(ResumeFault::Expired);
+        }
+        if state.is_empty() {
+            return Ok(None);
+        }
+        let state = String::from_utf8(state.to_vec()).ok().and_then(|text| Json::parse(text).ok());
+        state.map(Some).ok_or(ResumeFault::Tampered)
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<String> {
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce).ok()?;
+        let payload = Payload { msg: plain, aad: PREFIX.as_bytes() };
+        let ciphertext = self.cipher.encrypt(&XNonce::from(nonce), payload).ok()?;
+        Some(PREFIX.to_owned() + &URL_SAFE_NO_PAD.encode([nonce.as_slice(), &ciphertext].concat()))
+    }
+
+    fn decrypt(&self, sealed: &Json) -> Option<Vec<u8>> {
+        let sealed = sealed.as_str();
+        let sealed: String = (sealed.len() <= MAX_SEALED).then(|| serde_json::from_str(sealed).ok())??;
+        let bytes = URL_SAFE_NO_PAD.decode(sealed.strip_prefix(PREFIX)?).ok()?;
+        let (nonce, ciphertext) = bytes.split_first_chunk::<NONCE_BYTES>()?;
+        self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: ciphertext, aad: PREFIX.as_bytes() }).ok()
+    }
+
+    /// Milliseconds since 1970; none before that.
+    fn now(&self) -> u64 {
+        (self.clock)().duration_since(UNIX_EPOCH).map_or(0, millis)
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealer").field("lifetime", &self.lifetime).finish_non_exhaustive()
+    }
+}
+
+/// The longest is more than any clock tells.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Which call a question belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin<'a> {
+    tenant: Option<&'a str>,
+    tool: &'a str,
+    digest: Option<&'a str>,
+    arguments: &'a Value,
+}
+
+impl<'a> Origin<'a> {
+    pub(crate) fn of(tool: &'a Tool, tenant: Option<&'a str>, arguments: &'a Value) -> Self {
+        let digest = tool.handler().and_then(|handler| handler.digest());
+        Self { tenant, tool: &tool.definition().name, digest, arguments }
+    }
+
+    /// What must be the same when the answer comes, each with the fault when it is not. Whose it is comes first: nobody
+    /// else is told more.
+    fn fingerprints(&self) -> [(ResumeFault, [u8; FINGERPRINT_BYTES]); 4] {
+        [
+            (ResumeFault::Foreign, of_text(self.tenant)),
+            (ResumeFault::OtherTool, of_text(Some(self.tool))),
+            (ResumeFault::Upgraded, of_text(self.digest)),
+            (ResumeFault::OtherArguments, of_value(self.arguments)),
+        ]
+    }
+}
+
+/// Absent is not empty.
+fn of_text(text: Option<&str>) -> [u8; FINGERPRINT_BYTES] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[u8::from(text.is_some())]).update(text.unwrap_or_default().as_bytes());
+    *hasher.finalize().as_bytes()
+}
+
+/// Equal for equal values, however they are spaced and their members ordered.
+fn of_value(value: &Value) -> [u8; FINGERPRINT_BYTES] {
+    let mut hasher = blake3::Hasher::new();
+    write(&mut hasher, value);
+    *hasher.finalize().as_bytes()
+}
+
+/// Writes a value so that no other is written alike: its kind, its length, its content.
+fn write(hasher: &mut blake3::Hasher, value: &Value) {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => piece(hasher, b'1', value.to_string().as_bytes()),
+        Value::String(text) => piece(hasher, b'"', text.as_bytes()),
+        Value::Array(items) => {
+            piece(hasher, b'[', &items.len().to_le_bytes());
+            items.iter().for_each(|item| write(hasher, item));
+        }
+        Value::Object(members) => {
+            piece(hasher, b'{', &members.len().to_le_bytes());
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_unstable_by_key(|(name, _)| *name);
+            for (name, value) in members {
+                piece(hasher, b'"', name.as_bytes());
+                write(hasher, value);
+            }
+        }
+    }
+}
+
+fn piece(hasher: &mut blake3::Hasher, kind: u8, content: &[u8]) {
+    hasher.update(&[kind]).update(&content.len().to_le_bytes()).update(content);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! What is sealed, and everything that does not open it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::json;
+
+use super::*;
+
+const KEY: [u8; KEY_BYTES] = [7; KEY_BYTES];
+
+fn origin(arguments: &Value) -> Origin<'_> {
+    Origin { tenant: Some("acme"), tool: "book", digest: Some("sha256:1"), arguments }
+}
+
+fn text(sealed: &Json) -> String {
+    serde_json::from_str(sealed.as_str()).unwrap()
+}
+
+fn json(text: &str) -> Json {
+    Json::from(Value::from(text))
+}
+
+#[test]
+fn a_state_comes_back_as_it_was_left() {
+    let (sealer, arguments) = (Sealer::new(KEY), json!({}));
+    let origin = origin(&arguments);
+    for state in [None, Some("null"), Some("\"\""), Some("{ \"seats\" : 2.50 }"), Some("\"ü\\u0000\"")] {
+        let state = state.map(|state| Json::parse(state.into()).unwrap());
+        let sealed = sealer.seal(&origin, state.as_ref()).unwrap();
+        let opened = Sealer::new(KEY).open(&origin, Some(&sealed)).unwrap();
+        assert_eq!(opened.as_ref().map(Json::as_str), state.as_ref().map(Json::as_str));
+    }
+}
+
+#[test]
+fn it_opens_for_the_same_call_only() {
+    let sealer = Sealer::new(KEY);
+    let arguments = json!({ "day": "1", "seats": [2, { "b": 1, "a": null }] });
+    let asked = origin(&arguments);
+    let sealed = sealer.seal(&asked, None).unwrap();
+    let respelt: Value = serde_json::from_str(r#" {"seats":[2,{"a":null, "b":1}],"day":"\u0031"}"#).unwrap();
+    assert_eq!(sealer.open(&Origin { arguments: &respelt, ..asked }, Some(&sealed)), Ok(None));
+
+    let others = [
+        json!({ "day": 1, "seats": [2, { "b": 1, "a": null }] }),
+        json!({ "day": "1", "seats": [2, { "b": 1, "a": null }], "more": null }),
+        json!({ "day": "1", "seats": [{ "b": 1, "a": null }, 2] }),
+        json!({ "day": "1", "seats": [2.0, { "b": 1, "a": null }] }),
+        json!({ "day": "1", "seats": [[2], { "b": 1, "a": null }] }),
+        json!({}),
+    ];
+    let mut table = vec![
+        (Origin { tenant: Some("evil"), ..asked }, ResumeFault::Foreign),
+        (Origin { tenant: Some(""), ..asked }, ResumeFault::Foreign),
+        (Origin { tenant: None, ..asked }, ResumeFault::Foreign),
+        (Origin { tool: "cancel", ..asked }, ResumeFault::OtherTool),
+        (Origin { digest: Some("sha256:2"), ..asked }, ResumeFault::Upgraded),
+        (Origin { digest: None, ..asked }, ResumeFault::Upgraded),
+        // Whoever it does not belong to is told nothing else.
+        (Origin { tenant: None, tool: "cancel", digest: None, ..asked }, ResumeFault::Foreign),
+    ];
+    table.extend(others.iter().map(|arguments| (Origin { arguments, ..asked }, ResumeFault::OtherArguments)));
+    for (other, fault) in table {
+        assert_eq!(sealer.open(&other, Some(&sealed)), Err(fault), "{other:?}");
+    }
+}
+
+#[test]
+fn it_opens_in_time_only() {
+    let now = Arc::new(AtomicU64::new(1_000_000));
+    let clock = Arc::clone(&now);
+    let sealer = Sealer::new(KEY)
+        .with_lifetime(Duration::from_secs(60))
+        .with_clock(move || UNIX_EPOCH + Duration::from_millis(clock.load(Ordering::Relaxed)));
+    let arguments = json!({});
+    let sealed = sealer.seal(&origin(&arguments), None).unwrap();
+    // Twice within its time, and no more after it; another lifetime changes nothing for what is sealed already.
+    for (passed, expected) in [
+        (0, Ok(None)),
+        (59_999, Ok(None)),
+        (60_000, Err(ResumeFault::Expired)),
+        (u64::MAX / 2, Err(ResumeFault::Expired)),
+    ] {
+        now.store(1_000_000 + passed, Ordering::Relaxed);
+        let patient = sealer.clone().with_lifetime(Duration::MAX);
+        assert_eq!(patient.open(&origin(&arguments), Some(&sealed)), expected, "after {passed} ms");
+    }
+    let ever = sealer.clone().with_lifetime(Duration::MAX).seal(&origin(&arguments), None).unwrap();
+    assert_eq!(sealer.open(&origin(&arguments), Some(&ever)), Ok(None));
+}
+
+#[test]
+fn not_one_character_can_be_changed() {
+    let (sealer, arguments) = (Sealer::new(KEY), json!({}));
+    let origin = origin(&arguments);
+    let sealed = text(&sealer.seal(&origin, Some(&Json::null())).unwrap());
+    let tampered =
+        |text: &str| assert_eq!(sealer.open(&origin, Some(&json(text))), Err(ResumeFault::Tampered), "{text}");
+    for at in 0..sealed.len() {
+        for other in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=".chars() {
+            let changed = [&sealed[..at], other.encode_utf8(&mut [0; 4]), &sealed[at + 1..]].concat();
+            if changed != sealed {
+                tampered(&changed);
+            }
+        }
+        tampered(&sealed[..at]);
+        tampered(&sealed[at + 1..]);
+        tampered(&[&sealed[..at], &sealed[at + 1..]].concat());
+    }
+    for more in ["A", "AAAA", "=", " ", "\n", "ü"] {
+        tampered(&(sealed.clone() + more));
+        tampered(&(more.to_owned() + &sealed));
+    }
+}
+
+#[test]
+fn what_was_not_sealed_does_not_open() {
+    let (sealer, arguments) = (Sealer::new(KEY), json!({}));
+    let origin = origin(&arguments);
+    let open = |state: Option<Json>| sealer.open(&origin, state.as_ref());
+    assert_eq!(open(None), Err(ResumeFault::Missing));
+    let other_key = Sealer::new([8; KEY_BYTES]).seal(&origin, None).unwrap();
+    let own_key = Sealer::generate().unwrap().seal(&origin, None).unwrap();
+    let sealed = text(&sealer.seal(&origin, None).unwrap());
+    let other_version = sealed.replacen("tc1.", "tc2.", 1);
+    let huge = format!("tc1.{}", "A".repeat(MAX_SEALED));
+    let states = [json!(null), json!({ "seats": 2 }), json!([sealed]), json!(""), json!("tc1."), json!("tc1.AAAA")];
+    let states = states.into_iter().map(Json::from).chain([other_key, own_key, json(&other_version), json(&huge)]);
+    for state in states {
+        assert_eq!(open(Some(state.clone())), Err(ResumeFault::Tampered), "{state}");
+    }
+}
+
+#[test]
+fn a_state_has_a_bound_and_the_largest_fits_into_one_word_of_a_command() {
+    let (sealer, arguments) = (Sealer::new(KEY), json!({}));
+    let of = |bytes: u64| json(&"x".repeat(usize::try_from(bytes).unwrap() - 2));
+    let sealed = sealer.seal(&origin(&arguments), Some(&of(MAX_STATE))).unwrap();
+    assert_eq!(sealed.as_str().len(), MAX_SEALED);
+    assert!(MAX_SEALED < 128 << 10);
+    assert_eq!(sealer.open(&origin(&arguments), Some(&sealed)), Ok(Some(of(MAX_STATE))));
+    assert_eq!(
+        sealer.seal(&origin(&arguments), Some(&of(MAX_STATE + 1))),
+        Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit: MAX_STATE, got: MAX_STATE + 1 }))
+    );
+}
+
+#[test]
+fn nothing_of_a_state_or_a_key_is_seen() {
+    let (sealer, arguments) = (Sealer::new(KEY), json!({}));
+    let secret = json("the name of the rose");
+    let sealed = sealer.seal(&origin(&arguments), Some(&secret)).unwrap();
+    let again = sealer.seal(&origin(&arguments), Some(&secret)).unwrap();
+    assert_ne!(text(&sealed), text(&again), "equal states are not seen to be equal");
+    let bytes = URL_SAFE_NO_PAD.decode(&text(&sealed)[PREFIX.len()..]).unwrap();
+    for open in [b"rose".as_slice(), b"acme", b"book", b"sha256"] {
+        assert!(!bytes.windows(open.len()).any(|window| window == open));
+    }
+    assert_eq!(format!("{sealer:?}"), "Sealer { lifetime: 86400s, .. }");
+}

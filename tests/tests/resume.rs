@@ -1,0 +1,193 @@
+//! A question and its answer, over a client that nobody trusts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use toolcell::{
+    CallContext, CallOptions, CallResult, Completion, Component, DEFAULT_SEAL_LIFETIME, Definition, Event, Executor,
+    Invocation, Json, MAX_STATE, Outcome, Placement, Question, Resume, Sealer, Tool, ToolCall,
+};
+use toolcell_tests::{ending, load, wait};
+
+const ASKED: &str = r#"{"date": "2026-03-03", "time": "19:30"}"#;
+
+fn desk() -> Component {
+    component(toolcell_test_guests::bytes("desk"))
+}
+
+fn component(bytes: Vec<u8>) -> Component {
+    let engine = toolcell_tests::engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
+    load(&engine, bytes).expect("loads")
+}
+
+fn call(executor: &Executor, tool: &Tool, arguments: &str, context: CallContext) -> Completion {
+    let (executor, tool) = (executor.clone(), tool.clone());
+    let call = ToolCall::new("call-1", tool.definition().name.as_str(), arguments);
+    let options = CallOptions::default().with_context(context);
+    wait(async move { executor.call(&tool, call, options).await })
+}
+
+fn of_tenant(tenant: &str) -> CallContext {
+    let mut context = CallContext::default();
+    context.tenant = Some(tenant.into());
+    context
+}
+
+fn answered(mut context: CallContext, answer: Value, state: Option<&Json>) -> CallContext {
+    context.resume = Some(Resume { answer: answer.into(), state: state.cloned() });
+    context
+}
+
+/// The state of a question, which is there under a sealer.
+fn state(completion: &Completion) -> Json {
+    let CallResult::Outcome(Outcome::AskUser(question)) = &completion.result else { panic!("{completion:?}") };
+    question.state.clone().expect("a state")
+}
+
+fn is_sealed(state: &Json) -> bool {
+    state.as_str().starts_with("\"tc1.")
+}
+
+#[test]
+fn a_question_is_answered_in_another_cell_and_another_executor() {
+    let (desk, key) = (desk(), [1; 32]);
+    let tool = desk.tool("book_table").expect("the tool");
+    let executor = || Executor::new().with_sealer(Sealer::new(key));
+    let asked = call(&executor(), tool, ASKED, of_tenant("acme"));
+    let first = state(&asked);
+    assert!(is_sealed(&first), "{first}");
+    // An answer may lead to the next question, whose state has what was said so far.
+    let again = call(&executor(), tool, ASKED, answered(of_tenant("acme"), json!({"party_size": 2}), Some(&first)));
+    let second = state(&again);
+    // The order of members and their spacing do not matter.
+    let respelt = r#"{"time":"19:30","date":"2026-03-03"}"#;
+    for answer in [json!({"name": "Ada"}), json!({"name": "Bob"})] {
+        let booked = call(&executor(), tool, respelt, answered(of_tenant("acme"), answer.clone(), Some(&second)));
+        let value = booked.result.value().unwrap_or_else(|| panic!("{booked:?}")).to_value();
+        assert_eq!((&value["booking"]["party_size"], &value["booking"]["name"]), (&json!(2), &answer["name"]));
+    }
+}
+
+/// What the seal is for: without it a client writes the state that it likes.
+#[test]
+fn a_forged_state_reaches_the_tool_without_a_sealer_and_not_with_one() {
+    let desk = desk();
+    let tool = desk.tool("book_table").expect("the tool");
+    let forged = Json::from(json!({"date": "2026-03-03", "time": "19:30", "party_size": 2, "name": "Mallory"}));
+    let context = answered(CallContext::default(), json!({}), Some(&forged));
+    assert_eq!(ending(&call(&Executor::new(), tool, "{}", context.clone()).result), "ok");
+    let sealing = Executor::new().with_sealer(Sealer::generate().expect("a key"));
+    let refused = call(&sealing, tool, "{}", context);
+    assert_eq!(ending(&refused.result), "refusal/resume_tampered");
+    assert_eq!(refused.usage.fuel, None, "no guest ran");
+}
+
+#[test]
+fn each_refusal_says_why() {
+    let bytes = toolcell_test_guests::bytes("desk");
+    // The same tools in another component: one more custom section, named `x`.
+    let upgraded = component([bytes.as_slice(), &[0, 2, 1, b'x']].concat());
+    let desk = component(bytes);
+    let tool = desk.tool("book_table").expect("the tool");
+    let now = Arc::new(AtomicU64::new(0));
+    let clock = Arc::clone(&now);
+    let sealer =
+        Sealer::new([1; 32]).with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
+    let executor = Executor::new().with_sealer(sealer);
+    let sealed = state(&call(&executor, tool, ASKED, of_tenant("acme")));
+
+    let answer = || json!({"party_size": 2, "name": "Ada"});
+    let context = |state| answered(of_tenant("acme"), answer(), state);
+    let truncated = Json::from(json!(sealed.to_value().as_str().expect("text")[..100]));
+    let plan = r#"{"goal": "tea", "steps": [{"id": "a", "title": "A"}]}"#;
+    let (other_tool, new) = (desk.tool("submit_plan").expect("a tool"), upgraded.tool("book_table").expect("a tool"));
+    let other_key = Executor::new().with_sealer(Sealer::new([2; 32]));
+    let fresh = executor.clone();
+    let life = DEFAULT_SEAL_LIFETIME.as_secs();
+    let table = [
+        (&fresh, tool, ASKED, context(Some(&sealed)), 0, "ok", ""),
+        (&fresh, tool, ASKED, context(None), 0, "resume_missing", "comes without the state"),
+        (&fresh, tool, ASKED, context(Some(&truncated)), 0, "resume_tampered", "not as it came"),
+        (&other_key, tool, ASKED, context(Some(&sealed)), 0, "resume_tampered", "this host did not seal it"),
+        (
+            &fresh,
+            tool,
+            ASKED,
+            answered(of_tenant("evil"), answer(), Some(&sealed)),
+            0,
+            "resume_foreign",
+            "another tenant",
+        ),
+        (&fresh, tool, ASKED, answered(CallContext::default(), answer(), Some(&sealed)), 0, "resume_foreign", "tenant"),
+        (&fresh, other_tool, plan, context(Some(&sealed)), 0, "resume_other_tool", "by another tool"),
+        (&fresh, new, ASKED, context(Some(&sealed)), 0, "resume_upgraded", "the tool has changed"),
+        (&fresh, tool, "{}", context(Some(&sealed)), 0, "resume_other_arguments", "arguments are not those"),
+        (&fresh, tool, r#"{"seats": 1}"#, context(Some(&sealed)), 0, "invalid_arguments", "seats"),
+        (&fresh, tool, ASKED, context(Some(&sealed)), life - 1, "ok", ""),
+        (&fresh, tool, ASKED, context(Some(&sealed)), life, "resume_expired", "too long ago"),
+    ];
+    for (executor, tool, arguments, context, seconds, kind, words) in table {
+        now.store(seconds, Ordering::Relaxed);
+        let completion = call(executor, tool, arguments, context);
+        let told = serde_json::to_value(&completion.result).expect("JSON");
+        let Some(refusal) = told.get("refusal") else {
+            assert_eq!(ending(&completion.result), kind, "{told}");
+            continue;
+        };
+        assert_eq!(refusal["kind"], kind, "{told}");
+        assert!(refusal["message"].as_str().expect("a message").contains(words), "{told}");
+    }
+}
+
+fn definition() -> Definition {
+    Definition::new("ask", "Asks.").expect("a name")
+}
+
+/// The seal says that the question was asked, also when the tool left nothing with it.
+#[test]
+fn a_native_tool_that_leaves_no_state_is_answered_only_if_it_asked() {
+    let tool =
+        Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| match &invocation.context.resume {
+            Some(Resume { answer, state: None }) => Outcome::ok(answer.to_value()),
+            Some(Resume { state: Some(state), .. }) => Outcome::error(state.to_string()),
+            None => Outcome::AskUser(Question::new("Really?")),
+        })
+        .expect("a tool");
+    let executor = Executor::new().with_sealer(Sealer::generate().expect("a key"));
+    let made_up = answered(CallContext::default(), json!("yes"), None);
+    assert_eq!(ending(&call(&executor, &tool, "{}", made_up).result), "refusal/resume_missing");
+    let sealed = state(&call(&executor, &tool, "{}", CallContext::default()));
+    let context = answered(CallContext::default(), json!("yes"), Some(&sealed));
+    let completion = call(&executor, &tool, "{}", context.clone());
+    assert_eq!(completion.result.value().expect("ok").as_str(), "\"yes\"", "{completion:?}");
+    // Asked alone, the check says the same.
+    for (arguments, faults) in [("{}", 0), (r#"{"other": 1}"#, 1)] {
+        let (executor, tool, options) =
+            (executor.clone(), tool.clone(), CallOptions::default().with_context(context.clone()));
+        let call = ToolCall::new("call-1", "ask", arguments);
+        let found = wait(async move { executor.validate(&tool, call, options).await }).expect("an answer");
+        assert_eq!(found.len(), faults, "{found:?}");
+    }
+}
+
+#[test]
+fn observers_see_the_sealed_state_and_a_large_one_is_an_invalid_return() {
+    let tool = Tool::native(definition(), async |arguments: Value| {
+        let state = "s".repeat(arguments["bytes"].as_u64().unwrap_or_default() as usize);
+        Outcome::AskUser(Question::new("Really?").with_state(json!(state)))
+    })
+    .expect("a tool");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let sealer = Sealer::generate().expect("a key");
+    let executor = Executor::new().with_sealer(sealer).with_events(move |event: Event| {
+        sink.lock().expect("no panic").push(format!("{event:?}"));
+    });
+    let ask = |bytes: u64| call(&executor, &tool, &json!({ "bytes": bytes }).to_string(), CallContext::default());
+    assert!(is_sealed(&state(&ask(MAX_STATE - 2))));
+    assert_eq!(ending(&ask(MAX_STATE - 1).result), "invalid_return/state_too_large");
+    let seen = seen.lock().expect("no panic");
+    assert!(seen.len() == 4 && seen.iter().all(|event| !event.contains("ssss")), "{seen:?}");
+}
