@@ -9,7 +9,9 @@ use xtask::guests::{BARE_TARGET, COMPONENT_TARGET, build, built, ensure_target};
 const WORKSPACES: [&str; 2] = ["example-tools", "tests/guests/rust"];
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("two folders below the root").to_owned();
+    // Asked for now and not when this was compiled: a target directory may have been moved since.
+    let own = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    let root = own.ancestors().nth(2).expect("two folders below the root").to_owned();
     for watched in ["wit", "guest-sdk/src", "guest-sdk/Cargo.toml", "guest-sdk/macros/src"] {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }
