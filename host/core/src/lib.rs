@@ -53,6 +53,8 @@ mod wasm;
 mod executor;
 mod registry;
 mod runner;
+// -- edges
+mod provider;
 
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
@@ -74,6 +76,7 @@ pub use message::{AWAITING_USER, AskOptions, Halted, Message, RunEvent, RunFailu
 pub use native::NativeFn;
 pub use outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS};
 pub use policy::{Failure, OnToolError, Verdict};
+pub use provider::{Converted, Note, Provider, ProviderError, agui_events};
 pub use refusal::{Fault, MAX_FAULTS, Refusal};
 pub use registry::{Registry, Toolbox};
 pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
