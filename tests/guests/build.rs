@@ -1,7 +1,7 @@
 //! Builds the Rust guests once, for every test and bench.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use xtask::guests::{BARE_TARGET, COMPONENT_TARGET, build, built, ensure_target};
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Enums of the core library, each with what stands before its word in an ending.
-const CAUSES: [(&str, &str, &str); 7] = [
+const CAUSES: [(&str, &str, &str); 8] = [
     ("tool_error.rs", "Reason", ""),
     ("tool_error.rs", "RaisedKind", "handler_raised/"),
     ("tool_error.rs", "LimitKind", "+"),
@@ -15,11 +15,13 @@ const CAUSES: [(&str, &str, &str); 7] = [
     ("tool_error.rs", "Timeout", "timeout/"),
     ("tool_error.rs", "ReturnRule", "invalid_return/"),
     ("refusal.rs", "Refusal", "refusal/"),
+    ("refusal.rs", "ResumeFault", "refusal/resume_"),
 ];
 
 /// What no test can produce, and why.
-const UNREACHED: [(&str, &str); 3] = [
+const UNREACHED: [(&str, &str); 4] = [
     ("handler_raised/other_trap", "traps of proposals that are off: `load::proposals_that_are_off_are_refused`"),
+    ("refusal/resume", "never said as such, but as one of `ResumeFault`"),
     ("encoding_failed", "never produced by the executor itself"),
     ("invalid_return/policy", "made by a run: `runner::a_policy_that_fails_halts_and_is_not_asked_again`"),
 ];

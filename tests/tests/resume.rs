@@ -108,36 +108,40 @@ fn each_refusal_says_why() {
     let life = DEFAULT_SEAL_LIFETIME.as_secs();
     let table = [
         (&fresh, tool, ASKED, context(Some(&sealed)), 0, "ok", ""),
-        (&fresh, tool, ASKED, context(None), 0, "resume_missing", "comes without the state"),
-        (&fresh, tool, ASKED, context(Some(&truncated)), 0, "resume_tampered", "not as it came"),
-        (&other_key, tool, ASKED, context(Some(&sealed)), 0, "resume_tampered", "this host did not seal it"),
+        (&fresh, tool, ASKED, context(None), 0, "refusal/resume_missing", "comes without the state"),
+        (&fresh, tool, ASKED, context(Some(&truncated)), 0, "refusal/resume_tampered", "not as it came"),
+        (&other_key, tool, ASKED, context(Some(&sealed)), 0, "refusal/resume_tampered", "this host did not seal it"),
         (
             &fresh,
             tool,
             ASKED,
             answered(of_tenant("evil"), answer(), Some(&sealed)),
             0,
-            "resume_foreign",
+            "refusal/resume_foreign",
             "another tenant",
         ),
-        (&fresh, tool, ASKED, answered(CallContext::default(), answer(), Some(&sealed)), 0, "resume_foreign", "tenant"),
-        (&fresh, other_tool, plan, context(Some(&sealed)), 0, "resume_other_tool", "by another tool"),
-        (&fresh, new, ASKED, context(Some(&sealed)), 0, "resume_upgraded", "the tool has changed"),
-        (&fresh, tool, "{}", context(Some(&sealed)), 0, "resume_other_arguments", "arguments are not those"),
-        (&fresh, tool, r#"{"seats": 1}"#, context(Some(&sealed)), 0, "invalid_arguments", "seats"),
+        (
+            &fresh,
+            tool,
+            ASKED,
+            answered(CallContext::default(), answer(), Some(&sealed)),
+            0,
+            "refusal/resume_foreign",
+            "tenant",
+        ),
+        (&fresh, other_tool, plan, context(Some(&sealed)), 0, "refusal/resume_other_tool", "by another tool"),
+        (&fresh, new, ASKED, context(Some(&sealed)), 0, "refusal/resume_upgraded", "the tool has changed"),
+        (&fresh, tool, "{}", context(Some(&sealed)), 0, "refusal/resume_other_arguments", "arguments are not those"),
+        (&fresh, tool, r#"{"seats": 1}"#, context(Some(&sealed)), 0, "refusal/invalid_arguments", "seats"),
         (&fresh, tool, ASKED, context(Some(&sealed)), life - 1, "ok", ""),
-        (&fresh, tool, ASKED, context(Some(&sealed)), life, "resume_expired", "too long ago"),
+        (&fresh, tool, ASKED, context(Some(&sealed)), life, "refusal/resume_expired", "too long ago"),
     ];
     for (executor, tool, arguments, context, seconds, kind, words) in table {
         now.store(seconds, Ordering::Relaxed);
         let completion = call(executor, tool, arguments, context);
-        let told = serde_json::to_value(&completion.result).expect("JSON");
-        let Some(refusal) = told.get("refusal") else {
-            assert_eq!(ending(&completion.result), kind, "{told}");
-            continue;
-        };
-        assert_eq!(refusal["kind"], kind, "{told}");
-        assert!(refusal["message"].as_str().expect("a message").contains(words), "{told}");
+        assert_eq!(ending(&completion.result), kind, "{completion:?}");
+        let told = serde_json::to_string(&completion.result).expect("JSON");
+        assert!(told.contains(words), "{told}");
     }
 }
 

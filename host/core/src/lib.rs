@@ -60,6 +60,8 @@ mod registry;
 mod runner;
 mod seal;
 mod step;
+// -- edges
+mod provider;
 
 pub use assemble::{AssembleError, Assembler, Fragment};
 pub use breaker::{Breaker, BreakerState, DEFAULT_FAILURES, DEFAULT_OPEN_TIME};
@@ -84,6 +86,7 @@ pub use message::{AWAITING_USER, AskOptions, Halted, Message, RunEvent, RunFailu
 pub use native::NativeFn;
 pub use outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS};
 pub use policy::{Failure, OnToolError, Verdict};
+pub use provider::{Converted, Note, Provider, ProviderError, agui_events};
 pub use refusal::{Fault, MAX_FAULTS, Refusal, ResumeFault};
 pub use registry::{Registry, Toolbox};
 pub use retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};

@@ -1,0 +1,224 @@
+//! Each model provider's own format: definitions out, calls in, results out.
+//!
+//! In: [`Definition`]s, a provider's response, [`Message`]s. Out: JSON of that provider's API, and [`ToolCall`]s.
+//! Invariants: pure; what an API cannot say is said in words or refused, and noted, never dropped.
+//! Not here: transport, keys, and fragments of a stream.
+//! Source: contract, section 5; each API's public reference.
+
+mod agui;
+mod anthropic;
+mod gemini;
+mod mcp;
+mod note;
+mod openai;
+mod part;
+mod place;
+mod schema;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+use crate::call::ToolCall;
+use crate::definition::{Definition, check_name};
+use crate::json::Json;
+use crate::message::Message;
+use crate::names;
+
+pub use agui::agui_events;
+use note::Changes;
+pub use note::{Converted, Note};
+use place::Place;
+
+/// An API that knows tools, in the version that its public reference describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Provider {
+    /// OpenAI, chat completions; spoken by many others too.
+    OpenAi,
+    /// OpenAI, responses.
+    OpenAiResponses,
+    /// Anthropic, messages.
+    Anthropic,
+    /// Gemini, `generateContent`.
+    Gemini,
+    /// Model Context Protocol, revision 2025-06-18, as its server.
+    Mcp,
+    /// Agent–User Interaction protocol.
+    AgUi,
+}
+
+impl Provider {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mcp, Self::AgUi];
+
+    /// The name that [`FromStr`] takes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Mcp => "mcp",
+            Self::AgUi => "agui",
+        }
+    }
+
+    /// Definitions as this API takes them. A tool without parameters takes any object.
+    ///
+    /// # Shape
+    /// The list that belongs at `tools`: of a request, of the result of MCP's `tools/list`, of AG-UI's `RunAgentInput`.
+    ///
+    /// # Errors
+    /// [`ProviderError::Inexpressible`] for the first tool that this API has no form for.
+    pub fn definitions<'a>(
+        self,
+        definitions: impl IntoIterator<Item = &'a Definition>,
+    ) -> Result<Converted, ProviderError> {
+        let (mut tools, mut notes, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for definition in definitions {
+            let mut changes = Changes::new(self, &definition.name, &mut notes);
+            if check_name(&definition.name).is_err() {
+                return Err(changes.refusal("/name", "it is not 1 to 64 of the characters A-Z a-z 0-9 _ -"));
+            }
+            if !names.insert(&definition.name) {
+                return Err(changes.refusal("/name", "there are two tools of this name"));
+            }
+            for (pointer, schema) in [("/parameters", &definition.parameters), ("/output", &definition.output)] {
+                if schema.as_ref().is_some_and(|schema| Json::from(schema.clone()).check_depth().is_err()) {
+                    return Err(changes.refusal(pointer, "it is nested too deep"));
+                }
+            }
+            if definition.output.is_some() && self != Self::Mcp {
+                changes.note("/output", "left out; the host checks results against it", "it travels over MCP only");
+            }
+            tools.push(match self {
+                Self::OpenAi => openai::chat_tool(definition, &mut changes)?,
+                Self::OpenAiResponses => openai::responses_tool(definition, &mut changes)?,
+                Self::Anthropic => anthropic::tool(definition, &mut changes)?,
+                Self::Gemini => gemini::tool(definition, &mut changes)?,
+                Self::Mcp => mcp::tool(definition, &mut changes)?,
+                Self::AgUi => agui::tool(definition, &mut changes)?,
+            });
+        }
+        let value = if self == Self::Gemini { gemini::tools(tools) } else { tools.into() };
+        Ok(Converted { value, notes })
+    }
+
+    /// The tool calls in what this API sent, in their order. What is no call of a function (text, thoughts, what the
+    /// provider runs by itself) is passed over. Arguments are not judged here: text that is no JSON stays what it is, and
+    /// the executor refuses that call alone; no text at all means no arguments.
+    ///
+    /// # Shape
+    /// A whole response, its message, or the list in it that holds the calls. For MCP a `tools/call` request or its
+    /// `params`; for AG-UI an assistant message or a list of events. Calls that came without an id get one from their
+    /// place: `toolcell-call-0`.
+    ///
+    /// # Errors
+    /// [`ProviderError::Malformed`] when a call cannot be read.
+    pub fn calls(self, response: &Value) -> Result<Vec<ToolCall>, ProviderError> {
+        let response = Place::root(self, response);
+        match self {
+            Self::OpenAi => openai::chat_calls(&response),
+            Self::OpenAiResponses => openai::responses_calls(&response),
+            Self::Anthropic => anthropic::calls(&response),
+            Self::Gemini => gemini::calls(&response),
+            Self::Mcp => mcp::calls(&response),
+            Self::AgUi => agui::calls(&response),
+        }
+    }
+
+    /// A run's messages as this API takes them. A part that it takes no bytes of is described in the text.
+    ///
+    /// # Shape
+    /// A list, to be appended to the next request's `messages`, `input` or `contents`; one message holds all results for
+    /// Anthropic and Gemini. For MCP one `CallToolResult` per message.
+    #[must_use]
+    pub fn results(self, messages: &[Message]) -> Converted {
+        let mut notes = Vec::new();
+        let each = |result: fn(&Message, &mut Vec<Note>) -> Value, notes: &mut Vec<Note>| {
+            messages.iter().map(|message| result(message, notes)).collect::<Vec<_>>()
+        };
+        let items = match self {
+            Self::OpenAi => each(openai::chat_result, &mut notes),
+            Self::OpenAiResponses => each(openai::responses_result, &mut notes),
+            Self::Anthropic => anthropic::results(each(anthropic::result, &mut notes)),
+            Self::Gemini => gemini::results(messages, &mut notes),
+            Self::Mcp => each(mcp::result, &mut notes),
+            Self::AgUi => each(agui::result, &mut notes),
+        };
+        Converted { value: items.into(), notes }
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Provider {
+    type Err = ProviderError;
+
+    fn from_str(name: &str) -> Result<Self, ProviderError> {
+        let found = Self::ALL.into_iter().find(|provider| provider.name() == name);
+        found.ok_or_else(|| ProviderError::Unknown { asked: name.chars().take(80).collect() })
+    }
+}
+
+/// Why there is no conversion.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProviderError {
+    /// No provider has this name.
+    #[error("`{asked}` is not a provider")]
+    Unknown {
+        /// The name.
+        asked: String,
+    },
+    /// An API has no form for a definition.
+    #[error("`{tool}` has no form for {provider}: at `{pointer}`: {problem}")]
+    Inexpressible {
+        /// The API.
+        provider: Provider,
+        /// The tool.
+        tool: String,
+        /// Where in its definition, as a JSON pointer.
+        pointer: String,
+        /// What is in the way.
+        problem: String,
+    },
+    /// What came is not what this API sends.
+    #[error("not as {provider} sends it: at `{pointer}`: expected {expected}")]
+    Malformed {
+        /// The API.
+        provider: Provider,
+        /// Where, as a JSON pointer.
+        pointer: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+}
+
+impl ProviderError {
+    /// What to do about it, in one line.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unknown { asked } => match names::nearest(asked, Provider::ALL.map(Provider::name)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are: {}", Provider::ALL.map(Provider::name).join(", ")),
+            },
+            Self::Inexpressible { .. } => {
+                "change the tool's definition, or offer the tool to other providers only".into()
+            }
+            Self::Malformed { .. } => "pass on the whole response as it came; put a streamed one together first".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

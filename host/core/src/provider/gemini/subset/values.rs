@@ -1,0 +1,117 @@
+//! The keywords of JSON Schema, and what becomes of each in Gemini's subset.
+
+use serde_json::{Map, Value};
+
+/// The types, in the order in which alternatives are offered.
+pub(super) const ANY: [&str; 6] = ["object", "array", "string", "integer", "number", "boolean"];
+
+/// What becomes of a keyword. The type that it concerns is named where there is one: it says nothing of others.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Keyword {
+    /// Read elsewhere, or without a meaning of its own.
+    Apart,
+    /// Stays as it is.
+    Kept(&'static str),
+    /// `enum` and `const`.
+    Values,
+    /// A bound that does not count itself.
+    Bound,
+    /// Says whether there may be more than what is declared.
+    Closed(&'static str),
+    /// One of a few stays.
+    Format,
+    /// Says nothing when it is false.
+    Flag(Option<&'static str>),
+    /// `properties`.
+    Members,
+    /// `required`.
+    Required,
+    /// `items`.
+    Items,
+    /// Goes into the description.
+    Said(&'static str),
+}
+
+impl Keyword {
+    /// What becomes of a keyword; none for one that JSON Schema does not have.
+    pub(super) fn of(keyword: &str) -> Option<Self> {
+        Some(match keyword {
+            "$anchor" | "$comment" | "$defs" | "$id" | "$schema" | "definitions" | "description" | "id" | "title"
+            | "type" => Self::Apart,
+            "minProperties" | "maxProperties" => Self::Kept("object"),
+            "minItems" | "maxItems" => Self::Kept("array"),
+            "minLength" | "maxLength" | "pattern" => Self::Kept("string"),
+            "minimum" | "maximum" => Self::Kept("number"),
+            "enum" | "const" => Self::Values,
+            "exclusiveMinimum" | "exclusiveMaximum" => Self::Bound,
+            "additionalProperties" | "unevaluatedProperties" => Self::Closed("object"),
+            "unevaluatedItems" => Self::Closed("array"),
+            "format" => Self::Format,
+            "uniqueItems" => Self::Flag(Some("array")),
+            "deprecated" | "readOnly" | "writeOnly" => Self::Flag(None),
+            "properties" => Self::Members,
+            "required" => Self::Required,
+            "items" => Self::Items,
+            "dependentRequired" | "dependentSchemas" | "patternProperties" | "propertyNames" => Self::Said("object"),
+            "contains" | "minContains" | "maxContains" | "prefixItems" => Self::Said("array"),
+            "contentEncoding" | "contentMediaType" | "contentSchema" => Self::Said("string"),
+            "multipleOf" => Self::Said("number"),
+            _ => return None,
+        })
+    }
+
+    /// The only type that it says something of.
+    pub(super) fn concerns(self) -> Option<&'static str> {
+        match self {
+            Self::Kept(kind) | Self::Closed(kind) | Self::Said(kind) => Some(kind),
+            Self::Bound => Some("number"),
+            Self::Flag(kind) => kind,
+            Self::Members | Self::Required => Some("object"),
+            Self::Items => Some("array"),
+            Self::Apart | Self::Values | Self::Format => None,
+        }
+    }
+
+    /// Whether it says something of values of this type.
+    pub(super) fn is_about(self, kind: &str) -> bool {
+        self.concerns().is_none_or(|concerns| concerns == kind || concerns == "number" && kind == "integer")
+    }
+}
+
+/// The values that a schema lists, if it lists any.
+pub(super) fn values(schema: &Map<String, Value>) -> Option<Vec<Value>> {
+    if let Some(only) = schema.get("const") {
+        return Some(vec![only.clone()]);
+    }
+    schema.get("enum")?.as_array().cloned()
+}
+
+/// The type of a value, by its name in a schema.
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Whether `null` alone fits.
+pub(super) fn is_null(schema: &Map<String, Value>) -> bool {
+    let only_null = |values: Vec<Value>| !values.is_empty() && values.iter().all(Value::is_null);
+    schema.get("type").is_some_and(|kind| kind == "null") || values(schema).is_some_and(only_null)
+}
+
+/// A format that the API knows.
+pub(super) fn is_format(kind: &str, format: &Value) -> bool {
+    let known: &[&str] = match kind {
+        "string" => &["date-time"],
+        "number" => &["float", "double"],
+        "integer" => &["int32", "int64"],
+        _ => &[],
+    };
+    format.as_str().is_some_and(|format| known.contains(&format))
+}

@@ -1,0 +1,108 @@
+//! Model Context Protocol, revision 2025-06-18, from the server's side.
+//!
+//! The envelope is the transport's: a call's id is the request's id as text, and a result is what goes at `result`.
+//! A question (`ask_user`) has no form here but its text: a server that can elicit asks before it answers.
+//! Source: the specification's schema, `Tool`, `CallToolRequest`, `CallToolResult`.
+
+use serde_json::{Map, Value, json};
+
+use super::note::Changes;
+use super::part::base64;
+use super::place::{Place, placed_id};
+use super::schema::Rewrite;
+use super::{Note, ProviderError};
+use crate::call::ToolCall;
+use crate::definition::{Definition, Hints};
+use crate::json::parse_strict;
+use crate::message::Message;
+use crate::outcome::{Media, Part};
+
+pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
+    let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
+    let input = rewrite.object_of_any_form()?;
+    let mut tool = json!({"name": definition.name, "inputSchema": rewrite.plain(input)?});
+    if !definition.description.is_empty() {
+        tool["description"] = definition.description.as_str().into();
+    }
+    if let Some(output) = &definition.output {
+        let mut rewrite = Rewrite::new(Some(output), "/output", changes);
+        if rewrite.promises_an_object() {
+            let output = rewrite.object_of_any_form()?;
+            tool["outputSchema"] = rewrite.plain(output)?;
+        } else {
+            changes.note("/output", "left out; such results are sent as text", "a structured result is an object");
+        }
+    }
+    // Silence is not a promise: where the author said nothing, the protocol's own defaults hold.
+    if definition.hints != Hints::default() {
+        let Hints { read_only, idempotent, destructive, open_world } = definition.hints;
+        tool["annotations"] = json!({
+            "readOnlyHint": read_only,
+            "idempotentHint": idempotent,
+            "destructiveHint": destructive,
+            "openWorldHint": open_world,
+        });
+    }
+    Ok(tool)
+}
+
+pub(super) fn calls(request: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError> {
+    const EXPECTED: &str = "a `tools/call` request, or its `params`";
+    if request.get("method").is_none() && request.get("params").is_none() {
+        request.need("name", EXPECTED)?;
+        return Ok(vec![request.call(&placed_id(0), "arguments")?]);
+    }
+    if !request.says("method", "tools/call") {
+        return Err(request.need("method", EXPECTED)?.malformed(EXPECTED));
+    }
+    let id = request.need("id", "the id of the request: a notification cannot be answered")?;
+    let text = match id.value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+            return Err(id.malformed("a string or a number"));
+        }
+    };
+    Ok(vec![request.need("params", EXPECTED)?.call(&text, "arguments")?])
+}
+
+pub(super) fn result(message: &Message, _: &mut Vec<Note>) -> Value {
+    let said = (!message.content.is_empty() || message.parts.is_empty())
+        .then(|| json!({"type": "text", "text": message.content}));
+    let content: Value = said.into_iter().chain(message.parts.iter().map(block)).collect();
+    let mut result = json!({"content": content, "isError": message.is_error});
+    if !message.is_error
+        && let Ok(structured @ Value::Object(_)) = parse_strict(&message.content)
+    {
+        result["structuredContent"] = structured;
+    }
+    let mut meta = Map::new();
+    if !message.attributes.is_empty() {
+        meta.insert("toolcell/attributes".into(), json!(message.attributes));
+    }
+    if message.end_turn {
+        meta.insert("toolcell/end_turn".into(), true.into());
+    }
+    if !meta.is_empty() {
+        result["_meta"] = meta.into();
+    }
+    result
+}
+
+fn block(part: &Part) -> Value {
+    let media = |kind: &str, media: &Media| json!({"type": kind, "data": base64(media), "mimeType": media.mime_type});
+    match part {
+        Part::Text { text } => json!({"type": "text", "text": text}),
+        Part::Image(image) => media("image", image),
+        Part::Audio(audio) => media("audio", audio),
+        Part::ResourceLink { uri, name, description, mime_type } => {
+            let mut link = json!({"type": "resource_link", "uri": uri, "name": name.as_ref().unwrap_or(uri)});
+            for (field, text) in [("description", description), ("mimeType", mime_type)] {
+                if let Some(text) = text {
+                    link[field] = text.as_str().into();
+                }
+            }
+            link
+        }
+    }
+}

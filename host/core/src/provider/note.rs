@@ -1,0 +1,76 @@
+//! What a conversion changed, for whoever reads along.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Provider, ProviderError};
+
+/// Something in a provider's format, and what had to be changed for that.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Converted {
+    /// The JSON that the API takes.
+    pub value: Value,
+    /// What it says otherwise than the original, or in words only.
+    pub notes: Vec<Note>,
+}
+
+/// One thing that an API cannot say as it was said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Note {
+    /// The tool.
+    pub tool: String,
+    /// Where in its definition or message, as a JSON pointer (RFC 6901). What was reached by a reference is named by the
+    /// reference's place.
+    pub pointer: String,
+    /// What was done.
+    pub change: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tool, pointer, change, reason } = self;
+        write!(f, "`{tool}` at `{pointer}`: {change} ({reason})")
+    }
+}
+
+/// The notes of one tool, while its definition is converted.
+#[derive(Debug)]
+pub(super) struct Changes<'a> {
+    pub(super) provider: Provider,
+    tool: &'a str,
+    notes: &'a mut Vec<Note>,
+}
+
+impl<'a> Changes<'a> {
+    pub(super) fn new(provider: Provider, tool: &'a str, notes: &'a mut Vec<Note>) -> Self {
+        Self { provider, tool, notes }
+    }
+
+    pub(super) fn note(&mut self, pointer: &str, change: &str, reason: &str) {
+        let note = Note {
+            tool: self.tool.to_owned(),
+            pointer: pointer.to_owned(),
+            change: change.to_owned(),
+            reason: reason.to_owned(),
+        };
+        // What stands in a definition that is referred to often needs saying once.
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    pub(super) fn refusal(&self, pointer: &str, problem: &str) -> ProviderError {
+        ProviderError::Inexpressible {
+            provider: self.provider,
+            tool: self.tool.chars().take(80).collect(),
+            pointer: pointer.to_owned(),
+            problem: problem.to_owned(),
+        }
+    }
+}

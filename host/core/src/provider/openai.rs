@@ -1,0 +1,123 @@
+//! OpenAI: chat completions and responses.
+//!
+//! Functions are declared without `strict`: strict mode wants every member required and every object closed, which no
+//! stranger's schema keeps. The top of a schema must be a plain object, and an array must say what its items are.
+//! Source: the API references of `chat/completions` and `responses`, the guide to function calling.
+
+use serde_json::{Map, Value, json};
+
+use super::note::Changes;
+use super::part::{base64, image, text};
+use super::place::Place;
+use super::schema::{Rewrite, each_subschema, is_array};
+use super::{Note, ProviderError};
+use crate::call::ToolCall;
+use crate::definition::Definition;
+use crate::message::Message;
+
+/// What a result may show. Source: the guide to images.
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// What the top of a schema must not have, beside the alternatives that are spread already.
+const NOT_AT_TOP: [&str; 3] = ["const", "enum", "not"];
+
+pub(super) fn chat_tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
+    Ok(json!({"type": "function", "function": function(definition, changes)?}))
+}
+
+pub(super) fn responses_tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
+    let mut tool = function(definition, changes)?;
+    tool.insert("type".into(), "function".into());
+    Ok(tool.into())
+}
+
+fn function(definition: &Definition, changes: &mut Changes<'_>) -> Result<Map<String, Value>, ProviderError> {
+    let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
+    let mut parameters = rewrite.object()?;
+    for keyword in NOT_AT_TOP {
+        if let Some(value) = parameters.remove(keyword) {
+            rewrite.say(&mut parameters, keyword, &value, "/parameters", "the top of a schema must not have it");
+        }
+    }
+    let mut parameters = rewrite.plain(parameters)?;
+    each_subschema(&mut parameters, &mut |schema| {
+        if is_array(schema) {
+            schema.entry("items").or_insert_with(|| json!({}));
+        }
+    });
+    // Said aloud, because what is not said is false for the one API and true for the other.
+    let mut function = Map::from_iter([
+        ("name".to_owned(), definition.name.as_str().into()),
+        ("parameters".to_owned(), parameters),
+        ("strict".to_owned(), false.into()),
+    ]);
+    if !definition.description.is_empty() {
+        function.insert("description".into(), definition.description.as_str().into());
+    }
+    Ok(function)
+}
+
+pub(super) fn chat_calls(response: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError> {
+    const EXPECTED: &str = "a response with `choices`, an assistant message, or its `tool_calls`";
+    if response.value.is_array() {
+        return chat_list(response);
+    }
+    let message = match response.get("choices") {
+        Some(choices) => match choices.only("one choice: give the message of the one that counts")? {
+            Some(choice) => choice.need("message", "the message of a choice")?,
+            None => return Ok(Vec::new()),
+        },
+        None => response.clone(),
+    };
+    if let Some(call) = message.get("function_call") {
+        return Err(call.malformed("`tool_calls`: a `function_call` has no id to answer to"));
+    }
+    match message.get("tool_calls") {
+        Some(calls) => chat_list(&calls),
+        None if message.get("role").is_some() => Ok(Vec::new()),
+        None => Err(message.malformed(EXPECTED)),
+    }
+}
+
+/// The calls of a list, which AG-UI writes in the same form.
+pub(super) fn chat_list(calls: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError> {
+    let calls = calls.items("a list of tool calls")?;
+    let functions = calls.iter().filter(|call| call.get("type").is_none() || call.says("type", "function"));
+    functions
+        .map(|call| {
+            let id = call.text("id", "the id of the call")?;
+            call.need("function", "the function that is called")?.call(id, "arguments")
+        })
+        .collect()
+}
+
+pub(super) fn responses_calls(response: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError> {
+    const EXPECTED: &str = "a response with `output`, or the list of its items";
+    let items = if response.value.is_array() {
+        response.items(EXPECTED)?
+    } else {
+        response.need("output", EXPECTED)?.items(EXPECTED)?
+    };
+    let calls = items.iter().filter(|item| item.says("type", "function_call"));
+    calls.map(|call| call.call(call.text("call_id", "the `call_id` of the call")?, "arguments")).collect()
+}
+
+pub(super) fn chat_result(message: &Message, notes: &mut Vec<Note>) -> Value {
+    let content = text(message, |_| false, notes);
+    json!({"role": "tool", "tool_call_id": message.tool_call_id, "content": content})
+}
+
+pub(super) fn responses_result(message: &Message, notes: &mut Vec<Note>) -> Value {
+    let said = text(message, |part| image(part, &IMAGES).is_some(), notes);
+    let images: Vec<_> = message.parts.iter().filter_map(|part| image(part, &IMAGES)).collect();
+    let output = if images.is_empty() {
+        Value::String(said)
+    } else {
+        let shown = images.into_iter().map(|media| {
+            let url = format!("data:{};base64,{}", media.mime_type, base64(media));
+            json!({"type": "input_image", "image_url": url, "detail": "auto"})
+        });
+        let said = (!said.is_empty()).then(|| json!({"type": "input_text", "text": said}));
+        said.into_iter().chain(shown).collect()
+    };
+    json!({"type": "function_call_output", "call_id": message.tool_call_id, "output": output})
+}

@@ -1,0 +1,88 @@
+//! A place in a provider's response: reads what should be there, and says where it is not.
+
+use serde_json::Value;
+
+use super::{Provider, ProviderError};
+use crate::call::ToolCall;
+
+/// One value of a response, and the way to it.
+#[derive(Debug, Clone)]
+pub(super) struct Place<'a> {
+    provider: Provider,
+    pub(super) value: &'a Value,
+    pointer: String,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn root(provider: Provider, value: &'a Value) -> Self {
+        Self { provider, value, pointer: String::new() }
+    }
+
+    fn inside(&self, name: &str, value: &'a Value) -> Self {
+        Self { provider: self.provider, value, pointer: format!("{}/{name}", self.pointer) }
+    }
+
+    /// A member that may be missing. `null` counts as missing: several APIs write it for an empty list.
+    pub(super) fn get(&self, name: &str) -> Option<Self> {
+        self.value.get(name).filter(|value| !value.is_null()).map(|value| self.inside(name, value))
+    }
+
+    /// A member that must be there.
+    pub(super) fn need(&self, name: &str, expected: &'static str) -> Result<Self, ProviderError> {
+        self.get(name).ok_or_else(|| self.inside(name, &Value::Null).malformed(expected))
+    }
+
+    /// A string that must be there and must say something.
+    pub(super) fn text(&self, name: &str, expected: &'static str) -> Result<&'a str, ProviderError> {
+        let place = self.need(name, expected)?;
+        place.value.as_str().filter(|text| !text.is_empty()).ok_or_else(|| place.malformed(expected))
+    }
+
+    /// The items of a list.
+    pub(super) fn items(&self, expected: &'static str) -> Result<Vec<Self>, ProviderError> {
+        let items = self.value.as_array().ok_or_else(|| self.malformed(expected))?;
+        Ok(items.iter().enumerate().map(|(index, item)| self.inside(&index.to_string(), item)).collect())
+    }
+
+    /// The one item of a list of alternatives. None when the list is empty.
+    pub(super) fn only(&self, expected: &'static str) -> Result<Option<Self>, ProviderError> {
+        let mut items = self.items(expected)?;
+        let last = items.pop();
+        if items.is_empty() { Ok(last) } else { Err(self.malformed(expected)) }
+    }
+
+    /// Whether a member is this string.
+    pub(super) fn says(&self, name: &str, word: &str) -> bool {
+        self.value.get(name).and_then(Value::as_str) == Some(word)
+    }
+
+    pub(super) fn malformed(&self, expected: &'static str) -> ProviderError {
+        ProviderError::Malformed { provider: self.provider, pointer: self.pointer.clone(), expected }
+    }
+
+    /// A function's name and arguments, which stand at this place, as a call.
+    pub(super) fn call(&self, id: &str, arguments: &str) -> Result<ToolCall, ProviderError> {
+        let name = self.text("name", "the function's name")?;
+        let arguments = match self.get(arguments).map(|place| place.value) {
+            None => "{}".to_owned(),
+            // What several models write for a tool without parameters.
+            Some(Value::String(text)) if text.is_empty() => "{}".to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        Ok(ToolCall::new(id, name, arguments))
+    }
+}
+
+/// What the ids that are made here begin with.
+const PLACED: &str = "toolcell-call-";
+
+/// The id of a call that came without: its place among the calls of the response.
+pub(super) fn placed_id(index: usize) -> String {
+    format!("{PLACED}{index}")
+}
+
+/// Whether an id was made here, so that the provider does not know it.
+pub(super) fn is_placed(id: &str) -> bool {
+    id.strip_prefix(PLACED).is_some_and(|index| index.parse::<usize>().is_ok())
+}

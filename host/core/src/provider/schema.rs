@@ -1,0 +1,320 @@
+//! Rewriting a stranger's JSON Schema into what an API takes.
+//!
+//! In: a schema (2020-12), perhaps one that nobody compiled. Out: an equivalent or looser one.
+//! Invariants: what is loosened is said in the description and noted; never stricter without a note; the work is bounded.
+//! The host checks arguments against the original in any case.
+
+mod merge;
+mod spread;
+
+use serde_json::{Map, Value, json};
+
+use super::ProviderError;
+use super::note::Changes;
+
+/// Bytes of schema that one rewriting may go through, references followed: 64 times the largest schema that a tool can
+/// have. Two references to one place at each of many levels would double the output per level.
+const MAX_WORK: usize = 4 << 20;
+/// References and `allOf` that may lead on to each other in one place: generated schemas have a handful.
+const MAX_HOPS: usize = 64;
+/// Places that are looked at to see whether a schema promises an object.
+const MAX_LOOKS: usize = 1_000;
+
+/// Keywords with one subschema, a list of them, a map of them.
+const ONE: [&str; 11] = [
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+const MAP: [&str; 5] = ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+/// Where a plain yes or no is what every API knows.
+const YES_OR_NO: [&str; 3] = ["additionalProperties", "unevaluatedItems", "unevaluatedProperties"];
+
+/// A schema on its way to another form.
+#[derive(Debug)]
+pub(super) struct Rewrite<'a, 'n> {
+    /// What references point into. None: anything goes.
+    document: Option<&'a Value>,
+    /// Where it stands in the definition.
+    start: &'static str,
+    pub(super) changes: &'a mut Changes<'n>,
+    work: usize,
+    levels: usize,
+}
+
+/// References that are being followed, as they are written.
+pub(super) type Open = Vec<String>;
+
+impl<'a, 'n> Rewrite<'a, 'n> {
+    pub(super) fn new(document: Option<&'a Value>, start: &'static str, changes: &'a mut Changes<'n>) -> Self {
+        Self { document, start, changes, work: 0, levels: 0 }
+    }
+
+    /// The schema as an object without alternatives or references at its top.
+    pub(super) fn object(&mut self) -> Result<Map<String, Value>, ProviderError> {
+        let mut open = Open::new();
+        let mut object = match self.document {
+            None => Map::new(),
+            Some(schema) => self.flatten(schema, self.start, &mut open)?,
+        };
+        self.expect_objects(&object)?;
+        while let Some((keyword, branches)) = ["anyOf", "oneOf"].iter().find_map(|word| object.remove_entry(*word)) {
+            self.spread(&mut object, &keyword, branches, &mut open)?;
+        }
+        object.insert("type".into(), "object".into());
+        object.entry("properties").or_insert_with(|| json!({}));
+        Ok(object)
+    }
+
+    /// The schema with `type: object` at its top, and otherwise as it is.
+    pub(super) fn object_of_any_form(&mut self) -> Result<Map<String, Value>, ProviderError> {
+        let mut object = match self.document {
+            None | Some(Value::Bool(true)) => Map::new(),
+            Some(Value::Object(keywords)) => keywords.clone(),
+            Some(_) => return Err(self.changes.refusal(self.start, "no object can fit it")),
+        };
+        self.expect_objects(&object)?;
+        object.insert("type".into(), "object".into());
+        Ok(object)
+    }
+
+    fn expect_objects(&self, schema: &Map<String, Value>) -> Result<(), ProviderError> {
+        if takes_objects(schema) {
+            return Ok(());
+        }
+        Err(self.changes.refusal(self.start, "no object can fit it, and arguments are an object"))
+    }
+
+    /// Whether only objects can fit the schema, as far as its top says so.
+    pub(super) fn promises_an_object(&self) -> bool {
+        self.document.is_some_and(|schema| self.promises(schema, 0, &mut 0))
+    }
+
+    fn promises(&self, schema: &Value, hops: usize, looks: &mut usize) -> bool {
+        *looks += 1;
+        if hops > MAX_HOPS || *looks > MAX_LOOKS {
+            return false;
+        }
+        let list = |keyword: &str| schema.get(keyword).and_then(Value::as_array).filter(|list| !list.is_empty());
+        let mut promises = |branch: &Value| self.promises(branch, hops + 1, looks);
+        schema.get("type").is_some_and(|kind| kind == "object")
+            || schema.get("$ref").and_then(|reference| self.target(reference)).is_some_and(&mut promises)
+            || list("allOf").is_some_and(|all| all.iter().any(&mut promises))
+            || list("anyOf").is_some_and(|any| any.iter().all(&mut promises))
+            || list("oneOf").is_some_and(|one| one.iter().all(&mut promises))
+    }
+
+    /// A schema without `$ref` and `allOf` at its top: what they say is merged into it. References that were followed
+    /// are left in `open`; meeting one of them again inside means that the schema is recursive.
+    pub(super) fn flatten(
+        &mut self,
+        schema: &Value,
+        at: &str,
+        open: &mut Open,
+    ) -> Result<Map<String, Value>, ProviderError> {
+        self.spend(schema.to_string().len(), at)?;
+        self.levels += 1;
+        if self.levels > MAX_HOPS {
+            return Err(self.changes.refusal(at, "too many references and `allOf` lead on to each other"));
+        }
+        let mut flat = match schema {
+            Value::Bool(true) => Map::new(),
+            Value::Bool(false) => Map::from_iter([("not".to_owned(), json!({}))]),
+            Value::Object(keywords) => keywords.clone(),
+            Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return Err(self.changes.refusal(at, "it is not a JSON Schema"));
+            }
+        };
+        // Two parts may well refer to the same place: only what leads there is a circle.
+        let way = open.clone();
+        let arrived = |open: &mut Open, followed: Open| {
+            for reference in followed.into_iter().skip(way.len()) {
+                if !open.contains(&reference) {
+                    open.push(reference);
+                }
+            }
+        };
+        if let Some(reference) = flat.remove("$ref") {
+            let Some((target, written)) = self.target(&reference).zip(reference.as_str()) else {
+                return Err(self.changes.refusal(&inside(at, "$ref"), "it does not point into the schema itself"));
+            };
+            if way.iter().any(|followed| followed == written) {
+                return Err(self.changes.refusal(&inside(at, "$ref"), "the schema refers to itself"));
+            }
+            let mut followed = way.clone();
+            followed.push(written.to_owned());
+            let target = self.flatten(target, at, &mut followed)?;
+            arrived(open, followed);
+            self.merge(&mut flat, target, at);
+        }
+        if let Some(Value::Array(branches)) = flat.remove("allOf") {
+            for (index, branch) in branches.iter().enumerate() {
+                let place = format!("{at}/allOf/{index}");
+                let mut followed = way.clone();
+                let branch = self.flatten(branch, &place, &mut followed)?;
+                arrived(open, followed);
+                self.merge(&mut flat, branch, &place);
+            }
+        }
+        self.levels -= 1;
+        Ok(flat)
+    }
+
+    /// Counts bytes of schema that are gone through or written twice.
+    pub(super) fn spend(&mut self, bytes: usize, at: &str) -> Result<(), ProviderError> {
+        self.work += bytes;
+        if self.work <= MAX_WORK {
+            return Ok(());
+        }
+        Err(self.changes.refusal(at, "with its references written out it is too large"))
+    }
+
+    /// The subschema that a reference names.
+    fn target(&self, reference: &Value) -> Option<&'a Value> {
+        target(self.document?, reference.as_str()?)
+    }
+
+    /// Takes a keyword out of the schema's rules and says it in the description.
+    pub(super) fn say(
+        &mut self,
+        schema: &mut Map<String, Value>,
+        keyword: &str,
+        value: &Value,
+        at: &str,
+        reason: &str,
+    ) {
+        // Words that point elsewhere are no use to a reader.
+        if has_reference(value) {
+            return self.changes.note(at, &format!("`{keyword}` left out"), reason);
+        }
+        let words = format!("{keyword}: {value}");
+        match schema.get_mut("description") {
+            Some(Value::String(description)) => {
+                description.push('\n');
+                description.push_str(&words);
+            }
+            _ => drop(schema.insert("description".into(), words.into())),
+        }
+        self.changes.note(at, &format!("`{keyword}` said in the description only"), reason);
+    }
+
+    /// The same schema without `true` and `false` for a schema, which many parsers do not know; its references checked,
+    /// since one may have pointed at what was rewritten.
+    pub(super) fn plain(&self, schema: Map<String, Value>) -> Result<Value, ProviderError> {
+        let mut plain = Value::Object(schema);
+        each_subschema(&mut plain, &mut spell_out);
+        match first_dead_reference(&plain, &plain) {
+            None => Ok(plain),
+            Some(_) if self.document.and_then(|document| first_dead_reference(document, document)).is_some() => {
+                Err(self.changes.refusal(self.start, "a reference does not point into the schema itself"))
+            }
+            Some(reference) => {
+                let problem = format!("`{reference}` points at a part that had to be rewritten: move it to `$defs`");
+                Err(self.changes.refusal(self.start, &problem))
+            }
+        }
+    }
+}
+
+/// What a reference names in a document. Generated schemas escape no more than this.
+fn target<'a>(document: &'a Value, reference: &str) -> Option<&'a Value> {
+    let pointer = reference.strip_prefix('#')?;
+    document.pointer(&pointer.replace("%3C", "<").replace("%3E", ">").replace("%25", "%"))
+}
+
+/// A place inside of another.
+pub(super) fn inside(at: &str, name: &str) -> String {
+    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// The types that a schema names; none when it names none.
+pub(super) fn types(schema: &Map<String, Value>) -> Option<Vec<&str>> {
+    match schema.get("type")? {
+        Value::String(one) => Some(vec![one]),
+        Value::Array(many) => Some(many.iter().filter_map(Value::as_str).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+fn takes_objects(schema: &Map<String, Value>) -> bool {
+    !is_never(schema) && types(schema).is_none_or(|types| types.contains(&"object"))
+}
+
+/// Whether nothing at all fits.
+pub(super) fn is_never(schema: &Map<String, Value>) -> bool {
+    schema.get("not").is_some_and(|not| *not == json!({}) || *not == json!(true))
+}
+
+pub(super) fn is_array(schema: &Map<String, Value>) -> bool {
+    types(schema).is_some_and(|types| types.contains(&"array"))
+}
+
+/// Looks at every subschema that is an object, the schema itself included, the inner ones first.
+pub(super) fn each_subschema(schema: &mut Value, look: &mut impl FnMut(&mut Map<String, Value>)) {
+    let Value::Object(keywords) = schema else { return };
+    for (keyword, value) in keywords.iter_mut() {
+        let keyword = keyword.as_str();
+        match value {
+            Value::Object(map) if MAP.contains(&keyword) => {
+                map.values_mut().for_each(|inner| each_subschema(inner, look));
+            }
+            Value::Array(list) if LIST.contains(&keyword) => {
+                list.iter_mut().for_each(|inner| each_subschema(inner, look));
+            }
+            Value::Object(_) if ONE.contains(&keyword) => each_subschema(value, look),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            }
+        }
+    }
+    look(keywords);
+}
+
+/// Writes yes and no as the schemas that mean the same.
+fn spell_out(keywords: &mut Map<String, Value>) {
+    let spell = |value: &mut Value| match value {
+        Value::Bool(true) => *value = json!({}),
+        Value::Bool(false) => *value = json!({"not": {}}),
+        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {}
+    };
+    for (keyword, value) in keywords.iter_mut() {
+        let keyword = keyword.as_str();
+        match value {
+            Value::Object(map) if MAP.contains(&keyword) => map.values_mut().for_each(spell),
+            Value::Array(list) if LIST.contains(&keyword) => list.iter_mut().for_each(spell),
+            Value::Bool(_) if ONE.contains(&keyword) && !YES_OR_NO.contains(&keyword) => spell(value),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            }
+        }
+    }
+}
+
+fn has_reference(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(has_reference),
+        Value::Object(members) => members.iter().any(|(name, value)| name == "$ref" || has_reference(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// A reference in a schema that leads nowhere inside of `document`.
+fn first_dead_reference(schema: &Value, document: &Value) -> Option<String> {
+    let mut dead = None;
+    let mut schema = schema.clone();
+    each_subschema(&mut schema, &mut |keywords| {
+        if let Some(Value::String(reference)) = keywords.get("$ref")
+            && target(document, reference).is_none()
+        {
+            dead.get_or_insert_with(|| reference.clone());
+        }
+    });
+    dead
+}

@@ -1,0 +1,112 @@
+//! Two schemas that must both hold, as one.
+
+use serde_json::{Map, Value, json};
+
+use super::{Rewrite, inside};
+
+/// Keywords that mean something where they stand only, or nothing to a reader.
+const LEFT_BEHIND: [&str; 7] = ["$defs", "definitions", "$schema", "$id", "id", "$anchor", "$comment"];
+
+impl Rewrite<'_, '_> {
+    /// Adds a schema that must hold too. What cannot be written in one keyword is said in the description.
+    pub(in crate::provider) fn merge(&mut self, into: &mut Map<String, Value>, other: Map<String, Value>, at: &str) {
+        for (keyword, value) in other {
+            match into.get_mut(&keyword) {
+                _ if LEFT_BEHIND.contains(&keyword.as_str()) => {}
+                None => drop(into.insert(keyword, value)),
+                Some(held) if *held == value => {}
+                Some(held) => {
+                    if let Err(value) = combine(&keyword, held, value) {
+                        self.say(into, &keyword, &value, &inside(at, &keyword), "it is said twice and differently");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Writes both values of a keyword as one, or gives the second one back.
+fn combine(keyword: &str, held: &mut Value, other: Value) -> Result<(), Value> {
+    match (keyword, &mut *held, other) {
+        ("properties" | "patternProperties", Value::Object(held), Value::Object(other)) => {
+            for (name, schema) in other {
+                match held.get_mut(&name) {
+                    None => drop(held.insert(name, schema)),
+                    Some(own) if *own == schema => {}
+                    Some(own) => both(own, schema),
+                }
+            }
+        }
+        ("items" | "additionalProperties", _, other) => both(held, other),
+        ("required", Value::Array(held), Value::Array(other)) => {
+            for name in other {
+                if !held.contains(&name) {
+                    held.push(name);
+                }
+            }
+        }
+        ("enum", Value::Array(held), Value::Array(other)) if held.iter().any(|value| other.contains(value)) => {
+            held.retain(|value| other.contains(value));
+        }
+        ("type", _, other) => match common_types(held, &other) {
+            Some(common) => *held = common,
+            None => return Err(other),
+        },
+        ("description", Value::String(held), Value::String(other)) => {
+            held.push('\n');
+            held.push_str(&other);
+        }
+        (
+            "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties",
+            Value::Number(_),
+            other @ Value::Number(_),
+        ) => {
+            if held.as_f64() < other.as_f64() {
+                *held = other;
+            }
+        }
+        (
+            "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties",
+            Value::Number(_),
+            other @ Value::Number(_),
+        ) => {
+            if held.as_f64() > other.as_f64() {
+                *held = other;
+            }
+        }
+        (_, _, other) => return Err(other),
+    }
+    Ok(())
+}
+
+/// Leaves the merging of inner schemas to whoever goes there.
+fn both(held: &mut Value, other: Value) {
+    match held.as_object_mut().filter(|held| held.len() == 1).and_then(|held| held.get_mut("allOf")) {
+        Some(Value::Array(all)) if all.contains(&other) => {}
+        Some(Value::Array(all)) => all.push(other),
+        _ => *held = json!({"allOf": [held.take(), other]}),
+    }
+}
+
+/// The types that both allow; none when there is no such type.
+fn common_types(one: &Value, other: &Value) -> Option<Value> {
+    let list = |value: &Value| match value {
+        Value::Array(list) => list.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => vec![value.clone()],
+    };
+    let (one, other) = (list(one), list(other));
+    // An integer is a number.
+    let allows =
+        |types: &[Value], kind: &Value| types.contains(kind) || kind == "integer" && types.contains(&json!("number"));
+    let mut common: Vec<_> = one.iter().filter(|kind| allows(&other, kind)).cloned().collect();
+    for kind in other {
+        if allows(&one, &kind) && !common.contains(&kind) {
+            common.push(kind);
+        }
+    }
+    match common.len() {
+        0 => None,
+        1 => common.pop(),
+        _ => Some(common.into()),
+    }
+}

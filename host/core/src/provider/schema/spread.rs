@@ -1,0 +1,78 @@
+//! Alternatives at the top of a schema, as one object that takes them all.
+
+use serde_json::{Map, Value, json};
+
+use super::{Open, Rewrite, inside, takes_objects};
+use crate::provider::ProviderError;
+
+type Schema = Map<String, Value>;
+
+impl Rewrite<'_, '_> {
+    /// Spreads alternatives over the object that they stood in: every member that one of them has, and required what all
+    /// of them require. The alternatives themselves go into the description. Where objects fit one of them only, that one
+    /// must hold, and the references that led there stay `open`.
+    pub(super) fn spread(
+        &mut self,
+        object: &mut Schema,
+        keyword: &str,
+        branches: Value,
+        open: &mut Open,
+    ) -> Result<(), ProviderError> {
+        let at = inside(self.start, keyword);
+        let (mut fitting, mut followed) = (Vec::new(), Open::new());
+        for (index, branch) in branches.as_array().into_iter().flatten().enumerate() {
+            let mut open = open.clone();
+            let branch = self.flatten(branch, &format!("{at}/{index}"), &mut open)?;
+            if takes_objects(&branch) {
+                fitting.push(branch);
+                followed = open;
+            }
+        }
+        if fitting.len() < 2 {
+            let only = fitting.pop().ok_or_else(|| self.changes.refusal(&at, "no object can fit it"))?;
+            *open = followed;
+            self.merge(object, only, &at);
+            return Ok(());
+        }
+        if let Value::Object(own) = object.entry("properties").or_insert_with(|| json!({})) {
+            for (name, forms) in members(&fitting) {
+                own.entry(name).or_insert(forms);
+            }
+        }
+        let required = required_by_all(&fitting);
+        if !required.is_empty() {
+            self.merge(object, Map::from_iter([("required".to_owned(), required.into())]), &at);
+        }
+        self.say(object, keyword, &branches, &at, "the top of a schema must not have alternatives");
+        Ok(())
+    }
+}
+
+/// Every member of every branch, in all the forms that it has there.
+fn members(branches: &[Schema]) -> Schema {
+    let mut members: Map<String, Value> = Map::new();
+    for (name, schema) in branches.iter().filter_map(|branch| branch.get("properties")?.as_object()).flatten() {
+        let forms = members.entry(name.as_str()).or_insert_with(|| json!([]));
+        if let Value::Array(forms) = forms
+            && !forms.contains(schema)
+        {
+            forms.push(schema.clone());
+        }
+    }
+    for forms in members.values_mut() {
+        *forms = match forms.as_array().map(Vec::as_slice) {
+            Some([only]) => only.clone(),
+            _ => json!({"anyOf": forms}),
+        };
+    }
+    members
+}
+
+fn required_by_all(branches: &[Schema]) -> Vec<Value> {
+    let lists = branches.iter().map(|branch| branch.get("required").and_then(Value::as_array).cloned());
+    let both = |mut one: Vec<Value>, other: Vec<Value>| {
+        one.retain(|name| other.contains(name));
+        one
+    };
+    lists.map(Option::unwrap_or_default).reduce(both).unwrap_or_default()
+}

@@ -1,0 +1,392 @@
+//! Payloads as each API's public reference shows them, and what is particular to Gemini's schemas.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::event::{LogLevel, LogSource};
+use crate::json::Json;
+use crate::message::{AskOptions, RunEvent, RunFailure, Settled};
+use crate::outcome::Part;
+
+/// What every provider is given.
+#[derive(Deserialize)]
+struct Given {
+    definitions: BTreeMap<String, Vec<Definition>>,
+    messages: BTreeMap<String, Vec<Said>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    tool_call_id: String,
+    name: String,
+    content: String,
+    #[serde(default)]
+    parts: Vec<Part>,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(default)]
+    end_turn: bool,
+    #[serde(default)]
+    attributes: BTreeMap<String, Value>,
+}
+
+impl From<&Said> for Message {
+    fn from(said: &Said) -> Self {
+        let mut message = Self::new(&said.tool_call_id, &said.name, &said.content);
+        message.parts = said.parts.clone();
+        message.is_error = said.is_error;
+        message.end_turn = said.end_turn;
+        message.attributes = said.attributes.clone();
+        message
+    }
+}
+
+/// What one provider makes of it: an output, or the pointer of an error.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Payloads {
+    definitions: Vec<Case>,
+    calls: Vec<Case>,
+    results: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    #[serde(default)]
+    name: String,
+    input: Value,
+    output: Option<Value>,
+    error: Option<String>,
+    #[serde(default)]
+    notes: Vec<String>,
+}
+
+impl Case {
+    /// The name of something given.
+    fn key(&self) -> &str {
+        self.input.as_str().unwrap()
+    }
+
+    fn check(&self, provider: Provider, got: Result<Converted, ProviderError>) {
+        let case = format!("{provider}: {} {}", self.name, self.input);
+        match got {
+            Ok(converted) => {
+                assert_eq!(Some(&converted.value), self.output.as_ref(), "{case}");
+                let pointers: Vec<_> = converted.notes.into_iter().map(|note| note.pointer).collect();
+                assert_eq!(pointers, self.notes, "{case}");
+            }
+            Err(ProviderError::Inexpressible { pointer, .. } | ProviderError::Malformed { pointer, .. }) => {
+                assert_eq!(Some(pointer), self.error, "{case}");
+            }
+            Err(error @ ProviderError::Unknown { .. }) => panic!("{case}: {error}"),
+        }
+    }
+}
+
+fn given() -> Given {
+    serde_json::from_str(include_str!("payloads/given.json")).unwrap()
+}
+
+fn payloads(provider: Provider) -> Payloads {
+    serde_json::from_str(match provider {
+        Provider::OpenAi => include_str!("payloads/openai.json"),
+        Provider::OpenAiResponses => include_str!("payloads/openai-responses.json"),
+        Provider::Anthropic => include_str!("payloads/anthropic.json"),
+        Provider::Gemini => include_str!("payloads/gemini.json"),
+        Provider::Mcp => include_str!("payloads/mcp.json"),
+        Provider::AgUi => include_str!("payloads/agui.json"),
+    })
+    .unwrap()
+}
+
+#[test]
+fn definitions_go_out() {
+    let given = given();
+    for provider in Provider::ALL {
+        for case in payloads(provider).definitions {
+            case.check(provider, provider.definitions(&given.definitions[case.key()]));
+        }
+    }
+}
+
+#[test]
+fn calls_come_in() {
+    for provider in Provider::ALL {
+        for case in payloads(provider).calls {
+            let calls = provider.calls(&case.input).map(|calls| {
+                let calls = calls.into_iter().map(|call| json!([call.id, call.name, call.arguments]));
+                Converted { value: calls.collect(), notes: Vec::new() }
+            });
+            case.check(provider, calls);
+        }
+    }
+}
+
+#[test]
+fn results_go_back() {
+    let given = given();
+    for provider in Provider::ALL {
+        for case in payloads(provider).results {
+            let messages: Vec<_> = given.messages[case.key()].iter().map(Message::from).collect();
+            case.check(provider, Ok(provider.results(&messages)));
+        }
+    }
+}
+
+#[test]
+fn names_are_known_and_slips_are_found() {
+    for provider in Provider::ALL {
+        assert_eq!(provider.name().parse(), Ok(provider));
+    }
+    for (asked, hint) in [("antropic", "did you mean `anthropic`?"), ("mistral", "there are: openai, ")] {
+        let error = asked.parse::<Provider>().unwrap_err();
+        assert!(error.to_string().contains(asked) && error.hint().contains(hint), "{}", error.hint());
+    }
+}
+
+/// One member of a Gemini schema: what comes out, and where something was noted.
+fn gemini(member: Value) -> Result<(Value, Vec<String>), ProviderError> {
+    let schema = json!({"properties": {"x": member}, "$defs": {
+        "Unit": {"type": "string", "enum": ["m", "ft"], "description": "A unit."},
+        "Loop": {"properties": {"next": {"$ref": "#/$defs/Loop"}}},
+        "Round": {"allOf": [{"$ref": "#/$defs/Unit"}, {"$ref": "#/$defs/Round"}]},
+        "Deep": {"anyOf": [{"$ref": "#/$defs/Unit"}, {"type": "null"}]},
+    }});
+    let definition = Definition::new("t", "").unwrap().with_parameters(schema);
+    let mut converted = Provider::Gemini.definitions([&definition])?;
+    let member = converted.value[0]["functionDeclarations"][0]["parameters"]["properties"]["x"].take();
+    let short = |note: Note| note.pointer.replace("/parameters/properties/x", "");
+    Ok((member, converted.notes.into_iter().map(short).collect()))
+}
+
+#[test]
+fn gemini_schemas() {
+    let string = json!({"type": "STRING"});
+    for (member, expected, notes) in [
+        (json!({"type": ["string", "null"]}), json!({"type": "STRING", "nullable": true}), vec![]),
+        (
+            json!({"type": ["integer", "string"], "minLength": 1, "minimum": 2, "description": "Which."}),
+            json!({"anyOf": [
+                {"type": "STRING", "minLength": 1, "description": "Which."},
+                {"type": "INTEGER", "minimum": 2, "description": "Which."},
+            ]}),
+            vec![],
+        ),
+        (
+            json!({"anyOf": [{"type": "string"}, {"type": "null"}], "default": null, "title": "X"}),
+            json!({"type": "STRING", "nullable": true, "title": "X", "description": "default: null"}),
+            vec!["/anyOf/0/default"],
+        ),
+        (
+            json!({"oneOf": [{"type": "string"}, {"type": "boolean"}, false]}),
+            json!({"anyOf": [{"type": "STRING"}, {"type": "BOOLEAN"}]}),
+            vec!["/oneOf"],
+        ),
+        (
+            json!({"anyOf": [{"anyOf": [{"type": "string"}, {"type": "boolean"}]}, {"type": "string"}]}),
+            json!({"anyOf": [{"type": "STRING"}, {"type": "BOOLEAN"}]}),
+            vec![],
+        ),
+        (
+            json!({"properties": {"a": {"type": "string"}}, "anyOf": [{"required": ["a"]}, {"type": "string"}]}),
+            json!({"anyOf": [
+                {"type": "OBJECT", "properties": {"a": string}, "required": ["a"]},
+                string,
+            ]}),
+            vec!["/anyOf/0"],
+        ),
+        (json!({"const": "fixed"}), json!({"type": "STRING", "enum": ["fixed"]}), vec![]),
+        (json!({"enum": ["a", null]}), json!({"type": "STRING", "enum": ["a"], "nullable": true}), vec![]),
+        (json!({"enum": [true, false]}), json!({"type": "BOOLEAN"}), vec![]),
+        (json!({"enum": [1, 2]}), json!({"type": "INTEGER", "description": "enum: [1,2]"}), vec!["/enum"]),
+        (json!({"enum": ["", "a"]}), json!({"type": "STRING", "description": "enum: [\"\",\"a\"]"}), vec!["/enum"]),
+        (
+            json!({"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 9, "maximum": 5}),
+            json!({"type": "INTEGER", "minimum": 1, "maximum": 5}),
+            vec![],
+        ),
+        (
+            json!({"type": "number", "exclusiveMinimum": 0.5, "description": "Big."}),
+            json!({"type": "NUMBER", "minimum": 0.5, "description": "Big.\nexclusiveMinimum: 0.5"}),
+            vec!["/exclusiveMinimum"],
+        ),
+        (json!({"type": "string", "format": "date-time"}), json!({"type": "STRING", "format": "date-time"}), vec![]),
+        (
+            json!({"type": "string", "format": "uri"}),
+            json!({"type": "STRING", "description": "format: \"uri\""}),
+            vec!["/format"],
+        ),
+        (
+            json!({"$ref": "#/$defs/Unit", "description": "Of length."}),
+            json!({"type": "STRING", "enum": ["m", "ft"], "description": "Of length.\nA unit."}),
+            vec![],
+        ),
+        (
+            json!({"$ref": "#/$defs/Deep"}),
+            json!({"type": "STRING", "enum": ["m", "ft"], "description": "A unit.", "nullable": true}),
+            vec![],
+        ),
+        (
+            json!({"allOf": [{"$ref": "#/$defs/Unit"}, {"enum": ["m"]}, {"minLength": 1}, {"minLength": 2}]}),
+            json!({"type": "STRING", "enum": ["m"], "description": "A unit.", "minLength": 2}),
+            vec![],
+        ),
+        (
+            json!({"allOf": [{"$ref": "#/$defs/Unit"}, {"$ref": "#/$defs/Unit"}], "$ref": "#/$defs/Unit"}),
+            json!({"type": "STRING", "enum": ["m", "ft"], "description": "A unit."}),
+            vec![],
+        ),
+        (json!({"type": "object"}), json!({"type": "OBJECT"}), vec![]),
+        (
+            json!({"type": "object", "additionalProperties": {"type": "string"}, "required": ["a"]}),
+            json!({"type": "OBJECT", "description": "additionalProperties: {\"type\":\"string\"}\nrequired: [\"a\"]"}),
+            vec!["/additionalProperties", "/required"],
+        ),
+        (
+            json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true, "minItems": 1}),
+            json!({"type": "ARRAY", "items": string, "minItems": 1, "description": "uniqueItems: true"}),
+            vec!["/uniqueItems"],
+        ),
+        (json!({"type": "null"}), json!({"type": "NULL"}), vec![]),
+        (json!({"type": "string", "not": {"$ref": "#/$defs/Unit"}}), string.clone(), vec!["/not"]),
+        (json!(false), Value::Null, vec![""]),
+    ] {
+        let (got, noted) = gemini(member.clone()).unwrap();
+        assert_eq!(got, expected, "{member}");
+        assert_eq!(noted, notes, "{member}");
+    }
+}
+
+#[test]
+fn what_gemini_cannot_say_is_refused() {
+    let nested = |levels| (0..levels).fold(json!({"type": "string"}), |inner, _| json!({"items": inner}));
+    for (member, problem) in [
+        (json!({"$ref": "#/$defs/Loop"}), "refers to itself"),
+        (json!({"$ref": "#"}), "refers to itself"),
+        (json!({"$ref": "#/$defs/Round"}), "refers to itself"),
+        (json!({"$ref": "#/$defs/Missing"}), "does not point"),
+        (json!({"$ref": "https://example.com/schema"}), "does not point"),
+        (json!({"type": "elephant"}), "nothing can fit"),
+        (json!({"oneOf": []}), "nothing can fit"),
+        (json!("string"), "not a JSON Schema"),
+        (nested(60), "stand inside each other"),
+    ] {
+        let error = gemini(member.clone()).unwrap_err();
+        assert!(error.to_string().contains(problem), "{member}: {error}");
+    }
+}
+
+/// Schemas that would double at each level, or go round, cost a bounded time everywhere.
+#[test]
+fn hostile_schemas_are_refused() {
+    let doubling = |keyword: &str| {
+        let level = |n: u32| {
+            let next = json!({"$ref": format!("#/$defs/l{}", n + 1)});
+            (format!("l{n}"), json!({keyword: [next, next]}))
+        };
+        let mut defs: Value = (0..60).map(level).collect::<serde_json::Map<_, _>>().into();
+        defs["l60"] = json!({"type": "object"});
+        json!({"$defs": defs, "properties": {"x": {"$ref": "#/$defs/l0"}}, "allOf": [{"$ref": "#/$defs/l0"}]})
+    };
+    let chain: serde_json::Map<_, _> =
+        (0..900).map(|n| (format!("d{n}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}]}))).collect();
+    let wide: Vec<_> = (0..2000).map(|n| json!({"const": format!("{n}")})).collect();
+    for schema in [
+        doubling("allOf"),
+        doubling("anyOf"),
+        doubling("oneOf"),
+        json!({"$defs": chain, "$ref": "#/$defs/d0"}),
+        json!({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"}),
+        json!({"properties": {"x": {"description": "x".repeat(30_000), "oneOf": wide}}}),
+        (0..3000).fold(json!({}), |inner, _| json!({ "not": inner })),
+    ] {
+        let definition = Definition::new("t", "").unwrap().with_parameters(schema.clone()).with_output(schema);
+        assert!(Provider::Gemini.definitions([&definition]).is_err());
+        for provider in Provider::ALL {
+            // Some of them may pass where references stay: what counts is that all of them return.
+            let _ = provider.definitions([&definition]);
+        }
+    }
+}
+
+#[test]
+fn a_reference_into_a_rewritten_part_is_refused() {
+    let schema = json!({"allOf": [{"properties": {"a": {"type": "string"}, "b": {"$ref": "#/allOf/0/properties/a"}}}]});
+    let definition = Definition::new("t", "").unwrap().with_parameters(schema);
+    let error = Provider::OpenAi.definitions([&definition]).unwrap_err();
+    assert!(error.to_string().contains("move it to `$defs`"), "{error}");
+    assert!(Provider::Mcp.definitions([&definition]).is_ok() && Provider::Gemini.definitions([&definition]).is_ok());
+}
+
+#[test]
+fn a_run_as_events_of_agui() {
+    use crate::event::Event;
+    let id = || "c".to_owned();
+    let ask = Settled::AskUser {
+        tool_call_id: id(),
+        tool_name: "book".into(),
+        question: "When?".into(),
+        options: AskOptions::default(),
+    };
+    let halt =
+        Settled::Halt { tool_call_id: id(), reason: "done".into(), result: Json::from(json!(1)), content: "1".into() };
+    let result = |content: &str| json!({"type": "TOOL_CALL_RESULT", "messageId": "c-result", "toolCallId": "c", "role": "tool", "content": content});
+    for (event, expected) in [
+        (
+            RunEvent::Call(Event::Started { id: id(), name: "book".into(), arguments: "{}".into() }),
+            vec![
+                json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "book"}),
+                json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}"}),
+                json!({"type": "TOOL_CALL_END", "toolCallId": "c"}),
+            ],
+        ),
+        (
+            RunEvent::Call(Event::Progress { id: id(), done: 1, total: Some(2), message: None }),
+            vec![json!({"type": "CUSTOM", "name": "tool_progress",
+                "value": {"id": "c", "done": 1, "total": 2, "message": null}})],
+        ),
+        (
+            RunEvent::Call(Event::Log {
+                id: id(),
+                source: LogSource::Stdout,
+                level: LogLevel::Info,
+                message: "hi".into(),
+            }),
+            vec![json!({"type": "CUSTOM", "name": "tool_log",
+                "value": {"id": "c", "source": "stdout", "level": "info", "message": "hi"}})],
+        ),
+        (RunEvent::Settled(Settled::Encoded { id: id(), content: "ok".into() }), vec![result("ok")]),
+        (
+            RunEvent::Settled(ask),
+            vec![
+                json!({"type": "CUSTOM", "name": "ask_user_requested",
+                    "value": {"tool_call_id": "c", "tool_name": "book", "question": "When?", "options": {}}}),
+                result("<awaiting user response>"),
+            ],
+        ),
+        (
+            RunEvent::Settled(halt),
+            vec![
+                json!({"type": "CUSTOM", "name": "tool_halt",
+                    "value": {"tool_call_id": "c", "reason": "done", "result": 1, "content": "1"}}),
+                result("1"),
+            ],
+        ),
+        (
+            RunEvent::Error(RunFailure(crate::error::Error::unknown_tool("x", Vec::new()))),
+            vec![json!({"type": "RUN_ERROR", "code": "unknown_tool",
+                "message": crate::error::Error::unknown_tool("x", Vec::new()).to_string()})],
+        ),
+    ] {
+        assert_eq!(agui_events(&event), expected);
+    }
+    // The same events are read back as the call they show.
+    let started = RunEvent::Call(Event::Started { id: id(), name: "book".into(), arguments: "{\"a\":1}".into() });
+    let events = agui_events(&started).into();
+    assert_eq!(Provider::AgUi.calls(&events), Ok(vec![ToolCall::new("c", "book", "{\"a\":1}")]));
+}
