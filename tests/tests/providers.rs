@@ -107,7 +107,8 @@ fn walk(schema: &Value, look: &mut impl FnMut(&Map<String, Value>)) {
         match value {
             Value::Object(map) if in_map => map.values().for_each(|inner| walk(inner, look)),
             Value::Array(list) => list.iter().for_each(|inner| walk(inner, look)),
-            _ => walk(value, look),
+            Value::Object(_) => walk(value, look),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
 }
