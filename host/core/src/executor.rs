@@ -17,7 +17,7 @@ use futures_util::FutureExt as _;
 use serde_json::Value;
 use tracing::Instrument as _;
 
-use crate::call::{CallContext, CallOptions, CallResult, Completion, ToolCall};
+use crate::call::{CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 use crate::clock;
 use crate::event::{CallEvents, EventSink, Events};
 use crate::fence::{dispose, fenced};
@@ -162,13 +162,15 @@ impl Executor {
         &self,
         tool: &Tool,
         call: &ToolCall,
-        context: &mut CallContext,
+        context: &mut Arc<CallContext>,
         limits: &Limits,
     ) -> Result<Value, Refusal> {
         let arguments = checks::checked(tool, call, context, limits)?;
-        if let (Some(sealer), Some(resume)) = (&self.sealer, &mut context.resume) {
+        if let (Some(sealer), Some(resume)) = (&self.sealer, &context.resume) {
             let origin = Origin::of(tool, context.tenant.as_deref(), &arguments);
-            resume.state = sealer.open(&origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
+            let state = sealer.open(&origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
+            let resume = Resume { answer: resume.answer.clone(), state };
+            Arc::make_mut(context).resume = Some(resume);
         }
         Ok(arguments)
     }
