@@ -57,7 +57,7 @@ fn a_span_per_call_says_how_it_ended() {
     });
     let text = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
     let line = |id: &str| {
-        let closed = |line: &&str| line.contains(&format!("id={id} ")) && line.contains("close");
+        let closed = |line: &&str| line.contains(&format!("id=\"{id}\" ")) && line.contains("close");
         text.lines().find(closed).unwrap_or_else(|| panic!("no span of `{id}`:\n{text}"))
     };
     assert!(line("good").contains(r#"outcome="ok""#) && line("good").contains("duration_us="), "{text}");
@@ -65,7 +65,7 @@ fn a_span_per_call_says_how_it_ended() {
     assert!(line("bad").contains(r#"outcome="tool_error""#) && line("bad").contains("ouch"), "{text}");
     assert!(line("killed").contains("the call was cancelled"), "{text}");
     assert!(
-        text.contains("tool_call{id=good tool=t}: spans: at work"),
+        text.contains("tool_call{id=\"good\" tool=t}: spans: at work"),
         "what runs for a call runs in its span:\n{text}"
     );
     assert!(!text.contains('\u{1b}'), "no escape of a stranger's:\n{text}");

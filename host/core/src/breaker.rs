@@ -6,6 +6,7 @@
 //! Source: contract, section 4.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -96,7 +97,7 @@ impl Tool {
     #[must_use]
     pub fn with_breaker(self, breaker: Breaker) -> Self {
         let (tool, state) = (self.definition().name.clone(), Mutex::new(State::Closed { failures: 0 }));
-        let circuit = Arc::new(Circuit { tool, breaker, state });
+        let circuit = Arc::new(Circuit { tool, breaker, state, openings: AtomicU64::new(0) });
         let guard = Arc::clone(&circuit);
         self.wrapped(|inner| Guarded { inner, circuit: guard }).with_circuit(circuit)
     }
@@ -114,6 +115,8 @@ pub(crate) struct Circuit {
     tool: String,
     breaker: Breaker,
     state: Mutex<State>,
+    /// How often it has opened.
+    openings: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -129,7 +132,8 @@ enum State {
 /// Who a call is for the circuit.
 #[derive(Debug, Clone, Copy)]
 enum Role {
-    Ordinary,
+    /// Let through after so many openings.
+    Ordinary(u64),
     Probe,
 }
 
@@ -181,7 +185,7 @@ impl Circuit {
     fn admit(&self) -> Result<Role, Refusal> {
         let mut state = self.state();
         let retry_after = match *state {
-            State::Closed { .. } => return Ok(Role::Ordinary),
+            State::Closed { .. } => return Ok(Role::Ordinary(self.openings.load(Ordering::Relaxed))),
             State::Open { since } => match self.rest(since) {
                 Some(left) => left,
                 None => {
@@ -198,9 +202,15 @@ impl Circuit {
     /// Takes note of how a call ended. One that began before the circuit opened has nothing to say any more.
     fn settle(&self, role: Role, sign: Sign) {
         let mut state = self.state();
+        if matches!(role, Role::Ordinary(openings) if openings != self.openings.load(Ordering::Relaxed)) {
+            return;
+        }
         let was = *state;
         let is = was.after(role, sign, &self.breaker);
         *state = is;
+        if let State::Open { .. } = is {
+            self.openings.fetch_add(1, Ordering::Relaxed);
+        }
         drop(state);
         if let (State::Closed { .. }, State::Open { .. }) = (was, is) {
             tracing::warn!(tool = self.tool, "failed too often and rests");
@@ -214,18 +224,16 @@ impl Circuit {
 impl State {
     fn after(self, role: Role, sign: Sign, breaker: &Breaker) -> Self {
         match (self, role, sign) {
-            (Self::Closed { .. }, Role::Ordinary, Sign::Works) | (Self::Probing { .. }, Role::Probe, Sign::Works) => {
-                Self::Closed { failures: 0 }
-            }
-            (Self::Closed { failures }, Role::Ordinary, Sign::Fails) if failures + 1 < breaker.failures => {
+            (Self::Closed { .. }, Role::Ordinary(_), Sign::Works)
+            | (Self::Probing { .. }, Role::Probe, Sign::Works) => Self::Closed { failures: 0 },
+            (Self::Closed { failures }, Role::Ordinary(_), Sign::Fails) if failures + 1 < breaker.failures => {
                 Self::Closed { failures: failures + 1 }
             }
-            (Self::Closed { .. }, Role::Ordinary, Sign::Fails) | (Self::Probing { .. }, Role::Probe, Sign::Fails) => {
-                Self::Open { since: breaker.clock.now() }
-            }
+            (Self::Closed { .. }, Role::Ordinary(_), Sign::Fails)
+            | (Self::Probing { .. }, Role::Probe, Sign::Fails) => Self::Open { since: breaker.clock.now() },
             // The place is free: the next call is the probe.
             (Self::Probing { since }, Role::Probe, Sign::Silent) => Self::Open { since },
-            (unchanged, Role::Ordinary | Role::Probe, Sign::Works | Sign::Fails | Sign::Silent) => unchanged,
+            (unchanged, Role::Ordinary(_) | Role::Probe, Sign::Works | Sign::Fails | Sign::Silent) => unchanged,
         }
     }
 }

@@ -48,15 +48,24 @@ impl Clock for SystemClock {
     }
 }
 
-static TIMERS: LazyLock<io::Result<Runtime>> =
-    LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).thread_name("toolcell-timer").enable_time().build());
+static DEADLINES: LazyLock<io::Result<Runtime>> = LazyLock::new(|| timers("toolcell-timer"));
+static SLEEPS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| timers("toolcell-sleep"));
 
-/// The way to the timers' thread.
+fn timers(name: &str) -> io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_time().build()
+}
+
+/// Where guests sleep. What runs inside of a guest's poll, an observer's code above all, finds this runtime as the current
+/// one and may spawn onto it: so it is not the one that keeps deadlines.
 ///
 /// # Errors
 /// [`Error::is_environment`] when the process cannot have one more thread.
-pub(crate) fn timers() -> Result<&'static Handle, Error> {
-    match &*TIMERS {
+pub(crate) fn sleeps() -> Result<&'static Handle, Error> {
+    handle(&SLEEPS)
+}
+
+fn handle(runtime: &'static io::Result<Runtime>) -> Result<&'static Handle, Error> {
+    match runtime {
         Ok(runtime) => Ok(runtime.handle()),
         Err(error) => Err(Error::engine(format!("no thread for timers: {error}"))),
     }
@@ -76,7 +85,7 @@ pub(crate) async fn before<F: Future>(deadline: Option<Instant>, future: F) -> O
 
 /// Ends at the deadline. Never, where there is none or where the process cannot have one more thread.
 pub(crate) async fn reached(deadline: Option<Instant>) {
-    let timer = deadline.zip(timers().ok()).map(|(deadline, timers)| {
+    let timer = deadline.zip(handle(&DEADLINES).ok()).map(|(deadline, timers)| {
         let _here = timers.enter();
         tokio::time::sleep_until(deadline.into())
     });

@@ -82,7 +82,7 @@ struct Inner {
     /// Components that are loaded at once: one a core, the rest waits.
     loads: Arc<Semaphore>,
     lanes: Lanes,
-    timers: &'static Handle,
+    sleeps: &'static Handle,
 }
 
 /// Makes an [`Engine`].
@@ -171,7 +171,7 @@ impl EngineBuilder {
             waiting: AtomicUsize::new(0),
             loads: Arc::new(Semaphore::new(cores)),
             lanes: Lanes::new(self.threads.unwrap_or(cores).max(1))?,
-            timers: clock::timers()?,
+            sleeps: clock::sleeps()?,
         })))
     }
 }
@@ -217,7 +217,7 @@ impl Inner {
     fn describe(self: &Arc<Self>, ready: Arc<invoke::Ready>, limits: Limits) -> Result<Vec<Definition>, Error> {
         let call = ToolCall::new("", "describe", "{}");
         let invocation = Arc::new(Invocation::aside(call, Value::Null, CallContext::default(), limits));
-        self.timers.block_on(placement::describe(self, ready, invocation))
+        self.sleeps.block_on(placement::describe(self, ready, invocation))
     }
 }
 

@@ -94,7 +94,8 @@ pub enum LogLevel {
     Error,
 }
 
-/// Receives events. Called on the thread that runs the call: must be quick and must not block.
+/// Receives events. Called on the thread that runs the call: must be quick and must not block, or the call's end waits for
+/// it too.
 pub trait EventSink: Send + Sync + 'static {
     /// Receives one event. A panic here is caught and costs this event only.
     fn emit(&self, event: Event);
@@ -135,36 +136,60 @@ impl Events {
     }
 }
 
-/// The events of one call: nothing after the terminal one.
+/// The events of one call: nothing before the first and nothing after the terminal one.
 #[derive(Debug)]
 pub(crate) struct CallEvents {
     events: Events,
-    closed: Mutex<bool>,
+    stage: Mutex<Stage>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The call waits for its turn.
+    Waiting,
+    /// It runs.
+    Open,
+    Closed,
 }
 
 impl CallEvents {
     pub(crate) fn new(events: Events) -> Self {
-        Self { events, closed: Mutex::new(false) }
+        Self { events, stage: Mutex::new(Stage::Waiting) }
+    }
+
+    /// Sends the first event, if it was not sent.
+    pub(crate) fn open(&self, started: impl FnOnce() -> Event) {
+        self.at_stage(|stage| {
+            if *stage == Stage::Waiting {
+                *stage = Stage::Open;
+                self.events.emit(started);
+            }
+        });
     }
 
     /// Sends an event of a call that still runs. A guest that was killed may speak for a tick longer: nobody hears it.
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
-        self.send(false, event);
+        self.at_stage(|stage| {
+            if *stage == Stage::Open {
+                self.events.emit(event);
+            }
+        });
     }
 
-    /// Sends the terminal event.
-    pub(crate) fn close(&self, event: impl FnOnce() -> Event) {
-        self.send(true, event);
+    /// Sends the terminal event, after the first if the call never had its turn.
+    pub(crate) fn close(&self, started: impl FnOnce() -> Event, completed: impl FnOnce() -> Event) {
+        self.open(started);
+        self.at_stage(|stage| {
+            if std::mem::replace(stage, Stage::Closed) == Stage::Open {
+                self.events.emit(completed);
+            }
+        });
     }
 
-    fn send(&self, is_last: bool, event: impl FnOnce() -> Event) {
-        if self.events.0.is_none() {
-            return;
-        }
-        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*closed {
-            *closed = is_last;
-            self.events.emit(event);
+    /// Under the lock, so that events of one call come one after the other.
+    fn at_stage(&self, send: impl FnOnce(&mut Stage)) {
+        if self.events.0.is_some() {
+            send(&mut self.stage.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }

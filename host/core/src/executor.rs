@@ -8,20 +8,17 @@
 mod checks;
 mod terminal;
 
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt as _;
 use serde_json::Value;
 use tracing::Instrument as _;
 
 use crate::call::{CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 use crate::clock;
 use crate::event::{CallEvents, EventSink, Events};
-use crate::fence::{dispose, fenced};
-use crate::handler::Invocation;
+use crate::fence::{Fenced, Panic, dispose, fenced};
+use crate::handler::{Handler, Invocation};
 use crate::limits::Limits;
 use crate::outcome::Outcome;
 use crate::refusal::{Fault, Refusal};
@@ -92,7 +89,36 @@ impl Executor {
     /// # Cancel safety
     /// When dropped, the guest stops at its next tick, everything it held is given back, and observers see a completion
     /// with `handler_exit`, status `cancelled`.
-    pub async fn call(&self, tool: &Tool, mut call: ToolCall, options: CallOptions) -> Completion {
+    pub async fn call(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
+        let (invocation, refused) = self.prepared(tool, call, options);
+        let terminal = Terminal::open(&invocation);
+        let result = match (refused, tool.handler()) {
+            (Some(refused), _) => CallResult::Refusal(refused),
+            (None, None) => CallResult::ToolError(ToolError::NotFound),
+            (None, Some(handler)) => {
+                if !handler.keeps_time() {
+                    invocation.open();
+                }
+                let answer = Fenced::new(|| handler.call(Arc::clone(&invocation))).instrument(terminal.span());
+                match clock::before(patience(handler, &invocation), answer).await {
+                    Some(Ok(result)) => fenced(|| self.sealed(tool, judge(tool, result, &invocation), &invocation))
+                        .unwrap_or(CallResult::ToolError(ToolError::HandlerExit(Exit::Died))),
+                    Some(Err(panic)) => CallResult::ToolError(panicked(panic)),
+                    None => CallResult::ToolError(overdue(&invocation)),
+                }
+            }
+        };
+        terminal.close(result)
+    }
+
+    /// The end of a call that is not made any more, because its caller wishes to end: cancelled, with its events.
+    pub(crate) fn not_made(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
+        let (invocation, _) = self.prepared(tool, call, options);
+        Terminal::open(&invocation).close(CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)))
+    }
+
+    /// The call on its way, and what is known to be wrong with it.
+    fn prepared(&self, tool: &Tool, mut call: ToolCall, options: CallOptions) -> (Arc<Invocation>, Option<Refusal>) {
         let started = Instant::now();
         let CallOptions { mut context, limits, abort } = options;
         let mut limits = self.limits.tightened(&limits);
@@ -105,29 +131,11 @@ impl Executor {
             .unwrap_or_else(|| Err(invalid(vec![Fault::new("", "the check against the tool's schema failed")])));
         let (arguments, refused) = match checked {
             Ok(arguments) => (arguments, None),
-            Err(refusal) => (Value::Null, Some(CallResult::Refusal(refusal))),
+            Err(refusal) => (Value::Null, Some(refusal)),
         };
         let events = Arc::new(CallEvents::new(self.events.clone()));
-        let invocation =
-            Arc::new(Invocation { call, arguments, context, limits, started, abort, events, meter: Arc::default() });
-        let terminal = Terminal::open(&invocation);
-        let result = match (refused, tool.handler()) {
-            (_, None) => CallResult::ToolError(ToolError::NotFound),
-            (Some(refused), Some(_)) => refused,
-            (None, Some(handler)) => {
-                let answer = AssertUnwindSafe(async { handler.call(Arc::clone(&invocation)).await }).catch_unwind();
-                let answer = answer.instrument(terminal.span());
-                let grace = if handler.keeps_time() { GRACE } else { Duration::ZERO };
-                let deadline = invocation.deadline().and_then(|deadline| deadline.checked_add(grace));
-                match clock::before(deadline, answer).await {
-                    Some(Ok(result)) => fenced(|| self.sealed(tool, judge(tool, result, &invocation), &invocation))
-                        .unwrap_or(CallResult::ToolError(ToolError::HandlerExit(Exit::Died))),
-                    Some(Err(panic)) => CallResult::ToolError(panicked(panic)),
-                    None => CallResult::ToolError(overdue(&invocation)),
-                }
-            }
-        };
-        terminal.close(result)
+        let meter = Arc::default();
+        (Arc::new(Invocation { call, arguments, context, limits, started, abort, events, meter }), refused)
     }
 
     /// Everything that is wrong with a call's arguments, as far as the host's checks and the tool's own can say without
@@ -139,18 +147,15 @@ impl Executor {
     /// # Cancel safety
     /// May be dropped.
     pub async fn validate(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Result<Vec<Fault>, ToolError> {
-        let CallOptions { mut context, limits, .. } = options;
-        let limits = self.limits.tightened(&limits);
-        let arguments = match fenced(|| self.checked(tool, &call, &mut context, &limits)) {
-            Some(Ok(arguments)) => arguments,
-            Some(Err(Refusal::InvalidArguments(faults))) => return Ok(faults),
-            Some(Err(refusal)) => return Ok(vec![Fault::new("", refusal.to_string())]),
-            None => return Err(ToolError::HandlerExit(Exit::Died)),
-        };
+        let (invocation, refused) = self.prepared(tool, call, options);
+        match refused {
+            Some(Refusal::InvalidArguments(faults)) => return Ok(faults),
+            Some(refusal) => return Ok(vec![Fault::new("", refusal.to_string())]),
+            None => {}
+        }
         let Some(handler) = tool.handler() else { return Ok(Vec::new()) };
-        let invocation = Arc::new(Invocation::aside(call, arguments, context, limits));
-        let asked = AssertUnwindSafe(handler.validate(Arc::clone(&invocation))).catch_unwind();
-        match clock::before(invocation.deadline().and_then(|deadline| deadline.checked_add(GRACE)), asked).await {
+        let asked = Fenced::new(|| handler.validate(Arc::clone(&invocation)));
+        match clock::before(patience(handler, &invocation), asked).await {
             Some(Ok(answer)) => answer,
             Some(Err(panic)) => Err(panicked(panic)),
             None => Err(overdue(&invocation)),
@@ -188,8 +193,14 @@ impl Executor {
     }
 }
 
+/// How long a handler is waited for.
+fn patience(handler: &dyn Handler, invocation: &Invocation) -> Option<Instant> {
+    let grace = if handler.keeps_time() { GRACE } else { Duration::ZERO };
+    invocation.deadline().and_then(|deadline| deadline.checked_add(grace))
+}
+
 /// A handler that panicked.
-fn panicked(panic: Box<dyn Any + Send>) -> ToolError {
+fn panicked(panic: Panic) -> ToolError {
     let raised = Raised::panicked(&*panic);
     dispose(panic);
     ToolError::HandlerRaised(raised)

@@ -1,7 +1,13 @@
 //! A panic in somebody else's code costs that code's answer, and nothing more.
 
 use std::any::Any;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// What a panic left behind.
+pub(crate) type Panic = Box<dyn Any + Send>;
 
 /// Runs `work`. None when it panics.
 pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Option<T> {
@@ -9,6 +15,75 @@ pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Option<T> {
 }
 
 /// Gets rid of what a panic left behind. It is never dropped: that could panic again, outside of any fence.
-pub(crate) fn dispose(panic: Box<dyn Any + Send>) {
+pub(crate) fn dispose(panic: Panic) {
     std::mem::forget(panic);
+}
+
+/// Somebody else's future behind a fence: while it is made, while it is polled, and when it is dropped.
+pub(crate) struct Fenced<'a, T>(Result<Option<Pin<Box<dyn Future<Output = T> + Send + 'a>>>, Panic>);
+
+impl<'a, T> Fenced<'a, T> {
+    pub(crate) fn new(make: impl FnOnce() -> Pin<Box<dyn Future<Output = T> + Send + 'a>>) -> Self {
+        Self(catch_unwind(AssertUnwindSafe(make)).map(Some))
+    }
+}
+
+impl<T> Future for Fenced<'_, T> {
+    type Output = Result<T, Panic>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let future = match std::mem::replace(&mut self.0, Ok(None)) {
+            Ok(future) => future,
+            Err(panic) => return Poll::Ready(Err(panic)),
+        };
+        let Some(mut future) = future else { return Poll::Pending };
+        let poll = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
+        if let Ok(Poll::Pending) = poll {
+            self.0 = Ok(Some(future));
+            return Poll::Pending;
+        }
+        fenced(|| drop(future));
+        match poll {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    }
+}
+
+impl<T> Drop for Fenced<'_, T> {
+    fn drop(&mut self) {
+        if let Ok(Some(future)) = std::mem::replace(&mut self.0, Ok(None)) {
+            fenced(|| drop(future));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+
+    #[test]
+    fn nothing_gets_through() {
+        let poll = |mut fenced: Fenced<'_, ()>| {
+            Pin::new(&mut fenced).poll(&mut Context::from_waker(Waker::noop())).map(|end| end.map_err(dispose))
+        };
+        let bomb = || async {
+            let _bomb = Bomb;
+            std::future::pending::<()>().await;
+        };
+        assert_eq!(poll(Fenced::new(|| panic!("made"))), Poll::Ready(Err(())));
+        assert_eq!(poll(Fenced::new(|| Box::pin(async { panic!("polled") }))), Poll::Ready(Err(())));
+        assert_eq!(poll(Fenced::new(|| Box::pin(bomb()))), Poll::Pending, "and then it is dropped");
+        assert_eq!(poll(Fenced::new(|| Box::pin(async {}))), Poll::Ready(Ok(())));
+    }
 }

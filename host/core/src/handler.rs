@@ -96,6 +96,16 @@ impl Invocation {
         self.events.emit(|| Event::Progress { id: self.call.id.clone(), done, total, message });
     }
 
+    /// Tells observers that the call really starts: it has a cell, or needs none.
+    pub(crate) fn open(&self) {
+        self.events.open(|| self.started_event());
+    }
+
+    pub(crate) fn started_event(&self) -> Event {
+        let ToolCall { id, name, arguments } = self.call.clone();
+        Event::Started { id, name, arguments }
+    }
+
     /// An invocation outside of any call: nobody observes it and nobody sees its receipt.
     pub(crate) fn aside(
         call: ToolCall,

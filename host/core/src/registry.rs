@@ -7,11 +7,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::call::{CallContext, Completion, ToolCall};
+use futures_util::{StreamExt as _, stream};
+
+use crate::call::{CallContext, ToolCall};
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::statistics::{Counters, Statistics};
+use crate::statistics::{Counters, Counting, Statistics};
 use crate::tool::Tool;
+
+/// Tools that are asked at once whether they are offered: one that hangs at it does not hold up the list.
+const ASKED_AT_ONCE: usize = 32;
 
 /// Tools by name, to be changed while runs go on. Cheap to clone; clones share the tools.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +53,8 @@ impl Registry {
     /// # Errors
     /// [`Error::is_duplicate`], naming the first that is there already or stands twice.
     pub fn register_all(&self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
+        // Before the lock: the iterator is somebody else's and may look at this registry.
+        let tools: Vec<_> = tools.into_iter().collect();
         let mut toolbox = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let mut entries = (*toolbox.0).clone();
         for tool in tools {
@@ -105,20 +112,20 @@ impl Registry {
     /// # Cancel safety
     /// May be dropped.
     pub async fn visible_tools(&self, context: &CallContext) -> Vec<Tool> {
-        let toolbox = self.toolbox();
-        let mut visible = Vec::new();
-        for tool in toolbox.tools() {
-            if tool.is_visible(context).await {
-                visible.push(tool.clone());
-            }
-        }
-        visible
+        let tools: Vec<_> = self.toolbox().tools().cloned().collect();
+        let asked = tools.into_iter().map(|tool| async move { tool.is_visible(context).await.then_some(tool) });
+        stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready).collect().await
     }
 
     /// Whether some tool takes this call.
     #[must_use]
     pub fn can_execute(&self, call: &ToolCall) -> bool {
         self.toolbox().get(&call.name).is_some_and(|tool| tool.can_execute(call))
+    }
+
+    /// Forgets how every tool has fared.
+    pub fn clear_statistics(&self) {
+        self.toolbox().0.values().for_each(|entry| entry.counters.clear());
     }
 
     /// How a tool has fared in runs and steps; none for a name that is not registered.
@@ -148,11 +155,9 @@ impl Toolbox {
         self.get(name).ok_or_else(|| Error::unknown_tool(name, self.0.keys().cloned().collect()))
     }
 
-    /// Counts a call that ended.
-    pub(crate) fn record(&self, completion: &Completion) {
-        if let Some(entry) = self.0.get(&completion.tool) {
-            entry.counters.record(completion);
-        }
+    /// Counts a call from here to its end.
+    pub(crate) fn counting(&self, name: &str) -> Counting {
+        Counting::new(self.0.get(name).map(|entry| Arc::clone(&entry.counters)))
     }
 }
 

@@ -6,15 +6,18 @@
 //! settled, also beside one that halts.
 //! Source: contract, section 3.
 
+mod ask;
 mod batch;
 mod options;
 mod settle;
 mod stream;
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use serde::Serialize;
+use tokio::sync::Semaphore;
 
 use crate::call::ToolCall;
 use crate::encode::{Encoder, Fenced, JsonEncoder};
@@ -37,6 +40,8 @@ pub struct Runner {
     registry: Registry,
     executor: Executor,
     encoder: Fenced,
+    /// Places for policy functions at work.
+    deciding: Arc<Semaphore>,
 }
 
 /// What a run hands back.
@@ -57,7 +62,8 @@ impl Runner {
     /// A runner of these tools, with the defaults.
     #[must_use]
     pub fn new(registry: Registry) -> Self {
-        Self { registry, executor: Executor::new(), encoder: Fenced::new(JsonEncoder) }
+        let deciding = Arc::new(Semaphore::new(ask::MOST));
+        Self { registry, executor: Executor::new(), encoder: Fenced::new(JsonEncoder), deciding }
     }
 
     /// With this executor: its limits hold for every call, its observer sees every event.
@@ -95,7 +101,7 @@ impl Runner {
     ) -> Result<RunOutcome, Error> {
         let batch = Batch::new(self, calls, options)?;
         let mut ended = Vec::with_capacity(batch.len());
-        let mut ends = pin!(batch.ends());
+        let mut ends = pin!(batch.ends(|| false));
         while let Some(end) = ends.next().await {
             ended.push(end);
         }

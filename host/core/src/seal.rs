@@ -21,7 +21,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{Key, KeyInit as _, XChaCha20Poly1305, XNonce};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::error::Error;
 use crate::json::Json;
@@ -38,6 +38,8 @@ pub const MAX_STATE: u64 = 64 << 10;
 /// The version of the form. Whoever changes the form changes it too.
 const PREFIX: &str = "tc1.";
 const KEY_BYTES: usize = 32;
+/// Whole numbers up to here are the same as doubles: 2^53.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 /// So many that random ones never meet, however many questions one key seals.
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
@@ -221,7 +223,8 @@ fn of_value(value: &Value) -> [u8; FINGERPRINT_BYTES] {
 /// Writes a value so that no other is written alike: its kind, its length, its content.
 fn write(hasher: &mut blake3::Hasher, value: &Value) {
     match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => piece(hasher, b'1', value.to_string().as_bytes()),
+        Value::Null | Value::Bool(_) => piece(hasher, b'1', value.to_string().as_bytes()),
+        Value::Number(number) => piece(hasher, b'1', canonical(number).as_bytes()),
         Value::String(text) => piece(hasher, b'"', text.as_bytes()),
         Value::Array(items) => {
             piece(hasher, b'[', &items.len().to_le_bytes());
@@ -236,6 +239,16 @@ fn write(hasher: &mut blake3::Hasher, value: &Value) {
                 write(hasher, value);
             }
         }
+    }
+}
+
+/// A client that reads and writes JSON may make `1` of `1.0`.
+fn canonical(number: &Number) -> String {
+    match number.as_f64() {
+        Some(double) if number.is_f64() && double.fract() == 0.0 && double.abs() <= EXACT => {
+            format!("{:.0}", double + 0.0)
+        }
+        _ => number.to_string(),
     }
 }
 

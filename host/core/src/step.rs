@@ -14,12 +14,10 @@ mod turn;
 
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -34,6 +32,7 @@ use crate::call::{AbortSignal, CallContext, CallOptions, Completion, Resume, Too
 use crate::clock::before;
 use crate::encode::{Encoder, Fenced};
 use crate::executor::Executor;
+use crate::fence::{Fenced as FencedFuture, dispose, fenced};
 use crate::json::Json;
 use crate::names;
 use crate::policy::Failure;
@@ -204,8 +203,9 @@ impl Stepper {
         };
         // 5: once
         let options = CallOptions::default().with_context(context).with_limits(limits).with_abort(turn.abort.clone());
+        let counting = toolbox.counting(&name);
         let completion = self.dispatch(tool, judged.call.clone(), options).await?;
-        toolbox.record(&completion);
+        counting.end(&completion);
         // 6: keep it at hand
         if Failure::of(&completion.result).is_none() {
             turn.keep_open(&name);
@@ -269,14 +269,14 @@ impl Stepper {
     fn emit(&self, event: StepEvent) {
         if let Some(observer) = &self.observer {
             // An observer's mistake must not become the turn's.
-            let _ = catch_unwind(AssertUnwindSafe(|| observer(event)));
+            let _ = fenced(|| observer(event));
         }
     }
 
     /// Stage 8.
     async fn is_consumed(&self, completion: &Arc<Completion>, abort: &AbortSignal) -> Result<bool, AbortStatus> {
         let Some(hook) = &self.hook else { return Ok(false) };
-        let asked = AssertUnwindSafe(async { hook(Arc::clone(completion)).await }).catch_unwind();
+        let asked = FencedFuture::new(|| hook(Arc::clone(completion)));
         let answer = tokio::select! {
             biased;
             answer = before(Instant::now().checked_add(self.config.timeout), asked) => answer,
@@ -285,7 +285,10 @@ impl Stepper {
         go_on(abort)?;
         match answer {
             Some(Ok(consumed)) => Ok(consumed),
-            Some(Err(_)) | None => {
+            failed @ (Some(Err(_)) | None) => {
+                if let Some(Err(panic)) = failed {
+                    dispose(panic);
+                }
                 tracing::warn!(tool = completion.tool, "the restart hook panicked or gave no answer in time");
                 Ok(false)
             }

@@ -1,11 +1,9 @@
 //! A tool: a definition, its compiled schemas, the embedder's rules for it, and what runs for it.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{FutureExt as _, TryFutureExt as _};
 use serde_json::Value;
 
 use crate::breaker::Circuit;
@@ -13,7 +11,7 @@ use crate::call::{CallContext, ToolCall};
 use crate::clock;
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::fence::dispose;
+use crate::fence::{Fenced, dispose};
 use crate::handler::{Handler, Invocation};
 use crate::limits::Limits;
 use crate::native::{Native, NativeFn};
@@ -131,9 +129,18 @@ impl Tool {
         let Some(handler) = self.handler() else { return true };
         let limits = Limits::default().with_timeout(VISIBLE_TIMEOUT).with_fuel(VISIBLE_FUEL);
         let call = ToolCall::new("", self.definition().name.as_str(), "null");
-        let invocation = Arc::new(Invocation::aside(call, Value::Null, context.clone(), limits));
-        let asked = AssertUnwindSafe(handler.visible(Arc::clone(&invocation))).catch_unwind().map_err(dispose);
-        matches!(clock::before(invocation.deadline(), asked).await, Some(Ok(true)))
+        // An answer's state is nobody's to see before it was opened.
+        let context = CallContext { resume: None, ..context.clone() };
+        let invocation = Arc::new(Invocation::aside(call, Value::Null, context, limits));
+        let asked = Fenced::new(|| handler.visible(Arc::clone(&invocation)));
+        match clock::before(invocation.deadline(), asked).await {
+            Some(Ok(visible)) => visible,
+            Some(Err(panic)) => {
+                dispose(panic);
+                false
+            }
+            None => false,
+        }
     }
 
     /// The definition.

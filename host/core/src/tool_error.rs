@@ -238,9 +238,9 @@ pub enum ReturnRule {
         /// The reason.
         reason: String,
     },
-    /// A run's policy function panicked over a failure of the tool.
+    /// A run's policy function, asked about a failure of the tool, panicked or gave no answer.
     Policy {
-        /// Its words.
+        /// What became of it.
         detail: String,
     },
     /// The return cannot be read at all: not of the declared type, or far over every cap.
@@ -322,7 +322,7 @@ impl fmt::Display for ReturnRule {
             Self::ReservedHalt { reason } => {
                 write!(f, "the tool halted with `{reason}`, a reason that belongs to the loop")
             }
-            Self::Policy { detail } => write!(f, "the run's policy for failures panicked: {detail}"),
+            Self::Policy { detail } => write!(f, "the run's policy for failures {detail}"),
             Self::Unreadable { detail } => write!(f, "the tool's return cannot be read: {detail}"),
         }
     }
@@ -337,7 +337,8 @@ impl Serialize for ToolError {
             Self::HandlerExit(exit) => map.serialize_entry("cause", exit)?,
             Self::Timeout(timeout) => map.serialize_entry("cause", timeout)?,
             Self::InvalidReturn(rule) => map.serialize_entry("cause", rule)?,
-            Self::NotFound | Self::EncodingFailed(_) => {}
+            Self::EncodingFailed(cause) => map.serialize_entry("cause", cause)?,
+            Self::NotFound => {}
         }
         map.serialize_entry("message", &self.to_string())?;
         if let Self::InvalidReturn(ReturnRule::ReservedHalt { reason }) = self {

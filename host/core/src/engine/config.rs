@@ -25,7 +25,7 @@ const MEMORIES: u32 = 4;
 /// Tables of one component.
 const TABLES: u32 = 16;
 /// Core instances of one component, adapters included.
-const CORE_INSTANCES: u32 = 64;
+pub(super) const CORE_INSTANCES: u32 = 64;
 /// Elements of one table: language runtimes have tens of thousands of functions.
 pub(super) const TABLE_ELEMENTS: usize = 100_000;
 /// Bytes of one instance's own structures.

@@ -143,7 +143,7 @@ mod tests {
 
     /// A guest of this future, polled once.
     fn polled<F: Future>(future: F, pulse: &Arc<Pulse>) -> (Guest<F>, Poll<Option<F::Output>>) {
-        let mut guest = Guest::new(future, clock::timers().unwrap(), Arc::clone(pulse));
+        let mut guest = Guest::new(future, clock::sleeps().unwrap(), Arc::clone(pulse));
         let poll = Pin::new(&mut guest).poll(&mut Context::from_waker(Waker::noop()));
         (guest, poll)
     }

@@ -56,6 +56,7 @@ pub(super) async fn execute(
         Ok(slot) => slot,
         Err(refusal) => return CallResult::Refusal(refusal),
     };
+    invocation.open();
     let pulse = Arc::new(Pulse::default());
     let cell = cell(slot, invoke::execute(ready, Arc::clone(&invocation), checks, Arc::clone(&pulse)));
     place(inner, cell, &invocation, &pulse).await.unwrap_or_else(CallResult::ToolError)
@@ -104,7 +105,7 @@ async fn place<T: Send + 'static>(
     invocation: &Invocation,
     pulse: &Arc<Pulse>,
 ) -> Result<T, ToolError> {
-    let guest = Guest::new(cell, inner.timers, Arc::clone(pulse));
+    let guest = Guest::new(cell, inner.sleeps, Arc::clone(pulse));
     let deadline = invocation.deadline();
     let ended = match inner.placement {
         Placement::Inline => {
@@ -131,6 +132,12 @@ fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
 
 /// A free slot, now or before the deadline.
 async fn slot(inner: &Inner, invocation: &Invocation) -> Result<OwnedSemaphorePermit, Refusal> {
+    let slot = any_slot(inner, invocation).await?;
+    // It may come free at the last moment: a tool that never ran is not late.
+    if invocation.remaining().is_zero() { Err(Refusal::Overloaded { retry_after: RETRY_AFTER }) } else { Ok(slot) }
+}
+
+async fn any_slot(inner: &Inner, invocation: &Invocation) -> Result<OwnedSemaphorePermit, Refusal> {
     let overloaded = Refusal::Overloaded { retry_after: RETRY_AFTER };
     match Arc::clone(&inner.slots).try_acquire_owned() {
         Ok(slot) => return Ok(slot),
@@ -174,7 +181,7 @@ mod tests {
             let call = ToolCall::new("1", "t", "{}");
             let invocation =
                 Invocation::aside(call, serde_json::Value::Null, CallContext::default(), Limits::default());
-            let ended = engine.0.timers.block_on(async {
+            let ended = engine.0.sleeps.block_on(async {
                 place(&engine.0, async { panic!("a bug") }, &invocation, &Arc::new(Pulse::default())).await
             });
             assert_eq!(ended.map(|(): ()| ()), Err(ToolError::HandlerExit(Exit::Died)), "{placement:?}");

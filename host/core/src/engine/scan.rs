@@ -6,6 +6,7 @@
 
 use wasmparser::{ElementItems, Encoding, Parser, Payload};
 
+use super::config;
 use crate::error::Error;
 
 /// The most bytes of a component: language runtimes take 12 to 19 MB.
@@ -19,8 +20,8 @@ const MAX_LOCALS: u64 = 10_000;
 /// Globals, exports and items of element segments, over all modules: each costs a few bytes of the host per instance,
 /// outside of every memory. Language runtimes have some tens of thousands.
 const MAX_ITEMS: u64 = 200_000;
-/// The same, times the core instances of the component: some 30 MiB of the host in the worst case.
-const MAX_INSTANCE_ITEMS: u64 = 2_000_000;
+/// The same, times the core instances that the component can have: some 50 MiB of the host in the worst case.
+const MAX_INSTANCE_ITEMS: u64 = 3_000_000;
 /// Modules and components inside each other and side by side.
 const MAX_PARTS: u64 = 256;
 /// How deep components stand inside each other.
@@ -46,13 +47,14 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
     check_format(bytes)?;
     let mut outline = Outline::default();
     let (mut functions, mut parts, mut nesting) = (0_u64, 0_u64, 0_usize);
-    let (mut items, mut instances) = (0_u64, 1_u64);
+    let (mut items, mut instances, mut copies, mut deepest) = (0_u64, 1_u64, 1_u64, 0_usize);
     for payload in Parser::new(0).parse_all(bytes) {
         #[expect(clippy::wildcard_enum_match_arm, reason = "all other sections are the compiler's to judge")]
         match payload.map_err(malformed)? {
             Payload::Version { encoding, .. } => {
                 parts += 1;
                 nesting += 1;
+                deepest = deepest.max(nesting);
                 bounded("modules and components inside of the component", parts, MAX_PARTS)?;
                 bounded("nesting of components", nesting as u64, MAX_NESTING as u64)?;
                 debug_assert!(nesting > 1 || encoding == Encoding::Component);
@@ -73,6 +75,7 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
                 }
             }
             Payload::InstanceSection(section) => instances += u64::from(section.count()),
+            Payload::ComponentInstanceSection(section) => copies += u64::from(section.count()),
             Payload::CodeSectionEntry(body) => {
                 bounded("bytes of one function", body.range().len() as u64, MAX_BODY)?;
                 let mut locals = 0;
@@ -95,6 +98,9 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
         }
     }
     bounded("globals, exports and table items of the component", items, MAX_ITEMS)?;
+    // A component inside can be instantiated again at each level. A cell has room for so many core instances anyway.
+    let levels = u32::try_from(deepest).unwrap_or(u32::MAX).saturating_sub(1);
+    let instances = instances.saturating_mul(copies.saturating_pow(levels)).min(u64::from(config::CORE_INSTANCES));
     bounded("the same, times its instances", items.saturating_mul(instances), MAX_INSTANCE_ITEMS)?;
     Ok(outline)
 }

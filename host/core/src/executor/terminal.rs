@@ -27,17 +27,13 @@ impl<'a> Terminal<'a> {
         let call = &invocation.call;
         let span = tracing::info_span!(
             "tool_call",
-            id = %call.id,
+            id = ?call.id,
             tool = %call.name,
             outcome = Empty,
+            reason = Empty,
             exception = Empty,
             duration_us = Empty,
         );
-        invocation.events.emit(|| Event::Started {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            arguments: call.arguments.clone(),
-        });
         Self { invocation, span, open: true }
     }
 
@@ -64,18 +60,21 @@ impl<'a> Terminal<'a> {
         if !self.span.is_disabled() {
             self.span.record("outcome", name_of(result));
             self.span.record("duration_us", u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
+            if let CallResult::ToolError(error) = result {
+                self.span.record("reason", tracing::field::debug(error.reason()));
+            }
+            if let CallResult::Refusal(refusal) = result {
+                self.span.record("reason", refusal.kind());
+            }
             if let Some(failure) = Failure::of(result) {
                 // As a debug string: the text may quote a stranger.
                 self.span.record("exception", tracing::field::debug(failure.to_string()));
             }
             self.span.in_scope(|| tracing::debug!(wall = ?usage.wall, fuel = usage.fuel, "completed"));
         }
-        self.invocation.events.close(|| Event::Completed {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            result: result.clone(),
-            usage,
-        });
+        let completed =
+            || Event::Completed { id: call.id.clone(), name: call.name.clone(), result: result.clone(), usage };
+        self.invocation.events.close(|| self.invocation.started_event(), completed);
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use futures_util::{Stream, StreamExt as _, stream};
+use tokio::sync::Semaphore;
 
 use super::settle::{Ended, settle};
 use super::{RunOptions, Runner};
@@ -21,6 +23,7 @@ pub(super) struct Shared {
     pub(super) executor: Executor,
     pub(super) encoder: Fenced,
     pub(super) options: RunOptions,
+    pub(super) deciding: Arc<Semaphore>,
 }
 
 /// The calls of a run, known to be good to start.
@@ -51,8 +54,8 @@ impl Batch {
             return Err(Error::duplicate_call(&call.id));
         }
         let most = options.concurrency(ready.len());
-        let (executor, encoder) = (runner.executor.clone(), runner.encoder.clone());
-        Ok(Self { calls: ready, most, shared: Arc::new(Shared { toolbox, executor, encoder, options }) })
+        let Runner { executor, encoder, deciding, .. } = runner.clone();
+        Ok(Self { calls: ready, most, shared: Arc::new(Shared { toolbox, executor, encoder, options, deciding }) })
     }
 
     /// How many calls.
@@ -60,11 +63,14 @@ impl Batch {
         self.calls.len()
     }
 
-    /// Makes the calls as it is read, in their order: their ends, in the order in which they come.
-    pub(super) fn ends(self) -> impl Stream<Item = Ended> + Send + 'static {
+    /// Makes the calls as it is read, in their order: their ends, in the order in which they come. While `hold` holds, no
+    /// further call starts; whoever let it hold reads on when it does not.
+    pub(super) fn ends(self, hold: impl Fn() -> bool + Send + 'static) -> impl Stream<Item = Ended> + Send + 'static {
         let Self { calls, most, shared } = self;
+        let mut calls = calls.into_iter().enumerate();
+        let next = move |_: &mut Context<'_>| if hold() { Poll::Pending } else { Poll::Ready(calls.next()) };
         let one = move |(index, (call, tool))| one(Arc::clone(&shared), index, call, tool);
-        stream::iter(calls.into_iter().enumerate()).map(one).buffer_unordered(most)
+        stream::poll_fn(next).map(one).buffer_unordered(most)
     }
 }
 
@@ -77,7 +83,12 @@ async fn one(shared: Arc<Shared>, index: usize, call: ToolCall, tool: Tool) -> E
         .with_abort(options.abort.clone());
     // Only a policy function looks at the call again.
     let kept = matches!(options.on_tool_error, OnToolError::Decide(_)).then(|| call.clone());
-    let completion = shared.executor.call(&tool, call, made).await;
-    shared.toolbox.record(&completion);
+    let counting = shared.toolbox.counting(&tool.definition().name);
+    let completion = if options.abort.is_raised() {
+        shared.executor.not_made(&tool, call, made)
+    } else {
+        shared.executor.call(&tool, call, made).await
+    };
+    counting.end(&completion);
     settle(&shared, index, completion, kept, &tool).await
 }

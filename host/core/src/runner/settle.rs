@@ -4,19 +4,17 @@
 //! it would have made, never a message.
 
 use std::sync::Arc;
-use std::time::Instant;
 
+use super::ask::ask;
 use super::batch::Shared;
 use crate::call::{CallResult, Completion, ToolCall};
-use crate::clock;
 use crate::encode::{EncodeError, Said, fallback};
-use crate::fence::dispose;
 use crate::json::Json;
 use crate::message::{AWAITING_USER, AskOptions, Halted, Message, Settled};
 use crate::outcome::{Halt, Outcome, Output, Question};
 use crate::policy::{Decide, Failure, OnToolError, Verdict};
 use crate::tool::Tool;
-use crate::tool_error::{Raised, ReturnRule, Timeout, ToolError};
+use crate::tool_error::{ReturnRule, ToolError};
 
 /// A call that is over.
 pub(super) struct Ended {
@@ -140,32 +138,16 @@ impl<'a> End<'a> {
         }
     }
 
-    /// Asks a policy function about a failure, on a thread of its own: one that never answers takes nobody else's, and is
-    /// given up after the call's time.
+    /// Asks a policy function about a failure.
     async fn decided(self, failure: Failure, call: Option<ToolCall>, function: Arc<Decide>) -> Ended {
-        let (started, budget) = (Instant::now(), self.shared.options.tool_timeout);
-        let Ok(timers) = clock::timers() else { return self.halted(&failure, None) };
         let call = call.unwrap_or_else(|| ToolCall::new(&*self.message.tool_call_id, &*self.message.name, ""));
-        let about = failure.clone();
-        let asked = timers.spawn_blocking(move || function(&call, &about));
-        match clock::before(started.checked_add(budget), asked).await {
-            Some(Ok(Verdict::Continue(replacement))) => self.replaced(&replacement),
-            Some(Ok(Verdict::Halt)) => self.halted(&failure, None),
-            Some(Err(error)) => {
-                let said = match error.try_into_panic() {
-                    Ok(panic) => {
-                        let said = Raised::panicked(&*panic).panic_message.unwrap_or_default();
-                        dispose(panic);
-                        said
-                    }
-                    Err(error) => error.to_string(),
-                };
-                let rule = ReturnRule::Policy { detail: said.clone() };
-                self.halted(&Failure::ToolError(ToolError::InvalidReturn(rule)), Some(said))
-            }
-            None => {
-                let late = Timeout::Blocked { budget, used: started.elapsed() };
-                self.halted(&Failure::ToolError(ToolError::Timeout(late)), None)
+        let (places, budget) = (&self.shared.deciding, self.shared.options.tool_timeout);
+        match ask(places, budget, function, call, failure.clone()).await {
+            Ok(Verdict::Continue(replacement)) => self.replaced(&replacement),
+            Ok(Verdict::Halt) => self.halted(&failure, None),
+            Err(exception) => {
+                let rule = ReturnRule::Policy { detail: exception.clone() };
+                self.halted(&Failure::ToolError(ToolError::InvalidReturn(rule)), Some(exception))
             }
         }
     }

@@ -34,7 +34,9 @@ impl RunStream {
     pub(super) fn new(runner: &Runner, calls: impl IntoIterator<Item = ToolCall>, options: RunOptions) -> Self {
         let queue = Arc::new(Queue::default());
         let observed = Runner { executor: runner.executor.also_observed(Arc::clone(&queue)), ..runner.clone() };
-        let run = Batch::new(&observed, calls, options).map(|batch| batch.ends().boxed()).map_err(Some);
+        let waiting = Arc::clone(&queue);
+        let start = |batch: Batch| batch.ends(move || !waiting.is_empty()).boxed();
+        let run = Batch::new(&observed, calls, options).map(start).map_err(Some);
         Self { run, queue, halted: None }
     }
 
@@ -62,11 +64,10 @@ impl Stream for RunStream {
             Ok(ends) => ends,
             Err(error) => return Poll::Ready(error.take().map(|error| RunEvent::Error(RunFailure(error)))),
         };
+        // The calls go on at every look, also while events wait: a slow reader costs no call its time.
+        queue.reader.register(context.waker());
+        let mut is_over = false;
         loop {
-            if let Some(event) = queue.pop() {
-                return Poll::Ready(Some(event));
-            }
-            queue.reader.register(context.waker());
             match ends.poll_next_unpin(context) {
                 Poll::Ready(Some(end)) => {
                     let earlier = halted.as_ref().is_some_and(|(index, _)| *index < end.index);
@@ -77,12 +78,16 @@ impl Stream for RunStream {
                     }
                     queue.push(RunEvent::Settled(end.settled()));
                 }
-                Poll::Ready(None) => return Poll::Ready(queue.pop()),
-                Poll::Pending => match queue.pop() {
-                    Some(event) => return Poll::Ready(Some(event)),
-                    None => return Poll::Pending,
-                },
+                Poll::Ready(None) => {
+                    is_over = true;
+                    break;
+                }
+                Poll::Pending => break,
             }
+        }
+        match queue.pop() {
+            None if !is_over => Poll::Pending,
+            event => Poll::Ready(event),
         }
     }
 }
@@ -107,6 +112,10 @@ impl Queue {
         if !is_progress || events.len() < MAX_PROGRESS {
             events.push_back(event);
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     fn pop(&self) -> Option<RunEvent> {

@@ -197,7 +197,7 @@ fn a_policy_that_fails_halts_and_is_not_asked_again() {
     });
     let outcome = wait(runner.run(calls(&[("error", "x")]), RunOptions::default().with_on_tool_error(panics))).unwrap();
     assert_eq!(outcome.messages[0].content, r#"{"error":"the run's policy for failures panicked: policy bug"}"#);
-    let exception = Some("policy bug".to_owned());
+    let exception = Some("panicked: policy bug".to_owned());
     assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception }));
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 
@@ -211,9 +211,10 @@ fn a_policy_that_fails_halts_and_is_not_asked_again() {
     let outcome =
         wait(runner.run(calls(&[("error", "x"), ("ok", "fine")]), quick().with_on_tool_error(never))).unwrap();
     drop(gate);
-    assert!(outcome.messages[0].content.contains("still waiting"), "{:?}", outcome.messages[0]);
+    assert!(outcome.messages[0].content.contains("gave no answer within 20ms"), "{:?}", outcome.messages[0]);
     assert_eq!(outcome.messages[1].content, "fine");
-    assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception: None }));
+    let exception = Some("gave no answer within 20ms".to_owned());
+    assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception }));
 }
 
 #[test]

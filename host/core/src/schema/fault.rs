@@ -9,6 +9,8 @@ use crate::refusal::{Fault, MAX_FAULTS};
 
 /// How much of an offending value is quoted, in characters.
 const QUOTE: usize = 60;
+/// How much of what one alternative would have wanted is told, in characters.
+const WANT: usize = 160;
 /// How many allowed values are listed.
 const LISTED: usize = 12;
 
@@ -97,16 +99,25 @@ fn explain(schema: &Value, error: &ValidationError<'_>) -> Vec<Fault> {
     }
 }
 
-/// What each alternative would have wanted, in short.
+/// What each alternative would have wanted, in short. Alternatives inside of alternatives are not spelled out: they
+/// multiply.
 fn alternatives(schema: &Value, context: &[Vec<ValidationError<'_>>]) -> String {
-    let wants: Vec<String> = context
-        .iter()
-        .take(LISTED)
-        .filter_map(|errors| errors.first())
-        .flat_map(|error| explain(schema, error))
-        .map(|fault| fault.expected.strip_prefix("expected ").map_or(fault.expected.clone(), str::to_owned))
-        .collect();
-    format!("expected one of: {}", wants.join(" | "))
+    let first_errors = context.iter().take(LISTED).filter_map(|errors| errors.first());
+    let wants = first_errors.map(|error| match error.kind() {
+        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
+            "one of several alternatives".into()
+        }
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "every other kind explains itself without others of its kind"
+        )]
+        _ => {
+            let faults = explain(schema, error);
+            let want = faults.first().map(|fault| fault.expected.as_str()).unwrap_or_default();
+            shorten(want.strip_prefix("expected ").unwrap_or(want), WANT)
+        }
+    });
+    format!("expected one of: {}", wants.collect::<Vec<_>>().join(" | "))
 }
 
 /// The declared member that is most like an unknown one. The declarations stand beside the keyword that failed.

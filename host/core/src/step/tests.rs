@@ -1,5 +1,6 @@
 //! What a step writes into the log.
 
+use futures_util::FutureExt as _;
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::time::Duration;

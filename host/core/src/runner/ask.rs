@@ -1,0 +1,53 @@
+//! A policy function asked about a failure, on a thread of its own: one that never answers takes nobody else's.
+//!
+//! Invariants: a panic and silence are answers too; functions that never return are bounded per runner, and can silence no
+//! other runner's.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::call::ToolCall;
+use crate::clock::before;
+use crate::fence::dispose;
+use crate::policy::{Decide, Failure, Verdict};
+use crate::tool_error::Raised;
+
+/// Functions of one runner that may be at it at once, those that never return included.
+pub(super) const MOST: usize = 64;
+
+/// Asks, within a time from now. An error says what became of the function instead, as the end of a sentence about it.
+pub(super) async fn ask(
+    places: &Arc<Semaphore>,
+    budget: Duration,
+    function: Arc<Decide>,
+    call: ToolCall,
+    failure: Failure,
+) -> Result<Verdict, String> {
+    let deadline = Instant::now().checked_add(budget);
+    let silent = || format!("gave no answer within {budget:?}");
+    let place = before(deadline, Arc::clone(places).acquire_owned()).await.and_then(Result::ok).ok_or_else(silent)?;
+    // What the function calls finds itself where the run is.
+    let (runtime, span) = (Handle::try_current().ok(), tracing::Span::current());
+    let (answered, answer) = oneshot::channel();
+    let asking = move || {
+        let _runtime = runtime.as_ref().map(Handle::enter);
+        let verdict = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| function(&call, &failure))));
+        drop(place);
+        let _ = answered.send(verdict.map_err(|panic| {
+            let said = Raised::panicked(&*panic).panic_message.unwrap_or_default();
+            dispose(panic);
+            format!("panicked: {said}")
+        }));
+    };
+    let started = thread::Builder::new().name("toolcell-policy".into()).spawn(asking);
+    started.map_err(|error| format!("could not be asked: {error}"))?;
+    match before(deadline, answer).await {
+        Some(answer) => answer.unwrap_or_else(|_| Err("did not answer".into())),
+        None => Err(silent()),
+    }
+}
