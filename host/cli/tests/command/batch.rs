@@ -54,30 +54,33 @@ fn a_list_has_two_forms_and_messages_have_its_order() {
 
 #[test]
 fn a_halted_run_says_why_and_ends_every_call() {
-    let halting = ["--on-tool-error", "halt"];
-    let table: [(&[&str], &[&str], i32, &[(&str, &str)]); 7] = [
-        (&[SUM, NOBODY], &[], 0, &[]),
-        (&[SUM], &halting, 0, &[]),
-        (&[SUM, ASK, GREET], &[], 11, &[("halted_reason", "ask_user"), ("pending_tool_call_id", "ask")]),
-        (&[PLAN, SUM, ASK], &[], 12, &[("halted_reason", "plan_submitted"), ("halt_tool_call_id", "plan")]),
-        (&[SUM, NOBODY, PLAN], &halting, 20, &[("halted_reason", "tool_error"), ("halt_tool_call_id", "nobody")]),
-        (&[NOBODY, SUM, PLAN], &[], 12, &[("halted_reason", "plan_submitted")]),
-        (&[ASK, NOBODY], &halting, 11, &[("halted_reason", "ask_user")]),
+    type Row<'a> = (&'a [&'a str], &'a str, i32, &'a str, &'a str);
+    let table: [Row<'_>; 7] = [
+        (&[SUM, NOBODY], "continue", 0, "", ""),
+        (&[SUM], "halt", 0, "", ""),
+        (&[SUM, ASK, GREET], "continue", 11, "ask_user", "ask"),
+        (&[PLAN, SUM, ASK], "continue", 12, "plan_submitted", "plan"),
+        (&[SUM, NOBODY, PLAN], "halt", 20, "tool_error", "nobody"),
+        (&[NOBODY, SUM, PLAN], "continue", 12, "plan_submitted", "plan"),
+        (&[ASK, NOBODY], "halt", 11, "ask_user", "ask"),
     ];
-    for (calls, words, status, halt) in table {
-        let shown = batch(calls, words);
+    for (calls, policy, status, reason, id) in table {
+        let shown = batch(calls, &["--on-tool-error", policy]);
         let printed = shown.json();
         assert_eq!((shown.status, shown.stderr.as_str()), (status, ""), "{shown}");
         assert_eq!(printed["messages"].as_array().map(Vec::len), Some(calls.len()), "{shown}");
         assert_eq!(printed.get("halt").is_some(), status != 0, "{shown}");
 
-        let stream = batch(calls, &[words, &["--stream"]].concat());
+        let stream = batch(calls, &["--on-tool-error", policy, "--stream"]);
         let mut events = lines(&stream);
         let last = if status == 0 { Value::Null } else { events.pop().expect("a last line") };
         assert_eq!((stream.status, events.len()), (status, 3 * calls.len()), "{stream}");
         assert_eq!(last["type"].as_str(), (status != 0).then_some("run_halted"), "{stream}");
-        for (member, expected) in halt {
-            assert_eq!((&printed["halt"][member], &last["halt"][member]), (&json!(expected), &json!(expected)));
+        if status != 0 {
+            let member = if status == 11 { "pending_tool_call_id" } else { "halt_tool_call_id" };
+            for halt in [&printed["halt"], &last["halt"]] {
+                assert_eq!((&halt["halted_reason"], &halt[member]), (&json!(reason), &json!(id)), "{shown}");
+            }
         }
     }
     let asked = &batch(&[ASK], &[]).json()["halt"]["ask_user_opts"];
