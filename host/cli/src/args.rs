@@ -2,14 +2,15 @@
 //!
 //! In: the command line. Out: [`Args`].
 //! Invariants: every limit shows its default and its unit; defaults are the library's.
-//! Not here: what the words mean (`run`, `inspect`, `list`).
+//! Not here: what the words mean (`run`, `batch`, `inspect`, `list`, `tools`).
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Parser, Subcommand, ValueHint};
-use toolcell::{DEFAULT_COMPILE_TIME, DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_TIMEOUT};
+use clap::{ArgAction, Parser, Subcommand, ValueEnum, ValueHint, value_parser};
+use toolcell::{DEFAULT_COMPILE_TIME, DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_TIMEOUT, Limits, MAX_CELLS};
 
 use crate::exit;
+use crate::format::{self, Format};
 use crate::units::{Count, Size, Time};
 
 /// Runs the tools of AI agents, each call in its own sandboxed cell.
@@ -33,6 +34,8 @@ Examples:
   toolcell list *.wasm                                     what there is
   toolcell inspect calculator.wasm                         what it takes, what it asks of the host
   toolcell run calculator.wasm calculator '{\"expression\": \"6 * 7\"}'
+  toolcell tools *.wasm --format openai                    their definitions, for a model's provider
+  toolcell batch *.wasm --calls calls.jsonl                many calls at once
 
 Results are on standard output, everything else is on standard error. `--json` is for programs.";
 
@@ -66,8 +69,10 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Batch(BatchArgs),
     Inspect(InspectArgs),
     List(ListArgs),
+    Tools(ToolsArgs),
     /// Print a script that completes commands and options in a shell
     #[command(
         after_help = "Example:\n  toolcell completions bash > ~/.local/share/bash-completion/completions/toolcell"
@@ -92,6 +97,8 @@ impl Command {
     pub(crate) fn is_json(&self) -> bool {
         match self {
             Self::Run(args) => args.json,
+            Self::Batch(args) => args.json,
+            Self::Tools(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::List(args) => args.json,
             Self::Completions { .. } | Self::CompileWorker { .. } => false,
@@ -121,15 +128,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) receipt: bool,
 
-    /// Wall time, waiting included: `500ms`, `2s`, `1m`; a tool's own bound can be shorter
-    #[arg(long, value_name = "TIME", default_value_t = Time(DEFAULT_TIMEOUT), help_heading = "Limits")]
-    pub(crate) timeout: Time,
-    /// Instruction units, about one a wasm instruction: `1000000`, `500M`, `10G`
-    #[arg(long, value_name = "N", default_value_t = Count(DEFAULT_FUEL), help_heading = "Limits")]
-    pub(crate) fuel: Count,
-    /// All memories and tables of the cell together: `512KiB`, `64MiB`, `1GiB`
-    #[arg(long, value_name = "SIZE", default_value_t = Size(DEFAULT_MEMORY), help_heading = "Limits")]
-    pub(crate) memory: Size,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
 
     /// The call's id
     #[arg(long, default_value = DEFAULT_ID, help_heading = "Context")]
@@ -149,6 +149,28 @@ pub(crate) struct RunArgs {
     pub(crate) state_dir: Option<PathBuf>,
 }
 
+/// How much one call may use.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArgs {
+    /// Wall time, waiting included: `500ms`, `2s`, `1m`; a tool's own bound can be shorter
+    #[arg(long, value_name = "TIME", default_value_t = Time(DEFAULT_TIMEOUT))]
+    pub(crate) timeout: Time,
+    /// Instruction units, about one a wasm instruction: `1000000`, `500M`, `10G`
+    #[arg(long, value_name = "N", default_value_t = Count(DEFAULT_FUEL))]
+    pub(crate) fuel: Count,
+    /// All memories and tables of the cell together: `512KiB`, `64MiB`, `1GiB`
+    #[arg(long, value_name = "SIZE", default_value_t = Size(DEFAULT_MEMORY))]
+    pub(crate) memory: Size,
+}
+
+impl LimitArgs {
+    /// What was typed, and the library's defaults for the rest.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits::default().with_timeout(self.timeout.0).with_fuel(self.fuel.0).with_memory(self.memory.0)
+    }
+}
+
 const RUN_HELP: &str = "\
 Examples:
   toolcell run hello.wasm greet '{\"name\": \"Ada\"}'
@@ -159,6 +181,101 @@ Examples:
 A text result is exact, plus a newline; on a terminal control and invisible characters are left out.
 
 Exit status: 0 ok, 10 the tool's error, 11 question, 12 halt, 20 tool error, 21 refusal, 2 bad usage, 1 anything else";
+
+/// Make many calls at once and print a message for each
+///
+/// Calls run side by side, each in a cell of its own; messages have the order of the calls. A call that fails is a
+/// message too. Nothing runs unless every call can be read, has an id of its own and names a tool that is there.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = BATCH_HELP)]
+pub(crate) struct BatchArgs {
+    /// The components' files; a tool's name may stand in one of them only
+    #[arg(required = true, value_name = "COMPONENT", value_hint = ValueHint::FilePath)]
+    pub(crate) components: Vec<PathBuf>,
+    /// The calls: a JSON array, or one JSON object a line; `-` for standard input (at most 256 MiB, a million calls)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) calls: PathBuf,
+    /// Print events as they come, one JSON object a line, log lines and progress of the tools among them
+    #[arg(long)]
+    pub(crate) stream: bool,
+    /// The form of messages; of events there are `messages`, our own, and `agui`
+    #[arg(long, default_value = "messages", value_parser = format::parser("messages"))]
+    pub(crate) format: Format,
+    /// Whether a failed call halts the run; the calls beside it run to their end either way
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = OnFailure::Continue)]
+    pub(crate) on_tool_error: OnFailure,
+    /// Calls at once [default: two for each core]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=i64::from(MAX_CELLS)))]
+    pub(crate) max_concurrency: Option<u16>,
+    /// Where the run cannot start, say so in JSON on standard output: {"error"}
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+
+    /// Where the calls come from: an object with any of session_id, request_id, thread_id, run_id, tenant, metadata,
+    /// attempt
+    #[arg(long, value_name = "JSON", help_heading = "Context")]
+    pub(crate) context: Option<String>,
+    /// Keep the key that seals states of questions in this directory instead of the user's own
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Context")]
+    pub(crate) state_dir: Option<PathBuf>,
+}
+
+/// What a failed call does to its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnFailure {
+    /// The model reads of it
+    Continue,
+    /// The same, and the run ends halted: `halt` names the call, exit status 20
+    Halt,
+}
+
+const BATCH_HELP: &str = "\
+A call is {\"id\": \"c1\", \"name\": \"greet\", \"arguments\": {\"name\": \"Ada\"}}:
+  id         stands in its result; a call without one is `call-N`, N its place from 1
+  arguments  an object, or JSON text as models write it; {} if missing
+OpenAI's {\"id\", \"type\": \"function\", \"function\": {\"name\", \"arguments\"}} is understood too.
+
+Printed is {\"messages\": […]}, one message for each call. With a provider's `--format` it is what goes into \
+`messages`, `input` or `contents` of its API; what that form cannot say is told in `note:` lines. Where an agent's loop \
+is not to go on there is `halt` beside it: {\"halted_reason\", …} with the question, the halting tool's result, or the \
+call that failed; of several calls the earliest in the list.
+
+With --stream each call is a `tool_execution_started`, any number of `tool_progress` and `tool_log`, a \
+`tool_execution_completed` with its receipt, and one of `tool_result_encoded`, `ask_user_requested` and `tool_halt`. \
+Only a halted run has one line more, the last: {\"type\": \"run_halted\", \"halt\": {…}}. A run that cannot start is \
+one line of type `error`.
+
+Examples:
+  toolcell batch calculator.wasm hello.wasm --calls calls.jsonl
+  toolcell batch *.wasm --calls - --timeout 2s --stream < calls.jsonl
+  toolcell batch *.wasm --calls calls.json --on-tool-error halt --format anthropic
+
+Exit status: 0 every call ended, failed or not, 11 halted by a question, 12 by a tool, 20 by a failure, 2 bad usage, \
+1 anything else";
+
+/// Print definitions of tools, to offer them to a model
+///
+/// The list goes as it is to `tools` of the provider's request. Where its API cannot say what a definition says, a
+/// `note:` tells what was changed; a tool that it has no form for at all is an error.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  toolcell tools calculator.wasm hello.wasm --format anthropic
+  toolcell tools *.wasm --format json | jq '.[].name'")]
+pub(crate) struct ToolsArgs {
+    /// The components' files; a tool's name may stand in one of them only
+    #[arg(required = true, value_name = "COMPONENT", value_hint = ValueHint::FilePath)]
+    pub(crate) components: Vec<PathBuf>,
+    /// The form: our own, which leaves nothing out, or what a provider's API takes
+    #[arg(long, default_value = "json", value_parser = format::parser("json"))]
+    pub(crate) format: Format,
+    /// Where there is nothing to print, say so in JSON on standard output: {"error"}
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Show what a component offers and what it asks for
 ///

@@ -4,12 +4,12 @@
 
 use std::process::ExitCode;
 
-use toolcell::{CallResult, Outcome};
+use toolcell::{CallResult, Halted, Outcome};
 
 /// The way the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExitStatus {
-    /// The tool answered `ok`, or there was nothing to complain about.
+    /// The tool answered `ok`, a batch ran to its end, or there was nothing to complain about.
     Ok = 0,
     /// Anything without a number of its own: a file, a component, the machine.
     Failed = 1,
@@ -21,7 +21,7 @@ pub(crate) enum ExitStatus {
     AskUser = 11,
     /// The tool ends the loop.
     Halt = 12,
-    /// The tool could not answer: trap, exit, timeout, unusable return.
+    /// The tool could not answer: trap, exit, timeout, unusable return. Or a failure of any kind halted a batch.
     ToolError = 20,
     /// The host said no before the tool ran.
     Refusal = 21,
@@ -30,13 +30,14 @@ pub(crate) enum ExitStatus {
 /// The table for `--help`.
 pub(crate) const HELP: &str = "\
 Exit status:
-   0  the tool answered `ok`
+   0  the tool answered `ok`; a batch ran to its end, failed calls or not
    1  anything not listed here: the file, the component, the machine
    2  bad usage
   10  the tool reported an error
   11  the tool asks a person a question
   12  the tool ends the loop (halt)
-  20  tool error: it trapped, exited, ran out of fuel or time, or its answer is unusable
+  20  tool error: it trapped, exited, ran out of fuel or time, or its answer is unusable;
+      or a batch was halted by a failure
   21  refusal: the host said no before the tool ran, for instance to its arguments";
 
 impl From<&CallResult> for ExitStatus {
@@ -48,6 +49,16 @@ impl From<&CallResult> for ExitStatus {
             CallResult::Outcome(Outcome::Halt(_)) => Self::Halt,
             CallResult::ToolError(_) => Self::ToolError,
             CallResult::Refusal(_) => Self::Refusal,
+        }
+    }
+}
+
+impl From<&Halted> for ExitStatus {
+    fn from(halted: &Halted) -> Self {
+        match halted {
+            Halted::AskUser { .. } => Self::AskUser,
+            Halted::Handler { .. } => Self::Halt,
+            Halted::ToolError { .. } | _ => Self::ToolError,
         }
     }
 }

@@ -33,6 +33,11 @@ impl Failure {
         Self { kind: "environment", status: ExitStatus::Failed, error: error.into(), hint: hint.into() }
     }
 
+    /// How the command ends for it.
+    pub(crate) fn status(&self) -> ExitStatus {
+        self.status
+    }
+
     /// What the failure is about, put in front.
     pub(crate) fn about(self, what: impl std::fmt::Display) -> Self {
         let message = format!("{what}: {}", self.error);
@@ -83,10 +88,18 @@ impl From<toolcell::Error> for Failure {
             error if error.is_not_granted() => "not_granted",
             error if error.is_definition() => "definition",
             error if error.is_component() => "component",
+            error if error.is_duplicate() => "duplicate",
             _ => "environment",
         };
         let hint = error.hint();
         Self { kind, status: ExitStatus::Failed, error: error.into(), hint }
+    }
+}
+
+impl From<toolcell::ProviderError> for Failure {
+    fn from(error: toolcell::ProviderError) -> Self {
+        let hint = error.hint();
+        Self { kind: "provider", status: ExitStatus::Failed, error: error.into(), hint }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads files, never more of them than is of use.
 //!
-//! In: paths and `-`. Out: a component's bytes, a call's arguments.
+//! In: paths and `-`. Out: a component's bytes, a call's arguments, a list of calls.
 //! Invariants: the size is known or bounded before anything is read; only regular files are opened, so that nothing
 //! waits for a writer or asks a device.
 
@@ -22,6 +22,11 @@ const MAX_NEIGHBOURS: usize = 1000;
 const COMPONENT_HINT: &str = "give the file of a component, for instance `calculator.wasm`";
 /// What to give where arguments are wanted.
 const ARGUMENTS_HINT: &str = "give a file that holds a JSON object, or `-` for standard input";
+/// What to give where calls are wanted.
+const CALLS_HINT: &str = "give a file that holds a JSON array of calls or one call a line, or `-` for standard input";
+
+/// Bytes of a list of calls: kilobytes for each of 100,000, and what a small machine can keep twice.
+const MAX_CALLS_TEXT: u64 = 256 << 20;
 
 /// The bytes of a component.
 pub(crate) fn component(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -70,20 +75,41 @@ pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments, Failure> {
     } else {
         return Ok(Arguments { text: typed.to_owned(), oversize: None });
     };
-    let mut text = match (String::from_utf8(bytes), &size) {
-        (Ok(text), _) => text,
-        // Cut within a character, or never text: too large either way.
-        (Err(error), Some(_)) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-        (Err(error), None) => {
-            let error = anyhow::Error::from(error.utf8_error()).context(format!("{source} is not UTF-8 text"));
-            return Err(Failure::file(error, "JSON is UTF-8: convert it first"));
-        }
+    // Too large it may be cut within a character: that is shown, and not complained about.
+    let bytes = if size.is_some() { String::from_utf8_lossy(&bytes).into_owned().into_bytes() } else { bytes };
+    Ok(Arguments { text: text(bytes, &source)?, oversize: size })
+}
+
+/// A list of calls as text, and where it comes from, in words.
+pub(crate) fn calls(path: &Path) -> Result<(String, String), Failure> {
+    let mut bytes = Vec::new();
+    let is_input = path == Path::new("-");
+    let source = if is_input { "standard input".to_owned() } else { format!("`{}`", path.display()) };
+    let read = if is_input {
+        read_bounded(io::stdin().lock(), MAX_CALLS_TEXT, &mut bytes)
+    } else {
+        read_bounded(open(path, CALLS_HINT)?, MAX_CALLS_TEXT, &mut bytes)
     };
-    // A mark of byte order is no part of the text (RFC 8259, section 8.1).
+    match read.with_context(|| format!("cannot read {source}")) {
+        Ok(size) if size > MAX_CALLS_TEXT => {
+            let message = anyhow!("{source} is too large for a list of calls: the limit is {}", Size(MAX_CALLS_TEXT));
+            Err(Failure::file(message, "make several batches of it"))
+        }
+        Ok(_) => Ok((text(bytes, &source)?, source)),
+        Err(error) => Err(Failure::file(error, CALLS_HINT)),
+    }
+}
+
+/// Text of JSON, without the mark of byte order, which is no part of it (RFC 8259, section 8.1).
+fn text(bytes: Vec<u8>, source: &str) -> Result<String, Failure> {
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let error = anyhow::Error::from(error.utf8_error()).context(format!("{source} is not UTF-8 text"));
+        Failure::file(error, "JSON is UTF-8: convert it first")
+    })?;
     if text.starts_with('\u{feff}') {
         text.remove(0);
     }
-    Ok(Arguments { text, oversize: size })
+    Ok(text)
 }
 
 /// Whether the arguments are the name of a file, typed without its `@`.

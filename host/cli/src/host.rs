@@ -9,21 +9,23 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use toolcell::{Component, Engine, EngineBuilder, Error};
+use toolcell::{Component, Engine, EngineBuilder, Error, MAX_CELLS};
 
 use crate::args::{self, Global};
 use crate::env;
 use crate::failure::Failure;
 use crate::printer::Printer;
 
-/// Cells: one call at a time, and one to spare.
-const CELLS: u32 = 2;
 /// A load that takes no longer needs no spinner.
 const PATIENCE: Duration = Duration::from_millis(150);
 
-/// Makes the engine, with the cache if it can be used.
-pub(crate) fn engine(printer: &Printer, global: &Global) -> Result<Engine, Failure> {
+/// Makes the engine for so many calls at once, with the cache if it can be used.
+pub(crate) fn engine(printer: &Printer, global: &Global, calls: usize) -> Result<Engine, Failure> {
     let builder = builder(env::own_program(), global.compile_time.0)?;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    // A cell for each call, and one to spare.
+    let cells = u32::try_from(calls).unwrap_or(MAX_CELLS).saturating_add(1).min(MAX_CELLS);
+    let builder = builder.cells(cells).threads(calls.min(cores));
     let Some(dir) = cache_dir(printer, global) else {
         return Ok(builder.build()?);
     };
@@ -40,7 +42,7 @@ pub(crate) fn engine(printer: &Printer, global: &Global) -> Result<Engine, Failu
 fn builder(worker: io::Result<PathBuf>, compile_time: Duration) -> Result<EngineBuilder, Failure> {
     let worker = worker.context("cannot find the file of this program, which compiles in a process of its own");
     let worker = worker.map_err(|error| Failure::environment(error, "on Linux `/proc` tells it: mount that first"))?;
-    Ok(Engine::builder().cells(CELLS).threads(1).compile_in(worker, [args::COMPILE_WORKER], compile_time))
+    Ok(Engine::builder().compile_in(worker, [args::COMPILE_WORKER], compile_time))
 }
 
 fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {

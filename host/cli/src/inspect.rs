@@ -21,7 +21,7 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     let name = path.display().to_string();
     let bytes = files::component(path)?;
     let seen = Examination::of(&bytes).map_err(|error| Failure::from(error).about(&name))?;
-    let engine = host::engine(printer, global)?;
+    let engine = host::engine(printer, global, 1)?;
     let loaded = host::load(printer, &engine, bytes, path).await;
     let loaded = loaded.map_err(|error| Failure::from(error).about(format_args!("{name} cannot be loaded")));
     if args.json {

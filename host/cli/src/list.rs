@@ -1,26 +1,23 @@
 //! `toolcell list`: the tools of several components, one a line.
 
-use std::path::Path;
-
 use serde_json::json;
-use toolcell::{Component, Engine};
 
 use crate::args::{Global, ListArgs};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::{files, host, table};
+use crate::{components, host, table};
 
 /// Characters of a tool's first sentence.
 const SENTENCE: usize = 100;
 
 /// Lists them. A component that cannot be used does not keep the others from being listed.
 pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) -> Result<ExitStatus, Failure> {
-    let engine = host::engine(printer, global)?;
+    let engine = host::engine(printer, global, 1)?;
     let (mut tools, mut failures) = (Vec::new(), Vec::new());
     for path in &args.components {
         let name = path.display().to_string();
-        match load(printer, &engine, path, &name).await {
+        match components::one(printer, &engine, path).await {
             Ok(component) => tools.extend(component.definitions().map(|tool| (name.clone(), tool.clone()))),
             Err(failure) => failures.push((name, failure)),
         }
@@ -45,11 +42,6 @@ pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) ->
         }
     }
     Ok(if failures.is_empty() { ExitStatus::Ok } else { ExitStatus::Failed })
-}
-
-async fn load(printer: &Printer, engine: &Engine, path: &Path, name: &str) -> Result<Component, Failure> {
-    let bytes = files::component(path)?;
-    host::load(printer, engine, bytes, path).await.map_err(|error| Failure::from(error).about(name))
 }
 
 /// Up to the first full stop that ends a sentence, or as much as fits a line.

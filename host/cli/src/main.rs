@@ -4,12 +4,15 @@
 //! the environment, only [`files`] reads files; a stranger's text is made harmless before a terminal sees it.
 
 mod args;
+mod batch;
 mod clean;
+mod components;
 mod context;
 mod env;
 mod exit;
 mod failure;
 mod files;
+mod format;
 mod host;
 mod inspect;
 mod list;
@@ -20,6 +23,7 @@ mod run;
 mod schema;
 mod state;
 mod table;
+mod tools;
 mod units;
 
 use std::process::ExitCode;
@@ -56,8 +60,10 @@ fn dispatch(printer: &Printer, args: Args) -> Result<ExitStatus, Failure> {
     let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     match command {
         Command::Run(args) => waiting.block_on(run::run(printer, &global, &args)),
+        Command::Batch(args) => waiting.block_on(batch::batch(printer, &global, &args)),
         Command::Inspect(args) => waiting.block_on(inspect::inspect(printer, &global, &args)),
         Command::List(args) => waiting.block_on(list::list(printer, &global, &args)),
+        Command::Tools(args) => waiting.block_on(tools::tools(printer, &global, &args)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "toolcell", &mut script);

@@ -1,10 +1,11 @@
 //! The only place that writes.
 //!
-//! In: text of ours and of strangers. Out: standard output and standard error, and a spinner there.
+//! In: text of ours and of strangers. Out: standard output and standard error, and a spinner or a bar there.
 //! Invariants: no harmful character of a stranger reaches a terminal (`clean`); a reader who went away is no failure;
-//! lines on stderr never mix with the spinner; no colours.
+//! lines on stderr never mix with what is drawn there; no colours.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -13,13 +14,13 @@ use serde::Serialize;
 use crate::clean::{self, Reader};
 use crate::failure::Failure;
 
-/// How often the spinner turns.
+/// How often a spinner turns and a bar is drawn.
 const TICK: Duration = Duration::from_millis(120);
 
 /// Writes. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Printer {
-    spinners: MultiProgress,
+    drawings: MultiProgress,
     reader: Reader,
 }
 
@@ -27,7 +28,7 @@ impl Printer {
     /// One per process.
     pub(crate) fn new() -> Self {
         // Draws to standard error, and nothing at all where that is no terminal.
-        Self { spinners: MultiProgress::new(), reader: Reader::of_stdout() }
+        Self { drawings: MultiProgress::new(), reader: Reader::of_stdout() }
     }
 
     /// Plain text that is laid out for reading, and an end of line, on standard output.
@@ -53,7 +54,12 @@ impl Printer {
 
     /// One line of JSON on standard output.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
-        self.out(&clean::json_line(&serde_json::to_string(value)?))
+        self.event(value).map(drop)
+    }
+
+    /// The same, one of many: breaks when the reader went away.
+    pub(crate) fn event(&self, value: &impl Serialize) -> Result<ControlFlow<()>, Failure> {
+        self.written(&clean::json_line(&serde_json::to_string(value)?))
     }
 
     /// `label: text` on standard error. Further lines of the text are indented, so that none looks like one of ours.
@@ -74,15 +80,24 @@ impl Printer {
     }
 
     /// A spinner on standard error, gone when the answer is dropped.
-    pub(crate) fn spinner(&self, text: &str) -> Spinner {
-        let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
+    pub(crate) fn spinner(&self, text: &str) -> Progress {
         let bar = ProgressBar::new_spinner().with_message(clean::text(text).0.replace('\n', " "));
-        let bar = self.spinners.add(match style {
+        self.drawn(bar, "{spinner} {msg} ({elapsed})")
+    }
+
+    /// A bar of so many steps on standard error, gone when the answer is dropped.
+    pub(crate) fn bar(&self, steps: u64, what: &str) -> Progress {
+        let bar = ProgressBar::new(steps).with_message(what.to_owned());
+        self.drawn(bar, "{bar:30} {pos} of {len} {msg} ({elapsed})")
+    }
+
+    fn drawn(&self, bar: ProgressBar, template: &str) -> Progress {
+        let bar = self.drawings.add(match ProgressStyle::with_template(template) {
             Ok(style) => bar.with_style(style),
             Err(_) => bar,
         });
         bar.enable_steady_tick(TICK);
-        Spinner(bar)
+        Progress(bar)
     }
 
     fn lost(&self, characters: usize) {
@@ -92,27 +107,40 @@ impl Printer {
     }
 
     fn out(&self, clean: &str) -> Result<(), Failure> {
+        self.written(clean).map(drop)
+    }
+
+    fn written(&self, clean: &str) -> Result<ControlFlow<()>, Failure> {
         let mut out = io::stdout().lock();
         match writeln!(out, "{clean}").and_then(|()| out.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::file(
+            Ok(()) => Ok(ControlFlow::Continue(())),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+            Err(error) => Err(Failure::file(
                 anyhow::Error::from(error).context("cannot write to standard output"),
                 "is its disk full?",
             )),
-            Ok(()) | Err(_) => Ok(()),
         }
     }
 
     fn err(&self, clean: &str) {
         // There is no place left to complain about a failure here.
-        self.spinners.suspend(|| drop(io::stderr().lock().write_all(clean.as_bytes())));
+        self.drawings.suspend(|| drop(io::stderr().lock().write_all(clean.as_bytes())));
     }
 }
 
-/// A spinner that turns.
+/// A spinner or a bar that is drawn.
 #[derive(Debug)]
-pub(crate) struct Spinner(ProgressBar);
+pub(crate) struct Progress(ProgressBar);
 
-impl Drop for Spinner {
+impl Progress {
+    /// Counts one step more. Never waits: the drawing is done by a thread of its own.
+    pub(crate) fn counter(&self) -> impl Fn() + Send + Sync + 'static {
+        let bar = self.0.clone();
+        move || bar.inc(1)
+    }
+}
+
+impl Drop for Progress {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

@@ -4,7 +4,7 @@ mod live;
 mod report;
 mod resume;
 
-use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Executor, Limits, Outcome, Refusal, ToolCall};
+use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Executor, Outcome, Refusal, ToolCall};
 
 use crate::args::{Global, RunArgs};
 use crate::exit::ExitStatus;
@@ -26,16 +26,15 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
         Err(failure) if context.resume.is_some() => return Err(failure),
         Err(failure) => (None, Some(failure)),
     };
-    let engine = host::engine(printer, global)?;
+    let engine = host::engine(printer, global, 1)?;
     let name = args.component.display().to_string();
     let component = host::load(printer, &engine, bytes, &args.component)
         .await
         .map_err(|error| Failure::from(error).about(&name))?;
     let tool = component.tool(&args.tool)?;
 
-    let limits = Limits::default().with_timeout(args.timeout.0).with_fuel(args.fuel.0).with_memory(args.memory.0);
     let live = Live::start(printer);
-    let mut executor = Executor::new().with_limits(limits).with_events(live.sink());
+    let mut executor = Executor::new().with_limits(args.limits.limits()).with_events(live.sink());
     if let Some(sealer) = sealer {
         executor = executor.with_sealer(sealer);
     }

@@ -73,6 +73,17 @@ impl ResumeFault {
             Self::OtherArguments => "resume_other_arguments",
         }
     }
+
+    fn hint(self) -> &'static str {
+        match self {
+            Self::Missing => "bring back the state that came with the question",
+            Self::Tampered => "bring back the state as it came, to a host with the same key",
+            Self::Expired | Self::Upgraded => "call the tool without an answer, and it asks anew",
+            Self::Foreign => "answer on behalf of the tenant who was asked",
+            Self::OtherTool => "call the tool that asked",
+            Self::OtherArguments => "repeat the arguments of the call that asked",
+        }
+    }
 }
 
 impl fmt::Display for ResumeFault {
@@ -140,6 +151,19 @@ impl Refusal {
             Self::CircuitOpen { .. } => "circuit_open",
             Self::Overloaded { .. } => "overloaded",
             Self::Resume(fault) => fault.kind(),
+        }
+    }
+
+    /// What to do about it, in one line.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::InvalidArguments(_) => "correct every fault that is listed, and call again",
+            Self::NotVisible => "call a tool that is offered here: tenant, session and metadata of the call decide",
+            Self::NotAllowed => "change the call: whoever offers the tool has a rule for what it takes",
+            Self::CircuitOpen { .. } => "wait that long, and look at why the calls before failed",
+            Self::Overloaded { .. } => "wait that long, make fewer calls at once, or allow more cells",
+            Self::Resume(fault) => fault.hint(),
         }
     }
 
@@ -220,6 +244,32 @@ impl Serialize for Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_refusal_says_what_to_do() {
+        let wait = Duration::from_secs(1);
+        let faults = [
+            ResumeFault::Missing,
+            ResumeFault::Tampered,
+            ResumeFault::Expired,
+            ResumeFault::Foreign,
+            ResumeFault::OtherTool,
+            ResumeFault::Upgraded,
+            ResumeFault::OtherArguments,
+        ];
+        let others = [
+            Refusal::InvalidArguments(Vec::new()),
+            Refusal::NotVisible,
+            Refusal::NotAllowed,
+            Refusal::CircuitOpen { retry_after: wait },
+            Refusal::Overloaded { retry_after: wait },
+        ];
+        for refusal in others.into_iter().chain(faults.map(Refusal::Resume)) {
+            let hint = refusal.hint();
+            assert!(!hint.is_empty() && !hint.ends_with('.') && !hint.contains('\n'), "{refusal}: {hint}");
+            assert!(!refusal.to_string().contains(hint) || matches!(refusal, Refusal::Resume(_)), "{refusal}: {hint}");
+        }
+    }
 
     #[test]
     fn a_handlers_problems_are_bounded_and_the_rest_counted() {

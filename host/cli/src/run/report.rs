@@ -169,7 +169,7 @@ fn reason(error: &ToolError) -> String {
 
 /// What to do about it.
 fn hint(args: &RunArgs, tool: &Tool, error: &ToolError) -> String {
-    let more_memory = format!("raise `--memory` (now {}), or give it less to do", args.memory);
+    let more_memory = format!("raise `--memory` (now {}), or give it less to do", args.limits.memory);
     match error {
         ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind: LimitKind::Memory, .. }), .. })
         | ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, .. }) => more_memory,
@@ -183,12 +183,12 @@ fn hint(args: &RunArgs, tool: &Tool, error: &ToolError) -> String {
         ToolError::HandlerExit(Exit::Called { .. }) => "a tool has to return an answer: tell its author".to_owned(),
         ToolError::HandlerExit(_) => "try again".to_owned(),
         ToolError::Timeout(Timeout::Fuel { .. }) => {
-            format!("raise `--fuel` (now {}), or give it less to do", args.fuel)
+            format!("raise `--fuel` (now {}), or give it less to do", args.limits.fuel)
         }
         ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => {
-            match tool.definition().max_execution.filter(|bound| *bound <= args.timeout.0) {
+            match tool.definition().max_execution.filter(|bound| *bound <= args.limits.timeout.0) {
                 Some(bound) => format!("the tool itself allows no more than {}: give it less to do", Time(bound)),
-                None => format!("raise `--timeout` (now {}), or give it less to do", args.timeout),
+                None => format!("raise `--timeout` (now {}), or give it less to do", args.limits.timeout),
             }
         }
         ToolError::InvalidReturn(ReturnRule::TooLarge { .. }) => "ask it for less".to_owned(),
@@ -202,9 +202,9 @@ fn refused(printer: &Printer, args: &RunArgs, refusal: &Refusal) {
     let Refusal::InvalidArguments(faults) = refusal else {
         printer.note("error", &refusal.to_string());
         printer.note("  reason", refusal.kind());
-        if let Refusal::Resume(fault) = refusal {
-            printer.note("hint", resume::remedy(*fault));
-        }
+        // What to do with the options of this command, where there is such a thing.
+        let hint = if let Refusal::Resume(fault) = refusal { resume::remedy(*fault) } else { refusal.hint() };
+        printer.note("hint", hint);
         return;
     };
     printer.note("error", "the arguments are not what the tool takes");

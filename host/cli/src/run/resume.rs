@@ -29,14 +29,14 @@ pub(super) fn hint(args: &RunArgs, arguments: &str, question: &Question) -> Stri
     }
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     let defaults = toolcell::Limits::default();
-    if args.timeout.0 != defaults.timeout {
-        option("--timeout", Time(args.timeout.0).to_string());
+    if args.limits.timeout.0 != defaults.timeout {
+        option("--timeout", Time(args.limits.timeout.0).to_string());
     }
-    if args.fuel.0 != defaults.fuel {
-        option("--fuel", Count(args.fuel.0).to_string());
+    if args.limits.fuel.0 != defaults.fuel {
+        option("--fuel", Count(args.limits.fuel.0).to_string());
     }
-    if args.memory.0 != defaults.memory {
-        option("--memory", Size(args.memory.0).to_string());
+    if args.limits.memory.0 != defaults.memory {
+        option("--memory", Size(args.limits.memory.0).to_string());
     }
     if args.id != DEFAULT_ID {
         option("--id", args.id.clone());

@@ -12,6 +12,8 @@ fn help() {
         ("help_run", &["run", "--help"]),
         ("help_inspect", &["inspect", "--help"]),
         ("help_list", &["list", "--help"]),
+        ("help_batch", &["batch", "--help"]),
+        ("help_tools", &["tools", "--help"]),
         ("version", &["--version"]),
     ] {
         let shown = typed(words);
@@ -33,7 +35,7 @@ fn completions() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let shown = typed(&["completions", shell]);
         assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{shell}");
-        for word in ["inspect", "completions", "timeout", "cache-dir"] {
+        for word in ["inspect", "completions", "timeout", "cache-dir", "batch", "on-tool-error"] {
             assert!(shown.stdout.contains(word), "{shell}: no `{word}`");
         }
     }

@@ -100,7 +100,8 @@ impl RunOptions {
     }
 
     /// How many of so many calls may run at once.
-    pub(super) fn concurrency(&self, calls: usize) -> usize {
+    #[must_use]
+    pub fn concurrency(&self, calls: usize) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.max_concurrency.unwrap_or_else(|| calls.min(CALLS_PER_CORE * cores()).max(1))
     }

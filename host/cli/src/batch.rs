@@ -1,0 +1,186 @@
+//! `toolcell batch`: many calls as one run, from a list to messages, or to events as they come.
+//!
+//! Invariants: nothing runs before every call can be read and every tool is known; a reader who goes away ends the run.
+
+mod calls;
+
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use toolcell::{
+    Event, Executor, Halted, OnToolError, Provider, Registry, RunEvent, RunFailure, RunOptions, Runner, Sealer,
+    ToolCall, agui_events,
+};
+
+use crate::args::{BatchArgs, Global, OnFailure};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::format::{self, Format};
+use crate::printer::Printer;
+use crate::{components, context, host, state};
+
+/// Makes the calls.
+pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) -> Result<ExitStatus, Failure> {
+    // Everything that was typed is judged before anything is read, and the calls are read before anything is compiled.
+    let shown = Shown::of(args)?;
+    let options = options(args)?;
+    let calls = calls::read(&args.calls)?;
+    // Without a place for a key questions are sealed all the same, for nobody to answer.
+    let (sealer, unkept) = match state::sealer(args.state_dir.as_deref()) {
+        Ok(sealer) => (sealer, None),
+        Err(failure) => (Sealer::generate()?, Some(failure)),
+    };
+    let at_once = options.concurrency(calls.len()).min(calls.len()).max(1);
+    let engine = host::engine(printer, global, at_once)?;
+    let registry = Registry::new();
+    registry.register_all(components::tools(printer, &engine, &args.components).await?)?;
+    let executor = Executor::new().with_limits(args.limits.limits()).with_sealer(sealer);
+    let batch = Batch { printer, registry, executor, calls, options };
+    let halted = match shown {
+        Shown::Messages(format) => batch.messages(format).await?,
+        Shown::Events(form) => match batch.events(form).await? {
+            ControlFlow::Continue(halted) => halted,
+            ControlFlow::Break(status) => return Ok(status),
+        },
+    };
+    if let (Some(Halted::AskUser { .. }), Some(failure)) = (&halted, unkept) {
+        failure.about("nobody can answer this run's questions").tell(printer);
+    }
+    Ok(halted.as_ref().map_or(ExitStatus::Ok, ExitStatus::from))
+}
+
+/// What goes to standard output.
+#[derive(Clone, Copy)]
+enum Shown {
+    Messages(Format),
+    Events(Form),
+}
+
+/// The forms that events have.
+#[derive(Clone, Copy)]
+enum Form {
+    Own,
+    AgUi,
+}
+
+impl Shown {
+    fn of(args: &BatchArgs) -> Result<Self, Failure> {
+        match args.format {
+            format if !args.stream => Ok(Self::Messages(format)),
+            Format::Own => Ok(Self::Events(Form::Own)),
+            Format::Of(Provider::AgUi) => Ok(Self::Events(Form::AgUi)),
+            Format::Of(provider) => Err(Failure::usage(
+                format!("there is no form of events for `--format {provider}`"),
+                "leave out `--stream`, or write `--format agui` or `--format messages`",
+            )),
+        }
+    }
+}
+
+fn options(args: &BatchArgs) -> Result<RunOptions, Failure> {
+    let context = context::context(args.context.as_deref(), None, None)?;
+    if context.resume.is_some() {
+        let hint = "answer with `toolcell run COMPONENT TOOL ARGS --answer JSON --state TEXT`";
+        return Err(Failure::usage("an answer in `--context` belongs to one call, not to a batch", hint));
+    }
+    let options = RunOptions::default().with_context(context).with_tool_timeout(args.limits.timeout.0);
+    let options = options.with_on_tool_error(match args.on_tool_error {
+        OnFailure::Continue => OnToolError::Continue,
+        OnFailure::Halt => OnToolError::Halt,
+    });
+    Ok(match args.max_concurrency {
+        Some(calls) => options.with_max_concurrency(calls.into()),
+        None => options,
+    })
+}
+
+/// A run that is ready to start.
+struct Batch<'a> {
+    printer: &'a Printer,
+    registry: Registry,
+    executor: Executor,
+    calls: Vec<ToolCall>,
+    options: RunOptions,
+}
+
+/// Messages in a provider's form. Ours are the run's outcome as it is.
+#[derive(Serialize)]
+struct Told {
+    messages: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    halt: Option<Halted>,
+}
+
+/// The last line of a run that halted: no event of a call, so none of the library's.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "run_halted")]
+struct RunHalted<'a> {
+    halt: &'a Halted,
+}
+
+impl Batch<'_> {
+    /// Prints all messages at the end, under a bar that counts the calls.
+    async fn messages(self, format: Format) -> Result<Option<Halted>, Failure> {
+        let bar = self.printer.bar(self.calls.len() as u64, "calls");
+        let count = bar.counter();
+        let executor = self.executor.with_events(move |event| {
+            if matches!(event, Event::Completed { .. }) {
+                count();
+            }
+        });
+        let run = Runner::new(self.registry).with_executor(executor).run(self.calls, self.options).await;
+        drop(bar);
+        let outcome = run?;
+        match format {
+            Format::Own => self.printer.json(&outcome)?,
+            Format::Of(provider) => {
+                let converted = provider.results(&outcome.messages);
+                self.printer.json(&Told { messages: converted.value, halt: outcome.halted.clone() })?;
+                format::tell(self.printer, &converted.notes);
+            }
+        }
+        Ok(outcome.halted)
+    }
+
+    /// Prints events as they come. Breaks when there is no run, or nobody to print for.
+    async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<Halted>>, Failure> {
+        let printer = self.printer;
+        let gone = ControlFlow::Break(ExitStatus::Ok);
+        let mut run = Runner::new(self.registry).with_executor(self.executor).stream(self.calls, self.options);
+        while let Some(event) = run.next().await {
+            let printed = match form {
+                Form::Own => printer.event(&event)?,
+                Form::AgUi => each(&agui_events(&event), |event| printer.event(event))?,
+            };
+            if printed.is_break() {
+                return Ok(gone);
+            }
+            if let RunEvent::Error(RunFailure(error)) = event {
+                let failure = Failure::from(error);
+                failure.tell(printer);
+                return Ok(ControlFlow::Break(failure.status()));
+            }
+        }
+        let halted = run.halted().cloned();
+        if let Some(halt) = &halted {
+            match form {
+                Form::Own => printer.json(&RunHalted { halt })?,
+                Form::AgUi => {
+                    printer.json(&json!({"type": "CUSTOM", "name": "run_halted", "value": {"halt": halt}}))?
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(halted))
+    }
+}
+
+/// Prints values until the reader goes away.
+fn each<T>(values: &[T], print: impl Fn(&T) -> Result<ControlFlow<()>, Failure>) -> Result<ControlFlow<()>, Failure> {
+    for value in values {
+        if print(value)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}

@@ -1,0 +1,209 @@
+//! A batch's calls as they were written down.
+//!
+//! In: a JSON array, or one JSON object a line. Out: [`ToolCall`]s in their order.
+//! Invariants: all or none; what is wrong is told with its place. Arguments are passed on as they stand and judged with
+//! the call, which fails alone.
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::anyhow;
+use serde::Deserialize;
+use serde::de::{Deserializer as _, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use toolcell::ToolCall;
+
+use crate::failure::Failure;
+use crate::files;
+
+/// Calls of one batch: their messages wait in memory for the last.
+const MAX_CALLS: usize = 1_000_000;
+/// Characters of the parser's words, which repeat what was written.
+const MAX_PROBLEM: usize = 200;
+
+/// What is wrong with how calls are written.
+const HINT: &str = r#"write a JSON array of calls, or one call a line: {"id": "c1", "name": "greet", "arguments": {}}"#;
+
+/// The calls in a file, or on standard input for `-`.
+pub(super) fn read(path: &Path) -> Result<Vec<ToolCall>, Failure> {
+    let (text, source) = files::calls(path)?;
+    parse(&text).map_err(|problem| Failure::file(anyhow!("{source}: {problem}"), HINT))
+}
+
+/// The calls in a text, or what is wrong and where.
+fn parse(text: &str) -> Result<Vec<ToolCall>, String> {
+    let mut calls = Vec::new();
+    if text.trim_start().starts_with('[') {
+        let mut parser = serde_json::Deserializer::from_str(text);
+        let read = parser.deserialize_seq(Array(&mut calls));
+        // The parser is past the last call that it could read, or past all of them.
+        read.map_err(|error| (format!("call {}, line {}", calls.len() + 1, error.line()), error))
+            .and_then(|()| parser.end().map_err(|error| (format!("after the calls, line {}", error.line()), error)))
+            .map_err(|(place, error)| told(&place, &error))?;
+    } else {
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let read = serde_json::from_str(line).and_then(|written| push(&mut calls, written));
+            read.map_err(|error| told(&format!("line {}", index + 1), &error))?;
+        }
+    }
+    Ok(calls)
+}
+
+/// An array, read call by call.
+struct Array<'a>(&'a mut Vec<ToolCall>);
+
+impl<'de> Visitor<'de> for Array<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of calls")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while let Some(written) = items.next_element()? {
+            push(self.0, written)?;
+        }
+        Ok(())
+    }
+}
+
+/// A call as it is written, by us or by OpenAI. Nothing in it is passed over: a mistyped `arguments` would be none.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a call")]
+struct Written<'a> {
+    id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(rename = "type")]
+    kind: Option<Kind>,
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Function,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a function's name and arguments")]
+struct Function<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Adds one call. One without an id is named after its place, from 1.
+fn push<E: serde::de::Error>(calls: &mut Vec<ToolCall>, written: Written<'_>) -> Result<(), E> {
+    if calls.len() == MAX_CALLS {
+        return Err(E::custom(format_args!("more than {MAX_CALLS} calls")));
+    }
+    let (name, arguments) = match written {
+        Written { name: Some(name), arguments, kind: None, function: None, .. } => (name, arguments),
+        Written { name: None, arguments: None, function: Some(function), .. } => (function.name, function.arguments),
+        Written { name: None, function: None, .. } => return Err(E::missing_field("name")),
+        Written { .. } => return Err(E::custom("either `name` and `arguments`, or `type` and `function`")),
+    };
+    // The parser's own words have a place within the string, which says nothing here.
+    let text = arguments.map_or_else(|| Ok(String::new()), text);
+    let arguments = text.map_err(|_| E::custom("the string `arguments` has a broken escape"))?;
+    // What several models write for a tool without parameters.
+    let arguments = if arguments.is_empty() { "{}".to_owned() } else { arguments };
+    let id = written.id.unwrap_or_else(|| format!("call-{}", calls.len() + 1));
+    calls.push(ToolCall::new(id, name, arguments));
+    Ok(())
+}
+
+/// Arguments as JSON text: their own, or the text in a string.
+fn text(arguments: &RawValue) -> serde_json::Result<String> {
+    let written = arguments.get();
+    if written.starts_with('"') { serde_json::from_str(written) } else { Ok(written.to_owned()) }
+}
+
+/// The parser's words after a place of ours; its own place is within the line.
+fn told(place: &str, error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    let own = format!(" at line {} column {}", error.line(), error.column());
+    let problem = said.strip_suffix(&own).unwrap_or(&said);
+    let mut shown: String = problem.chars().take(MAX_PROBLEM).collect();
+    if shown.len() < problem.len() {
+        shown.push('…');
+    }
+    match error.column() {
+        0 => format!("{place}: {shown}"),
+        column => format!("{place} column {column}: {shown}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
+        ToolCall::new(id, name, arguments)
+    }
+
+    #[test]
+    fn calls_are_read() {
+        let both = vec![call("a", "x", r#"{"n": 1}"#), call("call-2", "y", "{}")];
+        for (text, expected) in [
+            ("", vec![]),
+            (" \n\t\n", vec![]),
+            (" [ ] \n", vec![]),
+            (r#"[{"id": "a", "name": "x", "arguments": {"n": 1}}, {"name": "y"}]"#, both.clone()),
+            ("{\"id\": \"a\", \"name\": \"x\", \"arguments\": {\"n\": 1}}\r\n\n {\"name\": \"y\"}", both.clone()),
+            (r#"{"id": null, "name": "y", "arguments": null}"#, vec![call("call-1", "y", "{}")]),
+            (r#"{"name": "y", "arguments": ""}"#, vec![call("call-1", "y", "{}")]),
+            // Judged with the call, not here.
+            (r#"{"name": "y", "arguments": "{\"a"}"#, vec![call("call-1", "y", "{\"a")]),
+            (r#"{"name": "", "arguments": [1,  {"a":1,"a":2}]}"#, vec![call("call-1", "", r#"[1,  {"a":1,"a":2}]"#)]),
+            (
+                r#"[{"id": "a", "type": "function", "function": {"name": "x", "arguments": "{\"n\": 1}"}},
+                    {"function": {"name": "y"}}]"#,
+                both,
+            ),
+        ] {
+            assert_eq!(parse(text).as_ref(), Ok(&expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let good = r#"{"name": "y"}"#;
+        let deep = format!("{good}\n{}", "[".repeat(100_000));
+        for (text, expected) in [
+            ("nonsense", "line 1 column 2: expected ident"),
+            (&format!("{good}\n\n{good}{good}"), "line 3 column 14: trailing characters"),
+            (&format!("{good}\n{{\"name\":\n\"y\"}}"), "line 2 column 8: EOF while parsing a value"),
+            (&format!("[{good},\n{good}"), "call 3, line 2 column 13: EOF while parsing a list"),
+            (&format!("[{good},\n5]"), "call 2, line 2 column 1: invalid type: integer `5`, expected a call"),
+            (&format!("[{good}]\n]"), "after the calls, line 2 column 1: trailing characters"),
+            (
+                &format!("{good}\n{{\"name\": \"y\", \"args\": {{}}}}"),
+                "line 2 column 20: unknown field `args`, expected",
+            ),
+            (r#"[{"name": "y", "name": "x"}]"#, "call 1, line 1 column 21: duplicate field `name`"),
+            ("{}", "line 1: missing field `name`"),
+            (r#"{"id": 5, "name": "y"}"#, "line 1 column 8: invalid type: integer `5`, expected a string"),
+            (r#"{"name": "x", "function": {"name": "y"}}"#, "line 1: either `name`"),
+            (r#"{"name": "x", "type": "function"}"#, "line 1: either `name`"),
+            (r#"{"type": "web_search", "name": "x"}"#, "line 1 column 21: unknown variant `web_search`"),
+            (r#"{"name": "x", "arguments": "\ud800"}"#, "line 1: the string `arguments` has"),
+            (&deep, "line 2 "),
+        ] {
+            let problem = parse(text).expect_err(text);
+            assert!(problem.starts_with(expected), "{text}: {problem}");
+        }
+        let long = format!("{{\"{}\": 1}}", "é".repeat(100_000));
+        assert!(parse(&long).unwrap_err().chars().count() < MAX_PROBLEM + 40);
+    }
+
+    #[test]
+    fn there_is_an_end() {
+        let most = "{\"name\":\"\"}\n".repeat(MAX_CALLS + 1);
+        let problem = parse(&most).unwrap_err();
+        assert_eq!(problem, "line 1000001: more than 1000000 calls");
+    }
+}

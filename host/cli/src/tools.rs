@@ -1,0 +1,26 @@
+//! `toolcell tools`: definitions as a model's provider takes them.
+
+use toolcell::Tool;
+
+use crate::args::{Global, ToolsArgs};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::format::{self, Format};
+use crate::printer::Printer;
+use crate::{components, host};
+
+/// Prints them: all, or none.
+pub(crate) async fn tools(printer: &Printer, global: &Global, args: &ToolsArgs) -> Result<ExitStatus, Failure> {
+    let engine = host::engine(printer, global, 1)?;
+    let tools = components::tools(printer, &engine, &args.components).await?;
+    let definitions = tools.iter().map(Tool::definition);
+    match args.format {
+        Format::Own => printer.json(&definitions.collect::<Vec<_>>())?,
+        Format::Of(provider) => {
+            let converted = provider.definitions(definitions)?;
+            printer.json(&converted.value)?;
+            format::tell(printer, &converted.notes);
+        }
+    }
+    Ok(ExitStatus::Ok)
+}

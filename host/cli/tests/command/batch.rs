@@ -1,0 +1,304 @@
+//! `toolcell batch`: lists of calls in every form, what is printed, and how a run ends.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use toolcell_test_guests::{Hostile, Misdeed, Place};
+
+use crate::typed::{Shown, check, command, example, fed, typed};
+
+const SUM: &str = r#"{"id": "sum", "name": "calculator", "arguments": {"expression": "6 * 7"}}"#;
+const GREET: &str = r#"{"name": "greet", "arguments": "{\"name\": \"Ada\"}"}"#;
+/// Fails: there are no arguments.
+const NOBODY: &str = r#"{"id": "nobody", "name": "greet"}"#;
+const ASK: &str = r#"{"id": "ask", "name": "book_table", "arguments": {"date": "2026-03-03"}}"#;
+const PLAN: &str =
+    r#"{"id": "plan", "name": "submit_plan", "arguments": {"goal": "Ship", "steps": [{"id": "a", "title": "A"}]}}"#;
+
+/// Feeds calls, one a line, to all the tools that they name.
+fn batch(calls: &[&str], words: &[&str]) -> Shown {
+    let head = ["batch", "calculator.wasm", "hello.wasm", "desk.wasm", "--calls", "-"];
+    fed(&[&head, words].concat(), calls.join("\n").as_bytes())
+}
+
+fn lines(shown: &Shown) -> Vec<Value> {
+    shown.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{shown}"))).collect()
+}
+
+#[test]
+fn a_list_has_two_forms_and_messages_have_its_order() {
+    let array = format!("[{SUM}, {GREET},\n {NOBODY}]");
+    let openai = GREET.replacen('{', r#"{"id": "call-2", "type": "function", "function": {"#, 1) + "}";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), format!("\u{feff}{array}\n")).unwrap();
+    let path = file.path().to_str().unwrap();
+    let expected = batch(&[&array], &[]);
+    check("batch", &expected);
+    for shown in [
+        batch(&[SUM, "", GREET, NOBODY, ""], &[]),
+        batch(&[SUM, &openai, NOBODY], &[]),
+        batch(&[&array], &["--max-concurrency", "1", "--timeout", "5s"]),
+        typed(&["batch", "--calls", path, "hello.wasm", "calculator.wasm"]),
+    ] {
+        assert_eq!((shown.status, shown.stdout, shown.stderr), (0, expected.stdout.clone(), String::new()));
+    }
+    for nothing in ["", "\n\n", "[]", " [ ]\n"] {
+        let shown = batch(&[nothing], &[]);
+        assert_eq!((shown.status, shown.stdout.as_str()), (0, "{\"messages\":[]}\n"), "{shown}");
+        let shown = batch(&[nothing], &["--stream"]);
+        assert_eq!((shown.status, shown.stdout.as_str()), (0, ""), "{shown}");
+    }
+}
+
+#[test]
+fn a_halted_run_says_why_and_ends_every_call() {
+    type Row<'a> = (&'a [&'a str], &'a str, i32, &'a str, &'a str);
+    let table: [Row<'_>; 7] = [
+        (&[SUM, NOBODY], "continue", 0, "", ""),
+        (&[SUM], "halt", 0, "", ""),
+        (&[SUM, ASK, GREET], "continue", 11, "ask_user", "ask"),
+        (&[PLAN, SUM, ASK], "continue", 12, "plan_submitted", "plan"),
+        (&[SUM, NOBODY, PLAN], "halt", 20, "tool_error", "nobody"),
+        (&[NOBODY, SUM, PLAN], "continue", 12, "plan_submitted", "plan"),
+        (&[ASK, NOBODY], "halt", 11, "ask_user", "ask"),
+    ];
+    for (calls, policy, status, reason, id) in table {
+        let shown = batch(calls, &["--on-tool-error", policy]);
+        let printed = shown.json();
+        assert_eq!((shown.status, shown.stderr.as_str()), (status, ""), "{shown}");
+        assert_eq!(printed["messages"].as_array().map(Vec::len), Some(calls.len()), "{shown}");
+        assert_eq!(printed.get("halt").is_some(), status != 0, "{shown}");
+
+        let stream = batch(calls, &["--on-tool-error", policy, "--stream"]);
+        let mut events = lines(&stream);
+        let last = if status == 0 { Value::Null } else { events.pop().expect("a last line") };
+        assert_eq!((stream.status, events.len()), (status, 3 * calls.len()), "{stream}");
+        assert_eq!(last["type"].as_str(), (status != 0).then_some("run_halted"), "{stream}");
+        if status != 0 {
+            let member = if status == 11 { "pending_tool_call_id" } else { "halt_tool_call_id" };
+            for halt in [&printed["halt"], &last["halt"]] {
+                assert_eq!((&halt["halted_reason"], &halt[member]), (&json!(reason), &json!(id)), "{shown}");
+            }
+        }
+    }
+    let asked = &batch(&[ASK], &[]).json()["halt"]["ask_user_opts"];
+    assert!(asked["state"].as_str().is_some_and(|state| state.starts_with("tc1.")), "{asked}");
+}
+
+#[test]
+fn events_come_in_the_order_of_each_call() {
+    let shown = batch(&[SUM, NOBODY], &["--stream", "--max-concurrency", "1"]);
+    let told: Vec<_> = lines(&shown)
+        .iter()
+        .map(|event| format!("{} {}", event["type"].as_str().unwrap(), event["id"].as_str().unwrap()))
+        .collect();
+    let of = |id: &str| {
+        ["tool_execution_started", "tool_execution_completed", "tool_result_encoded"].map(|kind| format!("{kind} {id}"))
+    };
+    assert_eq!(told, [of("sum"), of("nobody")].concat(), "{shown}");
+    let call = r#"{"name": "services", "arguments": {}}"#;
+    let shown = fed(&["batch", "mischief.wasm", "--calls", "-", "--stream"], call.as_bytes());
+    assert!(lines(&shown).iter().any(|event| event["type"] == "tool_log" && event["id"] == "call-1"), "{shown}");
+    let agui = batch(&[SUM, PLAN], &["--stream", "--format", "agui"]);
+    let results = lines(&agui).iter().filter(|event| event["type"] == "TOOL_CALL_RESULT").count();
+    assert_eq!((agui.status, results), (12, 2), "{agui}");
+    let last = lines(&agui).pop().unwrap();
+    assert_eq!((&last["name"], &last["value"]["halt"]["halt_tool_call_id"]), (&json!("run_halted"), &json!("plan")));
+}
+
+#[test]
+fn messages_in_a_providers_form() {
+    for (format, pointer, expected) in [
+        ("messages", "/messages/0/tool_call_id", "sum"),
+        ("openai", "/messages/0/tool_call_id", "sum"),
+        ("openai-responses", "/messages/0/call_id", "sum"),
+        ("anthropic", "/messages/0/content/0/tool_use_id", "sum"),
+        ("gemini", "/messages/0/parts/0/functionResponse/id", "sum"),
+        ("mcp", "/messages/0/content/0/text", "42"),
+        ("agui", "/messages/0/toolCallId", "sum"),
+    ] {
+        let shown = batch(&[SUM, PLAN], &["--format", format]);
+        let printed = shown.json();
+        assert_eq!((shown.status, printed.pointer(pointer)), (12, Some(&json!(expected))), "{shown}");
+        assert_eq!(printed["halt"]["halted_reason"], "plan_submitted", "{shown}");
+        let stream = batch(&[SUM], &["--format", format, "--stream"]);
+        let has_events = ["messages", "agui"].contains(&format);
+        assert_eq!(stream.status, if has_events { 0 } else { 2 }, "{stream}");
+        assert_eq!(stream.stderr.contains("hint: leave out `--stream`"), !has_events, "{stream}");
+    }
+}
+
+#[test]
+fn nothing_runs_when_one_call_cannot() {
+    let long = format!("[{SUM}, {{\"{}\": 1}}]", "x".repeat(100_000));
+    let table: [(&[&str], i32, &str, &str); 8] = [
+        (&[SUM, SUM], 1, "two calls have the id `sum`", "an id of its own"),
+        (&[SUM, r#"{"name": "gret"}"#], 1, "there is no tool `gret`", "did you mean `greet`?"),
+        (&[SUM, "", "{\"name\""], 1, "standard input: line 3 column 7: EOF", "write a JSON array of calls"),
+        (&["[", SUM, ",", "5]"], 1, "standard input: call 2, line 4 column 1: invalid type", "one call a line"),
+        (&[SUM, r#"{"name": "greet", "args": {}}"#], 1, "unknown field `args`", "\"arguments\": {}"),
+        (&[SUM, "{}"], 1, "line 2: missing field `name`", "\"name\": \"greet\""),
+        (&[SUM, "nonsense"], 1, "line 2 column 2", "write a JSON array"),
+        (&[&long], 1, "call 2, line 1", "write a JSON array"),
+    ];
+    for (calls, status, message, hint) in table {
+        let shown = batch(calls, &[]);
+        assert_eq!((shown.status, shown.stdout.as_str()), (status, ""), "{shown}");
+        assert!(shown.stderr.contains(message) && shown.stderr.len() < 1000, "{shown}");
+        let last = shown.stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("hint: ") && last.contains(hint), "{shown}");
+        let told = batch(calls, &["--json"]);
+        assert!(told.json()["error"]["message"].as_str().unwrap().contains(message), "{told}");
+    }
+    // A run that was read and cannot start is one event.
+    for (calls, reason) in [(&[SUM, SUM][..], "duplicate_call_id"), (&[r#"{"name": "gret"}"#], "unknown_tool")] {
+        let shown = batch(calls, &["--stream"]);
+        assert_eq!((shown.status, shown.stderr.contains("\nhint: ")), (1, true), "{shown}");
+        assert_eq!((&shown.json()["type"], &shown.json()["reason"]), (&json!("error"), &json!(reason)), "{shown}");
+    }
+    let binary = fed(&["batch", "hello.wasm", "--calls", "-"], b"{\"name\": \"\xff\"}");
+    assert!(binary.status == 1 && binary.stderr.contains("standard input is not UTF-8 text"), "{binary}");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len((256 << 20) + 1).unwrap();
+    let huge = typed(&["batch", "hello.wasm", "--calls", file.path().to_str().unwrap()]);
+    assert!(huge.status == 1 && huge.stderr.contains("too large for a list of calls: the limit is 256MiB"), "{huge}");
+    let none = typed(&["batch", "hello.wasm", "--calls", "no such file"]);
+    assert!(none.status == 1 && none.stderr.contains("cannot open `no such file`"), "{none}");
+}
+
+#[test]
+fn what_is_typed_wrongly() {
+    for (words, message) in [
+        (&["batch", "hello.wasm"][..], "--calls <FILE>"),
+        (&["batch", "--calls", "-"], "<COMPONENT>"),
+        (&["batch", "hello.wasm", "--calls", "-", "--max-concurrency", "0"], "0 is not in 1..=4000"),
+        (&["batch", "hello.wasm", "--calls", "-", "--format", "open-ai"], "a similar value exists: 'openai'"),
+        (&["batch", "hello.wasm", "--calls", "-", "--on-tool-error", "stop"], "[possible values: continue, halt]"),
+        (&["batch", "hello.wasm", "--calls", "-", "--context", r#"{"resume": {"answer": 1}}"#], "belongs to one call"),
+        (&["tools"], "<COMPONENT>"),
+    ] {
+        let shown = typed(words);
+        assert_eq!((shown.status, shown.stdout.as_str()), (2, ""), "{shown}");
+        assert!(shown.stderr.contains(message) && shown.stderr.contains("\nhint: "), "{shown}");
+    }
+}
+
+#[test]
+fn a_tool_stands_in_one_component() {
+    let copy = tempfile::NamedTempFile::new().unwrap();
+    fs::copy(example("hello"), copy.path()).unwrap();
+    let copy = copy.path().to_str().unwrap();
+    let hello = example("hello").display().to_string();
+    for words in [&["batch", "--calls", "-"][..], &["tools"]] {
+        for (components, message) in [
+            (["hello.wasm", copy], format!("error: `{hello}` and `{copy}` both offer a tool `greet`")),
+            (["hello.wasm", "hello.wasm"], format!("error: `{hello}` stands twice in the list of components")),
+            (["hello.wasm", "no such file"], "error: cannot open `no such file`".to_owned()),
+        ] {
+            let shown = typed(&[words, &components].concat());
+            assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
+            assert!(shown.stderr.contains(&message) && shown.stderr.contains("\nhint: "), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn each_call_has_its_own_limits() {
+    let spin = r#"{"name": "jq", "arguments": {"filter": "last(range(1e9))", "input": 1}}"#;
+    let calls = [spin, SUM, spin].join("\n");
+    let head = ["batch", "jq.wasm", "calculator.wasm", "--calls", "-"];
+    for (limit, value) in [("--timeout", "1s"), ("--fuel", "10M")] {
+        let shown = fed(&[&head[..], &[limit, value, "--max-concurrency", "3"]].concat(), calls.as_bytes());
+        let ends = shown.json();
+        let failed: Vec<_> = ends["messages"].as_array().unwrap().iter().map(|said| &said["is_error"]).collect();
+        assert_eq!((shown.status, failed), (0, vec![&json!(true), &Value::Null, &json!(true)]), "{shown}");
+    }
+}
+
+#[test]
+fn hundreds_of_calls() {
+    let calls: Vec<_> =
+        (0..500).map(|n| format!(r#"{{"name": "calculator", "arguments": {{"expression": "{n} + 1"}}}}"#)).collect();
+    let calls: Vec<_> = calls.iter().map(String::as_str).collect();
+    let shown = batch(&calls, &[]);
+    let messages = shown.json()["messages"].as_array().unwrap().clone();
+    assert_eq!((shown.status, messages.len()), (0, 500));
+    for (n, message) in messages.iter().enumerate() {
+        let expected = (format!("call-{}", n + 1), (n + 1).to_string());
+        assert_eq!((&message["tool_call_id"], &message["content"]), (&json!(expected.0), &json!(expected.1)));
+    }
+    assert_eq!(lines(&batch(&calls, &["--stream"])).len(), 1500);
+}
+
+#[test]
+fn a_reader_who_goes_away_ends_the_run() {
+    let mut child = command()
+        .args(["batch", "--stream", "--max-concurrency", "1", "--calls", "-"])
+        .arg(example("calculator"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    // More than a pipe holds, so that it cannot end before it is noticed.
+    let calls = format!("{SUM}\n{}", "{\"name\": \"calculator\"}\n".repeat(5000));
+    child.stdin.take().expect("piped").write_all(calls.as_bytes()).expect("it reads");
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut first).expect("a line");
+    assert!(first.contains("tool_execution_started"), "{first}");
+    let output = child.wait_with_output().expect("the binary ends");
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}
+
+#[test]
+fn questions_without_a_place_for_the_key_are_for_nobody() {
+    let run = |call: &str| {
+        let mut command = command();
+        command.env_remove("XDG_STATE_HOME").args(["batch", "--calls", "-"]).arg(example("desk"));
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        child.stdin.take().expect("piped").write_all(call.as_bytes()).expect("it reads");
+        let output = child.wait_with_output().expect("it ends");
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (status, _, stderr) = run(PLAN);
+    assert_eq!((status, stderr.as_str()), (Some(12), ""));
+    let (status, stdout, stderr) = run(ASK);
+    assert!(status == Some(11) && stdout.contains(r#""state":"tc1."#), "{stdout}");
+    assert!(stderr.contains("nobody can answer this run's questions") && stderr.contains("`--state-dir DIR`"));
+}
+
+#[test]
+fn definitions_in_every_form() {
+    for (format, pointer) in [
+        ("json", "/1/name"),
+        ("openai", "/1/function/name"),
+        ("openai-responses", "/1/name"),
+        ("anthropic", "/1/name"),
+        ("gemini", "/0/functionDeclarations/1/name"),
+        ("mcp", "/1/name"),
+        ("agui", "/1/name"),
+    ] {
+        let shown = typed(&["tools", "calculator.wasm", "hello.wasm", "--format", format]);
+        assert_eq!((shown.status, shown.json().pointer(pointer)), (0, Some(&json!("greet"))), "{shown}");
+        assert!(shown.stderr.lines().all(|line| line.starts_with("note: `calculator` at `/")), "{shown}");
+        // Only our own form has room for a result that is a number.
+        assert_eq!(shown.stderr.is_empty(), format == "json", "{shown}");
+    }
+    check("tools", &typed(&["tools", "hello.wasm"]));
+    check("tools_anthropic", &typed(&["tools", "calculator.wasm", "--format", "anthropic"]));
+}
+
+/// A tool of a stranger's that hides itself: `run` says what to do.
+#[test]
+fn every_refusal_has_a_hint() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut hidden = Hostile::new(Place::Execute, Misdeed::Abort);
+    hidden.visible = false;
+    fs::write(file.path(), hidden.component()).unwrap();
+    let shown = typed(&["run", file.path().to_str().unwrap(), "hostile", "{}"]);
+    assert_eq!(shown.status, 21, "{shown}");
+    assert!(shown.stderr.contains("  reason: not_visible\nhint: call a tool that is offered here"), "{shown}");
+}
