@@ -16,6 +16,10 @@ use crate::error::Error;
 pub const MAX_NAME: usize = 64;
 
 /// A tool's definition.
+///
+/// # Shape
+/// As JSON: its fields by name, without those that are absent or empty; `max_execution` in whole milliseconds, as
+/// `max_execution_ms`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Definition {
@@ -38,7 +42,7 @@ pub struct Definition {
     /// Which optional checks the handler really has.
     #[serde(default, skip_serializing_if = "Checks::is_empty")]
     pub checks: Checks,
-    /// Upper bound of one execution. Absent: the caller's timeout alone. Serialised in milliseconds.
+    /// Upper bound of one execution. Absent: the caller's timeout alone.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "millis", rename = "max_execution_ms")]
     pub max_execution: Option<Duration>,
     /// What the tool needs in order to work.
@@ -108,6 +112,9 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
 }
 
 /// The author's words on a tool's effects: for planning and display only.
+///
+/// # Defaults
+/// None: the author says nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -129,6 +136,9 @@ impl Hints {
 }
 
 /// Which of a handler's optional checks do something; the host calls no other.
+///
+/// # Defaults
+/// None of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

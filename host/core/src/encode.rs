@@ -75,7 +75,7 @@ struct Reported<'a> {
 }
 
 /// A string without its quotes; anything else as the text it is.
-fn plain(json: &Json) -> String {
+pub(crate) fn plain(json: &Json) -> String {
     let text = json.as_str();
     if text.trim_start().starts_with('"')
         && let Value::String(string) = json.to_value()

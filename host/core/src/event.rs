@@ -14,6 +14,10 @@ use crate::fence::fenced;
 use crate::usage::Usage;
 
 /// One event of one call.
+///
+/// # Shape
+/// As JSON: `{"type": "tool_execution_started" | "tool_progress" | "tool_log" | "tool_execution_completed", …}` with the
+/// fields by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 #[non_exhaustive]
