@@ -1,6 +1,6 @@
 //! Raw wasmtime doing the same call: new store, instantiate, call, drop; synchronous, without any limit.
 //!
-//! The same pool settings as the library's, because a baseline with worse ones would flatter us.
+//! Warm slots and what stays resident in them are set as in the library, because a worse baseline would flatter us.
 
 use anyhow::Result;
 use wasmtime::component::{Component, Linker};

@@ -59,14 +59,18 @@ fn native_closures_in_both_signatures() {
 
 #[test]
 fn native_handlers_end_as_the_contract_says() {
-    let short = Limits::default().with_timeout(Duration::from_millis(20));
+    let short = Limits::default().with_timeout(Duration::from_millis(20)).with_result(300);
     let error = Tool::native(definition(), async |_: Value| Err::<Value, _>("no such person"));
     let panics = Tool::native(definition(), async |_: Value| -> Value { panic!("ouch") });
     let stuck = Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await });
     let halts = Tool::native(definition(), async |_: Value| Outcome::Halt(Halt::new("done", json!(1))));
     let promised = definition().with_output(json!({"type": "integer"}));
     let lies = Tool::native(promised, async |_: Value| json!("one"));
+    let large = Tool::native(definition(), async |_: Value| json!("x".repeat(300)));
+    let deep = Tool::native(definition(), async |_: Value| (0..45).fold(json!(1), |inner, _| json!([[[inner]]])));
     for (tool, expected) in [
+        (large, "invalid_return/too_large"),
+        (deep, "invalid_return/not_json"),
         (error, "error"),
         (panics, "handler_raised/native_panic"),
         (stuck, "timeout/blocked"),

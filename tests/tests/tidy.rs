@@ -32,7 +32,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
             "usage",
         ],
     ),
-    ("decisions", &["assemble", "encode", "policy", "rules", "schema", "statistics"]),
+    ("decisions", &["assemble", "encode", "policy", "rules", "schema", "statistics", "view"]),
     ("time", &["clock"]),
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -81,8 +82,8 @@ pub struct Resume {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// Where the call comes from.
-    pub context: CallContext,
+    /// Where the call comes from. Shared: the calls of a run have one.
+    pub context: Arc<CallContext>,
     /// Tightens the executor's limits; never widens them.
     pub limits: Limits,
     /// The caller's way to ask the handler to stop early.
@@ -91,15 +92,15 @@ pub struct CallOptions {
 
 impl Default for CallOptions {
     fn default() -> Self {
-        Self { context: CallContext::default(), limits: Limits::unlimited(), abort: AbortSignal::default() }
+        Self { context: Arc::default(), limits: Limits::unlimited(), abort: AbortSignal::default() }
     }
 }
 
 impl CallOptions {
     /// With this context.
     #[must_use]
-    pub fn with_context(mut self, context: CallContext) -> Self {
-        self.context = context;
+    pub fn with_context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
+        self.context = context.into();
         self
     }
 

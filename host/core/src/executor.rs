@@ -5,28 +5,31 @@
 //! Invariants: never fails and never panics; consults no registry, invents no ids; exactly one terminal event per call,
 //! also when the future is dropped; under a sealer no state of a question leaves unsealed, and none comes in unopened.
 
+mod checks;
+mod terminal;
+
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use serde_json::Value;
+use tracing::Instrument as _;
 
-use crate::call::{CallContext, CallOptions, CallResult, Completion, ToolCall};
+use crate::call::{CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 use crate::clock;
-use crate::event::{CallEvents, Event, EventSink, Events};
+use crate::event::{CallEvents, EventSink, Events};
 use crate::fence::{dispose, fenced};
 use crate::handler::Invocation;
-use crate::json::{JsonFault, parse_strict};
 use crate::limits::Limits;
-use crate::outcome::{Outcome, RESERVED_HALT_REASONS};
+use crate::outcome::Outcome;
 use crate::refusal::{Fault, Refusal};
 use crate::seal::{Origin, Sealer};
 use crate::tool::Tool;
-use crate::tool_error::{Exit, Raised, ReturnRule, Timeout, ToolError};
-use crate::usage::Usage;
+use crate::tool_error::{Exit, Raised, Timeout, ToolError};
+use checks::{invalid, judge};
+use terminal::Terminal;
 
 /// How long after the deadline the executor waits for a handler that keeps time by itself.
 const GRACE: Duration = Duration::from_millis(250);
@@ -113,6 +116,7 @@ impl Executor {
             (Some(refused), Some(_)) => refused,
             (None, Some(handler)) => {
                 let answer = AssertUnwindSafe(async { handler.call(Arc::clone(&invocation)).await }).catch_unwind();
+                let answer = answer.instrument(terminal.span());
                 let grace = if handler.keeps_time() { GRACE } else { Duration::ZERO };
                 let deadline = invocation.deadline().and_then(|deadline| deadline.checked_add(grace));
                 match clock::before(deadline, answer).await {
@@ -158,13 +162,15 @@ impl Executor {
         &self,
         tool: &Tool,
         call: &ToolCall,
-        context: &mut CallContext,
+        context: &mut Arc<CallContext>,
         limits: &Limits,
     ) -> Result<Value, Refusal> {
-        let arguments = checked(tool, call, context, limits)?;
-        if let (Some(sealer), Some(resume)) = (&self.sealer, &mut context.resume) {
+        let arguments = checks::checked(tool, call, context, limits)?;
+        if let (Some(sealer), Some(resume)) = (&self.sealer, &context.resume) {
             let origin = Origin::of(tool, context.tenant.as_deref(), &arguments);
-            resume.state = sealer.open(&origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
+            let state = sealer.open(&origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
+            let resume = Resume { answer: resume.answer.clone(), state };
+            Arc::make_mut(context).resume = Some(resume);
         }
         Ok(arguments)
     }
@@ -192,141 +198,4 @@ fn panicked(panic: Box<dyn Any + Send>) -> ToolError {
 /// A handler that has not answered in time.
 fn overdue(invocation: &Invocation) -> ToolError {
     ToolError::Timeout(Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed() })
-}
-
-/// What is wrong with a call whatever it answers.
-fn checked(tool: &Tool, call: &ToolCall, context: &CallContext, limits: &Limits) -> Result<Value, Refusal> {
-    let arguments = arguments(call, limits).map_err(invalid)?;
-    tool.rules().gate(call, &arguments, context)?;
-    if let Some(schema) = tool.parameters() {
-        schema.check(&arguments, call.arguments.len()).map_err(invalid)?;
-    }
-    let problems = tool.rules().problems(&arguments);
-    if problems.is_empty() { Ok(arguments) } else { Err(invalid(problems)) }
-}
-
-fn invalid(faults: Vec<Fault>) -> Refusal {
-    Refusal::InvalidArguments(faults)
-}
-
-/// The arguments as a tree, which is an object.
-fn arguments(call: &ToolCall, limits: &Limits) -> Result<Value, Vec<Fault>> {
-    let bytes = call.arguments.len();
-    if bytes as u64 > limits.arguments {
-        let expected = format!("expected at most {} bytes of arguments", limits.arguments);
-        return Err(vec![Fault::new("", expected).got(format!("{bytes}"))]);
-    }
-    let value = parse_strict(&call.arguments).map_err(|fault| vec![Fault::new("", fault.to_string())])?;
-    if !value.is_object() {
-        let got = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "a boolean",
-            Value::Number(_) => "a number",
-            Value::String(_) => "a string",
-            Value::Array(_) => "an array",
-            Value::Object(_) => "an object",
-        };
-        return Err(vec![Fault::new("", "expected a JSON object with the tool's arguments").got(got)]);
-    }
-    Ok(value)
-}
-
-/// Sees to it that an answer keeps the rules that hold for every handler.
-fn judge(tool: &Tool, result: CallResult, invocation: &Invocation) -> CallResult {
-    let CallResult::Outcome(outcome) = &result else { return result };
-    invocation.meter.bytes_out.store(outcome.size(), Ordering::Relaxed);
-    match broken_rule(tool, outcome, invocation.limits.result) {
-        Some(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
-        None => result,
-    }
-}
-
-fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule> {
-    let got = outcome.size();
-    if got > limit {
-        return Some(ReturnRule::TooLarge { limit, got });
-    }
-    let not_json = |field, fault: JsonFault| ReturnRule::NotJson { field, detail: fault.to_string() };
-    let deep = outcome.each_json(|field, json| json.check_depth().map_err(|fault| not_json(field, fault)));
-    if let Err(rule) = deep {
-        return Some(rule);
-    }
-    match outcome {
-        Outcome::Halt(halt) if RESERVED_HALT_REASONS.contains(&halt.reason.as_str()) => {
-            Some(ReturnRule::ReservedHalt { reason: halt.reason.clone() })
-        }
-        Outcome::Ok(output) => {
-            let faults = tool.output()?.check(&output.value.to_value(), output.value.as_str().len()).err()?;
-            Some(ReturnRule::Schema { faults })
-        }
-        Outcome::Halt(_) | Outcome::Error(_) | Outcome::AskUser(_) => None,
-    }
-}
-
-/// Sees to it that a call that was opened is closed, exactly once.
-struct Terminal<'a> {
-    invocation: &'a Invocation,
-    span: tracing::Span,
-    open: bool,
-}
-
-impl<'a> Terminal<'a> {
-    fn open(invocation: &'a Arc<Invocation>) -> Self {
-        let call = &invocation.call;
-        let span = tracing::info_span!("tool_call", id = %call.id, tool = %call.name, outcome = tracing::field::Empty);
-        invocation.events.emit(|| Event::Started {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            arguments: call.arguments.clone(),
-        });
-        Self { invocation, span, open: true }
-    }
-
-    fn usage(&self) -> Usage {
-        let invocation = self.invocation;
-        invocation.meter.read(invocation.started.elapsed(), invocation.call.arguments.len() as u64)
-    }
-
-    fn close(mut self, result: CallResult) -> Completion {
-        let usage = self.usage();
-        self.report(&result, usage);
-        let call = &self.invocation.call;
-        Completion { id: call.id.clone(), tool: call.name.clone(), result, usage }
-    }
-
-    fn report(&mut self, result: &CallResult, usage: Usage) {
-        self.open = false;
-        let call = &self.invocation.call;
-        if !self.span.is_disabled() {
-            self.span.record("outcome", name_of(result));
-            self.span.in_scope(|| tracing::debug!(wall = ?usage.wall, fuel = usage.fuel, "completed"));
-        }
-        self.invocation.events.close(|| Event::Completed {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            result: result.clone(),
-            usage,
-        });
-    }
-}
-
-impl Drop for Terminal<'_> {
-    fn drop(&mut self) {
-        if self.open {
-            let usage = self.usage();
-            self.report(&CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)), usage);
-        }
-    }
-}
-
-/// The result's name, the same in JSON and in traces.
-fn name_of(result: &CallResult) -> &'static str {
-    match result {
-        CallResult::Outcome(Outcome::Ok(_)) => "ok",
-        CallResult::Outcome(Outcome::Error(_)) => "error",
-        CallResult::Outcome(Outcome::AskUser(_)) => "ask_user",
-        CallResult::Outcome(Outcome::Halt(_)) => "halt",
-        CallResult::ToolError(_) => "tool_error",
-        CallResult::Refusal(_) => "refusal",
-    }
 }

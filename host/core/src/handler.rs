@@ -76,7 +76,7 @@ pub struct Invocation {
     /// Its arguments as a tree: an object that fits the tool's schema.
     pub arguments: Value,
     /// Where it comes from.
-    pub context: CallContext,
+    pub context: Arc<CallContext>,
     /// What it may use: the smaller of the executor's limits, the call's and the tool's own.
     pub limits: Limits,
     /// When the call came.
@@ -109,11 +109,16 @@ impl Invocation {
     }
 
     /// An invocation outside of any call: nobody observes it and nobody sees its receipt.
-    pub(crate) fn aside(call: ToolCall, arguments: Value, context: CallContext, limits: Limits) -> Self {
+    pub(crate) fn aside(
+        call: ToolCall,
+        arguments: Value,
+        context: impl Into<Arc<CallContext>>,
+        limits: Limits,
+    ) -> Self {
         Self {
             call,
             arguments,
-            context,
+            context: context.into(),
             limits,
             started: Instant::now(),
             abort: AbortSignal::default(),
@@ -125,12 +130,12 @@ impl Invocation {
     /// Another attempt at the same call, after this many have failed: same deadline, same budget, same observer, same
     /// receipt.
     pub(crate) fn attempt_after(&self, failed: u32) -> Self {
-        let mut context = self.context.clone();
+        let mut context = CallContext::clone(&self.context);
         context.attempt = Some(context.attempt.unwrap_or(1).saturating_add(failed));
         Self {
             call: self.call.clone(),
             arguments: self.arguments.clone(),
-            context,
+            context: Arc::new(context),
             limits: self.limits,
             started: self.started,
             abort: self.abort.clone(),

@@ -41,6 +41,7 @@ mod policy;
 mod rules;
 mod schema;
 mod statistics;
+mod view;
 // -- time
 mod clock;
 // -- engine: the only place that knows wasm
@@ -101,4 +102,5 @@ pub use step::{
 pub use tool::Tool;
 pub use tool_error::{Exit, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout, ToolError};
 pub use usage::Usage;
+pub use view::ResultView;
 pub use wasm::Component;

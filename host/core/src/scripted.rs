@@ -60,12 +60,15 @@ impl Say {
     }
 }
 
+/// A call's attempt, and when it came.
+type Seen = (Option<u32>, Duration);
+
 /// The handler, and a record of its calls.
 #[derive(Clone)]
 pub(crate) struct Scripted {
     clock: ManualClock,
     left: Arc<Mutex<VecDeque<Say>>>,
-    calls: Arc<Mutex<Vec<(Option<u32>, Duration)>>>,
+    calls: Arc<Mutex<Vec<Seen>>>,
     started: std::time::Instant,
 }
 

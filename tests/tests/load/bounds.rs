@@ -1,6 +1,6 @@
 //! Bounds of the host's own: what lies just within each is not refused for it, what goes beyond is, by its name.
 
-use toolcell::{Component, Error, Limits};
+use toolcell::{Component, Error, Limits, Placement};
 use toolcell_test_guests::Hostile;
 use toolcell_tests::binary::{self, list, module, number, of_component, of_module, section};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending};
@@ -104,7 +104,9 @@ fn chain(count: usize) -> Hostile {
 fn definitions_that_are_too_large() {
     type Make = fn(usize) -> Hostile;
     type Kind = fn(&Error) -> bool;
-    let table: [(&str, usize, Make, Kind); 6] = [
+    let nested = |levels: usize| parameters(format!("{}{{}}{}", r#"{"x":"#.repeat(levels - 1), "}".repeat(levels - 1)));
+    let table: [(&str, usize, Make, Kind); 7] = [
+        ("nested deeper than 119 levels", 119, nested, Error::is_definition),
         ("tools of the component: 257", 256, |listed| Hostile { listed: listed as u32, ..echo() }, Error::is_component),
         ("over 4096 bytes", 4096, |bytes| Hostile { description: text(bytes), ..echo() }, Error::is_definition),
         (
@@ -117,8 +119,12 @@ fn definitions_that_are_too_large() {
         ("more than 400 subschemas", 400, chain, Error::is_definition),
         ("201 patterns; at most 200", 200, |count| any_of(count, r#"{"pattern":"a"}"#), Error::is_definition),
     ];
+    let keeping = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     for (what, limit, make, is) in table {
-        let within = load(&ENGINE, make(limit).component());
+        let within = load(&keeping, make(limit).component());
+        // What is kept of it comes back.
+        let again = load(&keeping, make(limit).component());
+        assert!(again.map_or(true, |component| component.is_cached()), "{what}");
         // A tool that is listed twice is refused too, as what it is.
         assert!(within.err().is_none_or(|error| error.to_string().contains("two tools of this name")), "{what}");
         let beyond = load(&ENGINE, make(limit + 1).component()).expect_err(what);

@@ -72,7 +72,7 @@ impl Batch {
 async fn one(shared: Arc<Shared>, index: usize, call: ToolCall, tool: Tool) -> Ended {
     let options = &shared.options;
     let made = CallOptions::default()
-        .with_context(options.context.clone())
+        .with_context(Arc::clone(&options.context))
         .with_limits(options.limits.with_timeout(options.limits.timeout.min(options.tool_timeout)))
         .with_abort(options.abort.clone());
     // Only a policy function looks at the call again.

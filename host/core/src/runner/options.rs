@@ -1,5 +1,6 @@
 //! How a run is to be made.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::{AbortSignal, CallContext};
@@ -19,7 +20,7 @@ const CALLS_PER_CORE: usize = 2;
 #[non_exhaustive]
 pub struct RunOptions {
     /// Where the calls come from. Forwarded to each as given.
-    pub context: CallContext,
+    pub context: Arc<CallContext>,
     /// Tightens the executor's limits for each call.
     pub limits: Limits,
     /// What to do about failures.
@@ -35,7 +36,7 @@ pub struct RunOptions {
 impl Default for RunOptions {
     fn default() -> Self {
         Self {
-            context: CallContext::default(),
+            context: Arc::default(),
             limits: Limits::unlimited(),
             on_tool_error: OnToolError::default(),
             tool_timeout: DEFAULT_TIMEOUT,
@@ -48,8 +49,8 @@ impl Default for RunOptions {
 impl RunOptions {
     /// With this context.
     #[must_use]
-    pub fn with_context(mut self, context: CallContext) -> Self {
-        self.context = context;
+    pub fn with_context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
+        self.context = context.into();
         self
     }
 

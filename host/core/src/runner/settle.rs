@@ -74,12 +74,15 @@ pub(super) async fn settle(
     let end = End { shared, index, message };
     match end.of(completion.result) {
         Ok(ended) => ended,
-        Err((end, failure)) => match &shared.options.on_tool_error {
-            OnToolError::Continue => end.reported(&failure),
-            OnToolError::Halt => end.halted(&failure, None),
-            // In a box: it is rare, and would make every call's future larger.
-            OnToolError::Decide(function) => Box::pin(end.decided(failure, call, Arc::clone(function))).await,
-        },
+        Err(failed) => {
+            let Failed { end, failure } = *failed;
+            match &shared.options.on_tool_error {
+                OnToolError::Continue => end.reported(&failure),
+                OnToolError::Halt => end.halted(&failure, None),
+                // In a box: it is rare, and would make every call's future larger.
+                OnToolError::Decide(function) => Box::pin(end.decided(failure, call, Arc::clone(function))).await,
+            }
+        }
     }
 }
 
@@ -90,27 +93,37 @@ struct End<'a> {
     message: Message,
 }
 
-impl End<'_> {
+/// An end that is up to the policy.
+struct Failed<'a> {
+    end: End<'a>,
+    failure: Failure,
+}
+
+impl<'a> End<'a> {
     /// The end of a result that is no failure, and can be encoded.
-    fn of(self, result: CallResult) -> Result<Ended, (Self, Failure)> {
+    fn of(self, result: CallResult) -> Result<Ended, Box<Failed<'a>>> {
         match result {
             CallResult::Outcome(Outcome::Ok(output)) => self.ok(output),
             CallResult::Outcome(Outcome::AskUser(question)) => Ok(self.ask(question)),
             CallResult::Outcome(Outcome::Halt(halt)) => self.halt(halt),
-            CallResult::Outcome(Outcome::Error(error)) => Err((self, Failure::Error(error))),
-            CallResult::ToolError(error) => Err((self, Failure::ToolError(error))),
-            CallResult::Refusal(refusal) => Err((self, Failure::Refusal(refusal))),
+            CallResult::Outcome(Outcome::Error(error)) => Err(self.not(Failure::Error(error))),
+            CallResult::ToolError(error) => Err(self.not(Failure::ToolError(error))),
+            CallResult::Refusal(refusal) => Err(self.not(Failure::Refusal(refusal))),
         }
     }
 
-    fn ok(mut self, output: Output) -> Result<Ended, (Self, Failure)> {
+    fn not(self, failure: Failure) -> Box<Failed<'a>> {
+        Box::new(Failed { end: self, failure })
+    }
+
+    fn ok(mut self, output: Output) -> Result<Ended, Box<Failed<'a>>> {
         match self.shared.encoder.encode(Said::Ok(&output)) {
             Ok(content) => {
                 self.message.parts = output.parts;
                 self.message.end_turn = output.end_turn;
                 Ok(self.ended(content, Then::GoOn))
             }
-            Err(error) => Err((self, not_encoded(error))),
+            Err(error) => Err(self.not(not_encoded(error))),
         }
     }
 
@@ -120,10 +133,10 @@ impl End<'_> {
         self.ended(AWAITING_USER.to_owned(), Then::Ask { question, options })
     }
 
-    fn halt(self, Halt { reason, result }: Halt) -> Result<Ended, (Self, Failure)> {
+    fn halt(self, Halt { reason, result }: Halt) -> Result<Ended, Box<Failed<'a>>> {
         match self.shared.encoder.encode(Said::Value(&result)) {
             Ok(content) => Ok(self.ended(content, Then::Halt { reason, result })),
-            Err(error) => Err((self, not_encoded(error))),
+            Err(error) => Err(self.not(not_encoded(error))),
         }
     }
 

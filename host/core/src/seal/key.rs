@@ -132,7 +132,8 @@ mod tests {
     /// Refused with what is wrong and what to do, and left as it is.
     #[test]
     fn a_doubtful_key_is_refused() {
-        let spoilt: [(&str, fn(&Path)); 5] = [
+        type Spoil = fn(&Path);
+        let spoilt: [(&str, Spoil); 5] = [
             ("read by others", |key| fs::set_permissions(key, Permissions::from_mode(0o640)).unwrap()),
             ("length", |key| fs::write(key, "short").unwrap()),
             ("is a link", |key| {

@@ -137,7 +137,7 @@ fn a_state_has_a_bound_and_the_largest_fits_into_one_word_of_a_command() {
     let of = |bytes: u64| json(&"x".repeat(usize::try_from(bytes).unwrap() - 2));
     let sealed = sealer.seal(&origin(&arguments), Some(&of(MAX_STATE))).unwrap();
     assert_eq!(sealed.as_str().len(), MAX_SEALED);
-    assert!(MAX_SEALED < 128 << 10);
+    const { assert!(MAX_SEALED < 128 << 10) };
     assert_eq!(sealer.open(&origin(&arguments), Some(&sealed)), Ok(Some(of(MAX_STATE))));
     assert_eq!(
         sealer.seal(&origin(&arguments), Some(&of(MAX_STATE + 1))),

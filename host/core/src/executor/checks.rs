@@ -1,0 +1,85 @@
+//! What the host checks around a handler: the call before, the answer after.
+//!
+//! Pure but for the embedder's own rules. The panics of a check that works on a stranger's schema are fenced by the caller.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::Value;
+
+use crate::call::{CallContext, CallResult, ToolCall};
+use crate::handler::Invocation;
+use crate::json::{JsonFault, parse_strict};
+use crate::limits::Limits;
+use crate::outcome::{Outcome, RESERVED_HALT_REASONS};
+use crate::refusal::{Fault, Refusal};
+use crate::tool::Tool;
+use crate::tool_error::{ReturnRule, ToolError};
+
+/// What is wrong with a call whatever it answers.
+pub(super) fn checked(tool: &Tool, call: &ToolCall, context: &CallContext, limits: &Limits) -> Result<Value, Refusal> {
+    let arguments = arguments(call, limits).map_err(invalid)?;
+    tool.rules().gate(call, &arguments, context)?;
+    if let Some(schema) = tool.parameters() {
+        schema.check(&arguments, call.arguments.len()).map_err(invalid)?;
+    }
+    let problems = tool.rules().problems(&arguments);
+    if problems.is_empty() { Ok(arguments) } else { Err(invalid(problems)) }
+}
+
+pub(super) fn invalid(faults: Vec<Fault>) -> Refusal {
+    Refusal::InvalidArguments(faults)
+}
+
+/// The arguments as a tree, which is an object.
+fn arguments(call: &ToolCall, limits: &Limits) -> Result<Value, Vec<Fault>> {
+    let bytes = call.arguments.len();
+    if bytes as u64 > limits.arguments {
+        let expected = format!("expected at most {} bytes of arguments", limits.arguments);
+        return Err(vec![Fault::new("", expected).got(format!("{bytes}"))]);
+    }
+    let value = parse_strict(&call.arguments).map_err(|fault| vec![Fault::new("", fault.to_string())])?;
+    if !value.is_object() {
+        let got = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Array(_) => "an array",
+            Value::Object(_) => "an object",
+        };
+        return Err(vec![Fault::new("", "expected a JSON object with the tool's arguments").got(got)]);
+    }
+    Ok(value)
+}
+
+/// Sees to it that an answer keeps the rules that hold for every handler.
+pub(super) fn judge(tool: &Tool, result: CallResult, invocation: &Invocation) -> CallResult {
+    let CallResult::Outcome(outcome) = &result else { return result };
+    invocation.meter.bytes_out.store(outcome.size(), Ordering::Relaxed);
+    match broken_rule(tool, outcome, invocation.limits.result) {
+        Some(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
+        None => result,
+    }
+}
+
+fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule> {
+    let got = outcome.size();
+    if got > limit {
+        return Some(ReturnRule::TooLarge { limit, got });
+    }
+    let not_json = |field, fault: JsonFault| ReturnRule::NotJson { field, detail: fault.to_string() };
+    let deep = outcome.each_json(|field, json| json.check_depth().map_err(|fault| not_json(field, fault)));
+    if let Err(rule) = deep {
+        return Some(rule);
+    }
+    match outcome {
+        Outcome::Halt(halt) if RESERVED_HALT_REASONS.contains(&halt.reason.as_str()) => {
+            Some(ReturnRule::ReservedHalt { reason: halt.reason.clone() })
+        }
+        Outcome::Ok(output) => {
+            let faults = tool.output()?.check(&output.value.to_value(), output.value.as_str().len()).err()?;
+            Some(ReturnRule::Schema { faults })
+        }
+        Outcome::Halt(_) | Outcome::Error(_) | Outcome::AskUser(_) => None,
+    }
+}

@@ -1,0 +1,143 @@
+//! The result of a call as one flat object, for those who want no events and no policy.
+//!
+//! In: a [`Completion`] and the tool's definition. Out: [`ResultView`].
+//! Source: contract, sections 4 (`{success, result?, message?}`) and 5 (`{success, result, errors[], attributes}`).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::call::{CallResult, Completion};
+use crate::definition::Definition;
+use crate::encode::plain;
+use crate::json::Json;
+use crate::message::AWAITING_USER;
+use crate::outcome::Outcome;
+use crate::policy::Failure;
+use crate::refusal::Refusal;
+
+/// The result of a call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ResultView {
+    /// The call.
+    pub tool_call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Whether the handler answered ok, with a question or with a halt.
+    pub success: bool,
+    /// Its value, or the result that it halted with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Json>,
+    /// A line for a person: the handler's own, or its question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Everything that went wrong, each in words for a model.
+    pub errors: Vec<String>,
+    /// Free metadata of the tool's definition.
+    pub attributes: BTreeMap<String, Value>,
+}
+
+impl ResultView {
+    /// The view of how a call of this tool ended.
+    #[must_use]
+    pub fn of(completion: &Completion, definition: &Definition) -> Self {
+        let (mut result, mut message) = (None, None);
+        match &completion.result {
+            CallResult::Outcome(Outcome::Ok(output)) => {
+                (result, message) = (Some(output.value.clone()), output.message.clone());
+            }
+            CallResult::Outcome(Outcome::AskUser(ask)) => message = Some(ask.question.clone()),
+            CallResult::Outcome(Outcome::Halt(halt)) => result = Some(halt.result.clone()),
+            CallResult::Outcome(Outcome::Error(_)) | CallResult::ToolError(_) | CallResult::Refusal(_) => {}
+        }
+        let errors = match Failure::of(&completion.result) {
+            None => Vec::new(),
+            Some(Failure::Refusal(Refusal::InvalidArguments(faults))) => {
+                faults.iter().map(ToString::to_string).collect()
+            }
+            Some(failure) => vec![failure.to_string()],
+        };
+        Self {
+            tool_call_id: completion.id.clone(),
+            tool: completion.tool.clone(),
+            success: errors.is_empty(),
+            result,
+            message,
+            errors,
+            attributes: definition.attributes.clone(),
+        }
+    }
+
+    /// The view as text for a model: a failure as `{"error": "a; b"}`, a string as it is, anything else as JSON.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        match &self.result {
+            _ if !self.success => serde_json::json!({"error": self.errors.join("; ")}).to_string(),
+            Some(value) => plain(value),
+            None => AWAITING_USER.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::outcome::{Halt, Output, Question};
+    use crate::refusal::Fault;
+    use crate::tool_error::ToolError;
+    use crate::usage::Usage;
+
+    #[test]
+    fn each_end_has_a_view() {
+        let definition = Definition::new("t", "").unwrap().with_attribute("team", json!("a"));
+        let faults = ["n is missing", "m is unknown"].map(|fault| Fault::new("", fault)).to_vec();
+        let ok = Outcome::Ok(Output::new(json!("fine")).with_message("done"));
+        for (result, shown, text) in [
+            (
+                CallResult::Outcome(ok),
+                json!({"success": true, "result": "fine", "message": "done", "errors": []}),
+                "fine",
+            ),
+            (
+                CallResult::Outcome(Outcome::Halt(Halt::new("done", json!([1])))),
+                json!({"success": true, "result": [1], "errors": []}),
+                "[1]",
+            ),
+            (
+                CallResult::Outcome(Outcome::AskUser(Question::new("which?"))),
+                json!({"success": true, "message": "which?", "errors": []}),
+                "<awaiting user response>",
+            ),
+            (
+                CallResult::Outcome(Outcome::error("no")),
+                json!({"success": false, "errors": ["no"]}),
+                r#"{"error":"no"}"#,
+            ),
+            (
+                CallResult::ToolError(ToolError::NotFound),
+                json!({"success": false, "errors": ["the tool has no handler"]}),
+                r#"{"error":"the tool has no handler"}"#,
+            ),
+            (
+                CallResult::Refusal(Refusal::InvalidArguments(faults)),
+                json!({"success": false, "errors": ["n is missing", "m is unknown"]}),
+                r#"{"error":"n is missing; m is unknown"}"#,
+            ),
+        ] {
+            let completion = Completion { id: "1".into(), tool: "t".into(), result, usage: Usage::default() };
+            let view = ResultView::of(&completion, &definition);
+            let mut expected = shown;
+            for (key, value) in
+                [("tool_call_id", json!("1")), ("tool", json!("t")), ("attributes", json!({"team": "a"}))]
+            {
+                expected[key] = value;
+            }
+            assert_eq!(serde_json::to_value(&view).unwrap(), expected);
+            assert_eq!(view.to_text(), text);
+        }
+    }
+}
