@@ -43,6 +43,9 @@ impl ToolCall {
 }
 
 /// Where a call comes from. Forwarded to the handler as given.
+///
+/// # Defaults
+/// Everything is absent, and stays so.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CallContext {

@@ -114,7 +114,10 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
 /// The author's words on a tool's effects: for planning and display only.
 ///
 /// # Defaults
-/// None: the author says nothing.
+/// All false: the author says nothing.
+///
+/// # Shape
+/// As JSON: `{"read_only", "idempotent", "destructive", "open_world"}`; what is absent is false.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -138,7 +141,10 @@ impl Hints {
 /// Which of a handler's optional checks do something; the host calls no other.
 ///
 /// # Defaults
-/// None of them.
+/// All false.
+///
+/// # Shape
+/// As JSON: `{"validate", "visible"}`; what is absent is false.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -156,6 +162,9 @@ impl Checks {
 }
 
 /// One thing that a tool needs.
+///
+/// # Shape
+/// As JSON: `{"kind", "pattern", "reason"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Need {

@@ -71,6 +71,9 @@ pub enum Event {
 }
 
 /// Where a line of log was written.
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogSource {
@@ -83,6 +86,9 @@ pub enum LogSource {
 }
 
 /// How loud a line is.
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {

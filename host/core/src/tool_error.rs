@@ -107,6 +107,9 @@ impl Raised {
 }
 
 /// Kinds of [`Raised`].
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -139,6 +142,9 @@ pub enum RaisedKind {
 }
 
 /// A limit that was run into.
+///
+/// # Shape
+/// As JSON: `{"kind", "limit", "asked"}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LimitHit {
@@ -157,6 +163,9 @@ impl LimitHit {
 }
 
 /// Limits that a cell can run into without ending at once.
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
