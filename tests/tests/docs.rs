@@ -1,7 +1,7 @@
 //! What the pages say is what happens: commands exist, sessions print what they show, code is a file that is compiled.
 //!
-//! A block marked `rust` starts with `// PATH`, the file from the repository's root that it shows without its `//!` lines;
-//! one marked `rust,ignore` is a sketch. In a block marked `console` each `$ toolcell …` is run, and `…` alone stands for
+//! A block marked `rust` starts with `// PATH`, the file from the repository's root that it shows without its header (`//!`
+//! lines, lints); one marked `rust,ignore` is a sketch. In a block marked `console` each `$ toolcell …` is run, and `…` alone stands for
 //! any lines. `$ cd` holds until the end of the page, as it does for whoever types along; other commands are not run.
 
 use std::fs;
@@ -120,7 +120,8 @@ fn untrue_code(page: &Page) -> Vec<String> {
             continue;
         };
         let file = fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let code: Vec<_> = file.lines().skip_while(|line| line.starts_with("//!")).collect();
+        let is_header = |line: &&str| line.starts_with("//!") || line.starts_with("#![");
+        let code: Vec<_> = file.lines().skip_while(is_header).collect();
         if block.lines[1..].join("\n").trim() != code.join("\n").trim() {
             complaints.push(format!("this is not {path}:\n{}", block.lines.join("\n")));
         }

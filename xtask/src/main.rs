@@ -10,7 +10,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask demo    build everything that is missing, then a tour of good and hostile tools
 cargo xtask test    all tests
-cargo xtask lint    formatting, lints, and the licences and sources of the dependencies
+cargo xtask lint    formatting, lints, documentation, and the licences and sources of the dependencies
 ";
 
 fn main() -> ExitCode {

@@ -40,6 +40,9 @@ pub struct Breaker {
 }
 
 /// Whether a tool rests.
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerState {

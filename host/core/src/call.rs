@@ -43,6 +43,9 @@ impl ToolCall {
 }
 
 /// Where a call comes from. Forwarded to the handler as given.
+///
+/// # Defaults
+/// Everything is absent, and stays so.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CallContext {
@@ -66,7 +69,7 @@ pub struct CallContext {
     pub extensions: BTreeMap<String, Json>,
 }
 
-/// A person's answer, on its way back to the tool that asked.
+/// A person's answer, on its way back to the tool that asked: with a call that is the same but for its id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resume {
     /// The answer.
@@ -76,6 +79,9 @@ pub struct Resume {
 }
 
 /// How one call is to be made, beside what it says.
+///
+/// # Defaults
+/// An empty context, no tightening, a signal that nobody raises.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CallOptions {
@@ -88,7 +94,6 @@ pub struct CallOptions {
 }
 
 impl Default for CallOptions {
-    /// Empty context, no tightening, a signal that nobody raises.
     fn default() -> Self {
         Self { context: Arc::default(), limits: Limits::unlimited(), abort: AbortSignal::default() }
     }
@@ -118,6 +123,9 @@ impl CallOptions {
 }
 
 /// A wish that the call should end early, seen by the handler. Clones share the wish. To end a call by force, drop its future.
+///
+/// # Defaults
+/// A signal that nobody can raise.
 #[derive(Clone, Default)]
 pub struct AbortSignal(Option<CancellationToken>);
 
@@ -160,6 +168,10 @@ impl fmt::Debug for AbortSignal {
 }
 
 /// How a call ended: who answered, and what.
+///
+/// # Shape
+/// As JSON: an object with one member, `ok`, `error`, `ask_user` or `halt` ([`Outcome`]), `tool_error` ([`ToolError`]) or
+/// `refusal` ([`Refusal`]).
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallResult {
     /// The handler answered.

@@ -16,6 +16,10 @@ use crate::error::Error;
 pub const MAX_NAME: usize = 64;
 
 /// A tool's definition.
+///
+/// # Shape
+/// As JSON: its fields by name, without those that are absent or empty; `max_execution` in whole milliseconds, as
+/// `max_execution_ms`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Definition {
@@ -38,7 +42,7 @@ pub struct Definition {
     /// Which optional checks the handler really has.
     #[serde(default, skip_serializing_if = "Checks::is_empty")]
     pub checks: Checks,
-    /// Upper bound of one execution. Absent: the caller's timeout alone. Serialised in milliseconds.
+    /// Upper bound of one execution. Absent: the caller's timeout alone.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "millis", rename = "max_execution_ms")]
     pub max_execution: Option<Duration>,
     /// What the tool needs in order to work.
@@ -108,6 +112,12 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
 }
 
 /// The author's words on a tool's effects: for planning and display only.
+///
+/// # Defaults
+/// All false: the author says nothing.
+///
+/// # Shape
+/// As JSON: `{"read_only", "idempotent", "destructive", "open_world"}`; what is absent is false.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -129,6 +139,12 @@ impl Hints {
 }
 
 /// Which of a handler's optional checks do something; the host calls no other.
+///
+/// # Defaults
+/// All false.
+///
+/// # Shape
+/// As JSON: `{"validate", "visible"}`; what is absent is false.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -146,6 +162,9 @@ impl Checks {
 }
 
 /// One thing that a tool needs.
+///
+/// # Shape
+/// As JSON: `{"kind", "pattern", "reason"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Need {

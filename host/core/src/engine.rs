@@ -127,7 +127,10 @@ impl EngineBuilder {
 
     /// Compiles in child processes: `program` is started with `arguments` and, as the last one, its processor time in
     /// seconds; it must answer with [`compile_worker`](crate::compile_worker). Without this, compiling happens in this
-    /// process, and a hostile component can keep a thread busy for hours.
+    /// process, and a hostile component can keep a thread busy for hours. [`DEFAULT_COMPILE_TIME`] is a good `limit`.
+    ///
+    /// # Units
+    /// `limit` is processor time of one compilation, in whole seconds and at least one; what is over a whole one is cut off.
     pub fn compile_in(
         mut self,
         program: impl Into<PathBuf>,
@@ -142,7 +145,8 @@ impl EngineBuilder {
     /// Makes the engine.
     ///
     /// # Errors
-    /// [`Error::is_environment`] when the machine cannot host it or the cache directory cannot be used.
+    /// [`Error::is_environment`] when the machine cannot host it, there are to be no cells or more than [`MAX_CELLS`], or the
+    /// cache directory cannot be used.
     pub fn build(self) -> Result<Engine, Error> {
         if !(1..=MAX_CELLS).contains(&self.cells) {
             return Err(Error::engine(format!("cells must be 1 to {MAX_CELLS}, not {}", self.cells)));

@@ -14,6 +14,10 @@ use crate::fence::fenced;
 use crate::usage::Usage;
 
 /// One event of one call.
+///
+/// # Shape
+/// As JSON: `{"type": "tool_execution_started" | "tool_progress" | "tool_log" | "tool_execution_completed", …}` with the
+/// fields by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 #[non_exhaustive]
@@ -67,6 +71,9 @@ pub enum Event {
 }
 
 /// Where a line of log was written.
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogSource {
@@ -79,6 +86,9 @@ pub enum LogSource {
 }
 
 /// How loud a line is.
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {

@@ -36,12 +36,21 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Whether the tool is offered in the invocation's context, whose arguments are `null` when none are known yet. For
     /// listing: [`call`](Self::call) asks by itself. Default: yes.
+    ///
+    /// # Cancel safety
+    /// As [`call`](Self::call).
     fn visible(&self, _invocation: Arc<Invocation>) -> VisibleFuture<'_> {
         Box::pin(std::future::ready(true))
     }
 
     /// What the handler finds wrong with arguments that fit the schema: everything, not the first. For asking without a
     /// call: [`call`](Self::call) asks by itself. Default: nothing.
+    ///
+    /// # Errors
+    /// [`ToolError`] when the check itself has ended without an answer.
+    ///
+    /// # Cancel safety
+    /// As [`call`](Self::call).
     fn validate(&self, _invocation: Arc<Invocation>) -> ValidateFuture<'_> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
@@ -92,6 +101,9 @@ impl Invocation {
     }
 
     /// Tells observers how far the call has come.
+    ///
+    /// # Units
+    /// The handler's own: `done` of `total`, where that is known.
     pub fn progress(&self, done: u64, total: Option<u64>, message: Option<String>) {
         self.events.emit(|| Event::Progress { id: self.call.id.clone(), done, total, message });
     }

@@ -19,6 +19,9 @@ pub const MAX_DEPTH: usize = 127;
 const RESERVED: &str = "$serde_json::private::";
 
 /// One JSON value (RFC 8259). Cheap to pass on: the text is kept, not a tree.
+///
+/// # Shape
+/// As JSON: the value itself, in the words of whoever wrote it.
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
 

@@ -10,6 +10,10 @@ use std::time::Duration;
 ///
 /// # Units
 /// Bytes, unless the field says otherwise.
+///
+/// # Defaults
+/// [`DEFAULT_FUEL`], [`DEFAULT_TIMEOUT`], [`DEFAULT_MEMORY`], [`DEFAULT_ARGUMENTS`], [`DEFAULT_RESULT`], [`DEFAULT_LOG`],
+/// [`DEFAULT_HOST_CALLS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -29,20 +33,20 @@ pub struct Limits {
     pub host_calls: u64,
 }
 
-/// A few seconds of one core in a tight loop: far beyond what a tool computes, short of what hurts.
+/// Instruction units. A few seconds of one core in a tight loop: far beyond what a tool computes, short of what hurts.
 pub const DEFAULT_FUEL: u64 = 10_000_000_000;
-/// Source: contract, section 3 (`tool_timeout`).
+/// Wall time. Source: contract, section 3 (`tool_timeout`).
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Room for a language runtime and its data; filling it in one instruction stays near 30 ms, the longest time that a
+/// Bytes. Room for a language runtime and its data; filling it in one instruction stays near 30 ms, the longest time that a
 /// guest can run without looking at the clock.
 pub const DEFAULT_MEMORY: u64 = 64 << 20;
-/// More than any model writes in one call.
+/// Bytes. More than any model writes in one call.
 pub const DEFAULT_ARGUMENTS: u64 = 1 << 20;
-/// More than any model reads in one result.
+/// Bytes. More than any model reads in one result.
 pub const DEFAULT_RESULT: u64 = 1 << 20;
-/// A few hundred lines.
+/// Bytes. A few hundred lines.
 pub const DEFAULT_LOG: u64 = 64 << 10;
-/// Enough for a chatty tool, a second of host time at most.
+/// Calls. Enough for a chatty tool, a second of host time at most.
 pub const DEFAULT_HOST_CALLS: u64 = 100_000;
 
 impl Default for Limits {

@@ -95,6 +95,9 @@ impl Serialize for Message {
 
 /// One event of a run. Per call, in this order: `Call(Started)`, any number of `Call(Progress)` and `Call(Log)`,
 /// `Call(Completed)`, and exactly one of `Encoded`, `AskUser` and `Halt`.
+///
+/// # Shape
+/// As JSON: the event itself; its `type` tells which.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
@@ -108,6 +111,9 @@ pub enum RunEvent {
 }
 
 /// The settled end of a call.
+///
+/// # Shape
+/// As JSON: `{"type": "tool_result_encoded" | "ask_user_requested" | "tool_halt", …}` with the fields by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type")]
 pub enum Settled {
@@ -166,6 +172,9 @@ impl Settled {
 }
 
 /// What goes with a question.
+///
+/// # Shape
+/// As JSON: `{"options"?, "answer_schema"?, "state"?}`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct AskOptions {
@@ -181,6 +190,9 @@ pub struct AskOptions {
 }
 
 /// Why a run did not start.
+///
+/// # Shape
+/// As JSON: `{"type": "error", "reason", "message", "hint"}`.
 #[derive(Debug)]
 pub struct RunFailure(pub Error);
 
@@ -196,6 +208,11 @@ impl Serialize for RunFailure {
 }
 
 /// Why the loop is not to go on, from the halting call that is earliest in the run's input.
+///
+/// # Shape
+/// As JSON: `{"halted_reason": "ask_user", "pending_question", "pending_tool_call_id", "ask_user_opts"}`, or
+/// `{"halted_reason": REASON, "halt_tool_call_id", "halt_result"}` with the handler's reason, or
+/// `{"halted_reason": "tool_error", "halt_tool_call_id", "on_tool_error_exception"?}`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Halted {

@@ -23,6 +23,9 @@ use crate::outcome::Outcome;
 )]
 pub trait NativeFn<Shape>: Send + Sync + 'static {
     /// Answers.
+    ///
+    /// # Cancel safety
+    /// As [`Handler::call`].
     fn answer(&self, invocation: Arc<Invocation>) -> impl Future<Output = Outcome> + Send;
 }
 

@@ -19,7 +19,10 @@ pub const RESERVED_HALT_REASONS: [&str; 6] =
 /// The handler's answer.
 ///
 /// # Shape
-/// As JSON: an object with one member, `ok`, `error`, `ask_user` or `halt`.
+/// As JSON: an object with one member:
+/// `{"ok": {"value", "message"?, "parts"?, "end_turn"?, "extensions"?}}`,
+/// `{"error": {"message", "data"?, "retryable"?, "retry_after_ms"?}}`,
+/// `{"ask_user": {"question", "options"?, "answer_schema"?, "state"?}}` or `{"halt": {"reason", "result"}}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -138,6 +141,9 @@ impl Output {
 }
 
 /// A piece of content beside the value.
+///
+/// # Shape
+/// As JSON: `{"type": "text" | "image" | "audio" | "resource_link", …}` with the fields by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Part {
@@ -179,7 +185,10 @@ impl Part {
     }
 }
 
-/// Bytes with a media type. As JSON the bytes are base64.
+/// Bytes with a media type.
+///
+/// # Shape
+/// As JSON: `{"mime_type", "data"}`, the bytes in base64 with padding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {
     /// Media type, `image/png` for instance.

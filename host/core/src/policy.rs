@@ -59,7 +59,7 @@ impl Failure {
         }
     }
 
-    /// How long to wait before the same call is made again, where the failure says so.
+    /// How long to wait before the same call is made again, counted from its end, where the failure says so.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -93,6 +93,9 @@ pub enum Verdict {
 pub(crate) type Decide = dyn Fn(&ToolCall, &Failure) -> Verdict + Send + Sync;
 
 /// What a run does about failures: handlers' errors, tool errors and refusals alike.
+///
+/// # Defaults
+/// [`Continue`](Self::Continue).
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum OnToolError {

@@ -16,7 +16,10 @@ pub const MAX_FAULTS: usize = 32;
 /// Characters of one problem that a handler's own check found.
 const MAX_PROBLEM: usize = 1000;
 
-/// Why a call was not made. As JSON: `{"kind", "message", …}`.
+/// Why a call was not made.
+///
+/// # Shape
+/// As JSON: `{"kind", "message", "faults"?, "retry_after_ms"?}`; the kind is that of [`kind`](Self::kind).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -101,6 +104,9 @@ impl fmt::Display for ResumeFault {
 }
 
 /// One thing that is wrong with a value.
+///
+/// # Shape
+/// As JSON: `{"path", "expected", "got"?, "nearest"?}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Fault {

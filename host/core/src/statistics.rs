@@ -16,10 +16,13 @@ use crate::tool_error::{Exit, ToolError};
 /// Significant figures of a latency that are kept: 1 % off at most, in a few KiB a tool.
 const FIGURES: u8 = 2;
 
-/// How a tool has fared since it was registered or its statistics were cleared.
+/// How a tool has fared since it was registered.
 ///
 /// # Units
-/// Times are wall time of whole calls. As JSON: whole microseconds, in fields that end in `_us`.
+/// Times are wall time of whole calls.
+///
+/// # Shape
+/// As JSON: its fields by name, times as whole microseconds in fields that end in `_us`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Statistics {

@@ -73,6 +73,9 @@ pub enum Step {
 }
 
 /// Why a turn ends.
+///
+/// # Shape
+/// As JSON: `"error"` or `"stopped_by_user"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AbortStatus {
@@ -83,6 +86,9 @@ pub enum AbortStatus {
 }
 
 /// What an observer of steps sees, and the person in front does not.
+///
+/// # Shape
+/// As JSON: `{"type": "trigger_notice", "id", "tool", "trigger"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]

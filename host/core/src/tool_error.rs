@@ -17,6 +17,9 @@ use crate::refusal::Fault;
 const MESSAGE_CHARS: usize = 2048;
 
 /// The closed set of reasons.
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -34,7 +37,10 @@ pub enum Reason {
     EncodingFailed,
 }
 
-/// A failure that the executor adds. As JSON: `{"reason", "cause", "message"}`, and `metadata` where the contract names it.
+/// A failure that the executor adds.
+///
+/// # Shape
+/// As JSON: `{"reason", "cause"?, "message"}`, and `metadata` where the contract names it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolError {
     /// See [`Reason::HandlerRaised`].
@@ -67,6 +73,9 @@ impl ToolError {
 }
 
 /// How a handler was torn from its work.
+///
+/// # Shape
+/// As JSON: `{"kind", "limit"?, "backtrace"?, "panic_message"?}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Raised {
@@ -98,6 +107,9 @@ impl Raised {
 }
 
 /// Kinds of [`Raised`].
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -130,6 +142,9 @@ pub enum RaisedKind {
 }
 
 /// A limit that was run into.
+///
+/// # Shape
+/// As JSON: `{"kind", "limit", "asked"}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LimitHit {
@@ -148,6 +163,9 @@ impl LimitHit {
 }
 
 /// Limits that a cell can run into without ending at once.
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -161,6 +179,9 @@ pub enum LimitKind {
 }
 
 /// Why there is nobody left to answer.
+///
+/// # Shape
+/// As JSON: `{"status": "called" | "cancelled" | "died", "code"?}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "status")]
 #[non_exhaustive]
@@ -177,6 +198,10 @@ pub enum Exit {
 }
 
 /// Which budget is spent.
+///
+/// # Shape
+/// As JSON: `{"kind": "fuel", "budget", "used"}`; `"deadline"` and `"blocked"` in whole milliseconds, as `budget_ms` and
+/// `used_ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timeout {
     /// Out of fuel, in the engine's instruction units.
@@ -203,6 +228,9 @@ pub enum Timeout {
 }
 
 /// Which rule of a return was broken.
+///
+/// # Shape
+/// As JSON: `{"rule": NAME, …}` with the fields by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "rule")]
 #[non_exhaustive]

@@ -14,6 +14,9 @@ use serde::{Serialize, Serializer};
 ///
 /// # Units
 /// Time is wall time from the call's start to its end, waiting included. Memory and sizes are bytes.
+///
+/// # Shape
+/// As JSON: its fields by name; `fuel` may be `null`, the wall time is whole microseconds, as `wall_us`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {

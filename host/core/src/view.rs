@@ -18,6 +18,9 @@ use crate::policy::Failure;
 use crate::refusal::Refusal;
 
 /// The result of a call.
+///
+/// # Shape
+/// As JSON: `{"tool_call_id", "tool", "success", "result"?, "message"?, "errors", "attributes"}`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ResultView {

@@ -7,9 +7,10 @@ use std::task::{Context, Waker};
 
 use serde_json::{Value, json};
 use toolcell::{
-    Completion, Definition, Deliberate, EncodeError, RawCall, Said, Step, StepConfig, StepEvent, Tool, ToolCall, Turn,
+    Completion, Definition, Deliberate, EncodeError, RawCall, RunOptions, Runner, Said, Step, StepConfig, StepEvent,
+    Tool, ToolCall, Turn,
 };
-use toolcell_tests::ending;
+use toolcell_tests::{ending, wait};
 
 use super::{Loop, response, say, word};
 
@@ -196,6 +197,21 @@ fn call_and_response_are_one_entry() {
         "functionResponse": {"name": "manual", "response": {"error": "the tool has no handler"}},
     });
     assert_eq!(json!(agent.step(json!({"name": "manual"}), &mut Turn::default()))["entry"], expected);
+}
+
+#[test]
+fn an_entry_is_a_message_as_a_run_makes_it() {
+    let agent = Loop::new();
+    for outcome in ["", "error", "panic", "ask", "halt", "media"] {
+        let call = ToolCall::with_value("c1", "say", &json!({"outcome": outcome}));
+        let Step::History { entry, .. } = agent.step(call.clone(), &mut Turn::default()) else { panic!("{outcome}") };
+        let runner = Runner::new(agent.registry.clone());
+        let run = wait(async move { runner.run([call], RunOptions::default()).await }).expect("it starts");
+        let mut expected = run.messages.into_iter().next().expect("a message");
+        // Whether the turn ends is the step's to say.
+        expected.end_turn = false;
+        assert_eq!(entry.message(), expected, "{outcome}");
+    }
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
 
 /// The worker's side: compiles the component on `input` and writes the code to `output`. Meant to be a process's only
 /// work: it bounds the whole process to `seconds` of processor time and a few gigabytes, and ties it to its parent's life.
-/// Returns the exit code.
+/// Returns the exit code: what it means is between this and the parent's [`EngineBuilder`](crate::EngineBuilder).
 pub fn compile_worker(seconds: u64, input: impl Read, mut output: impl Write, mut complaints: impl Write) -> u8 {
     match bounded_compile(seconds, input, &mut output) {
         Ok(()) => 0,

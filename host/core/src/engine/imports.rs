@@ -15,6 +15,9 @@ use super::cell::Cell;
 use crate::error::Error;
 
 /// What stands behind an import.
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

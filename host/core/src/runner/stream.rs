@@ -40,7 +40,7 @@ impl RunStream {
         Self { run, queue, halted: None }
     }
 
-    /// The next event.
+    /// The next event; none after the last.
     ///
     /// # Cancel safety
     /// May be dropped and called again: no event is lost.

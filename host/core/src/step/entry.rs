@@ -12,9 +12,9 @@ use serde_json::{Map, Value, json};
 
 use super::raw_call::Judged;
 use crate::call::{CallResult, Completion};
-use crate::encode::{Fenced, Said};
+use crate::encode::{Fenced, Said, plain};
 use crate::json::Json;
-use crate::message::{AWAITING_USER, AskOptions, Halted};
+use crate::message::{AWAITING_USER, AskOptions, Halted, Message};
 use crate::outcome::{Halt, Media, Outcome, Part, Question};
 use crate::policy::Failure;
 use crate::tool::Tool;
@@ -47,6 +47,9 @@ pub struct HistoryEntry {
 }
 
 /// What the model gets.
+///
+/// # Shape
+/// As JSON: `{"result"}` or `{"error", "data"?}`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum FunctionResponse {
@@ -106,6 +109,22 @@ fn text(text: impl Into<String>) -> Json {
 }
 
 impl HistoryEntry {
+    /// The response as a message, as a run makes it, for a loop that talks to its model in a
+    /// [`Provider`](crate::Provider)'s format: a string as it is, everything else as JSON, a failure as `{"error", "data"?}`.
+    /// Where the provider sent no id, it is empty; whether the turn ends, the step alone knows.
+    #[must_use]
+    pub fn message(&self) -> Message {
+        let (id, name) = (self.id.clone().unwrap_or_default(), self.name.clone());
+        let message = match &self.response {
+            FunctionResponse::Result { result } => Message::new(id, name, plain(result)),
+            // Strings and checked JSON: nothing in it can fail.
+            error @ FunctionResponse::Error { .. } => {
+                Message::new(id, name, serde_json::to_string(error).unwrap_or_default()).failed()
+            }
+        };
+        Message { parts: self.parts.clone(), attributes: self.attributes.clone(), ..message }
+    }
+
     /// The entry of a call that no tool answered.
     pub(super) fn unanswered(judged: Judged, response: FunctionResponse) -> Self {
         let Judged { call, id, arguments: args, .. } = judged;

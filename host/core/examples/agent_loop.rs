@@ -1,0 +1,119 @@
+//! An agent loop: a model calls tools until it has nothing more to call, and a person answers what a tool asks.
+//!
+//! `cargo run --example agent_loop [COMPONENT …]`, from the repository's root after `cargo xtask demo`. Model and person are
+//! scripts here; a real model is a request over HTTP, in the same JSON.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+use toolcell::{
+    AskOptions, Component, Engine, Executor, Halted, HistoryEntry, Json, Provider, RawCall, Registry, Resume, Sealer,
+    Step, Stepper, ToolCall, Turn,
+};
+
+const COMPONENTS: [&str; 2] = [
+    "example-tools/target/wasm32-wasip2/release/calculator.wasm",
+    "example-tools/target/wasm32-wasip2/release/desk.wasm",
+];
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let registry = Registry::new();
+    let engine = Engine::builder().build()?;
+    for path in paths() {
+        let component = Component::load(&engine, std::fs::read(&path).context(path)?).await?;
+        registry.register_all(component.tools().iter().cloned())?;
+    }
+
+    // What a tool leaves with its question travels through a client; sealed, it comes back as it went.
+    let executor = Executor::new().with_sealer(Sealer::generate()?);
+    let stepper = Stepper::new(registry.clone()).with_executor(executor);
+    let mut turn = Turn::default();
+    turn.context.tenant = Some("acme".into());
+
+    // What this format cannot say of a tool stands in `notes`, beside the `value`.
+    let tools = Provider::OpenAi.definitions(&registry.list())?.value;
+    let mut messages =
+        vec![json!({"role": "user", "content": "Dinner for two on 3 March, 40 each plus 10 %: book it."})];
+    let mut model = script().into_iter();
+    let mut done = false;
+    while !done {
+        let request = json!({"messages": messages, "tools": tools});
+        let response = respond(&mut model, &request)?;
+        let said = &response["choices"][0]["message"];
+        messages.push(said.clone());
+
+        let calls = Provider::OpenAi.calls(&response)?;
+        done = calls.is_empty();
+        let mut results = Vec::new();
+        for call in calls {
+            println!("model: {} {}", call.name, call.arguments);
+            let entry = answered(&stepper, call, &mut turn).await?;
+            // A tool may halt the loop too.
+            done |= entry.halted.is_some();
+            let message = entry.message();
+            println!(" tool: {}", message.content);
+            results.push(message);
+        }
+        if let Value::Array(results) = Provider::OpenAi.results(&results).value {
+            messages.extend(results);
+        }
+        turn.iteration += 1;
+        if let Some(text) = said["content"].as_str() {
+            println!("model: {text}");
+        }
+    }
+    Ok(())
+}
+
+/// Makes a call, and makes it again with the person's answer for as long as the tool asks. No cell waits for the answer.
+async fn answered(stepper: &Stepper, call: ToolCall, turn: &mut Turn) -> anyhow::Result<HistoryEntry> {
+    let mut call = RawCall::from(call);
+    loop {
+        // What a model gets wrong, an unknown tool for instance, is an entry that it can read. Too often in a row, and the
+        // step ends the turn.
+        let Step::History { entry, .. } = stepper.step(call.clone(), turn).await else { bail!("the turn is over") };
+        let Some(Halted::AskUser { question, options, .. }) = &entry.halted else { return Ok(*entry) };
+        let answer = person(question, options);
+        call = call.with_resume(Resume { answer, state: options.state.clone() });
+    }
+}
+
+/// A person in front of a form, who takes the last choice of everything.
+fn person(question: &str, options: &AskOptions) -> Json {
+    println!(" tool: {question}");
+    let fields = options.options.as_ref().map(Json::to_value).unwrap_or_default();
+    let fields = fields.as_array().into_iter().flatten();
+    let chosen = fields.filter_map(|field| {
+        let choice = field["choices"].as_array()?.last()?;
+        Some((field["field"].as_str()?.to_owned(), choice.clone()))
+    });
+    let answer = Value::Object(chosen.collect());
+    println!("  you: {answer}");
+    answer.into()
+}
+
+/// A model that answers by heart, whatever the request.
+fn respond(script: &mut impl Iterator<Item = Value>, _request: &Value) -> anyhow::Result<Value> {
+    let message = script.next().context("the script is over")?;
+    Ok(json!({"choices": [{"index": 0, "message": message}]}))
+}
+
+/// What it says: a tool that does not exist, the right one, and a last word.
+fn script() -> Vec<Value> {
+    let call = |id: &str, name: &str, arguments: Value| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}});
+    let sum = json!({"expression": "2 * 40 * 1.1"});
+    let table = json!({"name": "Ada", "party_size": 2, "date": "2026-03-03"});
+    let calling = |calls: Vec<Value>| json!({"role": "assistant", "content": null, "tool_calls": calls});
+    vec![
+        calling(vec![call("call-1", "calculate", sum.clone())]),
+        calling(vec![call("call-2", "calculator", sum), call("call-3", "book_table", table)]),
+        json!({"role": "assistant", "content": "Booked for half past nine. It will be 88 in all."}),
+    ]
+}
+
+/// The components of the command line, or the example tools.
+fn paths() -> Vec<String> {
+    let given: Vec<_> = std::env::args().skip(1).collect();
+    if given.is_empty() { COMPONENTS.map(Into::into).into() } else { given }
+}

@@ -1,0 +1,63 @@
+//! A batch: what a model asked for in one breath. One message per call, whatever became of it, and one policy for failures.
+//!
+//! `cargo run --example batch [COMPONENT …]`, from the repository's root after `cargo xtask demo`.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use anyhow::Context as _;
+use serde_json::json;
+use toolcell::{Component, Engine, Failure, Limits, OnToolError, Registry, RunOptions, Runner, ToolCall, Verdict};
+
+const COMPONENTS: [&str; 3] = [
+    "example-tools/target/wasm32-wasip2/release/calculator.wasm",
+    "example-tools/target/wasm32-wasip2/release/desk.wasm",
+    "example-tools/target/wasm32-wasip2/release/jq.wasm",
+];
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let registry = Registry::new();
+    let engine = Engine::builder().build()?;
+    for path in paths() {
+        let component = Component::load(&engine, std::fs::read(&path).context(path)?).await?;
+        registry.register_all(component.tools().iter().cloned())?;
+    }
+
+    let calls = [
+        ToolCall::new("good", "calculator", r#"{"expression": "6 * 7"}"#),
+        ToolCall::new("fails", "calculator", r#"{"expression": "6 *"}"#),
+        ToolCall::new("asks", "book_table", r#"{"name": "Ada", "party_size": 2, "date": "2026-03-03"}"#),
+        ToolCall::new("hostile", "jq", r#"{"filter": "def forever: forever; forever", "input": null}"#),
+    ];
+
+    // Asked about each failure, once, beside the calls that still run.
+    let policy = OnToolError::decide(|call, failure| match failure {
+        // The tool's own words, or the host's about the arguments: the model can repair that.
+        Failure::Error(_) | Failure::Refusal(_) => {
+            Verdict::Continue(json!({"error": failure.to_string(), "advice": "correct the call and repeat it"}).into())
+        }
+        // The tool could not answer at all: somebody should look before the loop goes on.
+        Failure::ToolError(error) => {
+            println!("policy: `{}` is stopped ({:?})", call.id, error.reason());
+            Verdict::Halt
+        }
+    });
+    let options =
+        RunOptions::default().with_on_tool_error(policy).with_limits(Limits::unlimited().with_fuel(100_000_000));
+
+    // An error here means that nothing has run: an unknown tool, say. Beyond that, a failed call is a message.
+    let outcome = Runner::new(registry).run(calls, options).await?;
+    for message in &outcome.messages {
+        println!("{:>8} {:<10} {}", message.tool_call_id, message.name, message.content);
+    }
+    // Two calls halt the loop. The one that stands first says why; its siblings have ended as they would.
+    if let Some(halted) = &outcome.halted {
+        println!("halted: {}", serde_json::to_string_pretty(halted)?);
+    }
+    Ok(())
+}
+
+/// The components of the command line, or the example tools.
+fn paths() -> Vec<String> {
+    let given: Vec<_> = std::env::args().skip(1).collect();
+    if given.is_empty() { COMPONENTS.map(Into::into).into() } else { given }
+}

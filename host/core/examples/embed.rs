@@ -1,0 +1,35 @@
+//! The smallest embedding: an engine, a component, a call, and what came of it.
+//!
+//! `cargo run --example embed [COMPONENT]`, from the repository's root after `cargo xtask demo`.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use toolcell::{CallOptions, CallResult, Component, Engine, Executor, Limits, ToolCall};
+
+const CALCULATOR: &str = "example-tools/target/wasm32-wasip2/release/calculator.wasm";
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let path = std::env::args().nth(1).unwrap_or(CALCULATOR.into());
+
+    // One engine a process. A component is judged, compiled, and asked for its tools.
+    let engine = Engine::builder().build()?;
+    let component = Component::load(&engine, std::fs::read(&path).context(path)?).await?;
+    let tool = component.tool("calculator")?;
+
+    // Limits for every call. The arguments are a model's own words: nobody needs to have looked at them.
+    let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(2)));
+    let call = ToolCall::new("call-1", "calculator", r#"{"expression": "6 * 7"}"#);
+
+    // No `?` here: a call that fails is an answer too, and has a receipt.
+    let completion = executor.call(tool, call, CallOptions::default()).await;
+    match &completion.result {
+        CallResult::Outcome(outcome) => println!("the tool says: {}", serde_json::to_string(outcome)?),
+        CallResult::ToolError(error) => println!("the tool could not answer: {error}"),
+        CallResult::Refusal(refusal) => println!("the host says no: {refusal}"),
+    }
+    println!("the receipt: {}", serde_json::to_string(&completion.usage)?);
+    Ok(())
+}

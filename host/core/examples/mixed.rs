@@ -1,0 +1,111 @@
+//! Your own code and a stranger's component in one registry: who may see a tool, which arguments are good, and what becomes
+//! of a service that is not well.
+//!
+//! `cargo run --example mixed [COMPONENT …]`, from the repository's root after `cargo xtask demo`.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use toolcell::{
+    Breaker, CallContext, Component, Definition, Engine, HandlerError, Invocation, Outcome, Registry, Retry,
+    RunOptions, Runner, Tool, ToolCall,
+};
+
+const CALCULATOR: &str = "example-tools/target/wasm32-wasip2/release/calculator.wasm";
+const ARTICLES: [&str; 2] = ["chair", "lamp"];
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let registry = Registry::new();
+    registry.register(stock()?)?;
+    let engine = Engine::builder().build()?;
+    for path in paths() {
+        let component = Component::load(&engine, std::fs::read(&path).context(path)?).await?;
+        registry.register_all(component.tools().iter().cloned())?;
+    }
+
+    for role in ["customer", "staff"] {
+        let visible = registry.visible_tools(&context(role)).await;
+        let names: Vec<_> = visible.iter().map(|tool| tool.definition().name.as_str()).collect();
+        println!("{role} sees {}", names.join(", "));
+    }
+
+    let runner = Runner::new(registry.clone());
+    let stock = |article: &str| ("stock", json!({"article": article}));
+    let asked = [
+        ("customer", stock("chair")),
+        ("staff", stock("sofa")),
+        ("staff", stock("chair")),
+        ("staff", stock("lamp")),
+        ("staff", stock("lamp")),
+        ("staff", stock("chair")),
+        ("staff", ("calculator", json!({"expression": "12 * 49.90"}))),
+    ];
+    for (role, (tool, arguments)) in asked {
+        let options = RunOptions::default().with_context(context(role));
+        let outcome = runner.run([ToolCall::with_value("call-1", tool, &arguments)], options).await?;
+        for message in outcome.messages {
+            println!("{role}: {tool} {arguments} -> {}", message.content);
+        }
+    }
+
+    for tool in registry.toolbox().tools() {
+        let name = &tool.definition().name;
+        let seen = registry.statistics(name).unwrap_or_default();
+        let breaker = tool.breaker_state().map(|state| format!("; breaker {state:?}")).unwrap_or_default();
+        println!("{name}: {} calls, {} good, {} not{breaker}", seen.count, seen.success, seen.failure);
+    }
+    Ok(())
+}
+
+/// Asks a warehouse that is not well: it answers for chairs when it is asked twice, and for lamps never.
+fn stock() -> Result<Tool, toolcell::Error> {
+    let definition = Definition::new("stock", "How many pieces of an article are in stock.")?.with_parameters(json!({
+        "type": "object",
+        "properties": {"article": {"type": "string"}},
+        "required": ["article"],
+        "additionalProperties": false,
+    }));
+    let handler = async |arguments: Value, invocation: Arc<Invocation>| -> Outcome {
+        // The first attempt has no number.
+        let again = invocation.context.attempt.is_some();
+        if arguments["article"] == "chair" && again {
+            return Outcome::ok(json!({"pieces": 12}));
+        }
+        // Worth another try, so it is tried again, and counts against the tool when that does not help.
+        Outcome::Error(HandlerError::new("the warehouse hung up").retryable_after(Duration::from_millis(1)))
+    };
+    let tool = Tool::native(definition, handler)?
+        // Whom it is not offered to cannot call it either.
+        .with_visibility(|_arguments, context| role(context) == "staff")
+        // What no schema can say. The handler sees good arguments only.
+        .with_validator(|arguments| match arguments["article"].as_str() {
+            Some(article) if ARTICLES.contains(&article) => Vec::new(),
+            _ => vec![format!("there is no such article; there are: {}", ARTICLES.join(", "))],
+        })
+        // Three attempts make one call; two calls that failed make a rest of half a minute.
+        .with_retry(Retry::exponential_with_jitter(Duration::from_millis(2)).with_attempts(3))
+        .with_breaker(Breaker::default().with_failures(2));
+    Ok(tool)
+}
+
+fn context(role: &str) -> CallContext {
+    let mut context = CallContext::default();
+    context.tenant = Some("acme".into());
+    context.metadata = Some(json!({"role": role}).into());
+    context
+}
+
+fn role(context: &CallContext) -> String {
+    let metadata = context.metadata.as_ref().map(|metadata| metadata.to_value()).unwrap_or_default();
+    metadata["role"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The components of the command line, or the example tool.
+fn paths() -> Vec<String> {
+    let given: Vec<_> = std::env::args().skip(1).collect();
+    if given.is_empty() { vec![CALCULATOR.into()] } else { given }
+}

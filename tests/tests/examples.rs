@@ -1,0 +1,59 @@
+//! The library's examples run, and print what they are there to show.
+//!
+//! What differs from run to run (times, fuel, memory) is not compared. An example that no test runs is a failure.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// What differs from run to run.
+const FILTERS: [(&str, &str); 6] = [
+    (r#""fuel":\d+"#, r#""fuel":[FUEL]"#),
+    (r#""wall_us":\d+"#, r#""wall_us":[TIME]"#),
+    (r#""peak_memory":\d+"#, r#""peak_memory":[BYTES]"#),
+    (r"\d+ fuel in all", "[FUEL] fuel in all"),
+    (r"\d+ KiB", "[BYTES] KiB"),
+    (r"in \d+ ms", "in [TIME] ms"),
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root")
+}
+
+/// What an example prints, run as a reader runs it: from the root, without arguments.
+fn printed(name: &str) -> String {
+    let test = std::env::current_exe().expect("this test's path");
+    let example = test.ancestors().nth(2).expect("target/PROFILE").join("examples").join(name);
+    assert!(
+        example.is_file(),
+        "`{name}` is not built: run `cargo test --workspace`, which builds it before any test runs"
+    );
+    let output = Command::new(example).current_dir(root()).output().expect("the example starts");
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
+    assert!(output.status.success() && stderr.is_empty(), "{}\n{stdout}{stderr}", output.status);
+    stdout
+}
+
+macro_rules! examples {
+    ($($name:ident)*) => {
+        const RUN: &[&str] = &[$(stringify!($name)),*];
+
+        $(#[test]
+        fn $name() {
+            insta::with_settings!({ filters => FILTERS }, {
+                insta::assert_snapshot!(stringify!($name), printed(stringify!($name)));
+            });
+        })*
+    };
+}
+
+examples! { agent_loop batch embed mixed tenants }
+
+#[test]
+fn each_is_run() {
+    let files = fs::read_dir(root().join("host/core/examples")).expect("the examples");
+    let names = files.map(|file| file.expect("an entry").path().file_stem().expect("a name").to_owned());
+    let names: BTreeSet<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    assert_eq!(names, RUN.iter().map(ToString::to_string).collect());
+}
