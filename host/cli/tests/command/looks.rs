@@ -62,5 +62,5 @@ fn the_log_is_for_who_asks() {
     let quiet = typed(&["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#]);
     assert_eq!(quiet.stderr, "", "{quiet}");
     let loud = typed(&["-vv", "run", "hello.wasm", "greet", r#"{"name": "Ada"}"#]);
-    assert!(loud.stderr.contains("tool_call{id=call-1 tool=greet") && loud.stdout == quiet.stdout, "{loud}");
+    assert!(loud.stderr.contains("tool_call{id=\"call-1\" tool=greet") && loud.stdout == quiet.stdout, "{loud}");
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use foldhash::fast::RandomState;
 use futures_util::{Stream, StreamExt as _, stream};
 use tokio::sync::Semaphore;
 
@@ -49,7 +50,7 @@ impl Batch {
             let tool = toolbox.resolve(&call.name)?.clone();
             ready.push((call, tool));
         }
-        let mut ids = HashSet::with_capacity(ready.len());
+        let mut ids = HashSet::with_capacity_and_hasher(ready.len(), RandomState::default());
         if let Some((call, _)) = ready.iter().find(|(call, _)| !ids.insert(call.id.as_str())) {
             return Err(Error::duplicate_call(&call.id));
         }
