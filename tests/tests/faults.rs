@@ -28,7 +28,7 @@ fn call(definition: Definition) -> Option<CallResult> {
 
 #[test]
 fn alternatives_of_alternatives_do_not_multiply() {
-    for (depth, breadth) in [(1, 2), (4, 12), (5, 12), (6, 11)] {
+    for (depth, breadth) in [(1, 2), (2, 12), (3, 12), (4, 12), (5, 12), (6, 11)] {
         let definition = Definition::new("t", "").expect("a name");
         let schema = alternatives(depth, breadth);
         for definition in [definition.clone().with_parameters(schema.clone()), definition.with_output(schema)] {

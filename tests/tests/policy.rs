@@ -68,7 +68,7 @@ fn policies_that_never_return_silence_no_other_runner() {
         drop(parked.read());
         Verdict::Halt
     });
-    let (short, long) = (Duration::from_millis(20), Duration::from_secs(3600));
+    let (short, long) = (Duration::from_millis(20), Duration::from_secs(30));
     let silent = |outcome: &RunOutcome| {
         outcome.messages.iter().all(|message| message.content.contains("gave no answer within 20ms"))
     };
