@@ -13,6 +13,8 @@ pub mod of_component {
     pub const CORE_INSTANCES: u8 = 2;
     /// One component.
     pub const COMPONENT: u8 = 4;
+    /// Instances of components.
+    pub const INSTANCES: u8 = 5;
     /// Canonical functions.
     pub const CANON: u8 = 8;
 }

@@ -112,6 +112,36 @@ fn handlers_of_others_end_too() {
     assert_eq!(ending(&run(&tool, r#"{"name": "hang"}"#, short).result), "timeout/blocked");
 }
 
+/// What a handler holds, and what panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+#[test]
+fn a_handler_that_panics_as_it_is_dropped_ends_its_own_call_only() {
+    let tool = Tool::native(definition(), async |_: Value| {
+        let _bomb = Bomb;
+        std::future::pending::<Value>().await
+    })
+    .expect("a tool");
+    let (executor, seen) = recorder();
+    let call = |timeout| {
+        let options = CallOptions::default().with_limits(Limits::default().with_timeout(timeout));
+        let (executor, tool) = (executor.clone(), tool.clone());
+        Box::pin(async move { executor.call(&tool, ToolCall::new("1", "greet", r#"{"name": "a"}"#), options).await })
+    };
+    assert_eq!(ending(&wait(call(Duration::from_millis(20))).result), "timeout/blocked");
+    let mut dropped = call(Duration::from_secs(3600));
+    assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(dropped);
+    let (started, ends) = ("started", ["completed timeout/blocked", "completed handler_exit/cancelled"]);
+    assert_eq!(*seen.lock().expect("no panic"), [started, ends[0], started, ends[1]]);
+}
+
 /// A handler of the embedder's own that has its work done by a task, and says when that died.
 struct Elsewhere;
 

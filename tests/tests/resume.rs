@@ -7,7 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 use toolcell::{
     CallContext, CallOptions, CallResult, Completion, Component, DEFAULT_SEAL_LIFETIME, Definition, Event, Executor,
-    Invocation, Json, MAX_STATE, Outcome, Placement, Question, Resume, Sealer, Tool, ToolCall,
+    Handler, HandlerFuture, Invocation, Json, MAX_STATE, Outcome, Placement, Question, RawCall, Registry, Resume,
+    Sealer, Stepper, Tool, ToolCall, Turn, VisibleFuture,
 };
 use toolcell_tests::{ending, load, wait};
 
@@ -194,4 +195,59 @@ fn observers_see_the_sealed_state_and_a_large_one_is_an_invalid_return() {
     assert_eq!(ending(&ask(MAX_STATE - 1).result), "invalid_return/state_too_large");
     let seen = seen.lock().expect("no panic");
     assert!(seen.len() == 4 && seen.iter().all(|event| !event.contains("ssss")), "{seen:?}");
+}
+
+/// Keeps the answers' states that it is shown when it is asked whether it is offered.
+#[derive(Clone, Default)]
+struct Curious(Arc<Mutex<Vec<Option<Json>>>>);
+
+impl Handler for Curious {
+    fn call(&self, _: Arc<Invocation>) -> HandlerFuture<'_> {
+        Box::pin(std::future::ready(CallResult::Outcome(Outcome::ok(json!(1)))))
+    }
+
+    fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
+        let state = invocation.context.resume.as_ref().and_then(|resume| resume.state.clone());
+        self.0.lock().expect("no panic").push(state);
+        Box::pin(std::future::ready(true))
+    }
+}
+
+/// A list, and the search for the name that was meant, ask tools before any state was opened.
+#[test]
+fn a_list_shows_no_tool_a_state_that_was_not_opened() {
+    let (curious, registry) = (Curious::default(), Registry::new());
+    registry.register(Tool::with_handler(definition(), curious.clone()).expect("a tool")).expect("a name of its own");
+    let resume = Resume { answer: json!("yes").into(), state: Some(json!({"admin": true}).into()) };
+    let context = answered(CallContext::default(), json!("yes"), resume.state.as_ref());
+    let stepper =
+        Stepper::new(registry.clone()).with_executor(Executor::new().with_sealer(Sealer::generate().expect("a key")));
+    let misspelt = RawCall::from(json!({"id": "1", "name": "asks", "args": {}})).with_resume(resume);
+    wait(async move {
+        registry.visible_tools(&context).await;
+        stepper.step(misspelt, &mut Turn::default()).await
+    });
+    assert_eq!(*curious.0.lock().expect("no panic"), [None, None]);
+}
+
+/// What a client that reads and writes JSON makes of numbers is still the same call.
+#[test]
+fn respelt_numbers_are_the_same_arguments() {
+    let tool = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
+        if invocation.context.resume.is_some() { Outcome::ok(json!(1)) } else { Outcome::AskUser(Question::new("?")) }
+    })
+    .expect("a tool");
+    let executor = Executor::new().with_sealer(Sealer::generate().expect("a key"));
+    for (asked, respelt, expected) in [
+        (r#"{"x": 1.0}"#, r#"{"x":1}"#, "ok"),
+        (r#"{"x": [-0.0, 2e3]}"#, r#"{"x":[0,2000]}"#, "ok"),
+        (r#"{"x": 1.50}"#, r#"{"x":1.5}"#, "ok"),
+        (r#"{"x": 1.5}"#, r#"{"x":1}"#, "refusal/resume_other_arguments"),
+        (r#"{"x": 1}"#, r#"{"x":-1}"#, "refusal/resume_other_arguments"),
+        (r#"{"x": 1}"#, r#"{"x":"1"}"#, "refusal/resume_other_arguments"),
+    ] {
+        let sealed = state(&call(&executor, &tool, asked, CallContext::default()));
+        let context = answered(CallContext::default(), json!("yes"), Some(&sealed));
+        assert_eq!(ending(&call(&executor, &tool, respelt, context).result), expected, "{asked} as {respelt}");
+    }
 }

@@ -1,13 +1,15 @@
 //! Retries and breakers around real handlers: components and native closures, through the executor.
 
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::{
-    Breaker, BreakerState, CallOptions, Completion, Component, Definition, Event, Executor, Limits, ManualClock,
-    Placement, Retry, Tool, ToolCall,
+    Breaker, BreakerState, CallOptions, Completion, Component, Definition, Engine, Event, Executor, Limits,
+    ManualClock, Placement, Retry, Tool, ToolCall,
 };
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};
 
 fn mischief(placement: Placement) -> Component {
@@ -80,5 +82,25 @@ fn a_breaker_hears_of_every_ending() {
         assert_eq!(endings, [first, second]);
         let is_open = tool.breaker_state() == Some(BreakerState::Open);
         assert_eq!(is_open, second != "ok", "{first}");
+    }
+}
+
+/// A host without a free cell says nothing of the tool that waits for one.
+#[test]
+fn waiting_in_vain_for_a_cell_opens_no_breaker() {
+    for placement in PLACEMENTS {
+        let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
+        let tool = |guest: Hostile| load(&engine, guest.component()).expect("it loads").tools()[0].clone();
+        let sleeper = tool(Hostile::new(Place::Execute, Misdeed::Sleep));
+        let good = tool(Hostile::answering(Answer::Echo)).with_breaker(Breaker::default().with_failures(1));
+        let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));
+        let mut sleeps = Box::pin(executor.call(&sleeper, ToolCall::new("1", "hostile", "{}"), CallOptions::default()));
+        assert!(sleeps.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let short = Limits::default().with_timeout(Duration::from_millis(20));
+        let endings = [(); 2].map(|()| ending(&run(&good, "{}", short).0.result));
+        assert_eq!(endings, ["refusal/overloaded"; 2], "{placement:?}");
+        assert_eq!(good.breaker_state(), Some(BreakerState::Closed), "{placement:?}");
+        drop(sleeps);
+        assert_eq!(ending(&run(&good, "{}", Limits::default()).0.result), "ok", "{placement:?}");
     }
 }

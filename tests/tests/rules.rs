@@ -1,8 +1,13 @@
 //! Who is offered a tool, which calls it takes, what is wrong with arguments: the embedder's rules and the tool's own.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::sync::Barrier;
 use toolcell::{
-    Breaker, CallContext, CallOptions, Completion, Definition, Executor, Json, Placement, Registry, Tool, ToolCall,
+    Breaker, CallContext, CallOptions, CallResult, Completion, Definition, Executor, Handler, HandlerFuture,
+    Invocation, Json, Limits, Placement, Registry, Timeout, Tool, ToolCall, ToolError, ValidateFuture, VisibleFuture,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};
@@ -46,11 +51,14 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
             _ => Vec::new(),
         });
         let broken = tool.clone().with_validator(|_| panic!("a bug"));
+        let manual = Tool::manual(definition("t")).expect("a tool").with_visibility(|_, context| is_admin(context));
         for (tool, arguments, who, expected) in [
             (&hidden, r#"{"n": 1}"#, "admin", "ok"),
             (&hidden, r#"{"n": 1}"#, "guest", "refusal/not_visible"),
             // Who may not see it does not learn what it would take either.
             (&hidden, r#"{"m": 1}"#, "guest", "refusal/not_visible"),
+            (&manual, r#"{"n": 1}"#, "admin", "not_found"),
+            (&manual, r#"{"n": 1}"#, "guest", "refusal/not_visible"),
             (&picky, r#"{"n": 1}"#, "guest", "refusal/not_allowed"),
             (&checked, r#"{"n": 1}"#, "guest", "ok"),
             (&checked, r#"{"n": -1}"#, "guest", "refusal/invalid_arguments"),
@@ -123,4 +131,61 @@ fn a_list_shows_what_is_offered() {
             assert_eq!(names, expected, "{who}, {placement:?}");
         }
     }
+}
+
+/// A handler whose `visible` waits for another's, and whose `validate` never ends.
+struct Slow {
+    meeting: Arc<Barrier>,
+    /// The names of the calls that it was to check.
+    checked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Slow {
+    fn new(most: usize) -> Self {
+        Self { meeting: Arc::new(Barrier::new(most)), checked: Arc::default() }
+    }
+
+    fn tool(&self, definition: Definition) -> Tool {
+        let slow = Self { meeting: Arc::clone(&self.meeting), checked: Arc::clone(&self.checked) };
+        Tool::with_handler(definition, slow).expect("a tool")
+    }
+}
+
+impl Handler for Slow {
+    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+        Box::pin(async move { CallResult::Outcome(invocation.arguments.clone().into()) })
+    }
+
+    fn visible(&self, _: Arc<Invocation>) -> VisibleFuture<'_> {
+        Box::pin(async {
+            self.meeting.wait().await;
+            true
+        })
+    }
+
+    fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
+        self.checked.lock().expect("no panic").push(invocation.call.name.clone());
+        Box::pin(std::future::pending())
+    }
+}
+
+/// One after the other none would ever be met.
+#[test]
+fn a_list_asks_its_tools_side_by_side() {
+    let (registry, slow) = (Registry::new(), Slow::new(3));
+    registry.register_all(["a", "b", "c"].map(|name| slow.tool(definition(name)))).expect("names of their own");
+    let visible = wait(async move { registry.visible_tools(&CallContext::default()).await });
+    assert_eq!(visible.len(), 3);
+}
+
+/// A check asked alone is that of the call: of the tool's name, within the tool's own time.
+#[test]
+fn a_check_without_a_call_is_the_calls() {
+    let (slow, own) = (Slow::new(1), Duration::from_millis(10));
+    let tool = slow.tool(definition("t").with_max_execution(own));
+    let options = CallOptions::default().with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));
+    let call = ToolCall::new("1", "alias", r#"{"n": 1}"#);
+    let found = wait(async move { Executor::new().validate(&tool, call, options).await });
+    let Err(ToolError::Timeout(Timeout::Blocked { budget, .. })) = found else { panic!("{found:?}") };
+    assert_eq!((budget, slow.checked.lock().expect("no panic").as_slice()), (own, ["t".to_owned()].as_slice()));
 }

@@ -187,4 +187,15 @@ mod tests {
         registry.clear();
         assert!(registry.list().is_empty() && registry.statistics("a").is_none());
     }
+
+    #[test]
+    fn an_iterator_may_look_at_the_registry_that_it_fills() {
+        let registry = Registry::new();
+        let tools = ["a", "b"].into_iter().map(|name| {
+            assert!(registry.0.try_write().is_ok(), "whoever makes tools is not kept waiting");
+            tool(name)
+        });
+        registry.register_all(tools).unwrap();
+        assert_eq!(registry.list().len(), 2);
+    }
 }

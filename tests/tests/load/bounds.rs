@@ -48,8 +48,12 @@ fn elements(count: usize) -> Vec<u8> {
 
 /// A component of fifty thousand globals, in as many instances less one (the component's own count is one).
 fn instances(count: usize) -> Vec<u8> {
-    let instances = list(count - 1, &[0, 0, 0].repeat(count - 1));
-    [globals(50_000), section(of_component::CORE_INSTANCES, &instances)].concat()
+    [globals(50_000), core_instances(0, count - 1)].concat()
+}
+
+/// As many instances of a module that imports nothing.
+fn core_instances(module: u8, count: usize) -> Vec<u8> {
+    section(of_component::CORE_INSTANCES, &list(count, &[0, module, 0].repeat(count)))
 }
 
 /// What would cost the compiler or the parser too much is refused before it costs anything.
@@ -73,6 +77,8 @@ fn components_that_are_too_large() {
         assert_eq!(beyond.to_string(), format!("{what}: {} is over the limit of {limit}", limit + 1));
         assert!(beyond.is_component() && !beyond.hint().is_empty(), "{beyond:?}");
     }
+    let within = load(&ENGINE, instances(60)).expect_err("it has no tools");
+    assert!(!within.to_string().contains("times its instances"), "{within}");
     let copies = load(&ENGINE, instances(61)).expect_err("a copy of each for each instance");
     assert!(copies.to_string().ends_with("times its instances: 3050000 is over the limit of 3000000"), "{copies}");
     // Refused at the ninth level, not at the last.
@@ -140,9 +146,37 @@ fn beside(instances: usize, tables: usize) -> Vec<u8> {
 /// A guest that behaves, with instances of a module of these sections beside its own.
 fn instantiated(instances: usize, sections: &[u8]) -> Vec<u8> {
     let module = section(of_component::CORE_MODULE, &module(sections));
-    // Of the module after its own, with nothing to import.
-    let instances = section(of_component::CORE_INSTANCES, &list(instances, &[0, 1, 0].repeat(instances)));
-    [echo().component(), module, instances].concat()
+    // Of the module after its own.
+    [echo().component(), module, core_instances(1, instances)].concat()
+}
+
+/// A guest that behaves, with as many copies beside it of a component that has four instances of this many globals.
+fn copies(globals_of_each: usize, count: usize) -> Vec<u8> {
+    let inner = [globals(globals_of_each), core_instances(0, 4)].concat();
+    // Of the component after the one that is the guest's own interface.
+    let copies = section(of_component::INSTANCES, &list(count, &[0, 1, 0].repeat(count)));
+    [echo().component(), section(of_component::COMPONENT, &inner), copies].concat()
+}
+
+/// Copies multiply: each brings the instances inside of it.
+#[test]
+fn items_count_for_each_instance() {
+    let globals = |count: usize| section(of_module::GLOBALS, &list(count, &[0x7f, 0, 0x41, 0, 0x0b].repeat(count)));
+    for (bytes, loads) in [
+        (instantiated(1, &globals(60_000)), true),
+        (instantiated(63, &globals(60_000)), false),
+        (copies(60_000, 0), true),
+        (copies(60_000, 12), false),
+        (copies(1000, 12), true),
+    ] {
+        let loaded = load(&ENGINE, bytes);
+        if loads {
+            assert!(answers(&loaded.expect("it fits")));
+        } else {
+            let error = loaded.expect_err("too many");
+            assert!(error.is_component() && error.to_string().contains("times its instances"), "{error}");
+        }
+    }
 }
 
 /// A cell has room for 64 core instances and 64 tables, a slot of the pool for 64 and 16; the guest has one of each.

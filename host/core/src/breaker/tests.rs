@@ -145,6 +145,28 @@ async fn a_dropped_call_counts_only_past_its_deadline() {
     assert_eq!(bench.call(Ok).await, Err(7), "what began before has nothing to add");
 }
 
+/// Calls that were let through before the circuit opened and end while it rests, when it has, and when it works again.
+#[tokio::test]
+async fn what_began_before_the_opening_has_nothing_to_say() {
+    for sign in [Sign::Works, Sign::Fails, Sign::Silent] {
+        let bench = Bench::new(2);
+        let circuit = bench.tool.circuit().unwrap();
+        let [resting, rested, late, later] = [(); 4].map(|()| circuit.admit().unwrap());
+        assert_eq!([bench.call(Trap).await, bench.call(Trap).await], [Result::Ok(()); 2]);
+        circuit.settle(resting, sign);
+        assert_eq!(bench.state(), BreakerState::Open, "{sign:?}");
+        bench.clock.advance(REST);
+        circuit.settle(rested, sign);
+        assert_eq!((bench.state(), bench.call(Ok).await), (BreakerState::HalfOpen, Result::Ok(())), "{sign:?}");
+        // Neither do failures add to those of now, nor does a success forgive them.
+        assert_eq!(bench.call(Trap).await, Result::Ok(()));
+        circuit.settle(late, sign);
+        circuit.settle(later, sign);
+        assert_eq!(bench.state(), BreakerState::Closed, "{sign:?}");
+        assert_eq!((bench.call(Trap).await, bench.state()), (Result::Ok(()), BreakerState::Open), "{sign:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_panic_counts_and_stays_a_panic() {
     let bench = Bench::new(1);

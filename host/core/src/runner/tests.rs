@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use super::*;
+use crate::call::AbortSignal;
 use crate::definition::Definition;
 use crate::encode::{EncodeError, Said};
 use crate::message::{RunEvent, Settled};
@@ -302,4 +304,50 @@ fn a_run_keeps_what_it_started_with() {
     });
     assert_eq!(contents, ["1", "2"]);
     assert!(wait(runner.run(calls(&[("ok", "")]), RunOptions::default())).unwrap_err().is_unknown_tool());
+}
+
+/// Nothing has to start that is to end: each such call is cancelled, with its events and its message.
+#[test]
+fn what_has_not_started_when_the_caller_wishes_to_end_never_does() {
+    for (raised_before, expected_ran) in [(true, 0), (false, 1)] {
+        let (abort, ran) = (AbortSignal::new(), Arc::new(AtomicUsize::new(0)));
+        if raised_before {
+            abort.raise();
+        }
+        let (signal, count) = (abort.clone(), Arc::clone(&ran));
+        let tool = Tool::native(Definition::new("t", "").unwrap(), move |_: Value| {
+            count.fetch_add(1, Ordering::Relaxed);
+            signal.raise();
+            std::future::ready(json!("ran"))
+        });
+        let registry = Registry::new();
+        registry.register(tool.unwrap()).unwrap();
+        let runner = Runner::new(registry.clone());
+        let options = RunOptions::default().with_abort(abort).with_max_concurrency(1);
+        let (events, _) = all_events(&runner, calls(&[("ok", ""); 4]), options);
+        assert_eq!((events.len(), ran.load(Ordering::Relaxed)), (4 * 3, expected_ran));
+        let statistics = registry.statistics("t").unwrap();
+        assert_eq!((statistics.count, statistics.cancelled), (expected_ran as u64, 4 - expected_ran as u64));
+    }
+}
+
+/// A call that was refused or cancelled says nothing of the tool.
+#[test]
+fn statistics_count_the_calls_that_were_made() {
+    let (runner, _) = runner();
+    let mut made = calls(&[("ok", ""), ("error", "x")]);
+    made.push(ToolCall::new("refused", "t", "[]"));
+    wait(runner.run(made, RunOptions::default())).unwrap();
+    let mut dropped = Box::pin(runner.run(calls(&[("never", "")]), RunOptions::default()));
+    assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(dropped);
+    let read = || {
+        let read = runner.registry().statistics("t").unwrap();
+        [read.count, read.success, read.failure, read.refused, read.cancelled]
+    };
+    assert_eq!((read(), runner.registry().statistics("t").unwrap().success_rate()), ([2, 1, 1, 1, 1], Some(0.5)));
+    runner.registry().clear_statistics();
+    assert_eq!(runner.registry().statistics("t"), Some(crate::statistics::Statistics::default()));
+    wait(runner.run(calls(&[("ok", "")]), RunOptions::default())).unwrap();
+    assert_eq!(read(), [1, 1, 0, 0, 0], "it begins anew");
 }

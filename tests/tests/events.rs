@@ -1,0 +1,134 @@
+//! What observers and readers of a run are told and when, and where their code finds itself.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use toolcell::{
+    AbortSignal, CallOptions, Definition, Engine, Event, Executor, Invocation, Limits, Registry, RunEvent, RunOptions,
+    Runner, Tool, ToolCall,
+};
+use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};
+
+fn definition(name: &str) -> Definition {
+    Definition::new(name, "").expect("a name")
+}
+
+/// One that waits for the only cell has not started.
+#[test]
+fn started_is_told_when_the_call_has_a_cell() {
+    for placement in PLACEMENTS {
+        let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
+        let waits = Hostile::new(Place::Execute, Misdeed::AwaitAbort).component();
+        let tool = load(&engine, waits).expect("loads").tools()[0].clone();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&log);
+        let executor = Executor::new().with_events(move |event: Event| {
+            let word = if let Event::Completed { id, result, .. } = &event {
+                format!("completed {id} {}", ending(result))
+            } else {
+                serde_json::to_value(&event).expect("JSON")["id"]
+                    .as_str()
+                    .map(|id| format!("started {id}"))
+                    .expect("an id")
+            };
+            sink.lock().expect("no panic").push(word);
+        });
+        let call = |id: &str, abort: &AbortSignal| {
+            let (executor, tool, call) = (executor.clone(), tool.clone(), ToolCall::new(id, "hostile", "{}"));
+            let options = CallOptions::default().with_abort(abort.clone());
+            Box::pin(async move { executor.call(&tool, call, options).await })
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        let (end, ended) = (AbortSignal::new(), AbortSignal::new());
+        ended.raise();
+        let (mut first, mut second) = (call("a", &end), call("b", &ended));
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        assert_eq!(*log.lock().expect("no panic"), ["started a"], "{placement:?}");
+        end.raise();
+        wait(async move { tokio::join!(first, second) });
+        let log = log.lock().expect("no panic");
+        let (own, others): (Vec<_>, Vec<_>) = log.iter().map(String::as_str).partition(|word| word.contains(" a"));
+        assert_eq!(others, ["started b", "completed b ok"], "{placement:?}");
+        assert_eq!(own, ["started a", "completed a ok"], "{placement:?}");
+    }
+}
+
+/// What an observer spawns inside of a guest's poll, or at a deadline, does not run beside everybody's timers.
+#[test]
+fn an_observer_never_finds_the_timers() {
+    for placement in PLACEMENTS {
+        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
+        let guest = |misdeed| {
+            load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads").tools()[0].clone()
+        };
+        let stuck = Tool::native(definition("stuck"), async |_: Value| -> Value { std::future::pending().await });
+        for (tool, millis, events) in
+            [(guest(Misdeed::Chatter), 30_000, 5), (guest(Misdeed::Sleep), 20, 2), (stuck.expect("a tool"), 20, 2)]
+        {
+            let (told, names) = mpsc::channel();
+            let executor = Executor::new().with_events(move |_: Event| {
+                let told = told.clone();
+                let tell = move || told.send(thread::current().name().map(str::to_owned));
+                match Handle::try_current() {
+                    Ok(runtime) => drop(runtime.spawn(async move { tell() })),
+                    Err(_) => drop(tell()),
+                }
+            });
+            let limits = Limits::default().with_host_calls(3).with_timeout(Duration::from_millis(millis));
+            let (executor, call) =
+                (executor.with_limits(limits), ToolCall::new("1", tool.definition().name.as_str(), "{}"));
+            wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+            let names: Vec<_> = names.iter().collect();
+            assert_eq!(names.len(), events, "{placement:?}");
+            assert!(names.iter().all(|name| name.as_deref() != Some("toolcell-timer")), "{placement:?}: {names:?}");
+        }
+    }
+}
+
+/// One call has much to tell at once, the other needs to be polled often: it gets on with every event that is read.
+#[test]
+fn a_slow_reader_costs_no_call_its_time() {
+    const TOLD: usize = 200;
+    const NEEDED: usize = 100;
+    let chatty = Tool::native(definition("chatty"), async |_: Value, invocation: Arc<Invocation>| {
+        (0..TOLD as u64).for_each(|done| invocation.progress(done, None, None));
+        json!("told")
+    });
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&polls);
+    let polite = Tool::native(definition("polite"), move |_: Value| {
+        let counter = Arc::clone(&counter);
+        std::future::poll_fn(move |context| {
+            context.waker().wake_by_ref();
+            if counter.fetch_add(1, Ordering::Relaxed) + 1 < NEEDED {
+                Poll::Pending
+            } else {
+                Poll::Ready(json!("done"))
+            }
+        })
+    });
+    let registry = Registry::new();
+    registry.register_all([chatty.expect("a tool"), polite.expect("a tool")]).expect("names of their own");
+    let calls = ["chatty", "polite"].map(|name| ToolCall::new(name, name, "{}"));
+    let mut stream = Runner::new(registry).stream(calls, RunOptions::default().with_max_concurrency(2));
+    let seen = Arc::clone(&polls);
+    let (needed, settled) = wait(async move {
+        let (mut progress, mut needed, mut settled) = (0, Vec::new(), 0);
+        while let Some(event) = stream.next().await {
+            progress += usize::from(matches!(event, RunEvent::Call(Event::Progress { .. })));
+            settled += usize::from(matches!(event, RunEvent::Settled(_)));
+            if matches!(event, RunEvent::Call(Event::Progress { .. })) && progress <= NEEDED {
+                needed.push(seen.load(Ordering::Relaxed) >= progress);
+            }
+        }
+        (needed, settled)
+    });
+    assert_eq!((needed, settled, polls.load(Ordering::Relaxed)), (vec![true; NEEDED], 2, NEEDED));
+}

@@ -1,0 +1,82 @@
+//! A run's policy function: where its code finds itself, and what one that never returns costs others.
+
+use std::sync::{Arc, RwLock, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Handle};
+use toolcell::{Definition, OnToolError, Registry, RunOptions, RunOutcome, Runner, Tool, ToolCall, Verdict};
+use toolcell_tests::wait;
+
+/// Functions of one runner that may be at it at once.
+const PLACES: usize = 64;
+
+/// A runner of one tool, which fails or hangs as its arguments say.
+fn runner() -> Runner {
+    let fails = Tool::native(Definition::new("t", "").expect("a name"), async |arguments: Value| {
+        if arguments["hang"] == true {
+            std::future::pending::<()>().await;
+        }
+        Err::<Value, _>("no")
+    });
+    let registry = Registry::new();
+    registry.register(fails.expect("a tool")).expect("a name of its own");
+    Runner::new(registry)
+}
+
+fn calls(count: usize) -> Vec<ToolCall> {
+    (0..count).map(|n| ToolCall::new(n.to_string(), "t", "{}")).collect()
+}
+
+fn run(runner: &Runner, count: usize, timeout: Duration, policy: &OnToolError) -> RunOutcome {
+    let options =
+        RunOptions::default().with_max_concurrency(count).with_tool_timeout(timeout).with_on_tool_error(policy.clone());
+    let runner = runner.clone();
+    wait(async move { runner.run(calls(count), options).await }).expect("every name is known")
+}
+
+fn instead(text: &'static str) -> OnToolError {
+    OnToolError::decide(move |_, _| Verdict::Continue(json!(text).into()))
+}
+
+/// What it spawns runs where the run is, and never beside the timers that keep everybody's deadlines.
+#[test]
+fn a_policy_finds_the_callers_runtime() {
+    let caller = Builder::new_multi_thread().worker_threads(1).thread_name("caller").build().expect("a runtime");
+    let (told, names) = mpsc::channel();
+    let policy = OnToolError::decide(move |_, _| {
+        let told = told.clone();
+        Handle::current().spawn(async move { told.send(thread::current().name().map(str::to_owned)) });
+        Verdict::Halt
+    });
+    let options = RunOptions::default().with_tool_timeout(Duration::from_millis(20)).with_on_tool_error(policy);
+    let both = [ToolCall::new("fails", "t", "{}"), ToolCall::new("hangs", "t", r#"{"hang": true}"#)];
+    caller.block_on(runner().run(both, options)).expect("every name is known");
+    for _ in 0..2 {
+        assert_eq!(names.recv().expect("spawned").as_deref(), Some("caller"));
+    }
+}
+
+/// As many as have a place never return: one more gets none in time, another runner's is asked all the same.
+#[test]
+fn policies_that_never_return_silence_no_other_runner() {
+    let (stuck, gate) = (runner(), Arc::new(RwLock::new(())));
+    let closed = gate.write().expect("no panic");
+    let parked = Arc::clone(&gate);
+    let never = OnToolError::decide(move |_, _| {
+        drop(parked.read());
+        Verdict::Halt
+    });
+    let (short, long) = (Duration::from_millis(20), Duration::from_secs(30));
+    let silent = |outcome: &RunOutcome| {
+        outcome.messages.iter().all(|message| message.content.contains("gave no answer within 20ms"))
+    };
+    let first = run(&stuck, PLACES, short, &never);
+    assert!(silent(&first) && first.messages.len() == PLACES, "{first:?}");
+    let second = run(&stuck, 1, short, &instead("too late"));
+    assert!(silent(&second), "{second:?}");
+    assert_eq!(run(&runner(), 1, long, &instead("replaced")).messages[0].content, "replaced");
+    drop(closed);
+    assert_eq!(run(&stuck, 1, long, &instead("again")).messages[0].content, "again", "a place is free again");
+}
