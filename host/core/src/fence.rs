@@ -19,11 +19,13 @@ pub(crate) fn dispose(panic: Panic) {
     std::mem::forget(panic);
 }
 
+type Foreign<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// Somebody else's future behind a fence: while it is made, while it is polled, and when it is dropped.
-pub(crate) struct Fenced<'a, T>(Result<Option<Pin<Box<dyn Future<Output = T> + Send + 'a>>>, Panic>);
+pub(crate) struct Fenced<'a, T>(Result<Option<Foreign<'a, T>>, Panic>);
 
 impl<'a, T> Fenced<'a, T> {
-    pub(crate) fn new(make: impl FnOnce() -> Pin<Box<dyn Future<Output = T> + Send + 'a>>) -> Self {
+    pub(crate) fn new(make: impl FnOnce() -> Foreign<'a, T>) -> Self {
         Self(catch_unwind(AssertUnwindSafe(make)).map(Some))
     }
 }

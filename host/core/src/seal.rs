@@ -38,8 +38,8 @@ pub const MAX_STATE: u64 = 64 << 10;
 /// The version of the form. Whoever changes the form changes it too.
 const PREFIX: &str = "tc1.";
 const KEY_BYTES: usize = 32;
-/// Whole numbers up to here are the same as doubles: 2^53.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// Whole numbers below are read as integers where they are written as such: 2^64.
+const INTEGERS: f64 = 18_446_744_073_709_551_616.0;
 /// So many that random ones never meet, however many questions one key seals.
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
@@ -245,7 +245,7 @@ fn write(hasher: &mut blake3::Hasher, value: &Value) {
 /// A client that reads and writes JSON may make `1` of `1.0`.
 fn canonical(number: &Number) -> String {
     match number.as_f64() {
-        Some(double) if number.is_f64() && double.fract() == 0.0 && double.abs() <= EXACT => {
+        Some(double) if number.is_f64() && double.fract() == 0.0 && double.abs() < INTEGERS => {
             format!("{:.0}", double + 0.0)
         }
         _ => number.to_string(),

@@ -103,19 +103,15 @@ fn explain(schema: &Value, error: &ValidationError<'_>) -> Vec<Fault> {
 /// multiply.
 fn alternatives(schema: &Value, context: &[Vec<ValidationError<'_>>]) -> String {
     let first_errors = context.iter().take(LISTED).filter_map(|errors| errors.first());
-    let wants = first_errors.map(|error| match error.kind() {
-        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
-            "one of several alternatives".into()
+    let wants = first_errors.map(|error| {
+        let nests =
+            matches!(error.kind(), ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. });
+        if nests {
+            return "one of several alternatives".to_owned();
         }
-        #[expect(
-            clippy::wildcard_enum_match_arm,
-            reason = "every other kind explains itself without others of its kind"
-        )]
-        _ => {
-            let faults = explain(schema, error);
-            let want = faults.first().map(|fault| fault.expected.as_str()).unwrap_or_default();
-            shorten(want.strip_prefix("expected ").unwrap_or(want), WANT)
-        }
+        let faults = explain(schema, error);
+        let want = faults.first().map(|fault| fault.expected.as_str()).unwrap_or_default();
+        shorten(want.strip_prefix("expected ").unwrap_or(want), WANT)
     });
     format!("expected one of: {}", wants.collect::<Vec<_>>().join(" | "))
 }

@@ -66,6 +66,14 @@ fn it_opens_for_the_same_call_only() {
     // What a client that reads and writes JSON may make of the arguments.
     let respelt = json!({ "seats": [2.0, { "a": null, "b": 1 }], "day": "1" });
     assert!(sealer.open(&Origin { arguments: &respelt, ..asked }, Some(&sealed)).is_ok());
+    let large = json!({ "n": 1e16 });
+    let sealed = sealer.seal(&Origin { arguments: &large, ..asked }, None).unwrap();
+    for (n, expected) in [
+        (json!(10_000_000_000_000_000_u64), Ok(None)),
+        (json!(10_000_000_000_000_001_u64), Err(ResumeFault::OtherArguments)),
+    ] {
+        assert_eq!(sealer.open(&Origin { arguments: &json!({ "n": n }), ..asked }, Some(&sealed)), expected);
+    }
 }
 
 #[test]
