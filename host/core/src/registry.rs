@@ -12,7 +12,7 @@ use futures_util::{StreamExt as _, stream};
 use crate::call::{CallContext, ToolCall};
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::statistics::{Counters, Counting, Statistics};
+use crate::statistics::{Counters, Statistics};
 use crate::tool::Tool;
 
 /// Tools that are asked at once whether they are offered: one that hangs at it does not hold up the list.
@@ -28,9 +28,9 @@ pub struct Toolbox(Arc<BTreeMap<String, Entry>>);
 
 /// A tool and how it has fared.
 #[derive(Debug, Clone)]
-struct Entry {
-    tool: Tool,
-    counters: Arc<Counters>,
+pub(crate) struct Entry {
+    pub(crate) tool: Tool,
+    pub(crate) counters: Arc<Counters>,
 }
 
 impl Registry {
@@ -152,12 +152,11 @@ impl Toolbox {
     /// # Errors
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
     pub fn resolve(&self, name: &str) -> Result<&Tool, Error> {
-        self.get(name).ok_or_else(|| Error::unknown_tool(name, self.0.keys().cloned().collect()))
+        self.entry(name).map(|entry| &entry.tool)
     }
 
-    /// Counts a call from here to its end.
-    pub(crate) fn counting(&self, name: &str) -> Counting {
-        Counting::new(self.0.get(name).map(|entry| Arc::clone(&entry.counters)))
+    pub(crate) fn entry(&self, name: &str) -> Result<&Entry, Error> {
+        self.0.get(name).ok_or_else(|| Error::unknown_tool(name, self.0.keys().cloned().collect()))
     }
 }
 

@@ -148,8 +148,8 @@ impl Counters {
 pub(crate) struct Counting(Option<Arc<Counters>>);
 
 impl Counting {
-    pub(crate) fn new(counters: Option<Arc<Counters>>) -> Self {
-        Self(counters)
+    pub(crate) fn new(counters: Arc<Counters>) -> Self {
+        Self(Some(counters))
     }
 
     /// Counts its end.

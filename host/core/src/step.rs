@@ -36,7 +36,8 @@ use crate::fence::{Fenced as FencedFuture, dispose, fenced};
 use crate::json::Json;
 use crate::names;
 use crate::policy::Failure;
-use crate::registry::{Registry, Toolbox};
+use crate::registry::{Entry, Registry, Toolbox};
+use crate::statistics::Counting;
 use crate::tool::Tool;
 
 /// The context's extension that holds the person's language.
@@ -198,8 +199,8 @@ impl Stepper {
             return self.record(HistoryEntry::unanswered(judged, response), false, turn);
         }
         let toolbox = self.registry.toolbox();
-        let tool = match toolbox.resolve(&name) {
-            Ok(tool) => tool,
+        let Entry { tool, counters } = match toolbox.entry(&name) {
+            Ok(entry) => entry,
             Err(error) => {
                 let near = nearest(&toolbox, &name, &context, turn).await;
                 let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
@@ -209,7 +210,7 @@ impl Stepper {
         };
         // 5: once
         let options = CallOptions::default().with_context(context).with_limits(limits).with_abort(turn.abort.clone());
-        let counting = toolbox.counting(&name);
+        let counting = Counting::new(Arc::clone(counters));
         let completion = self.dispatch(tool, judged.call.clone(), options).await?;
         counting.end(&completion);
         // 6: keep it at hand

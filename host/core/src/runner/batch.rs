@@ -15,12 +15,12 @@ use crate::encode::Fenced;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::policy::OnToolError;
-use crate::registry::Toolbox;
+use crate::registry::Entry;
+use crate::statistics::{Counters, Counting};
 use crate::tool::Tool;
 
 /// What the calls of a run share.
 pub(super) struct Shared {
-    pub(super) toolbox: Toolbox,
     pub(super) executor: Executor,
     pub(super) encoder: Fenced,
     pub(super) options: RunOptions,
@@ -29,7 +29,7 @@ pub(super) struct Shared {
 
 /// The calls of a run, known to be good to start.
 pub(super) struct Batch {
-    calls: Vec<(ToolCall, Tool)>,
+    calls: Vec<(ToolCall, Tool, Arc<Counters>)>,
     most: usize,
     shared: Arc<Shared>,
 }
@@ -47,16 +47,16 @@ impl Batch {
         let calls = calls.into_iter();
         let mut ready = Vec::with_capacity(calls.size_hint().0);
         for call in calls {
-            let tool = toolbox.resolve(&call.name)?.clone();
-            ready.push((call, tool));
+            let Entry { tool, counters } = toolbox.entry(&call.name)?.clone();
+            ready.push((call, tool, counters));
         }
         let mut ids = HashSet::with_capacity_and_hasher(ready.len(), RandomState::default());
-        if let Some((call, _)) = ready.iter().find(|(call, _)| !ids.insert(call.id.as_str())) {
+        if let Some((call, ..)) = ready.iter().find(|(call, ..)| !ids.insert(call.id.as_str())) {
             return Err(Error::duplicate_call(&call.id));
         }
         let most = options.concurrency(ready.len());
         let Runner { executor, encoder, deciding, .. } = runner.clone();
-        Ok(Self { calls: ready, most, shared: Arc::new(Shared { toolbox, executor, encoder, options, deciding }) })
+        Ok(Self { calls: ready, most, shared: Arc::new(Shared { executor, encoder, options, deciding }) })
     }
 
     /// How many calls.
@@ -70,21 +70,22 @@ impl Batch {
         let Self { calls, most, shared } = self;
         let mut calls = calls.into_iter().enumerate();
         let next = move |_: &mut Context<'_>| if hold() { Poll::Pending } else { Poll::Ready(calls.next()) };
-        let one = move |(index, (call, tool))| one(Arc::clone(&shared), index, call, tool);
+        let one = move |(index, (call, tool, counters))| one(Arc::clone(&shared), index, call, tool, counters);
         stream::poll_fn(next).map(one).buffer_unordered(most)
     }
 }
 
 /// One call, from its start to its settled end.
-async fn one(shared: Arc<Shared>, index: usize, call: ToolCall, tool: Tool) -> Ended {
+async fn one(shared: Arc<Shared>, index: usize, call: ToolCall, tool: Tool, counters: Arc<Counters>) -> Ended {
     let options = &shared.options;
-    let made = CallOptions::default()
-        .with_context(Arc::clone(&options.context))
-        .with_limits(options.limits.with_timeout(options.limits.timeout.min(options.tool_timeout)))
-        .with_abort(options.abort.clone());
+    let made = CallOptions {
+        context: Arc::clone(&options.context),
+        limits: options.limits.with_timeout(options.limits.timeout.min(options.tool_timeout)),
+        abort: options.abort.clone(),
+    };
     // Only a policy function looks at the call again.
     let kept = matches!(options.on_tool_error, OnToolError::Decide(_)).then(|| call.clone());
-    let counting = shared.toolbox.counting(&tool.definition().name);
+    let counting = Counting::new(counters);
     let completion = if options.abort.is_raised() {
         shared.executor.not_made(&tool, call, made)
     } else {
