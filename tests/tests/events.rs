@@ -123,7 +123,7 @@ fn a_slow_reader_costs_no_call_its_time() {
         let (mut progress, mut needed, mut settled) = (0, Vec::new(), 0);
         while let Some(event) = stream.next().await {
             progress += usize::from(matches!(event, RunEvent::Call(Event::Progress { .. })));
-            settled += usize::from(matches!(event, RunEvent::Settled(_)));
+            settled += usize::from(matches!(event, RunEvent::Settled { .. }));
             if matches!(event, RunEvent::Call(Event::Progress { .. })) && progress <= NEEDED {
                 needed.push(seen.load(Ordering::Relaxed) >= progress);
             }

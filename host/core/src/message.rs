@@ -20,7 +20,7 @@ pub const AWAITING_USER: &str = "<awaiting user response>";
 /// A tool's message to the model.
 ///
 /// # Shape
-/// As JSON: `{"role": "tool", "tool_call_id", "name", "content"}`, and `parts`, `is_error`, `end_turn`, `attributes`
+/// As JSON: `{"role": "tool", "tool_call_id", "name", "content"}`, and `message`, `parts`, `is_error`, `end_turn`, `attributes`
 /// where there is something to say.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -31,6 +31,8 @@ pub struct Message {
     pub name: String,
     /// The encoded result.
     pub content: String,
+    /// The handler's line for a person.
+    pub message: Option<String>,
     /// Content beside it.
     pub parts: Vec<Part>,
     /// Whether the call failed, as far as the model is concerned.
@@ -48,6 +50,7 @@ impl Message {
             tool_call_id: tool_call_id.into(),
             name: name.into(),
             content: content.into(),
+            message: None,
             parts: Vec::new(),
             is_error: false,
             end_turn: false,
@@ -77,6 +80,9 @@ impl Serialize for Message {
         map.serialize_entry("tool_call_id", &self.tool_call_id)?;
         map.serialize_entry("name", &self.name)?;
         map.serialize_entry("content", &self.content)?;
+        if let Some(message) = &self.message {
+            map.serialize_entry("message", message)?;
+        }
         if !self.parts.is_empty() {
             map.serialize_entry("parts", &self.parts)?;
         }
@@ -105,7 +111,14 @@ pub enum RunEvent {
     /// What an observer of the one call sees.
     Call(Event),
     /// The settled end of a call.
-    Settled(Settled),
+    Settled {
+        /// How it ended.
+        #[serde(flatten)]
+        settled: Settled,
+        /// The call's message, the same as in [`RunOutcome`](crate::RunOutcome). Not part of the event's JSON.
+        #[serde(skip)]
+        message: Message,
+    },
     /// The run could not start: the only event then.
     Error(RunFailure),
 }

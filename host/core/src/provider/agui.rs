@@ -112,7 +112,7 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
         RunEvent::Call(event @ (Event::Progress { .. } | Event::Log { .. } | Event::Completed { .. })) => {
             vec![custom(event)]
         }
-        RunEvent::Settled(settled) => {
+        RunEvent::Settled { settled, .. } => {
             let result = json!({
                 "type": "TOOL_CALL_RESULT",
                 "messageId": message_id(settled.id()),

@@ -327,6 +327,7 @@ fn a_reference_into_a_rewritten_part_is_refused() {
 fn a_run_as_events_of_agui() {
     use crate::event::Event;
     let id = || "c".to_owned();
+    let settled = |settled| RunEvent::Settled { settled, message: Message::new("c1", "t", "") };
     let ask = Settled::AskUser {
         tool_call_id: id(),
         tool_name: "book".into(),
@@ -360,9 +361,9 @@ fn a_run_as_events_of_agui() {
             vec![json!({"type": "CUSTOM", "name": "tool_log",
                 "value": {"id": "c", "source": "stdout", "level": "info", "message": "hi"}})],
         ),
-        (RunEvent::Settled(Settled::Encoded { id: id(), content: "ok".into() }), vec![result("ok")]),
+        (settled(Settled::Encoded { id: id(), content: "ok".into() }), vec![result("ok")]),
         (
-            RunEvent::Settled(ask),
+            settled(ask),
             vec![
                 json!({"type": "CUSTOM", "name": "ask_user_requested",
                     "value": {"tool_call_id": "c", "tool_name": "book", "question": "When?", "options": {}}}),
@@ -370,7 +371,7 @@ fn a_run_as_events_of_agui() {
             ],
         ),
         (
-            RunEvent::Settled(halt),
+            settled(halt),
             vec![
                 json!({"type": "CUSTOM", "name": "tool_halt",
                     "value": {"tool_call_id": "c", "reason": "done", "result": 1, "content": "1"}}),

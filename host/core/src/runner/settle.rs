@@ -10,7 +10,7 @@ use super::batch::Shared;
 use crate::call::{CallResult, Completion, ToolCall};
 use crate::encode::{EncodeError, Said, fallback};
 use crate::json::Json;
-use crate::message::{AWAITING_USER, AskOptions, Halted, Message, Settled};
+use crate::message::{AWAITING_USER, AskOptions, Halted, Message, RunEvent, Settled};
 use crate::outcome::{Halt, Outcome, Output, Question};
 use crate::policy::{Decide, Failure, OnToolError, Verdict};
 use crate::tool::Tool;
@@ -49,13 +49,14 @@ impl Ended {
     }
 
     /// The last event of the call.
-    pub(super) fn settled(self) -> Settled {
-        let Message { tool_call_id, name: tool_name, content, .. } = self.message;
-        match self.then {
+    pub(super) fn settled(self) -> RunEvent {
+        let Message { tool_call_id, name: tool_name, content, .. } = self.message.clone();
+        let settled = match self.then {
             Then::GoOn | Then::Fail { .. } => Settled::Encoded { id: tool_call_id, content },
             Then::Ask { question, options } => Settled::AskUser { tool_call_id, tool_name, question, options },
             Then::Halt { reason, result } => Settled::Halt { tool_call_id, reason, result, content },
-        }
+        };
+        RunEvent::Settled { settled, message: self.message }
     }
 }
 
@@ -117,6 +118,7 @@ impl<'a> End<'a> {
     fn ok(mut self, output: Output) -> Result<Ended, Box<Failed<'a>>> {
         match self.shared.encoder.encode(Said::Ok(&output)) {
             Ok(content) => {
+                self.message.message = output.message;
                 self.message.parts = output.parts;
                 self.message.end_turn = output.end_turn;
                 Ok(self.ended(content, Then::GoOn))

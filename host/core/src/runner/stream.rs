@@ -76,7 +76,7 @@ impl Stream for RunStream {
                     {
                         *halted = Some((end.index, why));
                     }
-                    queue.push(RunEvent::Settled(end.settled()));
+                    queue.push(end.settled());
                 }
                 Poll::Ready(None) => {
                     is_over = true;

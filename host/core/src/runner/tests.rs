@@ -110,7 +110,9 @@ fn each_end_as_a_message_and_as_events() {
     assert_eq!(halted, outcome.halted);
     let settled: BTreeSet<_> = events
         .iter()
-        .filter_map(|event| if let RunEvent::Settled(end) = event { Some((end.id(), end.content())) } else { None })
+        .filter_map(|event| {
+            if let RunEvent::Settled { settled, .. } = event { Some((settled.id(), settled.content())) } else { None }
+        })
         .collect();
     let messages: BTreeSet<_> =
         outcome.messages.iter().map(|message| (message.tool_call_id.as_str(), message.content.as_str())).collect();
@@ -277,7 +279,7 @@ fn a_long_batch_starts_no_more_than_is_read() {
         let (mut settled, mut events, mut ahead) = (0, 0, 0);
         while let Some(event) = stream.next().await {
             events += 1;
-            settled += usize::from(matches!(event, RunEvent::Settled(Settled::Encoded { .. })));
+            settled += usize::from(matches!(event, RunEvent::Settled { settled: Settled::Encoded { .. }, .. }));
             ahead = ahead.max(ran.load(Ordering::Relaxed) - settled);
         }
         (events, ahead)
@@ -296,7 +298,7 @@ fn a_run_keeps_what_it_started_with() {
     let contents = wait(async {
         let mut contents = Vec::new();
         while let Some(event) = stream.next().await {
-            if let RunEvent::Settled(end) = event {
+            if let RunEvent::Settled { settled: end, .. } = event {
                 contents.push(end.content().to_owned());
             }
         }

@@ -24,7 +24,7 @@ use crate::tool_error::ToolError;
 ///
 /// # Shape
 /// As JSON: `{"functionCall": {"id"?, "name", "args"}, "functionResponse": {"id"?, "name", "response"}}`. Beside these two,
-/// where there is something to say: `media` (`[{"type", "mimeType", "bytes"}]`, what images and sounds there are), `parts`
+/// where there is something to say: `message` (a line for a person), `media` (`[{"type", "mimeType", "bytes"}]`, what images and sounds there are), `parts`
 /// (all content beside the result), `halted` (why the loop is not to go on) and `attributes`. The loop reads those; the
 /// model gets the two.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +38,8 @@ pub struct HistoryEntry {
     pub args: Map<String, Value>,
     /// What the model gets.
     pub response: FunctionResponse,
+    /// The handler's line for a person.
+    pub message: Option<String>,
     /// Content beside it.
     pub parts: Vec<Part>,
     /// A person is asked, or the handler halts the loop.
@@ -122,13 +124,27 @@ impl HistoryEntry {
                 Message::new(id, name, serde_json::to_string(error).unwrap_or_default()).failed()
             }
         };
-        Message { parts: self.parts.clone(), attributes: self.attributes.clone(), ..message }
+        Message {
+            message: self.message.clone(),
+            parts: self.parts.clone(),
+            attributes: self.attributes.clone(),
+            ..message
+        }
     }
 
     /// The entry of a call that no tool answered.
     pub(super) fn unanswered(judged: Judged, response: FunctionResponse) -> Self {
         let Judged { call, id, arguments: args, .. } = judged;
-        Self { id, name: call.name, args, response, parts: Vec::new(), halted: None, attributes: BTreeMap::new() }
+        Self {
+            id,
+            name: call.name,
+            args,
+            response,
+            message: None,
+            parts: Vec::new(),
+            halted: None,
+            attributes: BTreeMap::new(),
+        }
     }
 
     /// The entry of a call that ended like this, and whether the model need not speak after it.
@@ -139,11 +155,11 @@ impl HistoryEntry {
         encoder: Option<&Fenced>,
     ) -> (Self, bool) {
         let Completion { id: tool_call_id, result, .. } = completion;
-        let (mut parts, mut halted, mut end_turn) = (Vec::new(), None, false);
+        let (mut message, mut parts, mut halted, mut end_turn) = (None, Vec::new(), None, false);
         let response = match result {
             CallResult::Outcome(Outcome::Ok(output)) => {
                 let response = FunctionResponse::value(Said::Ok(&output), &output.value, encoder);
-                (parts, end_turn) = (output.parts, output.end_turn);
+                (message, parts, end_turn) = (output.message, output.parts, output.end_turn);
                 response
             }
             CallResult::Outcome(Outcome::AskUser(Question { question, options, answer_schema, state })) => {
@@ -161,7 +177,7 @@ impl HistoryEntry {
             CallResult::Refusal(refusal) => FunctionResponse::failed(&Failure::Refusal(refusal), encoder),
         };
         let attributes = tool.definition().attributes.clone();
-        (Self { parts, halted, attributes, ..Self::unanswered(judged, response) }, end_turn)
+        (Self { message, parts, halted, attributes, ..Self::unanswered(judged, response) }, end_turn)
     }
 }
 
@@ -172,6 +188,9 @@ impl Serialize for HistoryEntry {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("functionCall", &Half { id, name, args: Some(&self.args), response: None })?;
         map.serialize_entry("functionResponse", &Half { id, name, args: None, response: Some(&self.response) })?;
+        if let Some(message) = &self.message {
+            map.serialize_entry("message", message)?;
+        }
         if !media.is_empty() {
             map.serialize_entry("media", &media)?;
         }
