@@ -253,8 +253,11 @@ fn a_handlers_own_checks_refuse() {
     assert_eq!(ending(&completion.result), "refusal/invalid_arguments");
     assert!(serde_json::to_string(&completion).expect("JSON").contains("not on a Sunday"));
     let shy = Hostile { visible: false, ..Hostile::answering(Answer::Echo) };
-    let completion = call(&load(&engine, shy.component()).expect("loads"), "hostile", "{}", tight());
-    assert_eq!(ending(&completion.result), "refusal/not_visible");
+    let secret = Hostile { parameters: Some(r#"{"properties":{"code":{"enum":["xyzzy"]}}}"#), ..shy };
+    for (guest, arguments) in [(shy, "{}"), (secret, r#"{"code": "xyzzy"}"#), (secret, r#"{"code": "guess"}"#)] {
+        let completion = call(&load(&engine, guest.component()).expect("loads"), "hostile", arguments, tight());
+        assert_eq!(ending(&completion.result), "refusal/not_visible", "who may not see it learns nothing of it");
+    }
 }
 
 /// Between two calls a guest counts its fuel in a register. The receipt of a loop that its deadline ends shows the work all

@@ -51,10 +51,10 @@ async fn main() -> anyhow::Result<()> {
     let tool = component.tool("jq")?;
 
     // The host's limits hold for everybody. A plan can only tighten them, so a plan without any limit is a safe one too.
-    let executor = Executor::new().with_limits(Limits::default().with_fuel(500_000_000));
+    let executor = Executor::new().with_limits(Limits::default().with_fuel(50_000_000));
     let tenants = [
         Tenant { name: "acme", plan: Limits::unlimited(), filter: SUM },
-        Tenant { name: "birch", plan: Limits::unlimited().with_fuel(50_000_000).with_memory(4 << 20), filter: SUM },
+        Tenant { name: "birch", plan: Limits::unlimited().with_fuel(20_000_000).with_memory(4 << 20), filter: SUM },
         Tenant { name: "cedar", plan: Limits::unlimited().with_fuel(1_000_000), filter: SUM },
         Tenant { name: "mallory", plan: Limits::unlimited(), filter: "def forever: forever; forever" },
     ];

@@ -93,7 +93,7 @@ impl Executor {
         let (invocation, refused) = self.prepared(tool, call, options);
         let terminal = Terminal::open(&invocation);
         let result = match (refused, tool.handler()) {
-            (Some(refused), _) => CallResult::Refusal(refused),
+            (Some(refused), _) => CallResult::Refusal(self.told(tool, refused, &invocation).await),
             (None, None) => CallResult::ToolError(ToolError::NotFound),
             (None, Some(handler)) => {
                 if !handler.keeps_time() {
@@ -109,6 +109,17 @@ impl Executor {
             }
         };
         terminal.close(result)
+    }
+
+    /// The refusal that the caller is told: who may not see the tool does not learn what it would have taken.
+    async fn told(&self, tool: &Tool, refused: Refusal, invocation: &Invocation) -> Refusal {
+        match refused {
+            // In a box: it is rare, and would make every call's future larger.
+            Refusal::InvalidArguments(_) if !Box::pin(tool.is_visible(&invocation.context)).await => {
+                Refusal::NotVisible
+            }
+            refused => refused,
+        }
     }
 
     /// The end of a call that is not made any more, because its caller wishes to end: cancelled, with its events.

@@ -118,7 +118,7 @@ fn a_tool_that_is_not_allowed_is_not_dispatched() {
         });
         let expected = json!({
             "functionCall": {"name": name, "args": {"a": 1}},
-            "functionResponse": {"name": name, "response": {"error": blocked}},
+            "functionResponse": {"name": name, "response": blocked},
         });
         assert_eq!(json!(step)["entry"], expected);
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::raw_call::Judged;
 use crate::call::{CallResult, Completion};
@@ -51,7 +51,8 @@ pub struct HistoryEntry {
 /// What the model gets.
 ///
 /// # Shape
-/// As JSON: `{"result"}` or `{"error", "data"?}`.
+/// As JSON: `{"result"}`, `{"error", "data"?}`, or `{"status", "functionName", "allowedToolNames"}` for a tool that is
+/// closed in this turn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum FunctionResponse {
@@ -62,11 +63,21 @@ pub enum FunctionResponse {
     },
     /// Failure.
     Error {
-        /// What went wrong: a string, or for a blocked tool an object.
+        /// What went wrong.
         error: Json,
         /// More of it, in the handler's own form.
         #[serde(skip_serializing_if = "Option::is_none")]
         data: Option<Json>,
+    },
+    /// The tool was not dispatched: deliberate mode keeps it closed. Source: contract, section 6, stage 4.
+    #[serde(rename_all = "camelCase")]
+    Blocked {
+        /// `blocked_by_deliberate_tool_mode`.
+        status: &'static str,
+        /// The tool, as the model called it.
+        function_name: String,
+        /// What it may call instead.
+        allowed_tool_names: Vec<String>,
     },
 }
 
@@ -78,9 +89,11 @@ impl FunctionResponse {
 
     /// A tool that deliberate mode keeps closed. Source: contract, section 6, stage 4.
     pub(super) fn blocked(name: &str, allowed: &BTreeSet<&str>) -> Self {
-        let error =
-            json!({"status": "blocked_by_deliberate_tool_mode", "functionName": name, "allowedToolNames": allowed});
-        Self::Error { error: error.into(), data: None }
+        Self::Blocked {
+            status: "blocked_by_deliberate_tool_mode",
+            function_name: name.to_owned(),
+            allowed_tool_names: allowed.iter().map(|&name| name.to_owned()).collect(),
+        }
     }
 
     /// A failure as the encoder puts it, or in its own words where there is none or it fails too.
@@ -120,7 +133,7 @@ impl HistoryEntry {
         let message = match &self.response {
             FunctionResponse::Result { result } => Message::new(id, name, plain(result)),
             // Strings and checked JSON: nothing in it can fail.
-            error @ FunctionResponse::Error { .. } => {
+            error @ (FunctionResponse::Error { .. } | FunctionResponse::Blocked { .. }) => {
                 Message::new(id, name, serde_json::to_string(error).unwrap_or_default()).failed()
             }
         };
