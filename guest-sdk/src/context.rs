@@ -231,5 +231,5 @@ impl Context {
 }
 
 fn typed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T, Failure> {
-    serde_json::from_str(json).map_err(|error| Failure::new(format!("the {what} has an unexpected shape: {error}")))
+    crate::json::read(json).map_err(|error| Failure::new(format!("the {what} has an unexpected shape: {error}")))
 }

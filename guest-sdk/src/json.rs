@@ -4,6 +4,36 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Reads what a caller wrote. To JSON Schema `5.0` is an integer, to Rust's types it is none: what does not fit at first is
+/// tried again with such numbers written as integers.
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    serde_json::from_str(text).or_else(|error| {
+        let respelt = serde_json::from_str(text).map(|mut value| {
+            respell(&mut value);
+            value
+        });
+        respelt.and_then(serde_json::from_value).map_err(|_| error)
+    })
+}
+
+fn respell(value: &mut Value) {
+    /// Whole numbers up to here are the same as doubles: 2^53.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => {
+            if let Some(double) = number.as_f64().filter(|double| number.is_f64() && double.fract() == 0.0)
+                && double.abs() <= EXACT
+            {
+                *value = Value::from(double as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(respell),
+        Value::Object(members) => members.values_mut().for_each(respell),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
 
 /// JSON text, or why the author's value could not become any.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,5 +55,20 @@ impl Json {
     /// The value again, for tests and for reading back. None where there is no such value.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(self.0.as_deref().ok()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_is_an_integer_however_it_is_written() {
+        assert_eq!(read::<(u8, f64, Option<i64>)>("[5.0, 5.0, -1e3]").unwrap(), (5, 5.0, Some(-1000)));
+        for (text, problem) in [("5.5", "floating point `5.5`"), ("1e300", "1e+300"), ("\"5\"", "string"), ("{", "map")]
+        {
+            let error = read::<u8>(text).unwrap_err().to_string();
+            assert!(error.contains(problem), "{error}");
+        }
     }
 }

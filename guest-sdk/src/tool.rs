@@ -104,8 +104,7 @@ fn execute_text<H: Handler<Arguments: Arguments>>(arguments: &str, context: Cont
 
 /// Rarely fails, for the host has checked the text against the schema of the type.
 fn read<T: Arguments>(arguments: &str) -> Result<T, Failure> {
-    serde_json::from_str(arguments)
-        .map_err(|error| Failure::new(format!("the arguments do not fit this tool: {error}")))
+    crate::json::read(arguments).map_err(|error| Failure::new(format!("the arguments do not fit this tool: {error}")))
 }
 
 /// Whether each name is there once.

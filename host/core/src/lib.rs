@@ -19,6 +19,10 @@
 //! println!("{:?} used {:?}", completion.result, completion.usage);
 //! # Ok(()) }
 //! ```
+//!
+//! Many tools by name: [`Registry`]. Many calls under one policy: [`Runner`], with [`RunOptions`] and [`OnToolError`]. One turn
+//! of an agent loop: [`Stepper`]. Model providers' own formats: [`Provider`]. Questions that travel through a client nobody
+//! trusts: [`Sealer`]. Tools as closures: [`Tool::native`]. The crate's `examples/` show each.
 
 // -- words: plain data
 mod call;
