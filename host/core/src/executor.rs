@@ -113,13 +113,9 @@ impl Executor {
 
     /// The refusal that the caller is told: who may not see the tool does not learn what it would have taken.
     async fn told(&self, tool: &Tool, refused: Refusal, invocation: &Invocation) -> Refusal {
-        match refused {
-            // In a box: it is rare, and would make every call's future larger.
-            Refusal::InvalidArguments(_) if !Box::pin(tool.is_visible(&invocation.context)).await => {
-                Refusal::NotVisible
-            }
-            refused => refused,
-        }
+        // In a box: it is rare, and would make every call's future larger.
+        let tells = matches!(refused, Refusal::InvalidArguments(_));
+        if tells && !Box::pin(tool.is_visible(&invocation.context)).await { Refusal::NotVisible } else { refused }
     }
 
     /// The end of a call that is not made any more, because its caller wishes to end: cancelled, with its events.
