@@ -36,7 +36,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
     ("time", &["clock"]),
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),
-    ("handlers", &["breaker", "native", "retry", "scripted", "tool", "wasm"]),
+    ("handlers", &["breaker", "layer", "native", "retry", "scripted", "tool", "wasm"]),
     ("pipe", &["executor", "registry", "runner", "seal", "step"]),
     ("edges", &["provider"]),
 ];

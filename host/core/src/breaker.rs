@@ -15,7 +15,8 @@ use serde::Serialize;
 
 use crate::call::CallResult;
 use crate::clock::{Clock, SystemClock};
-use crate::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
+use crate::handler::{Handler, HandlerFuture, Invocation};
+use crate::layer::{Layer, Layered};
 use crate::policy::Failure;
 use crate::refusal::Refusal;
 use crate::tool::Tool;
@@ -102,7 +103,7 @@ impl Tool {
         let (tool, state) = (self.definition().name.clone(), Mutex::new(State::Closed { failures: 0 }));
         let circuit = Arc::new(Circuit { tool, breaker, state, openings: AtomicU64::new(0) });
         let guard = Arc::clone(&circuit);
-        self.wrapped(|inner| Guarded { inner, circuit: guard }).with_circuit(circuit)
+        self.wrapped(|inner| Layered { layer: Guarded { circuit: guard }, inner }).with_circuit(circuit)
     }
 
     /// The state of its breaker, the outermost if there are several; none where there is none.
@@ -258,44 +259,27 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// A handler that another one's circuit guards.
+/// The circuit that guards a handler.
 struct Guarded {
-    inner: Arc<dyn Handler>,
     circuit: Arc<Circuit>,
 }
 
 impl Guarded {
-    async fn answer(&self, invocation: Arc<Invocation>) -> CallResult {
+    async fn answer(&self, inner: &dyn Handler, invocation: Arc<Invocation>) -> CallResult {
         let role = match self.circuit.admit() {
             Ok(role) => role,
             Err(refusal) => return CallResult::Refusal(refusal),
         };
         let mut pass = Pass { circuit: &self.circuit, role, deadline: invocation.deadline(), sign: None };
-        let answer = AssertUnwindSafe(async { self.inner.call(invocation).await }).catch_unwind().await;
+        let answer = AssertUnwindSafe(async { inner.call(invocation).await }).catch_unwind().await;
         pass.sign = Some(answer.as_ref().map_or(Sign::Fails, Sign::of));
         answer.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 
-impl Handler for Guarded {
-    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
-        Box::pin(self.answer(invocation))
-    }
-
-    fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
-        self.inner.visible(invocation)
-    }
-
-    fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
-        self.inner.validate(invocation)
-    }
-
-    fn digest(&self) -> Option<&str> {
-        self.inner.digest()
-    }
-
-    fn keeps_time(&self) -> bool {
-        self.inner.keeps_time()
+impl Layer for Guarded {
+    fn call<'a>(&'a self, inner: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
+        Box::pin(self.answer(inner, invocation))
     }
 }
 

@@ -53,6 +53,7 @@ mod engine;
 // -- handlers
 mod breaker;
 mod handler;
+mod layer;
 mod native;
 mod retry;
 #[cfg(test)]

@@ -13,7 +13,8 @@ use fastrand::Rng;
 
 use crate::call::CallResult;
 use crate::clock::{self, Clock, SystemClock};
-use crate::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
+use crate::handler::{Handler, HandlerFuture, Invocation};
+use crate::layer::{Layer, Layered};
 use crate::policy::Failure;
 use crate::tool::Tool;
 
@@ -149,13 +150,12 @@ impl Tool {
     #[must_use]
     pub fn with_retry(self, retry: Retry) -> Self {
         let dice = Mutex::new(retry.seed.map_or_else(Rng::new, Rng::with_seed));
-        self.wrapped(|inner| Retrying { inner, retry, dice })
+        self.wrapped(|inner| Layered { layer: Retrying { retry, dice }, inner })
     }
 }
 
-/// A handler that calls another one until it answers or there is no point in it.
+/// Calls a handler until it answers or there is no point in it.
 struct Retrying {
-    inner: Arc<dyn Handler>,
     retry: Retry,
     dice: Mutex<Rng>,
 }
@@ -182,10 +182,10 @@ impl Retrying {
         }
     }
 
-    async fn answer(&self, call: Arc<Invocation>) -> CallResult {
+    async fn answer(&self, inner: &dyn Handler, call: Arc<Invocation>) -> CallResult {
         let (mut attempt, mut failed) = (Arc::clone(&call), 0);
         loop {
-            let result = self.inner.call(attempt).await;
+            let result = inner.call(attempt).await;
             failed += 1;
             let Some(at) = self.next(&call, failed, &result) else { return result };
             tracing::debug!(tool = %call.call.name, failed, "an attempt failed and is made again");
@@ -195,25 +195,9 @@ impl Retrying {
     }
 }
 
-impl Handler for Retrying {
-    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
-        Box::pin(self.answer(invocation))
-    }
-
-    fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
-        self.inner.visible(invocation)
-    }
-
-    fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
-        self.inner.validate(invocation)
-    }
-
-    fn digest(&self) -> Option<&str> {
-        self.inner.digest()
-    }
-
-    fn keeps_time(&self) -> bool {
-        self.inner.keeps_time()
+impl Layer for Retrying {
+    fn call<'a>(&'a self, inner: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
+        Box::pin(self.answer(inner, invocation))
     }
 }
 
