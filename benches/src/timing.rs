@@ -64,6 +64,51 @@ pub fn interleaved(contenders: &mut [Contender<'_>], rounds: usize, calls: usize
         .collect()
 }
 
+/// What a contender took in many short rounds, and what it took more than the one before it.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Its name.
+    pub name: String,
+    /// Median time, in microseconds.
+    pub p50: f64,
+    /// Median, over rounds, of its time minus that of the contender before it in the same round, in microseconds.
+    pub more: f64,
+    /// The interval in which that median lies with 95 % confidence (order statistics, no assumption on the noise).
+    pub interval: (f64, f64),
+}
+
+/// Lets the contenders take turns one batch at a time, in another order each round, and compares them within each round:
+/// for differences that are smaller than what the machine's pace does to any of them.
+pub fn steps(contenders: &mut [Contender<'_>], rounds: usize) -> Vec<Step> {
+    let count = contenders.len();
+    let mut times = vec![Vec::with_capacity(rounds); count];
+    // A tenth of the rounds warms up.
+    for round in 0..rounds + rounds / 10 {
+        for turn in 0..count {
+            let index = if round % 2 == 0 { (round / 2 + turn) % count } else { (round / 2 + count - turn) % count };
+            let taken = micros((contenders[index].round)(1));
+            if round >= rounds / 10 {
+                times[index].extend(taken);
+            }
+        }
+    }
+    let half_width = 98.0 / (rounds as f64).sqrt();
+    let of = |index: usize, contender: &Contender<'_>| {
+        let before = index.checked_sub(1).map(|before| &times[before]);
+        let mut more: Vec<f64> = before
+            .map(|before| times[index].iter().zip(before).map(|(time, before)| time - before).collect())
+            .unwrap_or_default();
+        let interval = (percentile(&mut more, 50.0 - half_width), percentile(&mut more, 50.0 + half_width));
+        Step {
+            name: contender.name.to_owned(),
+            p50: percentile(&mut times[index].clone(), 50.0),
+            more: percentile(&mut more, 50.0),
+            interval,
+        }
+    };
+    contenders.iter().enumerate().map(|(index, contender)| of(index, contender)).collect()
+}
+
 /// Durations in microseconds.
 #[must_use]
 pub fn micros(times: Vec<Duration>) -> Vec<f64> {

@@ -76,13 +76,19 @@ struct Reported<'a> {
 
 /// A string without its quotes; anything else as the text it is.
 pub(crate) fn plain(json: &Json) -> String {
-    let text = json.as_str();
-    if text.trim_start().starts_with('"')
-        && let Value::String(string) = json.to_value()
-    {
-        return string;
+    unquoted(json).unwrap_or_else(|| json.as_str().to_owned())
+}
+
+/// The same of a value that nobody else needs: no copy.
+pub(crate) fn into_plain(json: Json) -> String {
+    unquoted(&json).unwrap_or_else(|| json.into_string())
+}
+
+fn unquoted(json: &Json) -> Option<String> {
+    if !json.as_str().trim_ascii_start().starts_with('"') {
+        return None;
     }
-    text.to_owned()
+    if let Value::String(string) = json.to_value() { Some(string) } else { None }
 }
 
 fn to_text(value: &impl Serialize) -> String {
@@ -95,17 +101,23 @@ pub(crate) fn fallback(failure: &Failure) -> String {
     to_text(&Reported { error: failure.to_string(), data: None })
 }
 
-/// An encoder whose panics are errors.
-#[derive(Clone)]
-pub(crate) struct Fenced(Arc<dyn Encoder>);
+/// A run's encoder. None is [`JsonEncoder`], which cannot panic and need not copy.
+#[derive(Clone, Default)]
+pub(crate) struct Fenced(Option<Arc<dyn Encoder>>);
 
 impl Fenced {
     pub(crate) fn new(encoder: impl Encoder) -> Self {
-        Self(Arc::new(encoder))
+        Self(Some(Arc::new(encoder)))
     }
 
     pub(crate) fn encode(&self, said: Said<'_>) -> Result<String, EncodeError> {
-        fenced(|| self.0.encode(said)).unwrap_or_else(|| Err(EncodeError("the encoder panicked".into())))
+        self.own(said).unwrap_or_else(|| JsonEncoder.encode(said))
+    }
+
+    /// What an encoder of the embedder's own makes of it; none where there is no such encoder.
+    pub(crate) fn own(&self, said: Said<'_>) -> Option<Result<String, EncodeError>> {
+        let encoder = self.0.as_ref()?;
+        Some(fenced(|| encoder.encode(said)).unwrap_or_else(|| Err(EncodeError("the encoder panicked".into()))))
     }
 }
 

@@ -48,6 +48,12 @@ impl Json {
         self.0.get()
     }
 
+    /// The text, given away.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        Box::<str>::from(self.0).into_string()
+    }
+
     /// The value as a tree. A number that fits no 64-bit type becomes the nearest double.
     #[must_use]
     pub fn to_value(&self) -> Value {

@@ -24,13 +24,13 @@ pub struct Registry(Arc<RwLock<Toolbox>>);
 
 /// The tools of a registry at one moment. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Toolbox(Arc<BTreeMap<String, Entry>>);
+pub struct Toolbox(Arc<BTreeMap<String, Arc<Entry>>>);
 
 /// A tool and how it has fared.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) tool: Tool,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Counters,
 }
 
 impl Registry {
@@ -62,7 +62,7 @@ impl Registry {
             if entries.contains_key(&name) {
                 return Err(Error::duplicate_tool(&name));
             }
-            entries.insert(name, Entry { tool, counters: Arc::default() });
+            entries.insert(name, Arc::new(Entry { tool, counters: Counters::default() }));
         }
         *toolbox = Toolbox(Arc::new(entries));
         Ok(())
@@ -74,7 +74,7 @@ impl Registry {
         let mut entries = (*toolbox.0).clone();
         let removed = entries.remove(name)?;
         *toolbox = Toolbox(Arc::new(entries));
-        Some(removed.tool)
+        Some(removed.tool.clone())
     }
 
     /// Removes every tool, and their statistics with them.
@@ -155,7 +155,7 @@ impl Toolbox {
         self.entry(name).map(|entry| &entry.tool)
     }
 
-    pub(crate) fn entry(&self, name: &str) -> Result<&Entry, Error> {
+    pub(crate) fn entry(&self, name: &str) -> Result<&Arc<Entry>, Error> {
         self.0.get(name).ok_or_else(|| Error::unknown_tool(name, self.0.keys().cloned().collect()))
     }
 }

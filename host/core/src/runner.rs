@@ -20,13 +20,12 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use crate::call::ToolCall;
-use crate::encode::{Encoder, Fenced, JsonEncoder};
+use crate::encode::{Encoder, Fenced};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::message::{Halted, Message};
 use crate::registry::Registry;
 use batch::Batch;
-use settle::Ended;
 
 pub use options::RunOptions;
 pub use stream::RunStream;
@@ -34,7 +33,7 @@ pub use stream::RunStream;
 /// Makes runs. Cheap to clone.
 ///
 /// # Defaults
-/// [`Executor::new`], [`JsonEncoder`].
+/// [`Executor::new`], [`JsonEncoder`](crate::JsonEncoder).
 #[derive(Debug, Clone)]
 pub struct Runner {
     registry: Registry,
@@ -63,7 +62,7 @@ impl Runner {
     #[must_use]
     pub fn new(registry: Registry) -> Self {
         let deciding = Arc::new(Semaphore::new(ask::MOST));
-        Self { registry, executor: Executor::new(), encoder: Fenced::new(JsonEncoder), deciding }
+        Self { registry, executor: Executor::new(), encoder: Fenced::default(), deciding }
     }
 
     /// With this executor: its limits hold for every call, its observer sees every event.
@@ -100,14 +99,16 @@ impl Runner {
         options: RunOptions,
     ) -> Result<RunOutcome, Error> {
         let batch = Batch::new(self, calls, options)?;
-        let mut ended = Vec::with_capacity(batch.len());
+        let mut messages: Vec<Option<Message>> = std::iter::repeat_with(|| None).take(batch.len()).collect();
+        let mut first: Option<(usize, Halted)> = None;
         let mut ends = pin!(batch.ends(|| false));
-        while let Some(end) = ends.next().await {
-            ended.push(end);
+        while let Some(ended) = ends.next().await {
+            if first.as_ref().is_none_or(|(index, _)| ended.index < *index) {
+                first = ended.halted().map(|halted| (ended.index, halted)).or(first);
+            }
+            messages[ended.index] = Some(ended.message);
         }
-        ended.sort_unstable_by_key(|end| end.index);
-        let halted = ended.iter().find_map(Ended::halted);
-        Ok(RunOutcome { messages: ended.into_iter().map(|end| end.message).collect(), halted })
+        Ok(RunOutcome { messages: messages.into_iter().flatten().collect(), halted: first.map(|(_, halted)| halted) })
     }
 
     /// Makes all calls as the stream is read: while nobody reads, no further call starts. If the run cannot start, the

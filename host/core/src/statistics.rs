@@ -3,7 +3,7 @@
 //! In: completions. Out: [`Statistics`].
 //! Source: contract, section 4.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -145,22 +145,23 @@ impl Counters {
 }
 
 /// One call that is being counted: as it ends, or as cancelled if it never does.
-pub(crate) struct Counting(Option<Arc<Counters>>);
+pub(crate) struct Counting<'a>(Option<&'a Counters>);
 
-impl Counting {
-    pub(crate) fn new(counters: Arc<Counters>) -> Self {
+impl<'a> Counting<'a> {
+    pub(crate) fn new(counters: &'a Counters) -> Self {
         Self(Some(counters))
     }
 
-    /// Counts its end.
-    pub(crate) fn end(mut self, completion: &Completion) {
+    /// Counts its end, which it hands on.
+    pub(crate) fn end(mut self, completion: Completion) -> Completion {
         if let Some(counters) = self.0.take() {
-            counters.record(completion);
+            counters.record(&completion);
         }
+        completion
     }
 }
 
-impl Drop for Counting {
+impl Drop for Counting<'_> {
     fn drop(&mut self) {
         if let Some(counters) = self.0.take() {
             counters.record_cancelled();

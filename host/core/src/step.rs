@@ -199,7 +199,7 @@ impl Stepper {
             return self.record(HistoryEntry::unanswered(judged, response), false, turn);
         }
         let toolbox = self.registry.toolbox();
-        let Entry { tool, counters } = match toolbox.entry(&name) {
+        let Entry { tool, counters } = match toolbox.entry(&name).map(AsRef::as_ref) {
             Ok(entry) => entry,
             Err(error) => {
                 let near = nearest(&toolbox, &name, &context, turn).await;
@@ -210,9 +210,8 @@ impl Stepper {
         };
         // 5: once
         let options = CallOptions::default().with_context(context).with_limits(limits).with_abort(turn.abort.clone());
-        let counting = Counting::new(Arc::clone(counters));
-        let completion = self.dispatch(tool, judged.call.clone(), options).await?;
-        counting.end(&completion);
+        let counting = Counting::new(counters);
+        let completion = counting.end(self.dispatch(tool, judged.call.clone(), options).await?);
         // 6: keep it at hand
         if Failure::of(&completion.result).is_none() {
             turn.keep_open(&name);

@@ -77,9 +77,12 @@ where
     pub(super) fn start(lanes: &Lanes, guest: Guest<F>) -> Self {
         let (answered, answer) = oneshot::channel();
         let (mut first, woken, slow) = (guest.share(), lanes.woken().clone(), lanes.slow().clone());
-        let at_once = lanes.quick().run(Box::new(move || {
+        let at_once = lanes.quick().run(Box::new(move |turn| {
             match Pin::new(&mut first).poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(answer) => send(answered, answer),
+                Poll::Ready(answer) => {
+                    turn.end();
+                    send(answered, answer);
+                }
                 Poll::Pending if first.pulse.is_waiting() => {
                     woken.spawn(resume(first, slow, answered));
                 }

@@ -7,6 +7,7 @@
 //! fill) is bounded by its memory; with one core nobody waits awake; idle threads sleep.
 
 use std::collections::VecDeque;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -20,32 +21,64 @@ const LINGER: Duration = Duration::from_micros(50);
 /// How long a caller waits awake for a call that was picked up at once: several short calls long.
 const PATIENCE: Duration = Duration::from_micros(30);
 
-type Slice = Box<dyn FnOnce() + Send>;
+type Slice = Box<dyn FnOnce(&mut Turn<'_>) + Send>;
 
 /// The threads.
 #[derive(Debug)]
 pub(super) struct Quick(Arc<Shared>);
 
 struct Shared {
-    slices: Mutex<VecDeque<Slice>>,
+    queue: Mutex<Queue>,
     wake: Condvar,
     /// The queue's length, to be read without its lock.
     waiting: AtomicUsize,
+    /// Threads that will look at the queue without being woken.
     awake: AtomicUsize,
-    linger: Duration,
+    /// How many may stay awake for the next call: a core is left to whoever makes it.
+    most_awake: usize,
     stopped: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    slices: VecDeque<Slice>,
+    /// Threads that sleep until they are woken: to wake nobody would cost a system call too.
+    asleep: usize,
+}
+
+/// A thread's turn at a slice.
+pub(super) struct Turn<'a> {
+    lane: &'a Shared,
+    /// The thread counts as awake.
+    ended: bool,
+}
+
+impl Turn<'_> {
+    /// The slice is over but for telling its answer. Whoever hears it may hand over the next call before this thread is
+    /// back at the queue, and is to know that it need not wake another.
+    pub(super) fn end(&mut self) {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.lane.awake.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn begin(&mut self) {
+        if std::mem::take(&mut self.ended) {
+            self.lane.awake.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
 }
 
 impl Quick {
     /// Starts this many threads; each begins with `setup`.
     pub(super) fn start(threads: usize, setup: fn()) -> Result<Self, Error> {
-        let many_cores = thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let shared = Arc::new(Shared {
-            slices: Mutex::default(),
+            queue: Mutex::default(),
             wake: Condvar::new(),
             waiting: AtomicUsize::new(0),
             awake: AtomicUsize::new(0),
-            linger: if many_cores { LINGER } else { Duration::ZERO },
+            most_awake: cores - 1,
             stopped: AtomicBool::new(false),
         });
         let quick = Self(Arc::clone(&shared));
@@ -65,18 +98,17 @@ impl Quick {
     /// Hands over a slice. Whether it is worth to wait awake for it.
     pub(super) fn run(&self, slice: Slice) -> bool {
         let shared = &self.0;
-        let mut slices = shared.slices();
-        slices.push_back(slice);
-        shared.waiting.store(slices.len(), Ordering::Release);
-        drop(slices);
-        shared.see_to_it()
+        let mut queue = shared.queue();
+        queue.slices.push_back(slice);
+        shared.waiting.store(queue.slices.len(), Ordering::Release);
+        shared.see_to_it(queue)
     }
 }
 
 impl Drop for Quick {
     fn drop(&mut self) {
         self.0.stopped.store(true, Ordering::Release);
-        let _slices = self.0.slices();
+        let _queue = self.0.queue();
         self.0.wake.notify_all();
     }
 }
@@ -88,61 +120,65 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    fn slices(&self) -> MutexGuard<'_, VecDeque<Slice>> {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         // No slice runs while the queue is held.
-        self.slices.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn work(&self) {
-        while let Some(slice) = self.next() {
+        let mut turn = Turn { lane: self, ended: false };
+        while let Some(slice) = self.next(&mut turn) {
             // A panic in it drops what the caller waits on, who then knows; the thread lives.
-            let _ = fenced(slice);
+            let _ = fenced(|| slice(&mut turn));
         }
     }
 
     /// The next slice: at once, within the time that a thread stays awake, or after a sleep. None: the lane is closed.
-    fn next(&self) -> Option<Slice> {
+    fn next(&self, turn: &mut Turn<'_>) -> Option<Slice> {
         loop {
             if self.stopped.load(Ordering::Acquire) {
                 return None;
             }
-            if let Some(slice) = self.take() {
+            if let Some(slice) = self.take(turn) {
                 return Some(slice);
             }
-            self.awake.fetch_add(1, Ordering::AcqRel);
-            let more = wait_awake(self.linger, || self.waiting.load(Ordering::Acquire) > 0);
-            self.awake.fetch_sub(1, Ordering::AcqRel);
-            if more {
+            turn.end();
+            let may_linger = self.awake.load(Ordering::Acquire) <= self.most_awake;
+            if may_linger && wait_awake(LINGER, || self.waiting.load(Ordering::Acquire) > 0) {
                 continue;
             }
+            turn.begin();
             // Whoever hands over after this look sees that nobody is awake: the queue's lock orders the two.
-            let mut slices = self.slices();
-            while slices.is_empty() && !self.stopped.load(Ordering::Acquire) {
-                slices = self.wake.wait(slices).unwrap_or_else(PoisonError::into_inner);
+            let mut queue = self.queue();
+            while queue.slices.is_empty() && !self.stopped.load(Ordering::Acquire) {
+                queue.asleep += 1;
+                queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.asleep -= 1;
             }
         }
     }
 
-    fn take(&self) -> Option<Slice> {
+    fn take(&self, turn: &mut Turn<'_>) -> Option<Slice> {
         if self.waiting.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let mut slices = self.slices();
-        let slice = slices.pop_front()?;
-        let left = slices.len();
-        self.waiting.store(left, Ordering::Release);
-        drop(slices);
-        if left > 0 {
+        let mut queue = self.queue();
+        let slice = queue.slices.pop_front()?;
+        turn.begin();
+        self.waiting.store(queue.slices.len(), Ordering::Release);
+        if !queue.slices.is_empty() {
             // Whoever handed it over may have counted on this thread, which has something else to do now.
-            self.see_to_it();
+            self.see_to_it(queue);
         }
         Some(slice)
     }
 
     /// Sees to it that a thread looks at the queue. Whether one is awake anyway.
-    fn see_to_it(&self) -> bool {
+    fn see_to_it(&self, queue: MutexGuard<'_, Queue>) -> bool {
         let awake = self.awake.load(Ordering::Acquire) > 0;
-        if !awake {
+        let asleep = queue.asleep > 0;
+        drop(queue);
+        if !awake && asleep {
             self.wake.notify_one();
         }
         awake
@@ -181,7 +217,7 @@ mod tests {
         let (done, seen) = mpsc::channel();
         for number in 0..1000 {
             let done = done.clone();
-            quick.run(Box::new(move || {
+            quick.run(Box::new(move |_| {
                 assert!(number % 100 != 7, "one in a hundred");
                 done.send(number).unwrap();
             }));

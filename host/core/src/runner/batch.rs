@@ -10,14 +10,13 @@ use tokio::sync::Semaphore;
 
 use super::settle::{Ended, settle};
 use super::{RunOptions, Runner};
-use crate::call::{CallOptions, ToolCall};
+use crate::call::ToolCall;
 use crate::encode::Fenced;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::policy::OnToolError;
 use crate::registry::Entry;
-use crate::statistics::{Counters, Counting};
-use crate::tool::Tool;
+use crate::statistics::Counting;
 
 /// What the calls of a run share.
 pub(super) struct Shared {
@@ -29,7 +28,7 @@ pub(super) struct Shared {
 
 /// The calls of a run, known to be good to start.
 pub(super) struct Batch {
-    calls: Vec<(ToolCall, Tool, Arc<Counters>)>,
+    calls: Vec<(ToolCall, Arc<Entry>)>,
     most: usize,
     shared: Arc<Shared>,
 }
@@ -47,11 +46,11 @@ impl Batch {
         let calls = calls.into_iter();
         let mut ready = Vec::with_capacity(calls.size_hint().0);
         for call in calls {
-            let Entry { tool, counters } = toolbox.entry(&call.name)?.clone();
-            ready.push((call, tool, counters));
+            let entry = Arc::clone(toolbox.entry(&call.name)?);
+            ready.push((call, entry));
         }
         let mut ids = HashSet::with_capacity_and_hasher(ready.len(), RandomState::default());
-        if let Some((call, ..)) = ready.iter().find(|(call, ..)| !ids.insert(call.id.as_str())) {
+        if let Some((call, _)) = ready.iter().find(|(call, _)| !ids.insert(call.id.as_str())) {
             return Err(Error::duplicate_call(&call.id));
         }
         let most = options.concurrency(ready.len());
@@ -70,27 +69,38 @@ impl Batch {
         let Self { calls, most, shared } = self;
         let mut calls = calls.into_iter().enumerate();
         let next = move |_: &mut Context<'_>| if hold() { Poll::Pending } else { Poll::Ready(calls.next()) };
-        let one = move |(index, (call, tool, counters))| one(Arc::clone(&shared), index, call, tool, counters);
-        stream::poll_fn(next).map(one).buffer_unordered(most)
+        stream::poll_fn(next).map(move |call| one(Arc::clone(&shared), call)).buffer_unordered(most)
     }
 }
 
 /// One call, from its start to its settled end.
-async fn one(shared: Arc<Shared>, index: usize, call: ToolCall, tool: Tool, counters: Arc<Counters>) -> Ended {
-    let options = &shared.options;
-    let made = CallOptions {
-        context: Arc::clone(&options.context),
-        limits: options.limits.with_timeout(options.limits.timeout.min(options.tool_timeout)),
-        abort: options.abort.clone(),
-    };
-    // Only a policy function looks at the call again.
-    let kept = matches!(options.on_tool_error, OnToolError::Decide(_)).then(|| call.clone());
-    let counting = Counting::new(counters);
-    let completion = if options.abort.is_raised() {
-        shared.executor.not_made(&tool, call, made)
-    } else {
-        shared.executor.call(&tool, call, made).await
-    };
-    counting.end(&completion);
-    settle(&shared, index, completion, kept, &tool).await
+///
+/// Every running call has one of these futures on the heap: what is not needed across an await stays out of it, because it
+/// keeps room for each of its arguments twice, and for whatever it ever lent out.
+fn one(
+    shared: Arc<Shared>,
+    (index, (call, entry)): (usize, (ToolCall, Arc<Entry>)),
+) -> impl Future<Output = Ended> + Send {
+    let kept = shared.kept(&call);
+    async move {
+        let Entry { tool, counters } = &*entry;
+        let counting = Counting::new(counters);
+        let completion = if shared.options.abort.is_raised() {
+            shared.executor.not_made(tool, call, shared.options.of_a_call())
+        } else {
+            shared.executor.call(tool, call, shared.options.of_a_call()).await
+        };
+        match settle(&shared, index, counting.end(completion), kept, tool) {
+            Ok(ended) => ended,
+            // In a box for the same reason.
+            Err(undecided) => Box::pin(undecided.decided()).await,
+        }
+    }
+}
+
+impl Shared {
+    /// A copy of a call for a policy function: nobody else looks at it again.
+    fn kept(&self, call: &ToolCall) -> Option<Box<ToolCall>> {
+        matches!(self.options.on_tool_error, OnToolError::Decide(_)).then(|| Box::new(call.clone()))
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{AbortSignal, CallContext};
+use crate::call::{AbortSignal, CallContext, CallOptions};
 use crate::error::Error;
 use crate::limits::{DEFAULT_TIMEOUT, Limits};
 use crate::policy::OnToolError;
@@ -87,6 +87,15 @@ impl RunOptions {
     pub fn with_abort(mut self, abort: AbortSignal) -> Self {
         self.abort = abort;
         self
+    }
+
+    /// The options of each of its calls.
+    pub(super) fn of_a_call(&self) -> CallOptions {
+        CallOptions {
+            context: Arc::clone(&self.context),
+            limits: self.limits.with_timeout(self.limits.timeout.min(self.tool_timeout)),
+            abort: self.abort.clone(),
+        }
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::ask::ask;
 use super::batch::Shared;
 use crate::call::{CallResult, Completion, ToolCall};
-use crate::encode::{EncodeError, Said, fallback};
+use crate::encode::{EncodeError, Said, fallback, into_plain};
 use crate::json::Json;
 use crate::message::{AWAITING_USER, AskOptions, Halted, Message, RunEvent, Settled};
 use crate::outcome::{Halt, Outcome, Output, Question};
@@ -35,16 +35,16 @@ enum Then {
 impl Ended {
     /// Why the loop is not to go on, if it is not.
     pub(super) fn halted(&self) -> Option<Halted> {
-        let tool_call_id = self.message.tool_call_id.clone();
+        let id = || self.message.tool_call_id.clone();
         Some(match &self.then {
             Then::GoOn => return None,
             Then::Ask { question, options } => {
-                Halted::AskUser { question: question.clone(), tool_call_id, options: options.clone() }
+                Halted::AskUser { question: question.clone(), tool_call_id: id(), options: options.clone() }
             }
             Then::Halt { reason, result } => {
-                Halted::Handler { reason: reason.clone(), tool_call_id, result: result.clone() }
+                Halted::Handler { reason: reason.clone(), tool_call_id: id(), result: result.clone() }
             }
-            Then::Fail { exception } => Halted::ToolError { tool_call_id, exception: exception.clone() },
+            Then::Fail { exception } => Halted::ToolError { tool_call_id: id(), exception: exception.clone() },
         })
     }
 
@@ -60,26 +60,49 @@ impl Ended {
     }
 }
 
-/// Settles one completion. Only a policy function makes it wait.
-pub(super) async fn settle(
-    shared: &Shared,
+/// Settles one completion: at once, or as soon as a policy function has said what is to become of it.
+pub(super) fn settle<'a>(
+    shared: &'a Shared,
     index: usize,
     completion: Completion,
-    call: Option<ToolCall>,
+    call: Option<Box<ToolCall>>,
     tool: &Tool,
-) -> Ended {
+) -> Result<Ended, Box<Undecided<'a>>> {
     let mut message = Message::new(completion.id, completion.tool, String::new());
     message.attributes.clone_from(&tool.definition().attributes);
     let end = End { shared, index, message };
-    match end.of(completion.result) {
-        Ok(ended) => ended,
-        Err(failed) => {
-            let Failed { end, failure } = *failed;
-            match &shared.options.on_tool_error {
-                OnToolError::Continue => end.reported(&failure),
-                OnToolError::Halt => end.halted(&failure, None),
-                // In a box: it is rare, and would make every call's future larger.
-                OnToolError::Decide(function) => Box::pin(end.decided(failure, call, Arc::clone(function))).await,
+    end.of(completion.result).or_else(|failed| {
+        let Failed { end, failure } = *failed;
+        match &shared.options.on_tool_error {
+            OnToolError::Continue => Ok(end.reported(&failure)),
+            OnToolError::Halt => Ok(end.halted(&failure, None)),
+            OnToolError::Decide(function) => {
+                Err(Box::new(Undecided { end, failure, call, function: Arc::clone(function) }))
+            }
+        }
+    })
+}
+
+/// A failure that a policy function decides about.
+pub(super) struct Undecided<'a> {
+    end: End<'a>,
+    failure: Failure,
+    call: Option<Box<ToolCall>>,
+    function: Arc<Decide>,
+}
+
+impl Undecided<'_> {
+    /// Asks the function.
+    pub(super) async fn decided(self) -> Ended {
+        let Self { end, failure, call, function } = self;
+        let call = call.map_or_else(|| ToolCall::new(&*end.message.tool_call_id, &*end.message.name, ""), |call| *call);
+        let (places, budget) = (&end.shared.deciding, end.shared.options.tool_timeout);
+        match ask(places, budget, function, call, failure.clone()).await {
+            Ok(Verdict::Continue(replacement)) => end.replaced(&replacement),
+            Ok(Verdict::Halt) => end.halted(&failure, None),
+            Err(exception) => {
+                let rule = ReturnRule::Policy { detail: exception.clone() };
+                end.halted(&Failure::ToolError(ToolError::InvalidReturn(rule)), Some(exception))
             }
         }
     }
@@ -116,11 +139,13 @@ impl<'a> End<'a> {
     }
 
     fn ok(mut self, output: Output) -> Result<Ended, Box<Failed<'a>>> {
-        match self.shared.encoder.encode(Said::Ok(&output)) {
+        let encoded = self.shared.encoder.own(Said::Ok(&output));
+        let Output { value, message, parts, end_turn, extensions: _ } = output;
+        match encoded.unwrap_or_else(|| Ok(into_plain(value))) {
             Ok(content) => {
-                self.message.message = output.message;
-                self.message.parts = output.parts;
-                self.message.end_turn = output.end_turn;
+                self.message.message = message;
+                self.message.parts = parts;
+                self.message.end_turn = end_turn;
                 Ok(self.ended(content, Then::GoOn))
             }
             Err(error) => Err(self.not(not_encoded(error))),
@@ -137,20 +162,6 @@ impl<'a> End<'a> {
         match self.shared.encoder.encode(Said::Value(&result)) {
             Ok(content) => Ok(self.ended(content, Then::Halt { reason, result })),
             Err(error) => Err(self.not(not_encoded(error))),
-        }
-    }
-
-    /// Asks a policy function about a failure.
-    async fn decided(self, failure: Failure, call: Option<ToolCall>, function: Arc<Decide>) -> Ended {
-        let call = call.unwrap_or_else(|| ToolCall::new(&*self.message.tool_call_id, &*self.message.name, ""));
-        let (places, budget) = (&self.shared.deciding, self.shared.options.tool_timeout);
-        match ask(places, budget, function, call, failure.clone()).await {
-            Ok(Verdict::Continue(replacement)) => self.replaced(&replacement),
-            Ok(Verdict::Halt) => self.halted(&failure, None),
-            Err(exception) => {
-                let rule = ReturnRule::Policy { detail: exception.clone() };
-                self.halted(&Failure::ToolError(ToolError::InvalidReturn(rule)), Some(exception))
-            }
         }
     }
 
