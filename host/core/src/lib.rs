@@ -30,6 +30,7 @@ mod definition;
 mod error;
 mod event;
 mod fence;
+mod grants;
 mod json;
 mod limits;
 mod message;
@@ -42,6 +43,7 @@ mod assemble;
 mod encode;
 pub mod names;
 mod policy;
+mod rights;
 mod rules;
 mod schema;
 mod statistics;
@@ -82,6 +84,10 @@ pub use engine::{
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
 pub use executor::Executor;
+pub use grants::{
+    Access, BadRule, BadTarget, DEFAULT_DIRECTORY_BYTES, DEFAULT_DIRECTORY_FILES, Directory, Grants, Host, HttpRule,
+    KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target,
+};
 pub use handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
 pub use json::{Json, JsonFault, MAX_DEPTH};
 pub use limits::{
@@ -96,6 +102,7 @@ pub use provider::{Converted, Note, Provider, ProviderError, agui_events};
 pub use refusal::{Fault, MAX_FAULTS, Refusal, ResumeFault};
 pub use registry::{Registry, Toolbox};
 pub use retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};
+pub use rights::{Decision, Denial, Layer, Request, Rights, grants_declared};
 pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
 pub use seal::{DEFAULT_SEAL_LIFETIME, MAX_STATE, Sealer};
 pub use statistics::Statistics;

@@ -1,0 +1,209 @@
+//! Rules about requests: `GET https://api.example.com/v1`.
+//!
+//! Invariants: a rule says scheme, host and port; a suffix rule has two labels at least and matches no host that merely ends
+//! in the same letters; no rule matches every host.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+
+use super::target::{Host, Target};
+use super::{Access, BadRule};
+
+const HINT: &str = "write `GET https://api.example.com/v1`, or `https://.example.com` for every host below it";
+
+/// The methods that a tool can use at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the names of HTTP")]
+pub enum Method {
+    Get,
+    Head,
+    Options,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl Method {
+    /// Every method.
+    pub const ALL: [Self; 7] = [Self::Get, Self::Head, Self::Options, Self::Post, Self::Put, Self::Patch, Self::Delete];
+
+    /// The method of this name, in capitals.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.as_str() == name)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Options => "OPTIONS",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    /// Whether it is meant to change nothing.
+    #[must_use]
+    pub fn access(self) -> Access {
+        match self {
+            Self::Get | Self::Head | Self::Options => Access::Read,
+            Self::Post | Self::Put | Self::Patch | Self::Delete => Access::Write,
+        }
+    }
+}
+
+/// Which requests may be made.
+///
+/// # Shape
+/// As text: `METHODS SCHEME://HOST[:PORT][/PATH]`. Methods stand with commas between; without them it is `GET,HEAD`. A host
+/// that begins with a dot is every host below that name, not the name itself. Without a port it is the scheme's. The path is
+/// a prefix of whole parts: `/v1` is `/v1` and `/v1/users`, not `/v10`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpRule {
+    methods: Vec<Method>,
+    scheme: String,
+    host: HostRule,
+    port: u16,
+    path: String,
+    private: Vec<IpNet>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum HostRule {
+    Exact(Host),
+    /// With its leading dot.
+    Below(String),
+}
+
+impl HttpRule {
+    /// Lets requests of this rule go to addresses of these networks, which are denied otherwise because they are not part of
+    /// the public internet.
+    #[must_use]
+    pub fn with_private(mut self, networks: impl IntoIterator<Item = IpNet>) -> Self {
+        self.private.extend(networks);
+        self
+    }
+
+    /// The networks that are let through though they are private.
+    #[must_use]
+    pub fn private(&self) -> &[IpNet] {
+        &self.private
+    }
+
+    /// Whether a request is within the rule.
+    #[must_use]
+    pub fn covers(&self, method: Method, target: &Target) -> bool {
+        self.methods.contains(&method) && self.covers_target(target)
+    }
+
+    /// Whether a request of any method is.
+    #[must_use]
+    pub fn covers_target(&self, target: &Target) -> bool {
+        self.scheme == target.scheme()
+            && self.port == target.port()
+            && self.host.covers(&target.host())
+            && covers_path(&self.path, target.path())
+    }
+
+    /// The rule that covers this one request and as little else as a rule can say.
+    #[must_use]
+    pub fn smallest(method: Method, target: &Target) -> Self {
+        Self {
+            methods: vec![method],
+            scheme: target.scheme().to_owned(),
+            host: HostRule::Exact(target.host()),
+            port: target.port(),
+            path: target.path().to_owned(),
+            private: Vec::new(),
+        }
+    }
+}
+
+/// Whether a path is the rule's or lies below it. A percent-encoded slash or dot is one of those parts that are neither.
+fn covers_path(rule: &str, path: &str) -> bool {
+    let prefix = rule.strip_suffix('/').unwrap_or(rule);
+    let below = path.strip_prefix(prefix);
+    let is_below = below.is_some_and(|rest| rest.starts_with('/') || (rest.is_empty() && !rule.ends_with('/')));
+    // A server may decode before it walks: what is below only until then is not below.
+    is_below && (prefix.is_empty() || !has_hidden_part(path))
+}
+
+fn has_hidden_part(path: &str) -> bool {
+    let lower = path.to_ascii_lowercase();
+    ["%2f", "%5c", "%00"].iter().any(|hidden| lower.contains(hidden))
+        || lower.replace("%2e", ".").split('/').any(|part| matches!(part, "." | "..") || part.starts_with("..;"))
+}
+
+impl HostRule {
+    fn covers(&self, host: &Host) -> bool {
+        match (self, host) {
+            (Self::Exact(rule), host) => rule == host,
+            (Self::Below(suffix), Host::Name(name)) => name.len() > suffix.len() && name.ends_with(suffix.as_str()),
+            (Self::Below(_), Host::Address(_)) => false,
+        }
+    }
+}
+
+impl FromStr for HttpRule {
+    type Err = BadRule;
+
+    fn from_str(text: &str) -> Result<Self, BadRule> {
+        let fault = |problem: String| BadRule::new(text, problem, HINT);
+        let (methods, url) = match text.split_once(' ') {
+            Some((methods, url)) => (parse_methods(methods).map_err(fault)?, url.trim()),
+            None => (vec![Method::Get, Method::Head], text),
+        };
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| fault("it has no scheme".into()))?;
+        if rest.contains(['?', '#']) {
+            return Err(fault("a rule has no query and no fragment".into()));
+        }
+        let (is_suffix, rest) = rest.strip_prefix('.').map_or((false, rest), |rest| (true, rest));
+        if rest.starts_with('*') || rest.split('/').next().is_some_and(|authority| authority.contains('*')) {
+            return Err(fault("`*` in a host is refused: it would match more than it says".into()));
+        }
+        let target = Target::parse(&format!("{scheme}://{rest}")).map_err(|problem| fault(problem.to_string()))?;
+        let host = match (is_suffix, target.host()) {
+            (false, host) => HostRule::Exact(host),
+            (true, Host::Name(name)) if name.contains('.') => HostRule::Below(format!(".{name}")),
+            (true, _) => return Err(fault("a suffix has two labels at least, `.example.com` for instance".into())),
+        };
+        let path = if rest.contains('/') { target.path().to_owned() } else { "/".to_owned() };
+        Ok(Self { methods, scheme: target.scheme().to_owned(), host, port: target.port(), path, private: Vec::new() })
+    }
+}
+
+fn parse_methods(text: &str) -> Result<Vec<Method>, String> {
+    let named: Result<Vec<_>, _> = text
+        .split(',')
+        .map(|name| Method::parse(name).ok_or_else(|| format!("`{name}` is no method that a tool can use")))
+        .collect();
+    let mut methods = named?;
+    methods.sort_unstable();
+    methods.dedup();
+    Ok(methods)
+}
+
+impl fmt::Display for HttpRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { methods, scheme, host, port, path, private: _ } = self;
+        let methods: Vec<_> = methods.iter().map(|method| method.as_str()).collect();
+        write!(f, "{} {scheme}://", methods.join(","))?;
+        match host {
+            HostRule::Exact(host) => write!(f, "{host}")?,
+            HostRule::Below(suffix) => f.write_str(suffix)?,
+        }
+        let usual = if scheme == "https" { 443 } else { 80 };
+        if *port != usual {
+            write!(f, ":{port}")?;
+        }
+        f.write_str(path)
+    }
+}

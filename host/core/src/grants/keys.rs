@@ -1,0 +1,55 @@
+//! Rules about a tool's keys: `read *`, `write notes/*`, `read settings`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Access, BadRule};
+
+/// What may be done with which keys. Every tool has its own, for each tenant: `*` is all of those.
+///
+/// # Shape
+/// As text: `read KEY`, `write KEY`, and `PREFIX*` for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRule {
+    access: Access,
+    key: String,
+    is_prefix: bool,
+}
+
+impl KeyRule {
+    /// Whether this may be done with this key.
+    #[must_use]
+    pub fn covers(&self, access: Access, key: &str) -> bool {
+        access <= self.access && if self.is_prefix { key.starts_with(&self.key) } else { key == self.key }
+    }
+
+    /// Whether every key of this prefix may be seen.
+    #[must_use]
+    pub fn covers_prefix(&self, access: Access, prefix: &str) -> bool {
+        access <= self.access && self.is_prefix && prefix.starts_with(&self.key)
+    }
+}
+
+impl FromStr for KeyRule {
+    type Err = BadRule;
+
+    fn from_str(text: &str) -> Result<Self, BadRule> {
+        let hint = "write `read *` or `write notes/*`";
+        let parted = text.split_once(' ').and_then(|(word, key)| Some((Access::parse(word)?, key.trim())));
+        let (access, key) = parted.ok_or_else(|| BadRule::new(text, "it says neither `read` nor `write`", hint))?;
+        let (key, is_prefix) = key.strip_suffix('*').map_or((key, false), |prefix| (prefix, true));
+        if key.contains('*') {
+            return Err(BadRule::new(text, "`*` may stand only at its end", hint));
+        }
+        if key.is_empty() && !is_prefix {
+            return Err(BadRule::new(text, "it names no key", hint));
+        }
+        Ok(Self { access, key: key.to_owned(), is_prefix })
+    }
+}
+
+impl fmt::Display for KeyRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{}", self.access, self.key, if self.is_prefix { "*" } else { "" })
+    }
+}

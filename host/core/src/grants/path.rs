@@ -1,0 +1,70 @@
+//! Rules about paths as a tool sees them: `read /data`, `write /data/out`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Access, BadRule};
+
+/// What may be done below a path.
+///
+/// # Shape
+/// As text: `read /data` or `write /data/out`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathRule {
+    access: Access,
+    below: String,
+}
+
+impl PathRule {
+    /// A rule.
+    ///
+    /// # Errors
+    /// [`BadRule`] for a path that is not absolute and in its shortest form.
+    pub fn new(access: Access, below: &str) -> Result<Self, BadRule> {
+        check(below)?;
+        Ok(Self { access, below: below.to_owned() })
+    }
+
+    /// Whether this may be done to this path.
+    #[must_use]
+    pub fn covers(&self, access: Access, path: &str) -> bool {
+        access <= self.access && is_below(path, &self.below)
+    }
+}
+
+impl FromStr for PathRule {
+    type Err = BadRule;
+
+    fn from_str(text: &str) -> Result<Self, BadRule> {
+        let parted = text.split_once(' ').and_then(|(word, path)| Some((Access::parse(word)?, path.trim())));
+        let (access, path) =
+            parted.ok_or_else(|| BadRule::new(text, "it says neither `read` nor `write`", "write `read /data`"))?;
+        Self::new(access, path)
+    }
+}
+
+impl fmt::Display for PathRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.access, self.below)
+    }
+}
+
+/// Whether a path is another one or lies below it. Both in their shortest form.
+pub(crate) fn is_below(path: &str, above: &str) -> bool {
+    above == "/" || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Checks that a path is absolute and in its shortest form.
+pub(crate) fn check(path: &str) -> Result<(), BadRule> {
+    let fault = |problem: &str| Err(BadRule::new(path, problem, "write an absolute path such as `/data`"));
+    if !path.starts_with('/') {
+        return fault("it is not an absolute path");
+    }
+    if path.chars().any(char::is_control) {
+        return fault("it has a control character");
+    }
+    if path != "/" && path[1..].split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return fault("it has an empty part, `.` or `..`");
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! Where a request goes, read once by one parser: what is checked is what is connected to.
+//!
+//! Source: the URL standard (WHATWG), as every browser reads it: `127.1`, `0x7f.1` and `①②⑦.0.0.1` are 127.0.0.1 here too.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use url::Url;
+
+/// Longest URL in bytes.
+const MAX_URL: usize = 8 << 10;
+
+/// Where a request goes: scheme, host, port, path and query, in their normal form.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Target(Url);
+
+/// A host: a name in its ASCII form, lower case, without a last dot; or an address.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// A name, to be resolved.
+    Name(String),
+    /// An address.
+    Address(IpAddr),
+}
+
+/// Why a URL is no target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadTarget {
+    /// It is not a URL.
+    #[error("it is not a URL")]
+    NotAUrl,
+    /// It is longer than 8 KiB.
+    #[error("it is longer than {MAX_URL} bytes")]
+    TooLong,
+    /// Its scheme is not `http` or `https`.
+    #[error("its scheme is neither `http` nor `https`")]
+    Scheme,
+    /// It names a user or a password.
+    #[error("it names a user or a password")]
+    UserInfo,
+    /// It has characters that one parser drops and another keeps: control characters, spaces, backslashes.
+    #[error("it has a control character, a space or a backslash")]
+    Ambiguous,
+}
+
+impl Target {
+    /// Reads an absolute URL. A fragment is dropped.
+    ///
+    /// # Errors
+    /// [`BadTarget`].
+    pub fn parse(text: &str) -> Result<Self, BadTarget> {
+        if text.len() > MAX_URL {
+            return Err(BadTarget::TooLong);
+        }
+        if text.contains(|c: char| c.is_control() || c == ' ' || c == '\\') {
+            return Err(BadTarget::Ambiguous);
+        }
+        let mut url = Url::parse(text).map_err(|_| BadTarget::NotAUrl)?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(BadTarget::Scheme);
+        }
+        if !url.username().is_empty() || url.password().is_some() || authority(text).contains('@') {
+            return Err(BadTarget::UserInfo);
+        }
+        url.set_fragment(None);
+        if let Some(name) = url.domain().and_then(|name| name.strip_suffix('.')).map(str::to_owned) {
+            url.set_host(Some(&name)).map_err(|_| BadTarget::NotAUrl)?;
+        }
+        if url.host_str().is_none_or(|host| host.is_empty() || host.ends_with('.')) {
+            return Err(BadTarget::NotAUrl);
+        }
+        Ok(Self(url))
+    }
+
+    /// `http` or `https`.
+    #[must_use]
+    pub fn scheme(&self) -> &str {
+        self.0.scheme()
+    }
+
+    /// The host.
+    #[must_use]
+    pub fn host(&self) -> Host {
+        match self.0.host() {
+            Some(url::Host::Ipv4(address)) => Host::Address(address.into()),
+            Some(url::Host::Ipv6(address)) => Host::Address(address.into()),
+            Some(url::Host::Domain(name)) => Host::Name(name.to_owned()),
+            None => Host::Name(String::new()),
+        }
+    }
+
+    /// The port: the one that is written, or the scheme's.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.0.port_or_known_default().unwrap_or(0)
+    }
+
+    /// The path, always with a leading slash, in its normal form.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.0.path()
+    }
+
+    /// The query without its question mark.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.0.query()
+    }
+
+    /// `scheme://host:port` without the scheme's own port: what says who is spoken to.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        self.0.origin().ascii_serialization()
+    }
+
+    /// The URL's `host` or `host:port`, as it stands in a `Host` header.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        self.0.authority()
+    }
+
+    /// The same with this query.
+    #[must_use]
+    pub(crate) fn with_query_pair(&self, name: &str, value: &str) -> Self {
+        let mut url = self.0.clone();
+        url.query_pairs_mut().append_pair(name, value);
+        Self(url)
+    }
+
+    /// The whole URL. It may quote a stranger's query.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+/// What stands between `//` and the path, as it was written.
+fn authority(text: &str) -> &str {
+    let rest = text.split_once("//").map_or("", |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(IpAddr::V4(address)) => write!(f, "{address}"),
+            Self::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+        }
+    }
+}

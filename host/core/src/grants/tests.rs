@@ -1,0 +1,142 @@
+//! The notation of rules, and what they cover.
+
+use super::*;
+
+/// Rule, method and URL, whether it covers.
+const COVERS: &[(&str, &str, &str, bool)] = &[
+    ("https://api.example.com", "GET", "https://api.example.com/", true),
+    ("https://api.example.com", "GET", "https://api.example.com/any/thing?q=1", true),
+    ("https://api.example.com", "HEAD", "https://API.EXAMPLE.com./x", true),
+    ("https://api.example.com", "POST", "https://api.example.com/", false),
+    ("https://api.example.com", "GET", "http://api.example.com/", false),
+    ("https://api.example.com", "GET", "https://api.example.com:8443/", false),
+    ("https://api.example.com", "GET", "https://api.example.com:443/", true),
+    ("https://api.example.com", "GET", "https://example.com/", false),
+    ("https://api.example.com", "GET", "https://evilapi.example.com/", false),
+    ("https://api.example.com", "GET", "https://api.example.com.evil.io/", false),
+    ("https://api.example.com:8443", "GET", "https://api.example.com:8443/", true),
+    ("https://api.example.com:8443", "GET", "https://api.example.com/", false),
+    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1", true),
+    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1/users", true),
+    ("GET,POST https://a.example/v1", "POST", "https://a.example/v10", false),
+    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1/../v2", false),
+    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1/%2e%2e/v2", false),
+    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1/..%2fv2", false),
+    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1/%2e%2e%2fv2", false),
+    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1/..;/v2", false),
+    ("GET,POST https://a.example/v1", "DELETE", "https://a.example/v1", false),
+    ("https://a.example/v1/", "GET", "https://a.example/v1", false),
+    ("https://a.example/v1/", "GET", "https://a.example/v1/x", true),
+    ("https://.example.com", "GET", "https://a.example.com/", true),
+    ("https://.example.com", "GET", "https://a.b.example.com/", true),
+    ("https://.example.com", "GET", "https://example.com/", false),
+    ("https://.example.com", "GET", "https://evilexample.com/", false),
+    ("https://.example.com", "GET", "https://.example.com/", false),
+    ("https://.example.com", "GET", "https://example.com.evil.io/", false),
+    ("https://b\u{fc}cher.example", "GET", "https://xn--bcher-kva.example/", true),
+    ("https://xn--bcher-kva.example", "GET", "https://b\u{fc}cher.example/", true),
+    ("https://apple.example", "GET", "https://\u{430}pple.example/", false),
+    ("http://127.0.0.1:8080", "GET", "http://127.1:8080/", true),
+    ("http://127.0.0.1:8080", "GET", "http://0x7f.1:8080/", true),
+    ("http://127.0.0.1:8080", "GET", "http://2130706433:8080/", true),
+    ("http://127.0.0.1:8080", "GET", "http://[::ffff:7f00:1]:8080/", false),
+    ("http://[::1]:8080", "GET", "http://[0:0:0:0:0:0:0:1]:8080/", true),
+];
+
+#[test]
+fn a_rule_covers_what_it_says() {
+    for &(rule, method, url, expected) in COVERS {
+        let parsed: HttpRule = rule.parse().unwrap();
+        let covers = match Target::parse(url) {
+            Ok(target) => parsed.covers(Method::parse(method).unwrap(), &target),
+            Err(_) => false,
+        };
+        assert_eq!(covers, expected, "{rule} and {method} {url}");
+        let again: HttpRule = parsed.to_string().parse().unwrap();
+        assert_eq!(again, parsed, "{rule} as text");
+    }
+}
+
+#[test]
+fn a_rule_that_says_too_much_is_none() {
+    for rule in [
+        "https://*",
+        "https://*.example.com",
+        "*",
+        "https://.com",
+        "https://.",
+        "https://",
+        "example.com",
+        "ftp://a.example",
+        "TRACE https://a.example",
+        "CONNECT https://a.example",
+        "get https://a.example",
+        "https://user@a.example",
+        "https://a.example/?q=1",
+        "https://a.example/#x",
+        "https://.127.0.0.1",
+        "https://a.*.example",
+        "https://*com",
+    ] {
+        assert!(rule.parse::<HttpRule>().is_err(), "{rule}");
+    }
+}
+
+#[test]
+fn a_target_is_read_once_and_means_one_place() {
+    for (text, expected) in [
+        ("https://a.example", Ok("https://a.example/")),
+        ("HTTPS://A.Example:443/x#y", Ok("https://a.example/x")),
+        ("http://localhost./", Ok("http://localhost/")),
+        ("http://0177.0.0.1/", Ok("http://127.0.0.1/")),
+        ("http://\u{2460}\u{2461}\u{2466}.0.0.1/", Ok("http://127.0.0.1/")),
+        ("https://user@a.example/", Err(BadTarget::UserInfo)),
+        ("https://@a.example/", Err(BadTarget::UserInfo)),
+        ("https://:@a.example/", Err(BadTarget::UserInfo)),
+        ("file:///etc/passwd", Err(BadTarget::Scheme)),
+        ("gopher://a.example", Err(BadTarget::Scheme)),
+        ("/relative", Err(BadTarget::NotAUrl)),
+        ("http://", Err(BadTarget::NotAUrl)),
+        ("http://a..", Err(BadTarget::NotAUrl)),
+        ("http://a.example\\@b.example/", Err(BadTarget::Ambiguous)),
+        ("http://a.example/\r\nHost: b", Err(BadTarget::Ambiguous)),
+        ("http://a.exa\tmple/", Err(BadTarget::Ambiguous)),
+        ("http://1.2.3.4.5/", Err(BadTarget::NotAUrl)),
+        ("http://256.1.1.1/", Err(BadTarget::NotAUrl)),
+    ] {
+        assert_eq!(Target::parse(text).as_ref().map(Target::as_str), expected.as_ref().map(|s| *s), "{text:?}");
+    }
+    assert_eq!(Target::parse(&format!("http://a.example/{}", "x".repeat(9000))), Err(BadTarget::TooLong));
+}
+
+#[test]
+fn paths_and_keys() {
+    for (rule, access, path, expected) in [
+        ("read /data", Access::Read, "/data", true),
+        ("read /data", Access::Read, "/data/x", true),
+        ("read /data", Access::Read, "/database", false),
+        ("read /data", Access::Write, "/data/x", false),
+        ("write /data", Access::Read, "/data/x", true),
+        ("write /", Access::Write, "/x", true),
+    ] {
+        assert_eq!(rule.parse::<PathRule>().unwrap().covers(access, path), expected, "{rule} and {access} {path}");
+    }
+    for rule in ["/data", "read data", "read /data/../x", "read /data/", "read //", "own /data", "read /a\n"] {
+        assert!(rule.parse::<PathRule>().is_err(), "{rule}");
+    }
+    for (rule, access, key, expected) in [
+        ("read *", Access::Read, "", true),
+        ("read notes/*", Access::Read, "notes/1", true),
+        ("read notes/*", Access::Read, "note", false),
+        ("read notes/*", Access::Write, "notes/1", false),
+        ("write one", Access::Read, "one", true),
+        ("write one", Access::Read, "one1", false),
+    ] {
+        assert_eq!(rule.parse::<KeyRule>().unwrap().covers(access, key), expected, "{rule} and {access} {key}");
+    }
+    assert!("write notes/*".parse::<KeyRule>().unwrap().covers_prefix(Access::Read, "notes/2"));
+    assert!(!"write notes/*".parse::<KeyRule>().unwrap().covers_prefix(Access::Read, "no"));
+    for rule in ["*", "read", "read a*b", "read ", "delete x"] {
+        assert!(rule.parse::<KeyRule>().is_err(), "{rule}");
+    }
+}

@@ -1,0 +1,190 @@
+//! Whether a tool may: what it declares ∩ what it was granted ∩ its tenant's overlay ∩ the call's.
+//!
+//! In: those layers and a [`Request`]. Out: a [`Decision`]; a denial names the layer that says no, and the smallest grant that
+//! would have said yes.
+//! Invariants: pure; a layer can only take away; the same value decides when a component is loaded, when it asks, and when an
+//! operator wants to know why.
+//! Source: contract, section 7.
+
+mod request;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::definition::{Definition, Need};
+use crate::grants::{BadRule, Grants, Overlay};
+
+pub use request::Request;
+
+/// Who narrows a tool's rights.
+///
+/// # Shape
+/// As JSON: its name in `snake_case`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Layer {
+    /// The tool's own definition: it never said that it needs this.
+    Declared,
+    /// Whoever runs the host: it was not granted.
+    Granted,
+    /// The tenant's overlay.
+    Tenant,
+    /// The call's overlay.
+    Call,
+}
+
+/// Whether a request is within a tool's rights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It is.
+    Allowed,
+    /// It is not.
+    Denied(Denial),
+}
+
+/// A request that is not within a tool's rights.
+///
+/// # Shape
+/// As JSON: `{"layer", "request", "grant"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{}", self.sentence())]
+#[non_exhaustive]
+pub struct Denial {
+    /// The first layer that says no.
+    pub layer: Layer,
+    /// What was asked, in the notation of [`Request`].
+    pub request: String,
+    /// The smallest grant that would have allowed it, as a line of configuration.
+    pub grant: String,
+}
+
+impl Denial {
+    fn sentence(&self) -> String {
+        let Self { layer, request, .. } = self;
+        match layer {
+            Layer::Declared => format!("`{request}` is denied: the tool does not declare that it needs it"),
+            Layer::Granted => format!("`{request}` is denied: it was not granted"),
+            Layer::Tenant => format!("`{request}` is denied for this tenant"),
+            Layer::Call => format!("`{request}` is denied for this call"),
+        }
+    }
+
+    /// What to do about it, in one line.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self.layer {
+            Layer::Declared => format!("the author would have to declare it: {}", self.grant),
+            Layer::Granted => format!("to allow it, grant: {}", self.grant),
+            Layer::Tenant => format!("to allow it, widen the tenant's overlay: {}", self.grant),
+            Layer::Call => format!("to allow it, widen the call's overlay: {}", self.grant),
+        }
+    }
+}
+
+/// Everything that says what one tool may do. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Rights {
+    granted: Arc<Grants>,
+    declared: Option<Arc<Overlay>>,
+    tenant: Option<Arc<Overlay>>,
+    call: Option<Arc<Overlay>>,
+}
+
+impl Rights {
+    /// What a tool of this definition may do under these grants. A definition that declares nothing narrows nothing: then
+    /// its component's imports are its declaration.
+    ///
+    /// # Errors
+    /// [`BadRule`] when the definition declares a need that cannot be read.
+    pub fn new(granted: Arc<Grants>, definition: &Definition) -> Result<Self, BadRule> {
+        let declared = if definition.needs.is_empty() { None } else { Some(Arc::new(declared(&definition.needs)?)) };
+        Ok(Self { granted, declared, tenant: None, call: None })
+    }
+
+    /// The same, narrowed for a tenant and a call.
+    #[must_use]
+    pub fn narrowed(&self, tenant: Option<Arc<Overlay>>, call: Option<Arc<Overlay>>) -> Self {
+        Self { tenant, call, ..self.clone() }
+    }
+
+    /// What was granted, before anything was taken away.
+    #[must_use]
+    pub fn granted(&self) -> &Grants {
+        &self.granted
+    }
+
+    /// Whether a request is within all layers.
+    #[must_use]
+    pub fn allows(&self, request: &Request<'_>) -> Decision {
+        let within = |overlay: &Option<Arc<Overlay>>| overlay.as_ref().is_none_or(|overlay| request.within(overlay));
+        let layer = if !within(&self.declared) {
+            Layer::Declared
+        } else if !request.is_granted(&self.granted) {
+            Layer::Granted
+        } else if !within(&self.tenant) {
+            Layer::Tenant
+        } else if !within(&self.call) {
+            Layer::Call
+        } else {
+            return Decision::Allowed;
+        };
+        Decision::Denied(Denial { layer, request: request.to_string(), grant: request.smallest_grant() })
+    }
+}
+
+/// What a definition declares, as a layer: a kind that it does not name is one that it does not need.
+fn declared(needs: &[Need]) -> Result<Overlay, BadRule> {
+    let mut overlay = Overlay::nothing();
+    for Need { kind, pattern, .. } in needs {
+        match kind.as_str() {
+            "http" => overlay.http.get_or_insert_default().push(pattern.parse()?),
+            "filesystem" => overlay.files.get_or_insert_default().push(pattern.parse()?),
+            "environment" => insert(&mut overlay.environment, pattern),
+            "secret" => insert(&mut overlay.secrets, pattern),
+            "reveal" => insert(&mut overlay.reveal, pattern),
+            "kv" => overlay.keys.get_or_insert_default().push(pattern.parse()?),
+            _ => {
+                let hint = "a need is `http`, `filesystem`, `environment`, `secret`, `reveal` or `kv`";
+                return Err(BadRule::new(kind, "it is no kind of need", hint));
+            }
+        }
+    }
+    Ok(overlay)
+}
+
+fn insert(names: &mut Option<BTreeSet<String>>, name: &str) {
+    names.get_or_insert_default().insert(name.to_owned());
+}
+
+/// The lines of configuration that would grant everything that a definition declares.
+pub fn grants_declared(needs: &[Need]) -> Vec<String> {
+    let line = |Need { kind, pattern, .. }: &Need| match kind.as_str() {
+        "http" => Some(format!("http = [\"{pattern}\"]")),
+        "filesystem" => {
+            let (access, name) = pattern.split_once(' ')?;
+            Some(format!("directories = [{{ name = \"{name}\", path = \"…\", access = \"{access}\" }}]"))
+        }
+        "environment" => Some(format!("environment = {{ {pattern} = \"…\" }}")),
+        "secret" => Some(format!("secrets = {{ {pattern} = {{ for = \"…\" }} }}")),
+        "reveal" => Some(format!("reveal = [\"{pattern}\"]")),
+        "kv" => Some(format!("kv = [\"{pattern}\"]")),
+        _ => None,
+    };
+    needs.iter().filter_map(line).collect()
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Allowed => f.write_str("allowed"),
+            Self::Denied(denial) => denial.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! One thing that a tool asks for.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::grants::{Access, BadRule, Grants, HttpRule, Method, Overlay, Target};
+
+/// One thing that a tool asks for.
+///
+/// # Shape
+/// As text: `GET https://example.com/x`, `read /data/x`, `write /data/x`, `environment NAME`, `secret NAME`, `reveal NAME`,
+/// `kv read KEY`, `kv write KEY`, `kv list PREFIX`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Request<'a> {
+    /// A request to a server.
+    Http {
+        /// Its method.
+        method: Method,
+        /// Where it goes.
+        target: Cow<'a, Target>,
+    },
+    /// A path, as the tool sees it, in its shortest form.
+    File {
+        /// What is to be done.
+        access: Access,
+        /// The path.
+        path: Cow<'a, str>,
+    },
+    /// An environment variable.
+    Environment {
+        /// Its name.
+        name: Cow<'a, str>,
+    },
+    /// A secret, to be put into a request by the host.
+    Secret {
+        /// Its name.
+        name: Cow<'a, str>,
+    },
+    /// A secret's value.
+    Reveal {
+        /// Its name.
+        name: Cow<'a, str>,
+    },
+    /// A key of the tool's store.
+    Key {
+        /// What is to be done.
+        access: Access,
+        /// The key.
+        key: Cow<'a, str>,
+    },
+    /// All keys that begin with this.
+    Keys {
+        /// What they begin with.
+        prefix: Cow<'a, str>,
+    },
+}
+
+impl Request<'_> {
+    /// Reads a request in its notation.
+    ///
+    /// # Errors
+    /// [`BadRule`].
+    pub fn parse(text: &str) -> Result<Request<'static>, BadRule> {
+        let hint = "write `GET https://example.com/x`, `read /data/x`, `environment NAME`, `secret NAME`, `reveal NAME` or \
+                    `kv read KEY`";
+        let fault = |problem: String| BadRule::new(text, problem, hint);
+        let (word, rest) = text.trim().split_once(' ').ok_or_else(|| fault("it is no request".into()))?;
+        let rest = rest.trim();
+        let file = |access| {
+            crate::grants::check_path(rest)?;
+            Ok(Request::File { access, path: rest.to_owned().into() })
+        };
+        let name = || Cow::from(rest.to_owned());
+        match word {
+            "read" => file(Access::Read),
+            "write" => file(Access::Write),
+            "environment" => Ok(Request::Environment { name: name() }),
+            "secret" => Ok(Request::Secret { name: name() }),
+            "reveal" => Ok(Request::Reveal { name: name() }),
+            "kv" => match rest.split_once(' ') {
+                Some(("read", key)) => Ok(Request::Key { access: Access::Read, key: key.to_owned().into() }),
+                Some(("write", key)) => Ok(Request::Key { access: Access::Write, key: key.to_owned().into() }),
+                Some(("list", prefix)) => Ok(Request::Keys { prefix: prefix.to_owned().into() }),
+                _ => Err(fault("it says neither `read`, `write` nor `list`".into())),
+            },
+            method => {
+                let method = Method::parse(method).ok_or_else(|| {
+                    fault(format!("`{method}` is no method that a tool can use, and no other request"))
+                })?;
+                let target = Target::parse(rest).map_err(|problem| fault(problem.to_string()))?;
+                Ok(Request::Http { method, target: Cow::Owned(target) })
+            }
+        }
+    }
+
+    /// Whether an embedder's grants cover it.
+    pub(super) fn is_granted(&self, grants: &Grants) -> bool {
+        match self {
+            Self::Http { method, target } => grants.http.iter().any(|rule| rule.covers(*method, target)),
+            Self::File { access, path } => {
+                let covers = |name: &str, granted| *access <= granted && crate::grants::is_below(path, name);
+                let within = grants.directories.iter().any(|directory| covers(&directory.name, directory.access));
+                within || grants.scratch.is_some() && covers(crate::grants::SCRATCH, Access::Write)
+            }
+            Self::Environment { name } => grants.environment.contains_key(name.as_ref()),
+            Self::Secret { name } => grants.secrets.contains_key(name.as_ref()),
+            Self::Reveal { name } => grants.reveal.contains(name.as_ref()),
+            Self::Key { access, key } => grants.keys.iter().any(|rule| rule.covers(*access, key)),
+            Self::Keys { prefix } => grants.keys.iter().any(|rule| rule.covers_prefix(Access::Read, prefix)),
+        }
+    }
+
+    /// Whether an overlay leaves it.
+    pub(super) fn within(&self, overlay: &Overlay) -> bool {
+        match self {
+            Self::Http { method, target } => {
+                overlay.http.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.covers(*method, target)))
+            }
+            Self::File { access, path } => {
+                overlay.files.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.covers(*access, path)))
+            }
+            Self::Environment { name } => {
+                overlay.environment.as_ref().is_none_or(|names| names.contains(name.as_ref()))
+            }
+            Self::Secret { name } => overlay.secrets.as_ref().is_none_or(|names| names.contains(name.as_ref())),
+            Self::Reveal { name } => overlay.reveal.as_ref().is_none_or(|names| names.contains(name.as_ref())),
+            Self::Key { access, key } => {
+                overlay.keys.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.covers(*access, key)))
+            }
+            Self::Keys { prefix } => {
+                let covers = |rule: &crate::grants::KeyRule| rule.covers_prefix(Access::Read, prefix);
+                overlay.keys.as_ref().is_none_or(|rules| rules.iter().any(covers))
+            }
+        }
+    }
+
+    /// The smallest grant that would cover it, as a line of configuration.
+    pub(super) fn smallest_grant(&self) -> String {
+        match self {
+            Self::Http { method, target } => format!("http = [\"{}\"]", HttpRule::smallest(*method, target)),
+            Self::File { access, path } => {
+                format!("directories = [{{ name = \"{path}\", path = \"…\", access = \"{access}\" }}]")
+            }
+            Self::Environment { name } => format!("environment = {{ {name} = \"…\" }}"),
+            Self::Secret { name } => format!("secrets = {{ {name} = {{ for = \"…\" }} }}"),
+            Self::Reveal { name } => format!("reveal = [\"{name}\"]"),
+            Self::Key { access, key } => format!("kv = [\"{access} {key}\"]"),
+            Self::Keys { prefix } => format!("kv = [\"read {prefix}*\"]"),
+        }
+    }
+}
+
+impl fmt::Display for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // Without the query: it may hold what nobody is to read in a log.
+            Self::Http { method, target } => write!(f, "{} {}{}", method.as_str(), target.origin(), target.path()),
+            Self::File { access, path } => write!(f, "{access} {path}"),
+            Self::Environment { name } => write!(f, "environment {name}"),
+            Self::Secret { name } => write!(f, "secret {name}"),
+            Self::Reveal { name } => write!(f, "reveal {name}"),
+            Self::Key { access, key } => write!(f, "kv {access} {key}"),
+            Self::Keys { prefix } => write!(f, "kv list {prefix}"),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Layers only take away, and a denial says how it could be otherwise.
+
+use super::*;
+
+fn granted() -> Arc<Grants> {
+    let mut grants = Grants::default();
+    grants.http.push("GET,POST https://api.example.com/v1".parse().unwrap());
+    grants.keys.push("write notes/*".parse().unwrap());
+    grants.directories.push(crate::grants::Directory::new("/data", "/nowhere", crate::grants::Access::Read).unwrap());
+    grants.environment.insert("LANG".into(), "C".into());
+    Arc::new(grants)
+}
+
+fn need(kind: &str, pattern: &str) -> Need {
+    Need { kind: kind.into(), pattern: pattern.into(), reason: "to work".into() }
+}
+
+fn rights(needs: &[Need]) -> Rights {
+    let mut definition = Definition::new("t", "").unwrap();
+    definition.needs = needs.to_vec();
+    Rights::new(granted(), &definition).unwrap()
+}
+
+fn denied(rights: &Rights, request: &str) -> Option<Layer> {
+    match rights.allows(&Request::parse(request).unwrap()) {
+        Decision::Allowed => None,
+        Decision::Denied(denial) => Some(denial.layer),
+    }
+}
+
+#[test]
+fn nothing_is_the_default() {
+    let rights = Rights::default();
+    for request in [
+        "GET https://a.example/",
+        "read /",
+        "write /scratch",
+        "environment PATH",
+        "secret s",
+        "reveal s",
+        "kv read k",
+        "kv write k",
+        "kv list k",
+    ] {
+        assert_eq!(denied(&rights, request), Some(Layer::Granted), "{request}");
+    }
+}
+
+#[test]
+fn a_layer_takes_away_and_never_gives() {
+    let all = rights(&[]);
+    assert_eq!(denied(&all, "POST https://api.example.com/v1/x"), None);
+    assert_eq!(denied(&all, "POST https://api.example.com/v2"), Some(Layer::Granted));
+    assert_eq!(denied(&all, "write /data/x"), Some(Layer::Granted));
+    let declared = rights(&[need("http", "GET https://api.example.com"), need("kv", "read notes/*")]);
+    assert_eq!(denied(&declared, "GET https://api.example.com/v1/x"), None);
+    assert_eq!(denied(&declared, "POST https://api.example.com/v1/x"), Some(Layer::Declared));
+    assert_eq!(denied(&declared, "GET https://api.example.com/v2"), Some(Layer::Granted));
+    assert_eq!(denied(&declared, "kv write notes/1"), Some(Layer::Declared));
+    assert_eq!(denied(&declared, "read /data/x"), Some(Layer::Declared), "a kind that it does not name");
+    let nothing = Some(Arc::new(Overlay::nothing()));
+    assert_eq!(denied(&all.narrowed(nothing.clone(), None), "read /data/x"), Some(Layer::Tenant));
+    assert_eq!(denied(&all.narrowed(None, nothing), "read /data/x"), Some(Layer::Call));
+    let wide = Overlay { http: Some(vec!["GET https://elsewhere.example".parse().unwrap()]), ..Overlay::default() };
+    let narrowed = all.narrowed(Some(Arc::new(wide)), None);
+    assert_eq!(denied(&narrowed, "GET https://elsewhere.example/"), Some(Layer::Granted), "an overlay gives nothing");
+    assert_eq!(denied(&narrowed, "GET https://api.example.com/v1"), Some(Layer::Tenant));
+    assert_eq!(denied(&narrowed, "environment LANG"), None, "a kind that it leaves alone");
+}
+
+/// What a denial says to grant is enough, and is a rule.
+#[test]
+fn the_smallest_grant_is_enough() {
+    let rights = Rights::default();
+    for (request, grant) in [
+        ("GET https://a.example/x?q=1", "http = [\"GET https://a.example/x\"]"),
+        ("kv write k", "kv = [\"write k\"]"),
+        ("kv list n/", "kv = [\"read n/*\"]"),
+        ("reveal s", "reveal = [\"s\"]"),
+    ] {
+        let Decision::Denied(denial) = rights.allows(&Request::parse(request).unwrap()) else { panic!("{request}") };
+        assert_eq!(denial.grant, grant);
+        let rule = grant.split('"').nth(1).unwrap();
+        let mut grants = Grants::default();
+        match grant.split(' ').next().unwrap() {
+            "http" => grants.http.push(rule.parse().unwrap()),
+            "kv" => grants.keys.push(rule.parse().unwrap()),
+            _ => drop(grants.reveal.insert(rule.to_owned())),
+        }
+        let rights = Rights::new(Arc::new(grants), &Definition::new("t", "").unwrap()).unwrap();
+        assert_eq!(rights.allows(&Request::parse(request).unwrap()), Decision::Allowed, "{request}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_says_why() {
+    for text in ["", "GET", "GET nowhere", "FETCH https://a.example", "read data", "kv k", "kv drop k"] {
+        let bad = Request::parse(text).unwrap_err();
+        assert!(!bad.problem.is_empty() && !bad.hint.is_empty(), "{text}");
+    }
+    assert!(declared(&[need("telepathy", "all")]).is_err());
+    assert!(declared(&[need("http", "https://*")]).is_err());
+}
