@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::grants::Overlay;
 use crate::json::Json;
 use crate::limits::Limits;
 use crate::outcome::Outcome;
@@ -91,11 +92,13 @@ pub struct CallOptions {
     pub limits: Limits,
     /// The caller's way to ask the handler to stop early.
     pub abort: AbortSignal,
+    /// Tightens the tool's rights; never widens them.
+    pub overlay: Option<Arc<Overlay>>,
 }
 
 impl Default for CallOptions {
     fn default() -> Self {
-        Self { context: Arc::default(), limits: Limits::unlimited(), abort: AbortSignal::default() }
+        Self { context: Arc::default(), limits: Limits::unlimited(), abort: AbortSignal::default(), overlay: None }
     }
 }
 
@@ -118,6 +121,13 @@ impl CallOptions {
     #[must_use]
     pub fn with_abort(mut self, abort: AbortSignal) -> Self {
         self.abort = abort;
+        self
+    }
+
+    /// With only this much of the tool's rights.
+    #[must_use]
+    pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
+        self.overlay = Some(overlay.into());
         self
     }
 }

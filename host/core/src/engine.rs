@@ -23,6 +23,7 @@ mod runtimes;
 mod scan;
 mod ticker;
 mod translate;
+mod world;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -39,17 +40,21 @@ use crate::call::{CallContext, CallResult, ToolCall};
 use crate::clock;
 use crate::definition::{Checks, Definition};
 use crate::error::Error;
+use crate::grants::Grants;
 use crate::handler::Invocation;
 use crate::limits::Limits;
 use crate::refusal::Fault;
+use crate::rights::Rights;
+use crate::secret::SecretSource;
 use crate::tool_error::ToolError;
 use cell::Cell;
 use config::Allocation;
 use runtimes::Lanes;
+use world::World;
 
 pub use compile::{DEFAULT_COMPILE_TIME, compile_worker};
 pub use imports::Standing;
-pub use load::Examination;
+pub use load::{Examination, Missing};
 pub use placement::Placement;
 pub use scan::MAX_COMPONENT;
 
@@ -83,6 +88,7 @@ struct Inner {
     loads: Arc<Semaphore>,
     lanes: Lanes,
     sleeps: &'static Handle,
+    world: Arc<World>,
 }
 
 /// Makes an [`Engine`].
@@ -97,6 +103,7 @@ pub struct EngineBuilder {
     placement: Placement,
     cache: Option<PathBuf>,
     worker: Option<compile::Worker>,
+    world: World,
 }
 
 impl EngineBuilder {
@@ -142,6 +149,12 @@ impl EngineBuilder {
         self
     }
 
+    /// Where the values of secrets are. Without one, a granted secret is unavailable.
+    pub fn secrets(mut self, source: impl SecretSource) -> Self {
+        self.world.secrets = Arc::new(source);
+        self
+    }
+
     /// Makes the engine.
     ///
     /// # Errors
@@ -176,6 +189,7 @@ impl EngineBuilder {
             loads: Arc::new(Semaphore::new(cores)),
             lanes: Lanes::new(self.threads.unwrap_or(cores).max(1))?,
             sleeps: clock::sleeps()?,
+            world: Arc::new(self.world),
         })))
     }
 }
@@ -183,7 +197,14 @@ impl EngineBuilder {
 impl Engine {
     /// A builder with the defaults.
     pub fn builder() -> EngineBuilder {
-        EngineBuilder { cells: DEFAULT_CELLS, threads: None, placement: Placement::Cells, cache: None, worker: None }
+        EngineBuilder {
+            cells: DEFAULT_CELLS,
+            threads: None,
+            placement: Placement::Cells,
+            cache: None,
+            worker: None,
+            world: World::default(),
+        }
     }
 
     /// Loads a component on a thread of its own, once fewer than a core's worth of others are being loaded.
@@ -193,14 +214,19 @@ impl Engine {
     ///
     /// # Cancel safety
     /// When dropped, the compilation goes on to its end in the background and its result is kept in the cache only.
-    pub(crate) async fn load(&self, bytes: Vec<u8>) -> Result<LoadedComponent, Error> {
+    pub(crate) async fn load(
+        &self,
+        bytes: Vec<u8>,
+        grants: Arc<Grants>,
+        missing: Missing,
+    ) -> Result<LoadedComponent, Error> {
         let turn = Arc::clone(&self.0.loads).acquire_owned().await;
         let inner = Arc::clone(&self.0);
         let (done, loaded) = oneshot::channel();
         std::thread::Builder::new()
             .name("toolcell-load".into())
             .spawn(move || {
-                let result = load::load(&inner, &bytes);
+                let result = load::load(&inner, &bytes, &grants, missing);
                 drop(turn);
                 let _ =
                     done.send(result.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) }));
@@ -254,8 +280,8 @@ impl LoadedComponent {
     }
 
     /// Answers one call in a fresh cell.
-    pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks) -> CallResult {
-        placement::execute(&self.engine.0, Arc::clone(&self.loaded.ready), invocation, checks).await
+    pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks, rights: Arc<Rights>) -> CallResult {
+        placement::execute(&self.engine.0, Arc::clone(&self.loaded.ready), invocation, checks, rights).await
     }
 
     /// Asks whether the tool is offered, in a cell of its own.

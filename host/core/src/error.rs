@@ -20,21 +20,44 @@ pub struct Error {
 #[derive(Debug)]
 enum Kind {
     BadName(String),
-    Definition { tool: String, problem: String },
-    NotAComponent { found: &'static str, hint: &'static str },
+    Definition {
+        tool: String,
+        problem: String,
+    },
+    NotAComponent {
+        found: &'static str,
+        hint: &'static str,
+    },
     Malformed(String),
-    TooLarge { what: &'static str, got: u64, limit: u64 },
+    TooLarge {
+        what: &'static str,
+        got: u64,
+        limit: u64,
+    },
     TooCostly(Duration),
-    NotGranted(Vec<String>),
+    NotGranted {
+        imports: Vec<String>,
+        /// Lines of configuration that would grant what the tools declare.
+        grants: Vec<String>,
+    },
     NoTools(String),
-    UnknownTool { asked: String, known: Vec<String> },
+    UnknownTool {
+        asked: String,
+        known: Vec<String>,
+    },
     DuplicateTool(String),
     DuplicateCall(String),
-    Options { option: &'static str, problem: String },
+    Options {
+        option: &'static str,
+        problem: String,
+    },
     Describe(String),
     Engine(String),
     Cache(String),
-    SealKey { problem: String, hint: &'static str },
+    SealKey {
+        problem: String,
+        hint: &'static str,
+    },
 }
 
 impl Error {
@@ -62,8 +85,8 @@ impl Error {
         Self::from(Kind::TooCostly(limit))
     }
 
-    pub(crate) fn not_granted(imports: Vec<String>) -> Self {
-        Self::from(Kind::NotGranted(imports))
+    pub(crate) fn not_granted(imports: Vec<String>, grants: Vec<String>) -> Self {
+        Self::from(Kind::NotGranted { imports, grants })
     }
 
     pub(crate) fn no_tools(problem: impl Into<String>) -> Self {
@@ -130,7 +153,7 @@ impl Error {
     /// The component imports something that was not granted.
     #[must_use]
     pub fn is_not_granted(&self) -> bool {
-        matches!(self.kind, Kind::NotGranted(_))
+        matches!(self.kind, Kind::NotGranted { .. })
     }
 
     /// There is no tool of that name.
@@ -162,7 +185,7 @@ impl Error {
             | Kind::TooCostly(_)
             | Kind::NoTools(_)
             | Kind::Describe(_) => "bad_component",
-            Kind::NotGranted(_) => "not_granted",
+            Kind::NotGranted { .. } => "not_granted",
             Kind::UnknownTool { .. } => "unknown_tool",
             Kind::DuplicateTool(_) => "duplicate_tool",
             Kind::DuplicateCall(_) => "duplicate_call_id",
@@ -187,9 +210,10 @@ impl Error {
             Kind::Malformed(_) => "build the component again; a download may be incomplete".into(),
             Kind::TooLarge { .. } => "build in release mode, strip debug info, split the component".into(),
             Kind::TooCostly(_) => "allow the compiler more time if you trust the component".into(),
-            Kind::NotGranted(_) => "this host grants nothing beyond a tool's own cell: build the tool without these \
-                                    imports, or run it on a host that can grant them"
-                .into(),
+            Kind::NotGranted { grants, .. } if grants.is_empty() => {
+                "build the tool without these imports, or have it declare what it needs".into()
+            }
+            Kind::NotGranted { grants, .. } => format!("to allow what it declares, grant: {}", grants.join(", ")),
             Kind::NoTools(_) => {
                 "export the interface `toolcell:tool/tool@0.1.0`; in Rust: `toolcell_guest::tools![my_tool];`".into()
             }
@@ -232,7 +256,7 @@ impl fmt::Display for Error {
             Kind::TooCostly(limit) => {
                 write!(f, "the component cannot be compiled within {limit:?} of processor time and the memory for it")
             }
-            Kind::NotGranted(imports) => {
+            Kind::NotGranted { imports, .. } => {
                 write!(f, "the component imports what is not granted: {}", imports.join(", "))
             }
             Kind::NoTools(problem) => write!(f, "the component offers no tools: {problem}"),

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::call::CallResult;
 use crate::fence::fenced;
+use crate::rights::Denial;
 use crate::usage::Usage;
 
 /// One event of one call.
@@ -55,6 +56,14 @@ pub enum Event {
         level: LogLevel,
         /// The line.
         message: String,
+    },
+    /// The tool asked for something that it may not have. The call goes on: the tool was told.
+    #[serde(rename = "tool_denied")]
+    Denied {
+        /// The call.
+        id: String,
+        /// What was denied, and the smallest grant that would have allowed it.
+        denial: Denial,
     },
     /// The one terminal event.
     #[serde(rename = "tool_execution_completed")]

@@ -8,6 +8,7 @@
 mod checks;
 mod terminal;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,8 @@ use crate::call::{CallContext, CallOptions, CallResult, Completion, Resume, Tool
 use crate::clock;
 use crate::event::{CallEvents, EventSink, Events};
 use crate::fence::{Fenced, Panic, dispose, fenced};
-use crate::handler::{Handler, Invocation};
+use crate::grants::Overlay;
+use crate::handler::{Handler, Invocation, Overlays};
 use crate::limits::Limits;
 use crate::outcome::Outcome;
 use crate::refusal::{Fault, Refusal};
@@ -42,6 +44,42 @@ pub struct Executor {
     limits: Limits,
     events: Events,
     sealer: Option<Sealer>,
+    tenants: Arc<HashMap<String, Tenant>>,
+}
+
+/// What narrows every call of one tenant.
+///
+/// # Defaults
+/// Nothing.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Tenant {
+    /// Tightens the limits.
+    pub limits: Limits,
+    /// Tightens the rights.
+    pub overlay: Option<Arc<Overlay>>,
+}
+
+impl Default for Tenant {
+    fn default() -> Self {
+        Self { limits: Limits::unlimited(), overlay: None }
+    }
+}
+
+impl Tenant {
+    /// With these limits on top of the executor's.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// With only this much of a tool's rights.
+    #[must_use]
+    pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
+        self.overlay = Some(overlay.into());
+        self
+    }
 }
 
 impl Executor {
@@ -61,6 +99,14 @@ impl Executor {
     /// The limits for every call.
     pub(crate) fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// Narrows every call on behalf of this tenant. A tenant that is not named, and a call without one, is narrowed by
+    /// nothing.
+    #[must_use]
+    pub fn with_tenant(mut self, name: impl Into<String>, tenant: Tenant) -> Self {
+        Arc::make_mut(&mut self.tenants).insert(name.into(), tenant);
+        self
     }
 
     /// With this observer.
@@ -127,8 +173,13 @@ impl Executor {
     /// The call on its way, and what is known to be wrong with it.
     fn prepared(&self, tool: &Tool, mut call: ToolCall, options: CallOptions) -> (Arc<Invocation>, Option<Refusal>) {
         let started = Instant::now();
-        let CallOptions { mut context, limits, abort } = options;
+        let CallOptions { mut context, limits, abort, overlay } = options;
+        let tenant = context.tenant.as_ref().and_then(|tenant| self.tenants.get(tenant));
         let mut limits = self.limits.tightened(&limits);
+        if let Some(tenant) = tenant {
+            limits = limits.tightened(&tenant.limits);
+        }
+        let overlays = Overlays { tenant: tenant.and_then(|tenant| tenant.overlay.clone()), call: overlay };
         if let Some(bound) = tool.definition().max_execution {
             limits.timeout = limits.timeout.min(bound);
         }
@@ -142,7 +193,7 @@ impl Executor {
         };
         let events = Arc::new(CallEvents::new(self.events.clone()));
         let meter = Arc::default();
-        (Arc::new(Invocation { call, arguments, context, limits, started, abort, events, meter }), refused)
+        (Arc::new(Invocation { call, arguments, context, limits, started, abort, overlays, events, meter }), refused)
     }
 
     /// Everything that is wrong with a call's arguments, as far as the host's checks and the tool's own can say without

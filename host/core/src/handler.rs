@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::call::{AbortSignal, CallContext, CallResult, ToolCall};
 use crate::event::{CallEvents, Event, Events};
+use crate::grants::Overlay;
 use crate::limits::Limits;
 use crate::refusal::Fault;
 use crate::tool_error::ToolError;
@@ -67,6 +68,13 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
+/// What narrows the tool's rights in this call.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Overlays {
+    pub(crate) tenant: Option<Arc<Overlay>>,
+    pub(crate) call: Option<Arc<Overlay>>,
+}
+
 /// One call on its way to a handler.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -83,6 +91,7 @@ pub struct Invocation {
     pub started: Instant,
     /// The caller's wish to end early.
     pub abort: AbortSignal,
+    pub(crate) overlays: Overlays,
     pub(crate) events: Arc<CallEvents>,
     pub(crate) meter: Arc<Meter>,
 }
@@ -132,6 +141,7 @@ impl Invocation {
             limits,
             started: Instant::now(),
             abort: AbortSignal::default(),
+            overlays: Overlays::default(),
             events: Arc::new(CallEvents::new(Events::default())),
             meter: Arc::default(),
         }
@@ -149,6 +159,7 @@ impl Invocation {
             limits: self.limits,
             started: self.started,
             abort: self.abort.clone(),
+            overlays: self.overlays.clone(),
             events: Arc::clone(&self.events),
             meter: Arc::clone(&self.meter),
         }

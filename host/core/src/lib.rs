@@ -36,6 +36,7 @@ mod limits;
 mod message;
 mod outcome;
 mod refusal;
+mod rights;
 mod tool_error;
 mod usage;
 // -- decisions: pure
@@ -43,13 +44,14 @@ mod assemble;
 mod encode;
 pub mod names;
 mod policy;
-mod rights;
 mod rules;
 mod schema;
 mod statistics;
 mod view;
 // -- time
 mod clock;
+// -- world: what grants lead to
+mod secret;
 // -- engine: the only place that knows wasm
 mod engine;
 // -- handlers
@@ -78,12 +80,12 @@ pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
-    DEFAULT_CELLS, DEFAULT_COMPILE_TIME, Engine, EngineBuilder, Examination, MAX_CELLS, MAX_COMPONENT, Placement,
-    Standing, compile_worker,
+    DEFAULT_CELLS, DEFAULT_COMPILE_TIME, Engine, EngineBuilder, Examination, MAX_CELLS, MAX_COMPONENT, Missing,
+    Placement, Standing, compile_worker,
 };
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
-pub use executor::Executor;
+pub use executor::{Executor, Tenant};
 pub use grants::{
     Access, BadRule, BadTarget, DEFAULT_DIRECTORY_BYTES, DEFAULT_DIRECTORY_FILES, Directory, Grants, Host, HttpRule,
     KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target,
@@ -105,6 +107,7 @@ pub use retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};
 pub use rights::{Decision, Denial, Layer, Request, Rights, grants_declared};
 pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
 pub use seal::{DEFAULT_SEAL_LIFETIME, MAX_STATE, Sealer};
+pub use secret::{MIN_SECRET, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets};
 pub use statistics::Statistics;
 pub use step::{
     AbortStatus, DEFAULT_CONTEXT_TURNS, DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT,

@@ -15,6 +15,7 @@ use crate::fence::{Fenced, dispose};
 use crate::handler::{Handler, Invocation};
 use crate::limits::Limits;
 use crate::native::{Native, NativeFn};
+use crate::rights::Rights;
 use crate::rules::Rules;
 use crate::schema::Schema;
 
@@ -30,6 +31,7 @@ struct Inner {
     handler: Option<Arc<dyn Handler>>,
     rules: Rules,
     circuit: Option<Arc<Circuit>>,
+    rights: Option<Rights>,
 }
 
 /// Time to say whether a tool is offered: a list waits for it.
@@ -72,7 +74,15 @@ impl Tool {
                 .map_err(|problem| Error::definition(&definition.name, problem))
         };
         let (parameters, output) = (compile(&definition.parameters)?, compile(&definition.output)?);
-        Ok(Self(Arc::new(Inner { definition, parameters, output, handler, rules: Rules::default(), circuit: None })))
+        Ok(Self(Arc::new(Inner {
+            definition,
+            parameters,
+            output,
+            handler,
+            rules: Rules::default(),
+            circuit: None,
+            rights: None,
+        })))
     }
 
     /// Offers the tool only where `rule(arguments, context)` holds. For a list, where there are no arguments yet, they are
@@ -98,6 +108,17 @@ impl Tool {
     #[must_use]
     pub fn wrapped<H: Handler>(self, wrap: impl FnOnce(Arc<dyn Handler>) -> H) -> Self {
         self.with(|tool| tool.handler = tool.handler.take().map(|handler| Arc::new(wrap(handler)) as _))
+    }
+
+    /// Notes what its handler may reach.
+    pub(crate) fn with_rights(self, rights: Rights) -> Self {
+        self.with(|tool| tool.rights = Some(rights))
+    }
+
+    /// What it may reach, before a tenant's or a call's overlay; none for native tools, which reach what the process does.
+    #[must_use]
+    pub fn rights(&self) -> Option<&Rights> {
+        self.0.rights.as_ref()
     }
 
     /// Notes the circuit that a handler around its own opens and closes.

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::definition::{Checks, Definition};
-use crate::engine::{Engine, Examination, LoadedComponent};
+use crate::engine::{Engine, Examination, LoadedComponent, Missing};
 use crate::error::Error;
-use crate::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
+use crate::grants::Grants;
+use crate::handler::{Handler, HandlerFuture, Invocation, Overlays, ValidateFuture, VisibleFuture};
+use crate::rights::Rights;
 use crate::tool::Tool;
 
 /// A component that was checked, compiled and asked for its tools. Cheap to clone.
@@ -29,12 +31,33 @@ impl Component {
     /// # Cancel safety
     /// May be dropped: the compiler finishes in the background.
     pub async fn load(engine: &Engine, bytes: impl Into<Vec<u8>>) -> Result<Self, Error> {
-        let loaded = engine.load(bytes.into()).await?;
+        Self::load_with(engine, bytes, Grants::default(), Missing::Refused).await
+    }
+
+    /// The same with grants: for each of its tools, what it declares of them.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load). [`Error::is_not_granted`] says with its hint what the tools declare that they need, unless
+    /// what is `missing` is to be denied at each use. [`Error::is_definition`] for a need that cannot be read.
+    ///
+    /// # Cancel safety
+    /// As [`load`](Self::load).
+    pub async fn load_with(
+        engine: &Engine,
+        bytes: impl Into<Vec<u8>>,
+        grants: Grants,
+        missing: Missing,
+    ) -> Result<Self, Error> {
+        let grants = Arc::new(grants);
+        let loaded = engine.load(bytes.into(), Arc::clone(&grants), missing).await?;
         let tools = loaded.definitions().iter().map(|definition| {
-            let handler = WasmHandler { loaded: loaded.clone(), checks: definition.checks };
-            Tool::with_handler(definition.clone(), handler)
+            let rights = Rights::new(Arc::clone(&grants), definition)
+                .map_err(|bad| Error::definition(&definition.name, format_args!("a need of it: {bad}")))?;
+            let handler =
+                WasmHandler { loaded: loaded.clone(), checks: definition.checks, rights: Arc::new(rights.clone()) };
+            Tool::with_handler(definition.clone(), handler).map(|tool| tool.with_rights(rights))
         });
-        let tools = tools.collect::<Result<_, _>>()?;
+        let tools = tools.collect::<Result<_, Error>>()?;
         Ok(Self { loaded, tools })
     }
 
@@ -94,11 +117,24 @@ impl std::fmt::Debug for Component {
 struct WasmHandler {
     loaded: LoadedComponent,
     checks: Checks,
+    rights: Arc<Rights>,
+}
+
+impl WasmHandler {
+    /// The tool's rights in this call. Most calls narrow nothing.
+    fn rights(&self, invocation: &Invocation) -> Arc<Rights> {
+        let Overlays { tenant, call } = &invocation.overlays;
+        if tenant.is_none() && call.is_none() {
+            return Arc::clone(&self.rights);
+        }
+        Arc::new(self.rights.narrowed(tenant.clone(), call.clone()))
+    }
 }
 
 impl Handler for WasmHandler {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
-        Box::pin(self.loaded.call(invocation, self.checks))
+        let rights = self.rights(&invocation);
+        Box::pin(self.loaded.call(invocation, self.checks, rights))
     }
 
     fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {

@@ -68,6 +68,7 @@ impl Live {
 /// An event as a label and a text, if it has any.
 fn line(event: Event) -> Line {
     match event {
+        Event::Denied { denial, .. } => Some(("denied", denial.to_string())),
         Event::Log { source, level, message, .. } => Some((label(source, level), message)),
         Event::Progress { done, total, message, .. } => {
             let of = total.map(|total| format!(" of {total}")).unwrap_or_default();

@@ -6,9 +6,17 @@
 
 wasmtime::component::bindgen!({
     path: "../../wit",
-    world: "toolbox-with-imports",
-    imports: { default: trappable },
+    world: "toolbox-with-grants",
+    imports: {
+        "toolcell:tool/http.send": async | trappable,
+        "toolcell:tool/kv": async | trappable,
+        "toolcell:tool/reveal": async | trappable,
+        default: trappable,
+    },
     exports: { default: async },
     ownership: Borrowing { duplicate_if_necessary: true },
-    with: { "wasi:io/poll": wasmtime_wasi::p2::bindings::io::poll },
+    with: {
+        "wasi:io/poll": wasmtime_wasi::p2::bindings::io::poll,
+        "toolcell:tool/secrets.secret": super::imports::Handle,
+    },
 });

@@ -15,8 +15,10 @@ use super::imports::inert;
 use super::imports::lines::Lines;
 use super::limiter::Limiter;
 use super::pulse::Pulse;
-use crate::event::LogSource;
+use super::world::World;
+use crate::event::{Event, LogSource};
 use crate::handler::Invocation;
+use crate::rights::{Decision, Denial, Request, Rights};
 use crate::tool_error::{LimitHit, LimitKind};
 
 /// Handles of the component model in one cell; the engine's own limit is 100,000.
@@ -43,6 +45,8 @@ pub(super) struct Cell {
     pulse: Arc<Pulse>,
     deadline: Option<Instant>,
     host_calls: u64,
+    rights: Option<Arc<Rights>>,
+    world: Arc<World>,
     wasi: Option<Box<Wasi>>,
 }
 
@@ -56,7 +60,9 @@ impl Cell {
     /// A store with every bound set, before anything of the guest runs in it.
     pub(super) fn store(
         engine: &Engine,
+        world: Arc<World>,
         invocation: Arc<Invocation>,
+        rights: Option<Arc<Rights>>,
         pulse: Arc<Pulse>,
     ) -> wasmtime::Result<Store<Self>> {
         let limits = invocation.limits;
@@ -65,8 +71,17 @@ impl Cell {
         let (spent, host_calls) = (invocation.meter.fuel.load(Relaxed), invocation.meter.host_calls.load(Relaxed));
         let mut table = ResourceTable::new();
         table.set_max_capacity(HOST_OBJECTS);
-        let cell =
-            Self { invocation, limiter: Limiter::new(limits.memory), table, pulse, deadline, host_calls, wasi: None };
+        let cell = Self {
+            invocation,
+            limiter: Limiter::new(limits.memory),
+            table,
+            pulse,
+            deadline,
+            host_calls,
+            rights,
+            world,
+            wasi: None,
+        };
         let mut store = Store::try_new(engine, cell)?;
         store.limiter(|cell| &mut cell.limiter);
         store.set_fuel(limits.fuel.saturating_sub(spent))?;
@@ -94,6 +109,23 @@ impl Cell {
 
     fn is_over(&self) -> bool {
         self.pulse.is_cancelled() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// What grants lead to.
+    pub(super) fn world(&self) -> &Arc<World> {
+        &self.world
+    }
+
+    /// Whether the tool may. A denial is told to observers.
+    pub(super) fn authorize(&self, request: &Request<'_>) -> Result<(), Denial> {
+        let decision = match &self.rights {
+            Some(rights) => rights.allows(request),
+            None => Rights::default().allows(request),
+        };
+        let Decision::Denied(denial) = decision else { return Ok(()) };
+        let id = || self.invocation.call.id.clone();
+        self.invocation.events.emit(|| Event::Denied { id: id(), denial: denial.clone() });
+        Err(denial)
     }
 
     /// Writes a line of the guest's `log`.

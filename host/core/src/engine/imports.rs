@@ -6,13 +6,18 @@
 pub(super) mod inert;
 pub(super) mod lines;
 mod own;
+mod secrets;
 
 use serde::Serialize;
+
+#[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
+pub use secrets::Handle;
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use super::cell::Cell;
 use crate::error::Error;
+use crate::grants::Grants;
 
 /// What stands behind an import.
 ///
@@ -34,11 +39,13 @@ pub enum Standing {
 }
 
 /// The interfaces that can be imported without a grant, by name without version.
-const OPEN: [(&str, Standing); 24] = [
+const OPEN: [(&str, Standing); 25] = [
     ("toolcell:tool/log", Standing::Offered),
     ("toolcell:tool/progress", Standing::Offered),
     ("toolcell:tool/abort", Standing::Offered),
     ("toolcell:tool/budget", Standing::Offered),
+    // Types that other interfaces use, and handles of which each is granted by name.
+    ("toolcell:tool/secrets", Standing::Offered),
     ("wasi:cli/environment", Standing::Inert),
     ("wasi:cli/exit", Standing::Inert),
     ("wasi:cli/stdin", Standing::Inert),
@@ -91,11 +98,25 @@ fn is_served(interface: &str, version: &str) -> bool {
     version.starts_with(line) && !version.contains('-')
 }
 
-/// A linker with everything that needs no grant. Made once per engine.
+/// Whether these grants give an import any use. None: no grant of this host does.
+pub(super) fn is_granted(name: &str, grants: &Grants) -> Option<bool> {
+    let (interface, version) = name.split_once('@')?;
+    let granted = match interface {
+        "toolcell:tool/http" => !grants.http.is_empty(),
+        "toolcell:tool/reveal" => !grants.reveal.is_empty(),
+        "toolcell:tool/kv" => !grants.keys.is_empty(),
+        _ => return None,
+    };
+    is_served(interface, version).then_some(granted)
+}
+
+/// A linker with everything that this host has. What needs a grant is refused when a component is loaded without one, and
+/// asks again at each use. Made once per engine.
 pub(super) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
     let mut linker = Linker::new(engine);
     inert::link(&mut linker)
         .and_then(|()| own::link(&mut linker))
+        .and_then(|()| secrets::link(&mut linker))
         .map_err(|error| Error::engine(format!("{error:#}")))?;
     Ok(linker)
 }

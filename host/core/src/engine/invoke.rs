@@ -4,24 +4,27 @@ use std::sync::Arc;
 
 use wasmtime::{Engine, Store};
 
-use super::bindings::{ToolboxWithImports, ToolboxWithImportsPre};
+use super::bindings::{ToolboxWithGrants, ToolboxWithGrantsPre};
 use super::cell::Cell;
 use super::classify::{Phase, classify};
 use super::pulse::Pulse;
 use super::ticker::Ticker;
 use super::translate;
+use super::world::World;
 use crate::call::CallResult;
 use crate::definition::{Checks, Definition};
 use crate::error::Error;
 use crate::handler::Invocation;
 use crate::refusal::{Fault, Refusal};
+use crate::rights::Rights;
 use crate::tool_error::ToolError;
 
 /// What is made once per component and serves every call.
 pub(super) struct Ready {
     pub(super) engine: Engine,
-    pub(super) pre: ToolboxWithImportsPre<Cell>,
+    pub(super) pre: ToolboxWithGrantsPre<Cell>,
     pub(super) ticker: Arc<Ticker>,
+    pub(super) world: Arc<World>,
 }
 
 /// Calls the tool: `visible` and `validate` where it has them, then `execute`, all in one cell and on one budget.
@@ -29,9 +32,10 @@ pub(super) async fn execute(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     checks: Checks,
+    rights: Arc<Rights>,
     pulse: Arc<Pulse>,
 ) -> CallResult {
-    let answer = in_cell(&ready, &invocation, pulse, async |store, toolbox| {
+    let answer = in_cell(&ready, &invocation, Some(rights), pulse, async |store, toolbox| {
         let tool = toolbox.toolcell_tool_tool();
         let wire = translate::Context::of(&invocation);
         if checks.visible && !tool.call_visible(&mut *store, &invocation.call.name, wire.context()).await? {
@@ -58,7 +62,7 @@ pub(super) async fn visible(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<bool, ToolError> {
-    let asked = in_cell(&ready, &invocation, pulse, async |store, toolbox| {
+    let asked = in_cell(&ready, &invocation, None, pulse, async |store, toolbox| {
         let wire = translate::Context::of(&invocation);
         toolbox.toolcell_tool_tool().call_visible(store, &invocation.call.name, wire.context()).await
     });
@@ -71,7 +75,7 @@ pub(super) async fn validate(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<Vec<Fault>, ToolError> {
-    let asked = in_cell(&ready, &invocation, pulse, async |store, toolbox| {
+    let asked = in_cell(&ready, &invocation, None, pulse, async |store, toolbox| {
         toolbox.toolcell_tool_tool().call_validate(store, translate::Context::of(&invocation).call()).await
     });
     asked.await.map(Fault::of_handler)
@@ -86,21 +90,22 @@ pub(super) async fn describe(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<Vec<Definition>, Error> {
-    let asked = in_cell(&ready, &invocation, pulse, async |store, toolbox| {
+    let asked = in_cell(&ready, &invocation, None, pulse, async |store, toolbox| {
         toolbox.toolcell_tool_tool().call_describe(store).await
     });
     asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
 }
 
-/// Runs a guest in a cell of its own. Whatever goes wrong in it has a name.
+/// Runs a guest in a cell of its own; without rights it may reach nothing. Whatever goes wrong in it has a name.
 async fn in_cell<T>(
     ready: &Ready,
     invocation: &Arc<Invocation>,
+    rights: Option<Arc<Rights>>,
     pulse: Arc<Pulse>,
-    guest: impl AsyncFnOnce(&mut Store<Cell>, ToolboxWithImports) -> wasmtime::Result<T>,
+    guest: impl AsyncFnOnce(&mut Store<Cell>, ToolboxWithGrants) -> wasmtime::Result<T>,
 ) -> Result<T, ToolError> {
     let _running = ready.ticker.run();
-    let store = Cell::store(&ready.engine, Arc::clone(invocation), pulse);
+    let store = Cell::store(&ready.engine, Arc::clone(&ready.world), Arc::clone(invocation), rights, pulse);
     let mut cell = Settling(store.map_err(|error| set_up_failed(&error))?);
     let ended = match ready.pre.instantiate_async(&mut cell.0).await {
         Ok(toolbox) => guest(&mut cell.0, toolbox).await.map_err(|error| (error, Phase::Call)),

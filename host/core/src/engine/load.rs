@@ -11,14 +11,16 @@ use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::bindings::ToolboxWithImportsPre;
+use super::bindings::ToolboxWithGrantsPre;
 use super::cache::Entry;
 use super::imports::{self, Standing};
 use super::invoke::Ready;
 use super::{Allocator, Inner, compile, scan};
 use crate::definition::Definition;
 use crate::error::Error;
+use crate::grants::Grants;
 use crate::limits::Limits;
+use crate::rights::grants_declared;
 
 /// The interface that makes a component a carrier of tools. A later patch version is as good.
 const TOOL: &str = "toolcell:tool/tool@0.1.";
@@ -62,18 +64,36 @@ impl Examination {
         })
     }
 
-    /// The imports that no cell of this host has.
-    pub fn ungranted(&self) -> impl Iterator<Item = &(String, Standing)> {
-        self.imports.iter().filter(|(_, standing)| matches!(standing, Standing::NeedsGrant | Standing::Unknown))
+    /// The imports that a cell has not under these grants.
+    pub fn ungranted<'a>(&'a self, grants: &'a Grants) -> impl Iterator<Item = &'a (String, Standing)> {
+        self.imports.iter().filter(|(name, standing)| match standing {
+            Standing::NeedsGrant => imports::is_granted(name, grants) != Some(true),
+            Standing::Unknown => true,
+            Standing::Inert | Standing::Offered => false,
+        })
     }
 
+    /// Refuses, before anything is compiled, what no grant could make usable.
     fn admit(&self) -> Result<(), Error> {
-        let denied: Vec<_> = self.ungranted().map(|(name, _)| name.clone()).collect();
+        let nothing = Grants::default();
+        let none_could = |name: &str| imports::is_granted(name, &nothing).is_none();
+        let denied: Vec<_> =
+            self.ungranted(&nothing).map(|(name, _)| name.clone()).filter(|name| none_could(name)).collect();
         if !denied.is_empty() {
-            return Err(Error::not_granted(denied));
+            return Err(Error::not_granted(denied, Vec::new()));
         }
         if self.has_tools { Ok(()) } else { Err(Error::no_tools("it does not export `toolcell:tool/tool`")) }
     }
+}
+
+/// What becomes of a component that imports what it was not granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Missing {
+    /// It is not loaded.
+    #[default]
+    Refused,
+    /// It is loaded, and each use is denied: to learn what it would ask for.
+    Denied,
 }
 
 /// A component that answers calls.
@@ -87,7 +107,17 @@ pub(super) struct Loaded {
 }
 
 /// Loads. Blocks for as long as the compiler takes: for a thread of its own.
-pub(super) fn load(inner: &Arc<Inner>, bytes: &[u8]) -> Result<Loaded, Error> {
+pub(super) fn load(inner: &Arc<Inner>, bytes: &[u8], grants: &Grants, missing: Missing) -> Result<Loaded, Error> {
+    let loaded = loaded(inner, bytes)?;
+    let denied: Vec<_> = loaded.examination.ungranted(grants).map(|(name, _)| name.clone()).collect();
+    if denied.is_empty() || missing == Missing::Denied {
+        return Ok(loaded);
+    }
+    let needs = loaded.definitions.iter().flat_map(|definition| grants_declared(&definition.needs)).collect();
+    Err(Error::not_granted(denied, needs))
+}
+
+fn loaded(inner: &Arc<Inner>, bytes: &[u8]) -> Result<Loaded, Error> {
     let examination = Examination::of(bytes)?;
     examination.admit()?;
     let name = entry_name(&inner.on_demand.engine, &examination.digest);
@@ -150,8 +180,9 @@ fn link(
         let component = make(&allocator.engine).map_err(malformed)?;
         let linked = allocator.linker.instantiate_pre(&component).map_err(malformed)?;
         // Everything it imports is there: what is missing now is on its own side.
-        let pre = ToolboxWithImportsPre::new(linked).map_err(|error| Error::no_tools(format!("{error:#}")))?;
-        Ok(Arc::new(Ready { engine: allocator.engine.clone(), pre, ticker: Arc::clone(&inner.ticker) }))
+        let pre = ToolboxWithGrantsPre::new(linked).map_err(|error| Error::no_tools(format!("{error:#}")))?;
+        let (ticker, world) = (Arc::clone(&inner.ticker), Arc::clone(&inner.world));
+        Ok(Arc::new(Ready { engine: allocator.engine.clone(), pre, ticker, world }))
     };
     if let Some(pool) = &inner.pool {
         match on(pool) {

@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::fence::dispose;
 use crate::handler::Invocation;
 use crate::refusal::Refusal;
+use crate::rights::Rights;
 use crate::tool_error::{Exit, Timeout, ToolError};
 
 /// Calls that may wait for a cell; one more is refused at once. Waiting costs no cell, only patience.
@@ -51,6 +52,7 @@ pub(super) async fn execute(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     checks: Checks,
+    rights: Arc<Rights>,
 ) -> CallResult {
     let slot = match slot(inner, &invocation).await {
         Ok(slot) => slot,
@@ -58,7 +60,7 @@ pub(super) async fn execute(
     };
     invocation.open();
     let pulse = Arc::new(Pulse::default());
-    let cell = cell(slot, invoke::execute(ready, Arc::clone(&invocation), checks, Arc::clone(&pulse)));
+    let cell = cell(slot, invoke::execute(ready, Arc::clone(&invocation), checks, rights, Arc::clone(&pulse)));
     place(inner, cell, &invocation, &pulse).await.unwrap_or_else(CallResult::ToolError)
 }
 

@@ -109,7 +109,9 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
             json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments}),
             json!({"type": "TOOL_CALL_END", "toolCallId": id}),
         ],
-        RunEvent::Call(event @ (Event::Progress { .. } | Event::Log { .. } | Event::Completed { .. })) => {
+        RunEvent::Call(
+            event @ (Event::Progress { .. } | Event::Log { .. } | Event::Denied { .. } | Event::Completed { .. }),
+        ) => {
             vec![custom(event)]
         }
         RunEvent::Settled { settled, .. } => {

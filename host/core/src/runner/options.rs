@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::call::{AbortSignal, CallContext, CallOptions};
 use crate::error::Error;
+use crate::grants::Overlay;
 use crate::limits::{DEFAULT_TIMEOUT, Limits};
 use crate::policy::OnToolError;
 
@@ -31,6 +32,8 @@ pub struct RunOptions {
     pub max_concurrency: Option<usize>,
     /// The caller's way to ask the handlers to stop early.
     pub abort: AbortSignal,
+    /// Tightens the tools' rights; never widens them.
+    pub overlay: Option<Arc<Overlay>>,
 }
 
 impl Default for RunOptions {
@@ -42,6 +45,7 @@ impl Default for RunOptions {
             tool_timeout: DEFAULT_TIMEOUT,
             max_concurrency: None,
             abort: AbortSignal::default(),
+            overlay: None,
         }
     }
 }
@@ -82,6 +86,13 @@ impl RunOptions {
         self
     }
 
+    /// With only this much of the tools' rights.
+    #[must_use]
+    pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
+        self.overlay = Some(overlay.into());
+        self
+    }
+
     /// With this signal.
     #[must_use]
     pub fn with_abort(mut self, abort: AbortSignal) -> Self {
@@ -95,6 +106,7 @@ impl RunOptions {
             context: Arc::clone(&self.context),
             limits: self.limits.with_timeout(self.limits.timeout.min(self.tool_timeout)),
             abort: self.abort.clone(),
+            overlay: self.overlay.clone(),
         }
     }
 

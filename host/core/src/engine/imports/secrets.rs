@@ -1,0 +1,66 @@
+//! The imports `secrets` and `reveal`: handles that hold a name, and values for who was granted to read them.
+
+use wasmtime::component::{HasSelf, Linker, Resource};
+
+use crate::engine::bindings::toolcell::tool::{reveal, secrets};
+use crate::engine::cell::Cell;
+use crate::rights::{Denial, Request};
+
+/// A secret, as a guest holds it: the name under which it was granted.
+#[derive(Debug)]
+#[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
+pub struct Handle {
+    pub(super) name: String,
+}
+
+/// Links them.
+pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
+    secrets::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
+    reveal::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)
+}
+
+fn denied(denial: &Denial) -> secrets::Fault {
+    secrets::Fault::Denied(told(denial))
+}
+
+/// A denial in words for the tool, and through it for who can do something about it.
+pub(super) fn told(denial: &Denial) -> String {
+    format!("{denial}; {}", denial.hint())
+}
+
+impl secrets::Host for Cell {
+    fn get(&mut self, name: String) -> wasmtime::Result<Result<Resource<Handle>, secrets::Fault>> {
+        self.count_host_call()?;
+        if let Err(denial) = self.authorize(&Request::Secret { name: name.as_str().into() }) {
+            return Ok(Err(denied(&denial)));
+        }
+        Ok(Ok(self.table.push(Handle { name })?))
+    }
+}
+
+impl secrets::HostSecret for Cell {
+    fn name(&mut self, handle: Resource<Handle>) -> wasmtime::Result<String> {
+        self.count_host_call()?;
+        Ok(self.table.get(&handle)?.name.clone())
+    }
+
+    fn drop(&mut self, handle: Resource<Handle>) -> wasmtime::Result<()> {
+        self.count_host_call()?;
+        self.table.delete(handle)?;
+        Ok(())
+    }
+}
+
+impl reveal::Host for Cell {
+    async fn value(&mut self, name: String) -> wasmtime::Result<Result<String, secrets::Fault>> {
+        self.count_host_call()?;
+        if let Err(denial) = self.authorize(&Request::Reveal { name: name.as_str().into() }) {
+            return Ok(Err(denied(&denial)));
+        }
+        let tenant = self.invocation.context.tenant.as_deref();
+        let found = self.world().secrets.secret(tenant, &name).await;
+        Ok(found
+            .map(|secret| secret.expose().to_owned())
+            .map_err(|error| secrets::Fault::Unavailable(error.to_string())))
+    }
+}

@@ -1,0 +1,24 @@
+//! What grants lead to: the same for every cell of an engine.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::secret::{SecretSource, StoredSecrets};
+
+/// What grants lead to.
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) secrets: Arc<dyn SecretSource>,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self { secrets: Arc::new(StoredSecrets::default()) }
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+//! Secrets: values that the host puts into requests, and that a tool holds no more of than a name.
+//!
+//! In: an embedder's values or vault. Out: [`Secret`]s, for the one place that needs them.
+//! Invariants: a value is in no text that is made of it: no `Debug`, no `Serialize`; its memory is cleared after use.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::{Future, ready};
+use std::pin::Pin;
+
+use zeroize::Zeroizing;
+
+/// Shortest value in bytes. A shorter one could not be told from ordinary text where it is to be blacked out.
+pub const MIN_SECRET: usize = 8;
+
+/// The value of a secret.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// A secret of this value.
+    ///
+    /// # Errors
+    /// [`SecretError`] when it is shorter than [`MIN_SECRET`] bytes, or has a control character: it could not stand in a
+    /// header.
+    pub fn new(value: impl Into<String>) -> Result<Self, SecretError> {
+        let value = Zeroizing::new(value.into());
+        if value.len() < MIN_SECRET {
+            return Err(SecretError::new(format!("its value is shorter than {MIN_SECRET} bytes")));
+        }
+        if value.chars().any(char::is_control) {
+            return Err(SecretError::new("its value has a control character, perhaps a line's end"));
+        }
+        Ok(Self(value))
+    }
+
+    /// The value. Whoever takes it sees to it that it goes nowhere else.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Why there is no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SecretError(String);
+
+impl SecretError {
+    /// A problem in one sentence, without the value.
+    pub fn new(problem: impl Into<String>) -> Self {
+        Self(problem.into())
+    }
+}
+
+/// A value on its way.
+pub type SecretFuture<'a> = Pin<Box<dyn Future<Output = Result<Secret, SecretError>> + Send + 'a>>;
+
+/// Where values are: a vault, the environment, files.
+pub trait SecretSource: Send + Sync + 'static {
+    /// The value of this name on behalf of this tenant. Asked at each use; within the call's time.
+    ///
+    /// # Errors
+    /// [`SecretError`] when it is not there now.
+    fn secret<'a>(&'a self, tenant: Option<&'a str>, name: &'a str) -> SecretFuture<'a>;
+}
+
+/// Values that an embedder has at hand, the same for every tenant unless one has its own.
+///
+/// # Defaults
+/// None.
+#[derive(Debug, Clone, Default)]
+pub struct StoredSecrets(BTreeMap<(Option<String>, String), Secret>);
+
+impl StoredSecrets {
+    /// With this value for every tenant.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: Secret) -> Self {
+        self.0.insert((None, name.into()), value);
+        self
+    }
+
+    /// With this value for one tenant.
+    #[must_use]
+    pub fn with_tenant(mut self, tenant: impl Into<String>, name: impl Into<String>, value: Secret) -> Self {
+        self.0.insert((Some(tenant.into()), name.into()), value);
+        self
+    }
+}
+
+impl SecretSource for StoredSecrets {
+    fn secret<'a>(&'a self, tenant: Option<&'a str>, name: &'a str) -> SecretFuture<'a> {
+        let of = |tenant: Option<&str>| self.0.get(&(tenant.map(str::to_owned), name.to_owned()));
+        let found = tenant.and_then(|tenant| of(Some(tenant))).or_else(|| of(None)).cloned();
+        Box::pin(ready(found.ok_or_else(|| SecretError::new(format!("there is no value for `{name}`")))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_in_no_text_and_a_tenant_may_have_its_own() {
+        let secret = |value: &str| Secret::new(value).unwrap();
+        let stored = StoredSecrets::default().with("token", secret("for-everybody")).with_tenant(
+            "acme",
+            "token",
+            secret("for-acme-only"),
+        );
+        assert!(!format!("{stored:?}").contains("for-"));
+        let value = |tenant, name| stored.secret(tenant, name).now_or_never().unwrap().map(|s| s.expose().to_owned());
+        assert_eq!(value(None, "token").unwrap(), "for-everybody");
+        assert_eq!(value(Some("other"), "token").unwrap(), "for-everybody");
+        assert_eq!(value(Some("acme"), "token").unwrap(), "for-acme-only");
+        assert_eq!(value(Some("acme"), "key").unwrap_err().to_string(), "there is no value for `key`");
+    }
+
+    #[test]
+    fn what_could_not_be_hidden_or_sent_is_none() {
+        for value in ["", "short", "with a line\n", "a\u{1b}[31mred"] {
+            assert!(Secret::new(value).is_err(), "{value:?}");
+        }
+    }
+}
