@@ -7,7 +7,7 @@
 
 wit_bindgen::generate!({
     path: "../wit",
-    world: "toolbox-with-imports",
+    world: "toolbox-with-grants",
     pub_export_macro: true,
     default_bindings_module: "toolcell_guest::bindings",
     generate_all,

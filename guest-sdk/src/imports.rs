@@ -7,4 +7,7 @@
 #[cfg_attr(not(target_arch = "wasm32"), path = "imports/native.rs")]
 mod side;
 
-pub(crate) use side::{Wish, abort_requested, log, progress, remaining};
+pub(crate) use side::{
+    Secret, Wish, abort_requested, answer_with, compare_and_swap, delete, get, keep, list, log, progress, remaining,
+    reveal, secret, send, set,
+};

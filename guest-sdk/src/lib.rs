@@ -36,7 +36,8 @@
 //! strip = true
 //! ```
 //! `cargo build --release --target wasm32-wasip2` writes a component. It imports of `wasi:*` what the standard library
-//! wants for a panic, and of toolcell only what the code calls: [`log`], [`progress`], [`abort`], [`budget`].
+//! wants for a panic, and of toolcell only what the code calls: [`log`], [`progress`], [`abort`], [`budget`], and what an
+//! operator has to grant: [`http`], [`secrets`], [`kv`].
 //! For `wasm32-unknown-unknown` the result is a module, which `wasm-tools component new` turns into a component that
 //! imports no function at all; a panic then has no message.
 //!
@@ -52,9 +53,16 @@
 //! the arguments against the schema before. A tool that wants to ask a person returns a [`Question`], ends, and is called
 //! again with the answer in its [`Context`].
 //!
+//! # What a tool reaches
+//! Nothing, until an operator grants it. `#[tool(needs = […])]` says what to grant, and why; then [`http`] sends requests,
+//! into which the host puts [`secrets`] that the tool never sees; [`kv`] keeps what outlives the call; `std::fs` reads
+//! granted directories and `std::env` granted variables. What was not granted is an error whose text says so, and `?`
+//! takes it to the model. A tool that declares no needs has what its component imports and the operator grants.
+//!
 //! # Off wasm
 //! The crate compiles for every target, so that tools have ordinary tests: log lines then go to stderr, nobody asks for
-//! an abort and the budget has no end. [`Context::default`] is a context to start from.
+//! an abort and the budget has no end. [`Context::default`] is a context to start from. [`http::answer_with`] and
+//! [`secrets::keep`] give a test what it needs, and [`kv`] keeps its keys in memory, for each thread its own.
 
 pub mod abort;
 #[doc(hidden)]
@@ -64,12 +72,15 @@ mod context;
 mod convert;
 mod definition;
 mod exports;
+pub mod http;
 mod imports;
 mod json;
+pub mod kv;
 pub mod log;
 mod outcome;
 pub mod progress;
 mod schema;
+pub mod secrets;
 mod tool;
 #[doc(hidden)]
 pub mod wire;

@@ -9,8 +9,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 /// Keywords that already say which members an object has.
-const SHAPE: [&str; 8] =
-    ["properties", "patternProperties", "additionalProperties", "oneOf", "anyOf", "allOf", "$ref", "not"];
+const SHAPE: [&str; 7] = ["properties", "patternProperties", "oneOf", "anyOf", "allOf", "$ref", "not"];
 
 /// The arguments' schema. None for a type that takes anything.
 pub(crate) fn of_arguments<T: JsonSchema>() -> Option<Value> {
@@ -22,7 +21,8 @@ pub(crate) fn of_arguments<T: JsonSchema>() -> Option<Value> {
     if !schema.contains_key("type") {
         schema.insert("type".to_owned(), json!("object"));
     }
-    if !SHAPE.iter().any(|keyword| schema.contains_key(*keyword)) {
+    let takes_others = schema.get("additionalProperties").is_some_and(|others| others != &json!(false));
+    if !takes_others && !SHAPE.iter().any(|keyword| schema.contains_key(*keyword)) {
         schema.insert("properties".to_owned(), json!({}));
     }
     Some(Value::Object(schema))
@@ -58,8 +58,14 @@ fn plain_numbers(schema: &mut Schema) {
         "uint8" => (json!(0), json!(u8::MAX)),
         "uint16" => (json!(0), json!(u16::MAX)),
         "uint32" => (json!(0), json!(u32::MAX)),
-        "uint" | "uint64" | "uint128" => (json!(0), Value::Null),
-        "int" | "int64" | "int128" | "float" | "double" => (Value::Null, Value::Null),
+        "int64" => (json!(i64::MIN), json!(i64::MAX)),
+        "int" => (json!(isize::MIN), json!(isize::MAX)),
+        "uint64" => (json!(0), json!(u64::MAX)),
+        // What fits into a cell, where they have 32 bits, is described in a cell.
+        "uint" => (json!(0), json!(usize::MAX)),
+        // JSON numbers of that size are none that everybody reads.
+        "uint128" => (json!(0), Value::Null),
+        "int128" | "float" | "double" => (Value::Null, Value::Null),
         _ => return,
     };
     object.remove("format");

@@ -123,9 +123,12 @@ fn error(from: Failure) -> abi::Failure {
             None
         }
     });
-    let retry_after_ms =
-        from.retry_after.map(|delay| u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX));
-    abi::Failure { message, data, retryable: from.retryable, retry_after_ms }
+    abi::Failure { message, data, retryable: from.retryable, retry_after_ms: from.retry_after.map(milliseconds) }
+}
+
+/// Whole milliseconds, rounded up: never less than was said.
+pub(crate) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 fn ask_user(from: Question) -> Result<abi::Question, Failure> {

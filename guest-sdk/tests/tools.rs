@@ -39,8 +39,7 @@ fn not_equal(a: &i32, b: &u8) -> Vec<String> {
     output,
     read_only,
     idempotent,
-    needs(kind = "http", pattern = "https://a.example/*", reason = "to ask"),
-    needs(kind = "kv", pattern = "*", reason = "to remember"),
+    needs = [http("GET https://a.example/v1", "to ask"), kv("write *", "to remember")],
 )]
 fn sum(a: i32, b: u8) -> Result<Sum, String> {
     Ok(Sum { total: f64::from(a) + f64::from(b) })
@@ -135,11 +134,14 @@ fn plain_parameters_are_arguments() {
             "unit": { "type": "string", "default": "" },
         },
         "required": ["a"],
+        "additionalProperties": false,
     });
     assert_eq!(add_.parameters, Some(expected));
     assert_eq!(add_.output, None);
     assert_eq!(run::<add>(&json!({ "a": 1, "b": 2, "unit": "m" })).value(), Some(json!(3.0)));
-    assert_eq!(run::<add>(&json!({ "a": 1, "unknown": [] })).value(), Some(json!(1.0)));
+    let unknown = run::<add>(&json!({ "a": 1, "unknown": [] }));
+    let message = unknown.failure().map(Failure::message).unwrap_or_default();
+    assert!(message.contains("unknown field `unknown`"), "{message}");
 }
 
 #[test]
@@ -158,8 +160,8 @@ fn options_reach_the_definition() {
     assert_eq!(
         sum.needs,
         [
-            Need { kind: "http", pattern: "https://a.example/*", reason: "to ask" },
-            Need { kind: "kv", pattern: "*", reason: "to remember" },
+            Need { kind: "http", pattern: "GET https://a.example/v1", reason: "to ask" },
+            Need { kind: "kv", pattern: "write *", reason: "to remember" },
         ]
     );
     assert!(sum.validates && sum.hides);
@@ -180,12 +182,36 @@ fn options_reach_the_definition() {
 
 #[test]
 fn no_parameters_and_any_object() {
-    assert_eq!(definition::<nothing>().parameters, Some(json!({ "type": "object", "properties": {} })));
+    let none = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    assert_eq!(definition::<nothing>().parameters, Some(none));
     assert_eq!(run::<nothing>(&json!({})).value(), Some(Value::Null));
     assert_eq!(definition::<echo>().parameters, None);
     let context = Context::default().with_call_id("c1");
     let expected = json!({ "args": { "x": 1 }, "call": "c1" });
     assert_eq!(run_in::<echo>(&json!({ "x": 1 }), context).value(), Some(expected));
+}
+
+/// Counts in every size.
+#[tool]
+fn count(a: i64, b: u64, c: Option<u32>, d: usize, #[serde(flatten)] rest: std::collections::BTreeMap<String, i16>) {
+    let _ = (a, b, c, d, rest);
+}
+
+#[test]
+fn integers_have_bounds_and_a_flat_map_takes_the_rest() {
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "a": { "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX },
+            "b": { "type": "integer", "minimum": 0, "maximum": u64::MAX },
+            "c": { "type": ["integer", "null"], "minimum": 0, "maximum": u32::MAX },
+            "d": { "type": "integer", "minimum": 0, "maximum": usize::MAX },
+        },
+        "required": ["a", "b", "d"],
+        "additionalProperties": { "type": "integer", "minimum": i16::MIN, "maximum": i16::MAX },
+    });
+    assert_eq!(definition::<count>().parameters, Some(expected));
+    assert_eq!(run::<count>(&json!({ "a": 1, "b": 2, "d": 3, "e": 4 })).value(), Some(Value::Null));
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn unwritable() -> BTreeMap<Vec<u8>, u8> {
 }
 
 /// Says what it is told to say.
-#[tool(title = "Say", validate = |shape| vec![shape.clone()], read_only, needs(kind = "kv", pattern = "*", reason = "r"))]
+#[tool(title = "Say", validate = |shape| vec![shape.clone()], read_only, needs = [kv("read *", "r")])]
 fn say(shape: String) -> Outcome {
     match shape.as_str() {
         "ok" => {
@@ -76,7 +76,10 @@ fn definitions() {
     assert_eq!(definitions[0].extensions, [("title".to_owned(), "\"Say\"".to_owned())]);
     assert_eq!(definitions[0].needs[0].kind, "kv");
     assert_eq!(definitions[1].checks, abi::Checks::empty());
-    assert_eq!(definitions[1].parameters.as_deref(), Some(r#"{"properties":{},"type":"object"}"#));
+    assert_eq!(
+        definitions[1].parameters.as_deref(),
+        Some(r#"{"additionalProperties":false,"properties":{},"type":"object"}"#)
+    );
 }
 
 #[test]

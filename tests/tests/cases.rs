@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolcell::{CallOptions, Executor, Placement, ToolCall};
+use toolcell::{CallOptions, Examination, Executor, Grants, Placement, ToolCall};
 use toolcell_tests::{context, engine, load, wait};
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
@@ -91,6 +91,38 @@ fn text_stats() {
 #[test]
 fn desk() {
     component("desk");
+}
+
+#[test]
+fn file_search() {
+    component("file_search");
+}
+
+/// What these import needs a grant, and says so.
+fn needs_grant(name: &str, expected: &[&str]) {
+    let examination = Examination::of(&toolcell_test_guests::bytes(name)).expect("a component");
+    let nothing = Grants::default();
+    let missing: Vec<_> = examination.ungranted(&nothing).map(|(import, _)| import.as_str()).collect();
+    assert_eq!(missing, expected, "{name}");
+}
+
+#[test]
+fn notes() {
+    needs_grant("notes", &["toolcell:tool/kv@0.1.0"]);
+}
+
+#[test]
+fn fetch() {
+    needs_grant("fetch", &["toolcell:tool/http@0.1.0"]);
+}
+
+#[test]
+fn a_tool_imports_only_what_it_uses() {
+    for name in ["hello", "calculator", "desk", "file_search"] {
+        let examination = Examination::of(&toolcell_test_guests::bytes(name)).expect("a component");
+        let ours = examination.imports.iter().filter(|(import, _)| import.starts_with("toolcell:"));
+        assert_eq!(ours.count(), 0, "{name}: {:?}", examination.imports);
+    }
 }
 
 /// Tested by name, in `mischief.rs`.

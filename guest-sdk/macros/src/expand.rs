@@ -7,6 +7,7 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Expr, ItemFn, Lit, Meta, Type};
 
 use crate::errors::Errors;
+use crate::needs::Need;
 use crate::options::{Options, Output};
 use crate::parameters::{self, Arguments, Context};
 use crate::signature::{self, Returns};
@@ -154,6 +155,12 @@ impl Parts<'_> {
             let rename = argument.rename.as_ref().map(|rename| quote!(#[serde(rename = #rename)]));
             quote!(#(#attributes)* #rename #name: #ty)
         });
+        // What is flattened takes the arguments that no other parameter has.
+        let is_flat = |attribute: &Attribute| {
+            attribute.path().is_ident("serde") && attribute.to_token_stream().to_string().contains("flatten")
+        };
+        let closed = !each.iter().flat_map(|argument| &argument.attributes).any(is_flat);
+        let closed = closed.then(|| quote!(#[serde(deny_unknown_fields)]));
         let record = quote! {
             #[derive(
                 ::toolcell_guest::__private::serde::Deserialize,
@@ -161,6 +168,7 @@ impl Parts<'_> {
             )]
             #[serde(crate = "::toolcell_guest::__private::serde")]
             #[schemars(crate = "::toolcell_guest::__private::schemars")]
+            #closed
             struct __Arguments { #(#fields),* }
         };
         (record, quote!(__Arguments))
@@ -169,7 +177,7 @@ impl Parts<'_> {
     fn definition(&self, description: &str, errors: &mut Errors) -> TokenStream {
         let Options { read_only, idempotent, destructive, open_world, .. } = self.options;
         let needs = self.options.needs.iter().map(|need| {
-            let (kind, pattern, reason) = (&need.kind, &need.pattern, &need.reason);
+            let Need { kind, pattern, reason } = need;
             quote!(::toolcell_guest::__private::Need { kind: #kind, pattern: #pattern, reason: #reason })
         });
         let attributes = self.options.attributes.iter().map(|object| {

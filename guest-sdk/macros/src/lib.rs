@@ -8,6 +8,7 @@
 
 mod errors;
 mod expand;
+mod needs;
 mod options;
 mod parameters;
 mod signature;

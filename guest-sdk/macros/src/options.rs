@@ -2,12 +2,13 @@
 //!
 //! Invariant: after an option that is wrong the reading goes on behind the next comma.
 
-use proc_macro2::{Group, TokenStream, TokenTree};
+use proc_macro2::{Group, TokenStream};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Ident, LitStr, Token, Type};
 
 use crate::errors::Errors;
+use crate::needs::{self, Need};
 use crate::text;
 
 /// Everything an option can be called, for the message about one that is not.
@@ -52,13 +53,6 @@ pub(crate) enum Output {
     Given(Box<Type>),
 }
 
-/// `needs(kind = "…", pattern = "…", reason = "…")`
-pub(crate) struct Need {
-    pub(crate) kind: LitStr,
-    pub(crate) pattern: LitStr,
-    pub(crate) reason: LitStr,
-}
-
 impl Options {
     pub(crate) fn read(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut options = Self::default();
@@ -76,11 +70,11 @@ impl Options {
         while !input.is_empty() {
             if let Err(error) = self.read_one(input, &mut seen, errors) {
                 errors.push(error);
-                skip_to_comma(input);
+                text::skip_to_comma(input);
             }
             if !input.is_empty() && input.parse::<Token![,]>().is_err() {
                 errors.push(input.error("write a comma between two options"));
-                skip_to_comma(input);
+                text::skip_to_comma(input);
                 let _ = input.parse::<Token![,]>();
             }
         }
@@ -95,7 +89,7 @@ impl Options {
             syn::Error::new(error.span(), "write options as `name = \"…\"`, or as a word such as `read_only`")
         })?;
         let word = key.to_string();
-        if word != "needs" && seen.contains(&word) {
+        if seen.contains(&word) {
             errors.at(&key, format!("`{word}` is said twice: leave one out"));
         }
         match word.as_str() {
@@ -127,18 +121,18 @@ impl Options {
             "idempotent" => self.idempotent = flag(input, &key)?,
             "destructive" => self.destructive = flag(input, &key)?,
             "open_world" => self.open_world = flag(input, &key)?,
-            "needs" => self.needs.push(need(input, &key)?),
-            _ => return Err(unknown(&key, "#[tool(…)]", &KNOWN)),
+            "needs" => self.needs = needs::read(input, &key, errors)?,
+            _ => return Err(unknown(&key)),
         }
         seen.push(word);
         Ok(())
     }
 }
 
-fn unknown(key: &Ident, place: &str, known: &[&str]) -> syn::Error {
-    let message = match text::nearest(&key.to_string(), known) {
-        Some(near) => format!("`{place}` has no option `{key}`: did you mean `{near}`?"),
-        None => format!("`{place}` has no option `{key}`: there are {}", known.join(", ")),
+fn unknown(key: &Ident) -> syn::Error {
+    let message = match text::nearest(&key.to_string(), &KNOWN) {
+        Some(near) => format!("`#[tool(…)]` has no option `{key}`: did you mean `{near}`?"),
+        None => format!("`#[tool(…)]` has no option `{key}`: there are {}", KNOWN.join(", ")),
     };
     syn::Error::new(key.span(), message)
 }
@@ -184,39 +178,4 @@ fn object(input: ParseStream<'_>, key: &Ident) -> syn::Result<Group> {
         return Err(wrong(input.span()));
     }
     input.parse()
-}
-
-fn need(input: ParseStream<'_>, key: &Ident) -> syn::Result<Need> {
-    let shape =
-        "write `needs(kind = \"http\", pattern = \"https://example.org/*\", reason = \"why, in one sentence\")`";
-    if !input.peek(syn::token::Paren) {
-        return Err(syn::Error::new(key.span(), shape));
-    }
-    let content;
-    syn::parenthesized!(content in input);
-    let (mut kind, mut pattern, mut reason) = (None, None, None);
-    while !content.is_empty() {
-        let part = content.call(Ident::parse_any)?;
-        let slot = match part.to_string().as_str() {
-            "kind" => &mut kind,
-            "pattern" => &mut pattern,
-            "reason" => &mut reason,
-            _ => return Err(unknown(&part, "needs(…)", &["kind", "pattern", "reason"])),
-        };
-        *slot = Some(string(&content, &part)?);
-        if !content.is_empty() {
-            content.parse::<Token![,]>()?;
-        }
-    }
-    match (kind, pattern, reason) {
-        (Some(kind), Some(pattern), Some(reason)) => Ok(Need { kind, pattern, reason }),
-        _ => Err(syn::Error::new(key.span(), shape)),
-    }
-}
-
-fn skip_to_comma(input: ParseStream<'_>) {
-    while !input.is_empty() && !input.peek(Token![,]) {
-        // Not at the end, so there is a token.
-        let _ = input.parse::<TokenTree>();
-    }
 }

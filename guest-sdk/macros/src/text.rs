@@ -1,4 +1,9 @@
-//! The small languages in an option's text: names, durations, and the nearest known word.
+//! The small languages in an option's text: names, durations, and the nearest known word; and where reading goes on after
+//! what is none.
+
+use proc_macro2::TokenTree;
+use syn::Token;
+use syn::parse::ParseStream;
 
 /// What is wrong with a tool's name, if anything.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
@@ -53,6 +58,14 @@ fn distance(left: &str, right: &str) -> usize {
         }
     }
     row[right.len()]
+}
+
+/// Skips what is left of an option that is wrong.
+pub(crate) fn skip_to_comma(input: ParseStream<'_>) {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        // Not at the end, so there is a token.
+        let _ = input.parse::<TokenTree>();
+    }
 }
 
 #[cfg(test)]

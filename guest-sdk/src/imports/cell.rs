@@ -6,6 +6,8 @@ use crate::bindings::toolcell::tool as host;
 use crate::bindings::wasi::io::poll::Pollable;
 use crate::budget::Remaining;
 use crate::log::Level;
+use crate::wire::milliseconds;
+use crate::{http, kv, secrets};
 
 pub(crate) fn log(level: Level, message: &str) {
     let level = match level {
@@ -50,5 +52,94 @@ impl Wish {
 
     pub(crate) fn handle(self) -> Option<u32> {
         Some(self.0.take_handle())
+    }
+}
+
+/// A handle of the host's.
+#[derive(Debug)]
+pub(crate) struct Secret(host::secrets::Secret);
+
+impl Secret {
+    pub(crate) fn name(&self) -> String {
+        self.0.name()
+    }
+}
+
+pub(crate) fn secret(name: &str) -> Result<Secret, secrets::Error> {
+    host::secrets::get(name).map(Secret).map_err(no_secret)
+}
+
+pub(crate) fn reveal(name: &str) -> Result<String, secrets::Error> {
+    host::reveal::value(name).map_err(no_secret)
+}
+
+fn no_secret(fault: host::secrets::Fault) -> secrets::Error {
+    match fault {
+        host::secrets::Fault::Denied(sentence) => secrets::Error::Denied(sentence),
+        host::secrets::Fault::Unavailable(problem) => secrets::Error::Unavailable(problem),
+    }
+}
+
+/// Here the host has them.
+pub(crate) fn keep(_name: String, _value: String) {}
+
+pub(crate) fn send(request: http::Request<'_>) -> Result<http::Response, http::Error> {
+    use host::http::Fault;
+    let secret = request.secret.map(|secret| &secret.0.0);
+    let request = host::http::Request {
+        method: request.method.to_owned(),
+        url: request.url,
+        headers: request.headers,
+        body: request.body,
+        timeout_ms: request.timeout.map(milliseconds),
+    };
+    match host::http::send(&request, secret) {
+        Ok(host::http::Response { status, headers, body }) => Ok(http::Response { status, headers, body }),
+        Err(Fault::Denied(sentence)) => Err(http::Error::Denied(sentence)),
+        Err(Fault::Invalid(problem)) => Err(http::Error::Invalid(problem)),
+        Err(Fault::Unreachable(problem)) => Err(http::Error::Unreachable(problem)),
+        Err(Fault::Timeout) => Err(http::Error::Timeout),
+        Err(Fault::OverBudget(problem)) => Err(http::Error::OverBudget(problem)),
+        Err(Fault::Broken(problem)) => Err(http::Error::Broken(problem)),
+    }
+}
+
+/// Here servers answer.
+pub(crate) fn answer_with(_answer: impl Fn(&http::Request<'_>) -> Result<http::Response, http::Error> + 'static) {}
+
+pub(crate) fn get(key: &str) -> Result<Option<kv::Entry>, kv::Error> {
+    let entry = host::kv::get(key).map_err(not_done)?;
+    Ok(entry.map(|host::kv::Entry { data, version }| kv::Entry { data, version }))
+}
+
+pub(crate) fn set(key: &str, value: &[u8], time: Option<Duration>) -> Result<u64, kv::Error> {
+    host::kv::set(key, value, time.map(milliseconds)).map_err(not_done)
+}
+
+pub(crate) fn delete(key: &str) -> Result<bool, kv::Error> {
+    host::kv::delete(key).map_err(not_done)
+}
+
+pub(crate) fn compare_and_swap(
+    key: &str,
+    expected: Option<u64>,
+    value: &[u8],
+    time: Option<Duration>,
+) -> Result<Option<u64>, kv::Error> {
+    host::kv::compare_and_swap(key, expected, value, time.map(milliseconds)).map_err(not_done)
+}
+
+/// Keys, and the cursor of the next page if there is one.
+pub(crate) fn list(prefix: &str, cursor: Option<&str>, most: u32) -> Result<(Vec<String>, Option<String>), kv::Error> {
+    let host::kv::Page { keys, cursor } = host::kv::list(prefix, cursor, most).map_err(not_done)?;
+    Ok((keys, cursor))
+}
+
+fn not_done(fault: host::kv::Fault) -> kv::Error {
+    match fault {
+        host::kv::Fault::Denied(sentence) => kv::Error::Denied(sentence),
+        host::kv::Fault::InvalidKey(problem) => kv::Error::InvalidKey(problem),
+        host::kv::Fault::OverQuota(problem) => kv::Error::OverQuota(problem),
+        host::kv::Fault::Unavailable(problem) => kv::Error::Unavailable(problem),
     }
 }

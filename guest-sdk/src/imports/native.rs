@@ -1,10 +1,16 @@
 //! The stand-ins of a tool's own tests: no host, no wish, no limit.
+//!
+//! Invariant: each thread, and so each test, has a store, secrets and an answer of its own.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::rc::Rc;
 use std::time::Duration;
 
 use crate::budget::Remaining;
 use crate::log::Level;
+use crate::{http, kv, secrets};
 
 pub(crate) fn log(level: Level, message: &str) {
     // A test whose stderr is closed still passes.
@@ -41,4 +47,105 @@ impl Wish {
     pub(crate) fn handle(self) -> Option<u32> {
         None
     }
+}
+
+type Answer = Rc<dyn Fn(&http::Request<'_>) -> Result<http::Response, http::Error>>;
+
+thread_local! {
+    static SECRETS: RefCell<BTreeMap<String, String>> = const { RefCell::new(BTreeMap::new()) };
+    static ANSWER: RefCell<Option<Answer>> = const { RefCell::new(None) };
+    static STORE: RefCell<Store> = const { RefCell::new(Store { entries: BTreeMap::new(), writes: 0 }) };
+}
+
+/// A name that the test has kept a value under.
+#[derive(Debug)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn name(&self) -> String {
+        self.0.clone()
+    }
+}
+
+pub(crate) fn secret(name: &str) -> Result<Secret, secrets::Error> {
+    reveal(name).map(|_| Secret(name.to_owned()))
+}
+
+pub(crate) fn reveal(name: &str) -> Result<String, secrets::Error> {
+    SECRETS.with_borrow(|secrets| secrets.get(name).cloned()).ok_or_else(|| {
+        secrets::Error::Unavailable(format!("outside of a cell there is none but after `secrets::keep(\"{name}\", …)`"))
+    })
+}
+
+pub(crate) fn keep(name: String, value: String) {
+    SECRETS.with_borrow_mut(|secrets| secrets.insert(name, value));
+}
+
+pub(crate) fn send(request: http::Request<'_>) -> Result<http::Response, http::Error> {
+    // Not borrowed while it runs: an answer may set the next one.
+    match ANSWER.with_borrow(Clone::clone) {
+        Some(answer) => answer(&request),
+        None => Err(http::Error::Unreachable("outside of a cell nobody answers but `http::answer_with(…)`".to_owned())),
+    }
+}
+
+pub(crate) fn answer_with(answer: impl Fn(&http::Request<'_>) -> Result<http::Response, http::Error> + 'static) {
+    ANSWER.set(Some(Rc::new(answer)));
+}
+
+/// What a test has kept.
+struct Store {
+    entries: BTreeMap<String, kv::Entry>,
+    writes: u64,
+}
+
+/// Longest key in bytes, as a host has it.
+const MAX_KEY: usize = 1 << 10;
+
+fn check(key: &str) -> Result<(), kv::Error> {
+    match key.len() {
+        0 => Err(kv::Error::InvalidKey("it is empty".to_owned())),
+        1..=MAX_KEY => Ok(()),
+        length => Err(kv::Error::InvalidKey(format!("it has {length} bytes of {MAX_KEY}"))),
+    }
+}
+
+pub(crate) fn get(key: &str) -> Result<Option<kv::Entry>, kv::Error> {
+    check(key)?;
+    Ok(STORE.with_borrow(|store| store.entries.get(key).cloned()))
+}
+
+pub(crate) fn set(key: &str, value: &[u8], _time: Option<Duration>) -> Result<u64, kv::Error> {
+    check(key)?;
+    Ok(STORE.with_borrow_mut(|store| {
+        store.writes += 1;
+        let entry = kv::Entry { data: value.to_owned(), version: store.writes };
+        store.entries.insert(key.to_owned(), entry);
+        store.writes
+    }))
+}
+
+pub(crate) fn delete(key: &str) -> Result<bool, kv::Error> {
+    check(key)?;
+    Ok(STORE.with_borrow_mut(|store| store.entries.remove(key).is_some()))
+}
+
+pub(crate) fn compare_and_swap(
+    key: &str,
+    expected: Option<u64>,
+    value: &[u8],
+    time: Option<Duration>,
+) -> Result<Option<u64>, kv::Error> {
+    if get(key)?.map(|entry| entry.version) == expected { set(key, value, time).map(Some) } else { Ok(None) }
+}
+
+/// Keys, and the cursor of the next page if there is one.
+pub(crate) fn list(prefix: &str, cursor: Option<&str>, most: u32) -> Result<(Vec<String>, Option<String>), kv::Error> {
+    STORE.with_borrow(|store| {
+        let wanted = |key: &&String| key.starts_with(prefix) && cursor.is_none_or(|cursor| key.as_str() > cursor);
+        let mut found = store.entries.keys().filter(wanted).cloned();
+        let page: Vec<String> = found.by_ref().take(most as usize).collect();
+        let cursor = found.next().and_then(|_| page.last().cloned());
+        Ok((page, cursor))
+    })
 }

@@ -22,7 +22,7 @@ fn named() {}
 fn größe() {}
 
 /// Says a flag wrongly.
-#[tool(read_only = true, title, attributes = "math", needs(kind = "http"), needs(kin = "http"))]
+#[tool(read_only = true, title, attributes = "math")]
 fn flagged() {}
 
 /// Contradicts itself.

@@ -1,0 +1,183 @@
+//! Requests to servers that an operator granted, small and whole.
+//!
+//! ```
+//! use toolcell_guest::{Failure, http};
+//!
+//! fn temperature(city: &str) -> Result<f64, Failure> {
+//!     let answer = http::get("https://api.example.com/v1/now").query("city", city).send()?.success()?;
+//!     Ok(answer.json()?)
+//! }
+//!
+//! http::answer_with(|request| {
+//!     assert_eq!(request.url(), "https://api.example.com/v1/now?city=S%C3%A3o%20Paulo");
+//!     Ok(http::Response::new(200).with_body("31.5"))
+//! });
+//! assert_eq!(temperature("São Paulo"), Ok(31.5));
+//! ```
+//!
+//! No redirect is followed: its status and its `location` are the answer. Crates that speak `wasi:http` work under the same
+//! grants. In an author's own tests nobody answers but [`answer_with`].
+
+mod error;
+mod response;
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::imports;
+use crate::json::Json;
+use crate::secrets::Secret;
+
+pub use error::Error;
+pub use response::Response;
+
+/// A request that is not sent yet.
+#[derive(Clone, Debug)]
+#[must_use = "it goes out with `send`"]
+pub struct Request<'a> {
+    pub(crate) method: &'static str,
+    pub(crate) url: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) secret: Option<&'a Secret>,
+    /// Why it cannot be sent, found while it was built.
+    problem: Option<String>,
+}
+
+macro_rules! methods {
+    ($($function:ident $method:literal,)*) => { $(
+        #[doc = concat!("A `", $method, "` of this URL: absolute, `http` or `https`.")]
+        pub fn $function<'a>(url: impl Into<String>) -> Request<'a> {
+            Request::new($method, url.into())
+        }
+    )* };
+}
+
+methods! {
+    get "GET",
+    head "HEAD",
+    options "OPTIONS",
+    post "POST",
+    put "PUT",
+    patch "PATCH",
+    delete "DELETE",
+}
+
+impl<'a> Request<'a> {
+    fn new(method: &'static str, mut url: String) -> Self {
+        // A fragment is never sent, and a query would be lost behind it.
+        url.truncate(url.find('#').unwrap_or(url.len()));
+        Self { method, url, headers: Vec::new(), body: None, timeout: None, secret: None, problem: None }
+    }
+
+    /// Adds a header. The host sets `host`, `content-length` and what concerns the connection.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Adds a pair to the URL's query, percent-encoded: the way for what a model wrote to get into a URL.
+    pub fn query(mut self, name: &str, value: &str) -> Self {
+        self.url.push(if self.url.contains('?') { '&' } else { '?' });
+        encode(name, &mut self.url);
+        self.url.push('=');
+        encode(value, &mut self.url);
+        self
+    }
+
+    /// Sets the body.
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = Some(body.into());
+        self
+    }
+
+    /// Sets the body to this value as JSON, and says so in a header. One that cannot be written makes
+    /// [`Request::send`] fail.
+    pub fn json(mut self, value: impl Serialize) -> Self {
+        match Json::of(&value).text() {
+            Ok(text) => self.header("content-type", "application/json").body(text),
+            Err(problem) => {
+                self.problem = Some(format!("its body cannot be written as JSON: {problem}"));
+                self
+            }
+        }
+    }
+
+    /// Has the host put a secret into it, where the operator said: a header, or the query.
+    pub fn secret(mut self, secret: &'a Secret) -> Self {
+        self.secret = Some(secret);
+        self
+    }
+
+    /// Sets how long all of it may take. What is left of the call is the limit in any case.
+    ///
+    /// # Units
+    /// Travels in whole milliseconds, rounded up.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sends it and waits for the whole response, whatever its status: [`Response::success`] takes good ones only.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn send(self) -> Result<Response, Error> {
+        match self.problem {
+            None => imports::send(self),
+            Some(problem) => Err(Error::Invalid(problem)),
+        }
+    }
+}
+
+/// For the answer of an author's own test.
+impl Request<'_> {
+    /// `GET` for instance.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        self.method
+    }
+
+    /// The URL with its query.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The value of the first header of this name, in whatever case.
+    #[must_use]
+    pub fn sent_header(&self, name: &str) -> Option<&str> {
+        response::find(&self.headers, name)
+    }
+
+    /// The body. None: no body.
+    #[must_use]
+    pub fn sent_body(&self) -> Option<&[u8]> {
+        self.body.as_deref()
+    }
+
+    /// The name of the secret that the host would put into it.
+    #[must_use]
+    pub fn secret_name(&self) -> Option<String> {
+        self.secret.map(Secret::name)
+    }
+}
+
+/// For an author's own tests: from now on this answers the requests of this thread. In a cell it does nothing.
+pub fn answer_with(answer: impl Fn(&Request<'_>) -> Result<Response, Error> + 'static) {
+    imports::answer_with(answer);
+}
+
+/// Percent-encodes all but the unreserved characters of RFC 3986.
+fn encode(text: &str, into: &mut String) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            into.push(byte.into());
+        } else {
+            into.extend(['%', HEX[usize::from(byte >> 4)].into(), HEX[usize::from(byte & 15)].into()]);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Keys and values that outlive the call. Each tool has its own, and for each tenant another.
+//!
+//! ```
+//! use toolcell_guest::{Failure, kv};
+//!
+//! /// Counts, and loses no count to another call at the same time.
+//! fn count() -> Result<u64, Failure> {
+//!     loop {
+//!         let entry = kv::get("count")?;
+//!         let next = 1 + entry.as_ref().map_or(Ok(0), kv::Entry::json::<u64>)?;
+//!         let seen = entry.map(|entry| entry.version());
+//!         if kv::compare_and_swap("count", seen, next.to_string())?.is_some() {
+//!             return Ok(next);
+//!         }
+//!     }
+//! }
+//!
+//! assert_eq!((count(), count()), (Ok(1), Ok(2)));
+//! ```
+//!
+//! Needs the grant `kv`: `read PREFIX*` to get and to list, `write PREFIX*` for all of it. In an author's own tests each
+//! thread has a store in memory, empty at first, where no value's time is ever over.
+
+use std::fmt;
+use std::time::Duration;
+use std::vec;
+
+use serde::de::DeserializeOwned;
+
+use crate::imports;
+
+/// Keys that are asked for at once: enough that pages are few, few enough that a page is small.
+const PAGE: u32 = 100;
+
+/// A value as it was when it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub(crate) data: Vec<u8>,
+    pub(crate) version: u64,
+}
+
+impl Entry {
+    /// The value.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The value as text.
+    ///
+    /// # Errors
+    /// [`Error::Unexpected`] for one that is not UTF-8.
+    pub fn text(&self) -> Result<&str, Error> {
+        str::from_utf8(&self.data).map_err(|error| Error::Unexpected(error.to_string()))
+    }
+
+    /// The value as a type.
+    ///
+    /// # Errors
+    /// [`Error::Unexpected`] for one that is not JSON of this shape.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_slice(&self.data).map_err(|error| Error::Unexpected(error.to_string()))
+    }
+
+    /// Changes with each write of this key, and is never used again for it.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+/// Why it was not done. Nothing has changed then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The tool was not granted it. The text says what would have to be granted.
+    Denied(String),
+    /// The key is empty or longer than 1 KiB.
+    InvalidKey(String),
+    /// The value, or all of them together, would be too large.
+    OverQuota(String),
+    /// The store does not answer.
+    Unavailable(String),
+    /// The value is not what it was read as.
+    Unexpected(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Denied(sentence) => f.write_str(sentence),
+            Self::InvalidKey(problem) => write!(f, "the store has no such key: {problem}"),
+            Self::OverQuota(problem) => write!(f, "the store is full: {problem}"),
+            Self::Unavailable(problem) => write!(f, "the store does not answer: {problem}"),
+            Self::Unexpected(problem) => write!(f, "the kept value has an unexpected shape: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The value of a key. None: there is none, or its time is over.
+///
+/// # Errors
+/// [`Error`].
+pub fn get(key: &str) -> Result<Option<Entry>, Error> {
+    imports::get(key)
+}
+
+/// Sets a value until it is deleted, and gives its version.
+///
+/// # Errors
+/// [`Error`].
+pub fn set(key: &str, value: impl AsRef<[u8]>) -> Result<u64, Error> {
+    imports::set(key, value.as_ref(), None)
+}
+
+/// Sets a value for a time, and gives its version.
+///
+/// # Units
+/// Whole milliseconds, rounded up.
+///
+/// # Errors
+/// [`Error`].
+pub fn set_for(time: Duration, key: &str, value: impl AsRef<[u8]>) -> Result<u64, Error> {
+    imports::set(key, value.as_ref(), Some(time))
+}
+
+/// Deletes a key, and says whether there was one.
+///
+/// # Errors
+/// [`Error`].
+pub fn delete(key: &str) -> Result<bool, Error> {
+    imports::delete(key)
+}
+
+/// Sets a value if its key still is at this version; None: if there is no such key. Gives the new version, or None where
+/// somebody was faster.
+///
+/// # Errors
+/// [`Error`].
+pub fn compare_and_swap(key: &str, expected: Option<u64>, value: impl AsRef<[u8]>) -> Result<Option<u64>, Error> {
+    imports::compare_and_swap(key, expected, value.as_ref(), None)
+}
+
+/// The same for a time.
+///
+/// # Units
+/// Whole milliseconds, rounded up.
+///
+/// # Errors
+/// [`Error`].
+pub fn compare_and_swap_for(
+    time: Duration,
+    key: &str,
+    expected: Option<u64>,
+    value: impl AsRef<[u8]>,
+) -> Result<Option<u64>, Error> {
+    imports::compare_and_swap(key, expected, value.as_ref(), Some(time))
+}
+
+/// The keys that begin with this, in ascending order of their bytes. They are asked for as the iterator goes on.
+pub fn list(prefix: impl Into<String>) -> Keys {
+    Keys { prefix: prefix.into(), page: Vec::new().into_iter(), next: Next::Page(None) }
+}
+
+/// Keys of a store, from [`list`]. It ends after the first error.
+#[derive(Debug)]
+pub struct Keys {
+    prefix: String,
+    page: vec::IntoIter<String>,
+    next: Next,
+}
+
+/// What comes behind the page.
+#[derive(Debug)]
+enum Next {
+    /// The page at this cursor. None: the first.
+    Page(Option<String>),
+    End,
+}
+
+impl Iterator for Keys {
+    type Item = Result<String, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(key) = self.page.next() {
+                return Some(Ok(key));
+            }
+            let Next::Page(cursor) = std::mem::replace(&mut self.next, Next::End) else { return None };
+            match imports::list(&self.prefix, cursor.as_deref(), PAGE) {
+                Ok((keys, cursor)) => {
+                    self.page = keys.into_iter();
+                    self.next = cursor.map_or(Next::End, |cursor| Next::Page(Some(cursor)));
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a tool asks of the world, in an author's own tests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use toolcell_guest::{Failure, http, json, kv, secrets};
+
+#[test]
+fn requests_are_built_and_answered() {
+    secrets::keep("token", "s3cret");
+    let token = secrets::get("token").expect("kept a line above");
+    http::answer_with(|request| {
+        assert_eq!((request.method(), request.url()), ("POST", "https://a.example/x?a=1&b%20c=%C3%A9%26%23"));
+        assert_eq!(request.sent_header("Content-Type"), Some("application/json"));
+        assert_eq!(request.sent_body(), Some(&b"[1]"[..]));
+        assert_eq!(request.secret_name().as_deref(), Some("token"));
+        Ok(http::Response::new(201).with_header("etag", "e").with_json(json!({ "id": 7 })))
+    });
+    let request = http::post("https://a.example/x?a=1#top").query("b c", "é&#").json([1]).secret(&token);
+    let response = request.timeout(Duration::from_secs(1)).send().and_then(http::Response::success).expect("201");
+    assert_eq!((response.status(), response.header("ETag"), response.bytes()), (201, Some("e"), &b"{\"id\":7}"[..]));
+    assert_eq!(response.json(), Ok(BTreeMap::from([("id".to_owned(), 7)])));
+    assert!(matches!(response.json::<u8>(), Err(http::Error::Unexpected(_))));
+}
+
+#[test]
+fn every_error_is_a_failure_in_words() {
+    fn failing(url: &str) -> Result<String, Failure> {
+        Ok(http::get(url).send()?.success()?.text().into_owned())
+    }
+    let message = |url: &str| failing(url).expect_err("an error").message().to_owned();
+    assert!(message("https://a.example").contains("`http::answer_with(…)`"));
+    http::answer_with(|request| match request.url() {
+        "denied" => Err(http::Error::Denied("`GET https://a.example/` is denied: it was not granted".into())),
+        "late" => Err(http::Error::Timeout),
+        _ => Ok(http::Response::new(404)),
+    });
+    assert_eq!(message("denied"), "`GET https://a.example/` is denied: it was not granted");
+    assert_eq!(message("late"), "the server did not answer in time");
+    assert_eq!(message("gone"), "the server answered with status 404");
+    let unwritable = BTreeMap::from([(vec![1_u8], 1)]);
+    assert!(matches!(http::put("x").json(unwritable).send(), Err(http::Error::Invalid(_))));
+}
+
+#[test]
+fn secrets_are_those_of_the_test() {
+    assert!(matches!(secrets::get("token"), Err(secrets::Error::Unavailable(_))));
+    secrets::keep("token", "s3cret");
+    assert_eq!(secrets::get("token").map(|secret| secret.name()), Ok("token".to_owned()));
+    assert_eq!(secrets::reveal("token").as_deref(), Ok("s3cret"));
+    assert!(!format!("{:?}", secrets::get("token")).contains("s3cret"));
+}
+
+#[test]
+fn a_store_keeps() {
+    assert_eq!(kv::get("a"), Ok(None));
+    let first = kv::set("a", "1").expect("set");
+    assert_eq!(kv::compare_and_swap("a", None, "2"), Ok(None));
+    let second = kv::compare_and_swap("a", Some(first), "2").expect("swapped").expect("nobody was faster");
+    assert!(second > first);
+    let entry = kv::get("a").expect("got").expect("an entry");
+    assert_eq!((entry.text(), entry.json(), entry.version()), (Ok("2"), Ok(2), second));
+    assert!(matches!(entry.json::<bool>(), Err(kv::Error::Unexpected(_))));
+    assert_eq!((kv::delete("a"), kv::delete("a")), (Ok(true), Ok(false)));
+    assert!(kv::set_for(Duration::from_secs(1), "a", [0xff]).expect("set") > second);
+    assert!(kv::get("a").expect("got").expect("an entry").text().is_err());
+    for key in ["", &"k".repeat(1025)] {
+        assert!(matches!(kv::set(key, ""), Err(kv::Error::InvalidKey(_))));
+    }
+}
+
+#[test]
+fn a_list_goes_from_page_to_page() {
+    let keys: Vec<String> = (100..450).map(|number| format!("n/{number}")).collect();
+    for key in keys.iter().rev() {
+        kv::set(key, "").expect("set");
+    }
+    kv::set("m", "").expect("set");
+    kv::set("o", "").expect("set");
+    assert_eq!(kv::list("n/").collect::<Result<Vec<_>, _>>(), Ok(keys));
+    assert_eq!(kv::list("n/4").count(), 50);
+    assert_eq!(kv::list("x").next(), None);
+}
