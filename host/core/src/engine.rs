@@ -39,9 +39,11 @@ use wasmtime::component::Linker;
 use crate::call::{CallContext, CallResult, ToolCall};
 use crate::clock;
 use crate::definition::{Checks, Definition};
+use crate::egress::Egress;
 use crate::error::Error;
 use crate::grants::Grants;
 use crate::handler::Invocation;
+use crate::kv::KeyStore;
 use crate::limits::Limits;
 use crate::refusal::Fault;
 use crate::rights::Rights;
@@ -149,9 +151,21 @@ impl EngineBuilder {
         self
     }
 
+    /// The way out for requests of tools.
+    pub fn egress(mut self, egress: Egress) -> Self {
+        self.world.egress = egress;
+        self
+    }
+
     /// Where the values of secrets are. Without one, a granted secret is unavailable.
     pub fn secrets(mut self, source: impl SecretSource) -> Self {
         self.world.secrets = Arc::new(source);
+        self
+    }
+
+    /// Where tools keep their keys. Without one, a granted store is unavailable.
+    pub fn keys(mut self, store: impl KeyStore) -> Self {
+        self.world.keys = Some(Arc::new(store));
         self
     }
 

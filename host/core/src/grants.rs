@@ -101,6 +101,9 @@ pub struct Grants {
     pub reveal: BTreeSet<String>,
     /// Which keys of its own store.
     pub keys: Vec<KeyRule>,
+    /// Whose store that is: each tool has its own in the store of this name. Absent: the component's digest, so that no
+    /// other component can come by it, and a new version begins with none.
+    pub store: Option<String>,
 }
 
 /// A directory of the host, as a tool sees it.

@@ -16,6 +16,7 @@ use crate::event::{CallEvents, Event, Events};
 use crate::grants::Overlay;
 use crate::limits::Limits;
 use crate::refusal::Fault;
+use crate::rights::Denial;
 use crate::tool_error::ToolError;
 use crate::usage::Meter;
 
@@ -115,6 +116,11 @@ impl Invocation {
     /// The handler's own: `done` of `total`, where that is known.
     pub fn progress(&self, done: u64, total: Option<u64>, message: Option<String>) {
         self.events.emit(|| Event::Progress { id: self.call.id.clone(), done, total, message });
+    }
+
+    /// Tells observers that the tool asked for what it may not have.
+    pub(crate) fn denied(&self, denial: &Denial) {
+        self.events.emit(|| Event::Denied { id: self.call.id.clone(), denial: denial.clone() });
     }
 
     /// Tells observers that the call really starts: it has a cell, or needs none.

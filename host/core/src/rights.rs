@@ -86,12 +86,13 @@ impl Denial {
 }
 
 /// Everything that says what one tool may do. Cheap to clone.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Rights {
     granted: Arc<Grants>,
     declared: Option<Arc<Overlay>>,
     tenant: Option<Arc<Overlay>>,
     call: Option<Arc<Overlay>>,
+    store: Arc<str>,
 }
 
 impl Rights {
@@ -102,13 +103,20 @@ impl Rights {
     /// [`BadRule`] when the definition declares a need that cannot be read.
     pub fn new(granted: Arc<Grants>, definition: &Definition) -> Result<Self, BadRule> {
         let declared = if definition.needs.is_empty() { None } else { Some(Arc::new(declared(&definition.needs)?)) };
-        Ok(Self { granted, declared, tenant: None, call: None })
+        let store = granted.store.as_deref().unwrap_or_default();
+        let store = format!("{store}/{}", definition.name).into();
+        Ok(Self { granted, declared, tenant: None, call: None, store })
     }
 
     /// The same, narrowed for a tenant and a call.
     #[must_use]
     pub fn narrowed(&self, tenant: Option<Arc<Overlay>>, call: Option<Arc<Overlay>>) -> Self {
         Self { tenant, call, ..self.clone() }
+    }
+
+    /// Whose keys it reaches: `STORE/TOOL`.
+    pub(crate) fn store(&self) -> &str {
+        &self.store
     }
 
     /// What was granted, before anything was taken away.
@@ -133,6 +141,13 @@ impl Rights {
             return Decision::Allowed;
         };
         Decision::Denied(Denial { layer, request: request.to_string(), grant: request.smallest_grant() })
+    }
+}
+
+impl Default for Rights {
+    /// Nothing.
+    fn default() -> Self {
+        Self { granted: Arc::default(), declared: None, tenant: None, call: None, store: "".into() }
     }
 }
 

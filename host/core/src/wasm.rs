@@ -48,8 +48,11 @@ impl Component {
         grants: Grants,
         missing: Missing,
     ) -> Result<Self, Error> {
-        let grants = Arc::new(grants);
+        let mut grants = Arc::new(grants);
         let loaded = engine.load(bytes.into(), Arc::clone(&grants), missing).await?;
+        if grants.store.is_none() {
+            Arc::make_mut(&mut grants).store = Some(loaded.examination().digest.clone());
+        }
         let tools = loaded.definitions().iter().map(|definition| {
             let rights = Rights::new(Arc::clone(&grants), definition)
                 .map_err(|bad| Error::definition(&definition.name, format_args!("a need of it: {bad}")))?;

@@ -3,7 +3,7 @@
 //! Made for one call and dropped with its store. What most calls never touch (standard output, the WASI context) is made
 //! when it is first touched.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -13,10 +13,12 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::imports::inert;
 use super::imports::lines::Lines;
+use super::imports::wasi_http::WasiHttpState;
 use super::limiter::Limiter;
 use super::pulse::Pulse;
 use super::world::World;
-use crate::event::{Event, LogSource};
+use crate::egress::Budget;
+use crate::event::LogSource;
 use crate::handler::Invocation;
 use crate::rights::{Decision, Denial, Request, Rights};
 use crate::tool_error::{LimitHit, LimitKind};
@@ -48,6 +50,8 @@ pub(super) struct Cell {
     rights: Option<Arc<Rights>>,
     world: Arc<World>,
     wasi: Option<Box<Wasi>>,
+    pub(super) egress: Option<Budget>,
+    pub(super) wasi_http: Option<Box<WasiHttpState>>,
 }
 
 /// The part that a call makes when it first needs it.
@@ -81,6 +85,8 @@ impl Cell {
             rights,
             world,
             wasi: None,
+            egress: None,
+            wasi_http: None,
         };
         let mut store = Store::try_new(engine, cell)?;
         store.limiter(|cell| &mut cell.limiter);
@@ -116,15 +122,21 @@ impl Cell {
         &self.world
     }
 
+    /// What the tool may reach.
+    pub(super) fn rights(&self) -> &Rights {
+        static NONE: LazyLock<Rights> = LazyLock::new(Rights::default);
+        self.rights.as_deref().unwrap_or(&NONE)
+    }
+
+    /// The same, to be taken along.
+    pub(super) fn shared_rights(&self) -> Arc<Rights> {
+        self.rights.clone().unwrap_or_default()
+    }
+
     /// Whether the tool may. A denial is told to observers.
     pub(super) fn authorize(&self, request: &Request<'_>) -> Result<(), Denial> {
-        let decision = match &self.rights {
-            Some(rights) => rights.allows(request),
-            None => Rights::default().allows(request),
-        };
-        let Decision::Denied(denial) = decision else { return Ok(()) };
-        let id = || self.invocation.call.id.clone();
-        self.invocation.events.emit(|| Event::Denied { id: id(), denial: denial.clone() });
+        let Decision::Denied(denial) = self.rights().allows(request) else { return Ok(()) };
+        self.invocation.denied(&denial);
         Err(denial)
     }
 

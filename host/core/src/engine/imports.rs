@@ -5,8 +5,11 @@
 
 pub(super) mod inert;
 pub(super) mod lines;
+mod http;
+mod kv;
 mod own;
 mod secrets;
+pub(super) mod wasi_http;
 
 use serde::Serialize;
 
@@ -102,7 +105,7 @@ fn is_served(interface: &str, version: &str) -> bool {
 pub(super) fn is_granted(name: &str, grants: &Grants) -> Option<bool> {
     let (interface, version) = name.split_once('@')?;
     let granted = match interface {
-        "toolcell:tool/http" => !grants.http.is_empty(),
+        "toolcell:tool/http" | "wasi:http/types" | "wasi:http/outgoing-handler" => !grants.http.is_empty(),
         "toolcell:tool/reveal" => !grants.reveal.is_empty(),
         "toolcell:tool/kv" => !grants.keys.is_empty(),
         _ => return None,
@@ -116,6 +119,9 @@ pub(super) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
     let mut linker = Linker::new(engine);
     inert::link(&mut linker)
         .and_then(|()| own::link(&mut linker))
+        .and_then(|()| http::link(&mut linker))
+        .and_then(|()| wasi_http::link(&mut linker))
+        .and_then(|()| kv::link(&mut linker))
         .and_then(|()| secrets::link(&mut linker))
         .map_err(|error| Error::engine(format!("{error:#}")))?;
     Ok(linker)

@@ -3,17 +3,21 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::egress::Egress;
+use crate::kv::KeyStore;
 use crate::secret::{SecretSource, StoredSecrets};
 
 /// What grants lead to.
 #[derive(Clone)]
 pub(super) struct World {
+    pub(super) egress: Egress,
     pub(super) secrets: Arc<dyn SecretSource>,
+    pub(super) keys: Option<Arc<dyn KeyStore>>,
 }
 
 impl Default for World {
     fn default() -> Self {
-        Self { secrets: Arc::new(StoredSecrets::default()) }
+        Self { egress: Egress::new(), secrets: Arc::new(StoredSecrets::default()), keys: None }
     }
 }
 

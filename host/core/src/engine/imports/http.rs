@@ -1,0 +1,104 @@
+//! The import `http`: one request and its whole response.
+//!
+//! Not here: what a request may be and where it may go ([`egress`](crate::egress)), which is the same for `wasi:http`.
+
+use std::time::{Duration, Instant};
+
+use wasmtime::component::{HasSelf, Linker, Resource};
+
+use super::secrets::{Handle, told};
+use crate::egress::{Budget, Credential, Outgoing, SendError};
+use crate::engine::bindings::toolcell::tool::http;
+use crate::engine::cell::Cell;
+use crate::grants::{Method, Target};
+use crate::rights::Request;
+
+/// When a request ends whose call has no deadline that a clock can say.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// Links it.
+pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
+    http::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)
+}
+
+impl http::Host for Cell {
+    async fn send(
+        &mut self,
+        request: http::Request,
+        credential: Option<Resource<Handle>>,
+    ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
+        self.count_host_call()?;
+        let secret = credential.map(|handle| self.table.get(&handle).map(|handle| handle.name.clone())).transpose()?;
+        let sent = match outgoing(request) {
+            Ok(outgoing) => self.sent(outgoing, secret.as_deref()).await,
+            Err(problem) => Err(SendError::Invalid(problem)),
+        };
+        Ok(sent.map_err(fault))
+    }
+}
+
+impl Cell {
+    async fn sent(&mut self, outgoing: Outgoing, secret: Option<&str>) -> Result<http::Response, SendError> {
+        self.authorize(&Request::Http { method: outgoing.method, target: (&outgoing.target).into() })?;
+        let mut credentials = Vec::new();
+        if let Some(name) = secret {
+            credentials.push(self.credential(name).await?);
+        }
+        let (egress, budget, deadline) = (self.world().egress.clone(), self.egress_budget(), self.latest());
+        let response = egress.send(self.rights(), &budget, outgoing, &credentials, deadline).await?;
+        let text = |(name, value)| Some((name, String::from_utf8(value).ok()?));
+        Ok(http::Response {
+            status: response.status,
+            headers: response.headers.into_iter().filter_map(text).collect(),
+            body: response.body.into(),
+        })
+    }
+
+    /// A secret, to be put into a request. The right to it is asked for again: its handle may be older than nothing, and the
+    /// decision costs nothing.
+    async fn credential(&self, name: &str) -> Result<Credential, SendError> {
+        self.authorize(&Request::Secret { name: name.into() })?;
+        let unavailable = || SendError::Invalid(format!("the secret `{name}` is not available"));
+        let used = self.rights().granted().secrets.get(name).ok_or_else(unavailable)?;
+        let tenant = self.invocation.context.tenant.as_deref();
+        let secret = self.world().secrets.secret(tenant, name).await.map_err(|error| {
+            tracing::error!(name, %error, "a granted secret is not available");
+            unavailable()
+        })?;
+        Credential::new(used, secret.expose().as_bytes())
+    }
+
+    /// What requests of this call may use together.
+    pub(super) fn egress_budget(&mut self) -> Budget {
+        self.egress.get_or_insert_default().clone()
+    }
+
+    /// When a request of this call ends at the latest.
+    pub(super) fn latest(&self) -> Instant {
+        self.invocation.deadline().unwrap_or_else(|| Instant::now() + LONGEST)
+    }
+}
+
+fn outgoing(request: http::Request) -> Result<Outgoing, String> {
+    let http::Request { method, url, headers, body, timeout_ms } = request;
+    let shown: String = method.chars().take(20).collect();
+    Ok(Outgoing {
+        method: Method::parse(&method).ok_or_else(|| format!("`{}` is no method", shown.escape_debug()))?,
+        target: Target::parse(&url).map_err(|problem| format!("the URL cannot be used: {problem}"))?,
+        headers: headers.into_iter().map(|(name, value)| (name, value.into_bytes())).collect(),
+        body: body.unwrap_or_default().into(),
+        timeout: timeout_ms.map(Duration::from_millis),
+    })
+}
+
+fn fault(error: SendError) -> http::Fault {
+    match error {
+        SendError::Denied(denial) => http::Fault::Denied(told(&denial)),
+        SendError::Private(_) => http::Fault::Denied(format!("{error}; {}", error.hint())),
+        SendError::Invalid(problem) => http::Fault::Invalid(problem),
+        SendError::Unreachable(problem) => http::Fault::Unreachable(problem),
+        SendError::Timeout => http::Fault::Timeout,
+        SendError::OverBudget(problem) => http::Fault::OverBudget(problem),
+        SendError::Broken(problem) => http::Fault::Broken(problem),
+    }
+}

@@ -1,0 +1,96 @@
+//! The import `kv`: the tool's own keys, under the rules of its rights and the quota of its store.
+
+use std::time::Duration;
+
+use wasmtime::component::{HasSelf, Linker};
+
+use super::secrets::told;
+use crate::engine::bindings::toolcell::tool::kv;
+use crate::engine::cell::Cell;
+use crate::grants::Access;
+use crate::kv::{KeyStore, Namespace, StoreError};
+use crate::rights::Request;
+
+type Answer<T> = wasmtime::Result<Result<T, kv::Fault>>;
+
+/// Links it.
+pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
+    kv::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)
+}
+
+impl kv::Host for Cell {
+    async fn get(&mut self, key: String) -> Answer<Option<kv::Entry>> {
+        let request = Request::Key { access: Access::Read, key: key.clone().into() };
+        let found = self.in_store(&request, move |store, own| store.get(own, &key)).await?;
+        Ok(found.map(|entry| entry.map(|entry| kv::Entry { data: entry.data, version: entry.version })))
+    }
+
+    async fn set(&mut self, key: String, data: Vec<u8>, ttl_ms: Option<u64>) -> Answer<u64> {
+        let request = Request::Key { access: Access::Write, key: key.clone().into() };
+        self.in_store(&request, move |store, own| store.set(own, &key, &data, ttl(ttl_ms))).await
+    }
+
+    async fn delete(&mut self, key: String) -> Answer<bool> {
+        let request = Request::Key { access: Access::Write, key: key.clone().into() };
+        self.in_store(&request, move |store, own| store.delete(own, &key)).await
+    }
+
+    async fn compare_and_swap(
+        &mut self,
+        key: String,
+        expected: Option<u64>,
+        data: Vec<u8>,
+        ttl_ms: Option<u64>,
+    ) -> Answer<Option<u64>> {
+        let request = Request::Key { access: Access::Write, key: key.clone().into() };
+        let swap = move |store: &dyn KeyStore, own: &Namespace| {
+            store.compare_and_swap(own, &key, expected, &data, ttl(ttl_ms))
+        };
+        self.in_store(&request, swap).await
+    }
+
+    async fn list(&mut self, prefix: String, cursor: Option<String>, most: u32) -> Answer<kv::Page> {
+        let request = Request::Keys { prefix: prefix.clone().into() };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let list = move |store: &dyn KeyStore, own: &Namespace| store.list(own, &prefix, cursor.as_deref(), most);
+        let page = self.in_store(&request, list).await?;
+        Ok(page.map(|page| kv::Page { keys: page.keys, cursor: page.cursor }))
+    }
+}
+
+impl Cell {
+    /// Asks the store, if the tool may. On a thread that may wait for a disk: when the call ends meanwhile, what was begun
+    /// goes on to its end.
+    async fn in_store<T: Send + 'static>(
+        &mut self,
+        request: &Request<'_>,
+        work: impl FnOnce(&dyn KeyStore, &Namespace) -> Result<T, StoreError> + Send + 'static,
+    ) -> Answer<T> {
+        self.count_host_call()?;
+        if let Err(denial) = self.authorize(request) {
+            return Ok(Err(kv::Fault::Denied(told(&denial))));
+        }
+        let Some(store) = self.world().keys.clone() else {
+            return Ok(Err(kv::Fault::Unavailable("this host keeps no keys".into())));
+        };
+        let own = Namespace::new(self.invocation.context.tenant.as_deref(), self.rights().store());
+        let done = tokio::task::spawn_blocking(move || work(&*store, &own)).await?;
+        Ok(done.map_err(fault))
+    }
+}
+
+fn ttl(milliseconds: Option<u64>) -> Option<Duration> {
+    milliseconds.map(Duration::from_millis)
+}
+
+fn fault(error: StoreError) -> kv::Fault {
+    match error {
+        StoreError::InvalidKey => kv::Fault::InvalidKey(error.to_string()),
+        StoreError::OverQuota(problem) => kv::Fault::OverQuota(problem),
+        StoreError::Unavailable(problem) => {
+            // It may name a path of the host, which is not for the tool.
+            tracing::error!(problem, "the store of keys does not answer");
+            kv::Fault::Unavailable("the store does not answer".into())
+        }
+    }
+}

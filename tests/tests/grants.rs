@@ -1,0 +1,247 @@
+//! Tools that reach out of their cell: what was granted, and nothing else.
+//!
+//! A server on loopback shows what arrives, byte for byte.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+use toolcell::{
+    CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, HttpRule, MemoryStore, Missing, Overlay,
+    Placed, Placement, Secret, SecretUse, StoredSecrets, Tenant, Tool, ToolCall,
+};
+use toolcell_test_guests::bytes;
+use toolcell_tests::{context, wait};
+
+const TOKEN: &str = "canary-4711-of-the-test";
+
+/// Answers every request with what it got, and remembers it.
+struct Echo {
+    address: SocketAddr,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Echo {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port of loopback");
+        let address = listener.local_addr().expect("its address");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let requests = Arc::clone(&seen);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (mut stream, mut head) = (stream, Vec::new());
+                let mut byte = [0];
+                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+                    head.push(byte[0]);
+                }
+                let head = String::from_utf8_lossy(&head).into_owned();
+                requests.lock().expect("requests").push(head.clone());
+                let length = head.len();
+                let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\n\r\n{head}");
+            }
+        });
+        Self { address, seen }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    fn rule(&self, path: &str) -> HttpRule {
+        let rule: HttpRule = self.url(path).parse().expect("a rule");
+        rule.with_private(["127.0.0.0/8".parse().expect("a network")])
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.seen.lock().expect("requests").clone()
+    }
+}
+
+fn engine() -> Engine {
+    let secrets = StoredSecrets::default().with("fetch_token", Secret::new(TOKEN).expect("a secret"));
+    let engine = Engine::builder().cells(4).placement(Placement::Cells).keys(MemoryStore::new()).secrets(secrets);
+    engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/grants")).build().expect("an engine")
+}
+
+fn load(engine: &Engine, name: &'static str, grants: Grants, missing: Missing) -> Result<Component, Error> {
+    let engine = engine.clone();
+    wait(async move { Component::load_with(&engine, bytes(name), grants, missing).await })
+}
+
+fn notes(engine: &Engine) -> Tool {
+    let mut grants = Grants::default();
+    grants.keys.push("write notes/*".parse().expect("a rule"));
+    load(engine, "notes", grants, Missing::Refused).expect("it loads").tools()[0].clone()
+}
+
+fn fetch(engine: &Engine, rules: Vec<HttpRule>, secret: Option<HttpRule>) -> Tool {
+    let mut grants = Grants::default();
+    grants.http = rules;
+    if let Some(bound_to) = secret {
+        grants.secrets.insert("fetch_token".into(), SecretUse::new(bound_to, Placed::Bearer));
+    }
+    load(engine, "fetch", grants, Missing::Refused).expect("it loads").tools()[0].clone()
+}
+
+/// The outcome of a call as JSON.
+fn outcome(executor: &Executor, tool: &Tool, arguments: &Value, options: CallOptions) -> Value {
+    let call = ToolCall::new("1", tool.definition().name.as_str(), arguments.to_string());
+    let (executor, tool) = (executor.clone(), tool.clone());
+    serde_json::to_value(wait(async move { executor.call(&tool, call, options).await }).result).expect("JSON")
+}
+
+fn said(executor: &Executor, tool: &Tool, arguments: &Value) -> Value {
+    outcome(executor, tool, arguments, CallOptions::default())
+}
+
+#[test]
+fn without_a_grant_it_is_not_loaded_and_the_refusal_says_what_to_grant() {
+    let engine = engine();
+    let error = load(&engine, "notes", Grants::default(), Missing::Refused).expect_err("no grant");
+    assert!(error.is_not_granted() && error.to_string().contains("toolcell:tool/kv"), "{error}");
+    assert!(error.hint().contains(r#"kv = ["write notes/*"]"#), "{}", error.hint());
+    let granted = r#"write notes/*"#.parse().expect("what the hint says");
+    let mut grants = Grants::default();
+    grants.keys.push(granted);
+    assert!(load(&engine, "notes", grants, Missing::Refused).is_ok());
+    let error = load(&engine, "fetch", Grants::default(), Missing::Refused).expect_err("no grant");
+    assert!(error.is_not_granted() && error.to_string().contains("toolcell:tool/http"), "{error}");
+}
+
+#[test]
+fn notes_outlive_the_call_and_each_tenant_has_its_own() {
+    let engine = engine();
+    let (executor, notes) = (Executor::new(), notes(&engine));
+    let of = |tenant: &str| CallOptions::default().with_context(context(&json!({"tenant": tenant})));
+    let add = json!({"action": "add", "title": "milk", "text": "two litres"});
+    let get = json!({"action": "get", "title": "milk"});
+    assert_eq!(outcome(&executor, &notes, &add, of("a"))["ok"]["value"]["text"], "two litres");
+    assert_eq!(outcome(&executor, &notes, &get, of("a"))["ok"]["value"]["text"], "two litres");
+    for stranger in [of("b"), of(""), CallOptions::default()] {
+        let seen = outcome(&executor, &notes, &get, stranger.clone());
+        assert!(seen["error"]["message"].as_str().expect("an error").contains("no note"), "{seen}");
+        let list = outcome(&executor, &notes, &json!({"action": "list"}), stranger);
+        assert_eq!(list["ok"]["value"]["titles"], json!([]));
+    }
+    // The same store by another name is another store.
+    let mut grants = Grants::default();
+    grants.keys.push("write *".parse().expect("a rule"));
+    grants.store = Some("elsewhere".into());
+    let other = load(&engine, "notes", grants, Missing::Refused).expect("it loads").tools()[0].clone();
+    assert!(outcome(&executor, &other, &get, of("a"))["error"].is_object());
+}
+
+#[test]
+fn what_it_may_not_is_denied_at_each_use_and_told_to_the_observer() {
+    let engine = engine();
+    let denials = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&denials);
+    let executor = Executor::new().with_events(move |event: Event| {
+        if let Event::Denied { denial, .. } = event {
+            seen.lock().expect("denials").push(serde_json::to_value(denial).expect("JSON"));
+        }
+    });
+    let add = json!({"action": "add", "title": "milk", "text": "two litres"});
+    let ungranted = load(&engine, "notes", Grants::default(), Missing::Denied).expect("it loads").tools()[0].clone();
+    let told = said(&executor, &ungranted, &add);
+    assert!(told["error"]["message"].as_str().expect("an error").contains("kv = [\"write notes/milk\"]"), "{told}");
+    let overlay = |keys: &[&str]| Overlay {
+        keys: Some(keys.iter().map(|rule| rule.parse().expect("a rule")).collect()),
+        ..Overlay::default()
+    };
+    let granted = notes(&engine);
+    let reader = CallOptions::default().with_overlay(overlay(&["read notes/*"]));
+    assert!(outcome(&executor, &granted, &add, reader)["error"].is_object());
+    let tenants = executor.clone().with_tenant("a", Tenant::default().with_overlay(overlay(&[])));
+    let of_a = CallOptions::default().with_context(context(&json!({"tenant": "a"})));
+    assert!(outcome(&tenants, &granted, &add, of_a)["error"].is_object());
+    assert!(said(&tenants, &granted, &add)["ok"].is_object(), "other tenants are not narrowed");
+    let request = "kv write notes/milk";
+    let grant = r#"kv = ["write notes/milk"]"#;
+    let expected: Vec<_> = ["granted", "call", "tenant"]
+        .map(|layer| json!({"layer": layer, "request": request, "grant": grant}))
+        .into();
+    assert_eq!(*denials.lock().expect("denials"), expected);
+}
+
+#[test]
+fn a_request_goes_where_it_was_granted_and_nowhere_else() {
+    let (engine, granted, other) = (engine(), Echo::start(), Echo::start());
+    let (executor, fetch) = (Executor::new(), fetch(&engine, vec![granted.rule("/open")], None));
+    let page = said(&executor, &fetch, &json!({"url": granted.url("/open/a?q=1")}));
+    assert_eq!(page["ok"]["value"]["status"], 200, "{page}");
+    assert!(granted.requests()[0].starts_with("GET /open/a?q=1 HTTP/1.1\r\n"), "{:?}", granted.requests());
+    for url in [
+        granted.url("/closed"),
+        granted.url("/open/../closed"),
+        granted.url("/open/%2e%2e/closed"),
+        other.url("/open"),
+        granted.url("/open").replace("http:", "https:"),
+        format!("http://localhost:{}/open", granted.address.port()),
+        format!("http://[::ffff:7f00:1]:{}/open", granted.address.port()),
+        granted.url("/open").replace("//", "//user@"),
+        "file:///etc/passwd".to_owned(),
+    ] {
+        let seen = said(&executor, &fetch, &json!({"url": url}));
+        assert!(seen["error"]["message"].is_string(), "{url}: {seen}");
+    }
+    assert_eq!((granted.requests().len(), other.requests().len()), (1, 0));
+    // Another spelling of the same place is the same place.
+    let respelt = format!("http://0x7f.1:{}/open", granted.address.port());
+    assert_eq!(said(&executor, &fetch, &json!({"url": respelt}))["ok"]["value"]["status"], 200);
+}
+
+#[test]
+fn a_private_address_needs_its_network_named() {
+    let (engine, server) = (engine(), Echo::start());
+    let rule: HttpRule = server.url("/").parse().expect("a rule");
+    let fetch = fetch(&engine, vec![rule], None);
+    let seen = said(&Executor::new(), &fetch, &json!({"url": server.url("/")}));
+    assert!(seen["error"]["message"].as_str().expect("an error").contains("not on the public internet"), "{seen}");
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn a_secret_goes_where_it_is_bound_to_and_comes_back_to_nobody() {
+    let (engine, bound, other) = (engine(), Echo::start(), Echo::start());
+    let everywhere = vec![bound.rule("/"), other.rule("/")];
+    let fetch = fetch(&engine, everywhere, Some(bound.rule("/api")));
+    let log = Arc::new(Mutex::new(String::new()));
+    let seen = Arc::clone(&log);
+    let executor = Executor::new().with_events(move |event: Event| {
+        seen.lock().expect("log").push_str(&serde_json::to_string(&event).expect("JSON"));
+    });
+    let with_token = |url: String| said(&executor, &fetch, &json!({"url": url, "with_token": true}));
+    let page = with_token(bound.url("/api/x"));
+    assert!(bound.requests()[0].contains(&format!("authorization: Bearer {TOKEN}\r\n")), "{:?}", bound.requests());
+    let text = page["ok"]["value"]["text"].as_str().expect("the echo");
+    assert!(text.contains("authorization: Bearer [redacted]"), "{text}");
+    for url in [bound.url("/elsewhere"), other.url("/api/x")] {
+        let seen = with_token(url.clone());
+        assert!(seen["error"].is_object(), "{url}: {seen}");
+    }
+    assert!(other.requests().iter().all(|request| !request.contains(TOKEN)));
+    assert!(!log.lock().expect("log").contains(TOKEN));
+}
+
+#[test]
+fn a_request_ends_with_its_call() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port of loopback");
+    let url = format!("http://{}/", silent.local_addr().expect("its address"));
+    let rule: HttpRule = url.parse().expect("a rule");
+    let rule = rule.with_private(["127.0.0.0/8".parse().expect("a network")]);
+    let fetch = fetch(&engine(), vec![rule], None);
+    let limits = toolcell::Limits::default().with_timeout(std::time::Duration::from_millis(200));
+    let call = ToolCall::new("1", "fetch", json!({"url": url}).to_string());
+    let options = CallOptions::default().with_limits(limits);
+    let ended = wait(async move { Executor::new().call(&fetch, call, options).await }).result;
+    // Its own request ends a moment before the call does, or at the same time: whoever is first.
+    let is_late = match &ended {
+        CallResult::ToolError(error) => error.reason() == toolcell::Reason::Timeout,
+        CallResult::Outcome(_) => serde_json::to_string(&ended).expect("JSON").contains("time"),
+        CallResult::Refusal(_) => false,
+    };
+    assert!(is_late, "{ended:?}");
+}
