@@ -50,6 +50,8 @@ mod statistics;
 mod view;
 // -- time
 mod clock;
+// -- world: what grants lead to
+pub mod kv;
 // -- engine: the only place that knows wasm
 mod engine;
 // -- handlers
