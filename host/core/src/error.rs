@@ -54,10 +54,8 @@ enum Kind {
     Describe(String),
     Engine(String),
     Cache(String),
-    SealKey {
-        problem: String,
-        hint: &'static str,
-    },
+    SealKey { problem: String, hint: &'static str },
+    Store { problem: String, hint: &'static str },
 }
 
 impl Error {
@@ -125,6 +123,10 @@ impl Error {
         Self::from(Kind::SealKey { problem: problem.into(), hint })
     }
 
+    pub(crate) fn store(problem: impl Into<String>, hint: &'static str) -> Self {
+        Self::from(Kind::Store { problem: problem.into(), hint })
+    }
+
     pub(crate) fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
@@ -190,14 +192,14 @@ impl Error {
             Kind::DuplicateTool(_) => "duplicate_tool",
             Kind::DuplicateCall(_) => "duplicate_call_id",
             Kind::Options { .. } => "bad_option",
-            Kind::Engine(_) | Kind::Cache(_) | Kind::SealKey { .. } => "environment",
+            Kind::Engine(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. } => "environment",
         }
     }
 
-    /// The engine could not be set up on this machine, or its cache or its key for sealing cannot be used.
+    /// The engine could not be set up on this machine, or its cache, its key for sealing or a store cannot be used.
     #[must_use]
     pub fn is_environment(&self) -> bool {
-        matches!(self.kind, Kind::Engine(_) | Kind::Cache(_) | Kind::SealKey { .. })
+        matches!(self.kind, Kind::Engine(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. })
     }
 
     /// What to do about it, in one line.
@@ -234,7 +236,7 @@ impl Error {
             Kind::Describe(_) => "the component's `describe` must answer quickly and without any right".into(),
             Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
-            Kind::SealKey { hint, .. } => (*hint).into(),
+            Kind::SealKey { hint, .. } | Kind::Store { hint, .. } => (*hint).into(),
         }
     }
 }
@@ -268,6 +270,7 @@ impl fmt::Display for Error {
             Kind::Engine(problem) => write!(f, "the engine cannot be set up: {problem}"),
             Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),
             Kind::SealKey { problem, .. } => write!(f, "no key to seal questions with: {problem}"),
+            Kind::Store { problem, .. } => write!(f, "the store cannot be opened: {problem}"),
         }
     }
 }

@@ -51,6 +51,7 @@ mod view;
 // -- time
 mod clock;
 // -- world: what grants lead to
+pub mod kv;
 mod secret;
 // -- engine: the only place that knows wasm
 mod engine;

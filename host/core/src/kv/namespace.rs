@@ -1,0 +1,73 @@
+//! Whose keys: a tenant's and a tool's.
+//!
+//! In: a tenant, a tool. Out: [`Namespace`], and rows that begin with it.
+//! Invariants: no two namespaces have a row in common, whatever text their names or a key are.
+
+/// Whose keys: those of one tool, for one tenant or for none.
+///
+/// The tool is the embedder's word for it, its registered name for instance. It is not the component's digest: a new
+/// version goes on with what the last one kept. Who puts another tool in its place gives it all that too, and should choose
+/// another word.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Namespace {
+    tenant: Option<String>,
+    tool: String,
+}
+
+impl Namespace {
+    /// The namespace of a tool for a tenant. No tenant is another one than the tenant without a name.
+    #[must_use]
+    pub fn new(tenant: Option<&str>, tool: &str) -> Self {
+        Self { tenant: tenant.map(str::to_owned), tool: tool.to_owned() }
+    }
+
+    /// Whose.
+    #[must_use]
+    pub fn tenant(&self) -> Option<&str> {
+        self.tenant.as_deref()
+    }
+
+    /// Which tool's.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// A row of this namespace. Every name is preceded by its length: no namespace's rows begin like another's.
+    ///
+    /// # Shape
+    /// `KIND 00 TOOL rest`, `KIND 01 TENANT TOOL rest`, each name as eight bytes of length and its bytes.
+    pub(super) fn row(&self, kind: u8, rest: &[u8]) -> Vec<u8> {
+        let mut row = vec![kind, u8::from(self.tenant.is_some())];
+        for name in self.tenant.iter().chain([&self.tool]) {
+            row.extend_from_slice(&(name.len() as u64).to_be_bytes());
+            row.extend_from_slice(name.as_bytes());
+        }
+        row.extend_from_slice(rest);
+        row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names and keys that look like each other's, or like the notation itself.
+    #[test]
+    fn no_namespace_begins_like_another() {
+        let words = ["", "a", "ab", "b", "\0", "\0\0\0\0\0\0\0\u{1}a", "a\0\0\0\0\0\0\0\0", "ä", "a/b", "/"];
+        let tenants = || words.iter().copied().map(Some).chain([None]);
+        let all: Vec<_> =
+            tenants().flat_map(|tenant| words.iter().map(move |tool| Namespace::new(tenant, tool))).collect();
+        assert_eq!(all.len(), 110);
+        for (at, one) in all.iter().enumerate() {
+            for (other_at, other) in all.iter().enumerate() {
+                assert_eq!(one == other, at == other_at);
+                for key in words {
+                    let begins = one.row(b'r', key.as_bytes()).starts_with(&other.row(b'r', b""));
+                    assert_eq!(begins, at == other_at, "{one:?} {other:?} {key:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! What every store does: scripts of operations with their answers, run against each backend.
+
+mod model;
+mod races;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::*;
+use crate::kv::ledger::{Backend, audit};
+
+/// A wall clock that a test sets, in milliseconds since 1970.
+#[derive(Debug, Clone, Default)]
+struct Hand(Arc<AtomicU64>);
+
+impl Hand {
+    fn set(&self, at: u64) {
+        self.0.store(at, Ordering::SeqCst);
+    }
+
+    fn clock(&self) -> impl Fn() -> SystemTime + Send + Sync + 'static {
+        let at = self.0.clone();
+        move || UNIX_EPOCH + Duration::from_millis(at.load(Ordering::SeqCst))
+    }
+}
+
+struct Subject {
+    name: &'static str,
+    store: Arc<dyn KeyStore>,
+    audit: Box<dyn Fn(&Namespace) + Send + Sync>,
+    hand: Hand,
+}
+
+impl Subject {
+    fn new<S: Backend>(name: &'static str, store: S, hand: Hand) -> Self {
+        let store = Arc::new(store);
+        let audited = store.clone();
+        Self { name, store, audit: Box::new(move |namespace| audit(&*audited, namespace)), hand }
+    }
+}
+
+/// One empty store of each kind.
+fn subjects(quota: Quota) -> [Subject; 2] {
+    let (one, two) = (Hand::default(), Hand::default());
+    let memory = MemoryStore::new().with_quota(quota).with_clock(one.clock());
+    let disk = DiskStore::without_disk().with_quota(quota).with_clock(two.clock());
+    [Subject::new("memory", memory, one), Subject::new("disk", disk, two)]
+}
+
+fn namespace() -> Namespace {
+    Namespace::new(Some("acme"), "notes")
+}
+
+/// `x*3` is `xxx`.
+fn long(word: &str) -> String {
+    match word.split_once('*') {
+        Some((word, times)) => word.repeat(times.parse().unwrap()),
+        None => word.to_owned(),
+    }
+}
+
+fn said<T>(result: Result<T, StoreError>, say: impl FnOnce(T) -> String) -> String {
+    match result {
+        Ok(value) => say(value),
+        Err(StoreError::InvalidKey) => "invalid".into(),
+        Err(StoreError::OverQuota(problem)) => format!("over: {}", problem.split(" that ").next().unwrap()),
+        Err(StoreError::Unavailable(problem)) => panic!("{problem}"),
+    }
+}
+
+fn pages(
+    store: &dyn KeyStore,
+    namespace: &Namespace,
+    prefix: &str,
+    most: usize,
+) -> Result<Vec<Vec<String>>, StoreError> {
+    let (mut pages, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = store.list(namespace, prefix, cursor.as_deref(), most)?;
+        pages.push(page.keys);
+        cursor = page.cursor;
+        if cursor.is_none() {
+            return Ok(pages);
+        }
+    }
+}
+
+/// One line of a script; its answer as text.
+fn run(subject: &Subject, namespace: &mut Namespace, line: &str) -> String {
+    let words: Vec<_> = line.split_whitespace().collect();
+    let ttl = |at: usize| words.get(at).map(|ttl| Duration::from_millis(ttl.parse().unwrap()));
+    let store = &subject.store;
+    let option = |version: Option<u64>| version.map_or_else(|| "none".into(), |version| version.to_string());
+    match *words {
+        ["as", tenant, tool] => *namespace = Namespace::new(Some(tenant).filter(|tenant| *tenant != "-"), tool),
+        ["at", time] => subject.hand.set(time.parse().unwrap()),
+        ["set", key, data, ..] => {
+            let data = long(data);
+            return said(store.set(namespace, &long(key), data.as_bytes(), ttl(3)), |version| version.to_string());
+        }
+        ["get", key] => {
+            return said(store.get(namespace, &long(key)), |entry| {
+                entry.map_or_else(|| "none".into(), |entry| String::from_utf8(entry.data).unwrap())
+            });
+        }
+        ["delete", key] => return said(store.delete(namespace, &long(key)), |was_there| was_there.to_string()),
+        ["swap", key, expected, data, ..] => {
+            let expected = expected.parse().ok();
+            return said(store.compare_and_swap(namespace, &long(key), expected, data.as_bytes(), ttl(4)), option);
+        }
+        ["list", most, ref prefix @ ..] => {
+            let pages = pages(&**store, namespace, &long(&prefix.concat()), most.parse().unwrap());
+            return said(pages, |pages| {
+                let pages = pages.iter().map(|page| page.join(" ")).collect::<Vec<_>>().join(" | ");
+                if pages.is_empty() { "nothing".into() } else { pages }
+            });
+        }
+        _ => panic!("{line}"),
+    }
+    "ok".into()
+}
+
+fn script(quota: Quota, script: &str) {
+    for subject in subjects(quota) {
+        let mut namespace = namespace();
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (operation, expected) = line.split_once(" = ").unwrap_or((line, "ok"));
+            let answer = run(&subject, &mut namespace, operation);
+            assert_eq!(answer, expected.trim(), "{}: {line}", subject.name);
+            (subject.audit)(&namespace);
+        }
+    }
+}
+
+#[test]
+fn values_and_versions() {
+    script(
+        Quota::default(),
+        "get a              = none
+         set a one          = 1
+         get a              = one
+         set a two          = 2
+         get a              = two
+         set b three        = 3
+         swap a 1 x         = none
+         swap a none x      = none
+         get a              = two
+         swap a 2 four      = 4
+         get a              = four
+         delete a           = true
+         delete a           = false
+         get a              = none
+         swap a 4 x         = none
+         swap a none five   = 5
+         get a              = five
+         get b              = three
+         list 10            = a b",
+    );
+}
+
+#[test]
+fn keys_have_one_to_1024_bytes() {
+    script(
+        Quota::default(),
+        "set a*0 x       = invalid
+         get a*0         = invalid
+         delete a*0      = invalid
+         swap a*0 1 x    = invalid
+         set a*1024 x    = 1
+         set ä*512 x     = 2
+         get a*1024      = x
+         set a*1025 x    = invalid
+         get a*1025      = invalid
+         delete ä*513    = invalid
+         swap a*1025 1 x = invalid
+         list 5 a*1024   = a
+         list 5 a*1025   = invalid"
+            .replace("= a\n", &format!("= {}\n", "a".repeat(1024)))
+            .as_str(),
+    );
+}
+
+#[test]
+fn times_to_live_end_and_nothing_comes_back() {
+    script(
+        Quota::default(),
+        "at 1000
+         set a one 10       = 1
+         set b two 20       = 2
+         set c three        = 3
+         set d four 0       = 4
+         get d              = none
+         at 1009
+         get a              = one
+         list 1             = a | b | c
+         at 1010
+         get a              = none
+         list 1             = b | c
+         at 1000
+         get a              = none
+         list 5             = b c
+         swap a 1 x         = none
+         swap a none y 10   = 5
+         get a              = y
+         set b two          = 6
+         set c three 5      = 7
+         at 1005
+         delete c           = false
+         at 1000
+         get c              = none
+         at 99999999999999
+         list 5             = b
+         at 0
+         list 5             = b
+         set e six 1        = 8
+         get e              = six
+         set e six 18446744073709551615 = 9
+         at 99999999999999
+         get e              = six",
+    );
+}
+
+#[test]
+fn quotas_are_exact() {
+    let quota = Quota { bytes: 20, keys: 3, value: 10 };
+    script(
+        quota,
+        "set a v*10         = 1
+         set a v*11         = over: a value of 11 bytes is over the 10
+         get a              = vvvvvvvvvv
+         set b v*8          = 2
+         set c v            = over: this would be 22 bytes of 20
+         delete b           = true
+         set b v*6          = 3
+         set c v            = 4
+         set d v*0          = over: this would be key 4 of 3
+         swap d none v      = over: this would be key 4 of 3
+         set c v*2          = over: this would be 21 bytes of 20
+         set b v*5          = 5
+         set c v*2          = 6
+         set b v*5          = 7
+         swap b 7 vvvvvvv   = over: this would be 22 bytes of 20
+         get b              = vvvvv
+         delete c           = true
+         delete b           = true
+         set d v*8 5        = 8
+         set e v*8          = over: this would be 29 bytes of 20
+         at 5
+         set e v*8          = 9
+         get d              = none
+         as other notes
+         set a v*10         = 1
+         list 5             = a",
+    );
+}
+
+#[test]
+fn lists_have_pages() {
+    script(
+        Quota::default(),
+        "list 3             = nothing
+         set n/2 x          = 1
+         set n/1 x          = 2
+         set n/3 x          = 3
+         set m x            = 4
+         set o x            = 5
+         set n x            = 6
+         set ñ x            = 7
+         list 100           = m n n/1 n/2 n/3 o ñ
+         list 3             = m n n/1 | n/2 n/3 o | ñ
+         list 2 n/          = n/1 n/2 | n/3
+         list 3 n/          = n/1 n/2 n/3
+         list 0 n/          = n/1 | n/2 | n/3
+         list 18446744073709551615 n = n n/1 n/2 n/3
+         list 1 z           = nothing",
+    );
+}
+
+#[test]
+fn namespaces_share_nothing() {
+    script(
+        Quota::default(),
+        "as a notes
+         set k one          = 1
+         as b notes
+         get k              = none
+         list 5             = nothing
+         delete k           = false
+         swap k 1 x         = none
+         set k two          = 1
+         as a note
+         get sk             = none
+         as - notes
+         get k              = none
+         as a notes
+         get k              = one",
+    );
+    for subject in subjects(Quota::default()) {
+        let spaces = [Namespace::new(None, "t"), Namespace::new(Some(""), "t"), Namespace::new(Some("t"), "")];
+        for (at, space) in spaces.iter().enumerate() {
+            assert_eq!(subject.store.list(space, "", None, 5).unwrap().keys.len(), 0, "{at}");
+            subject.store.set(space, "k", space.tool().as_bytes(), None).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_cursor_is_what_a_page_gave() {
+    for subject in subjects(Quota::default()) {
+        let (store, space) = (&subject.store, namespace());
+        for key in ["a", "b", "c"] {
+            store.set(&space, key, b"", None).unwrap();
+        }
+        let cursor = store.list(&space, "", None, 1).unwrap().cursor.unwrap();
+        assert_eq!(store.list(&space, "", Some(&cursor), 5).unwrap().keys, ["b", "c"]);
+        // Its key may be gone meanwhile.
+        store.delete(&space, "a").unwrap();
+        assert_eq!(store.list(&space, "", Some(&cursor), 5).unwrap().keys, ["b", "c"]);
+        for bad in ["", "!", "a", "_w", "=", &"YWFh".repeat(400), "\0"] {
+            assert_eq!(store.list(&space, "", Some(bad), 5), Err(StoreError::InvalidKey), "{bad:?}");
+        }
+        assert_eq!(store.list(&space, "b", Some(&cursor), 5), Err(StoreError::InvalidKey), "of another list");
+    }
+}
+
+/// More has ended than one write removes on its way: room is made all the same.
+#[test]
+fn what_has_ended_does_not_count() {
+    for subject in subjects(Quota { keys: 200, ..Quota::default() }) {
+        let (store, space) = (&subject.store, namespace());
+        for key in 0..200 {
+            store.set(&space, &key.to_string(), b"", Some(Duration::from_millis(1))).unwrap();
+        }
+        assert!(matches!(store.set(&space, "new", b"", None), Err(StoreError::OverQuota(_))));
+        subject.hand.set(1);
+        store.set(&space, "new", b"", None).unwrap();
+        (subject.audit)(&space);
+        for key in 0..199 {
+            store.set(&space, &format!("more {key}"), b"", None).unwrap();
+        }
+        assert!(matches!(store.set(&space, "one more", b"", None), Err(StoreError::OverQuota(_))));
+        (subject.audit)(&space);
+    }
+}
+
+/// What is there stays and may shrink; what grows has to fit.
+#[test]
+fn a_quota_may_become_smaller() {
+    let space = namespace();
+    let store = MemoryStore::new();
+    for key in ["a", "b"] {
+        store.set(&space, key, b"12345", None).unwrap();
+    }
+    let store = store.with_quota(Quota { bytes: 6, keys: 1, value: 9 });
+    store.set(&space, "a", b"1234", None).unwrap();
+    assert!(store.set(&space, "a", b"12345", None).is_err() && store.set(&space, "c", b"", None).is_err());
+    assert_eq!(store.get(&space, "b").unwrap().unwrap().data, b"12345");
+    audit(&store, &space);
+}

@@ -1,0 +1,62 @@
+//! Several threads at one namespace.
+
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+
+#[test]
+fn swaps_race_and_none_is_lost() {
+    const THREADS: u64 = 8;
+    const EACH: u64 = 200;
+    for subject in subjects(Quota::default()) {
+        let (store, space) = (&subject.store, namespace());
+        let add = || {
+            loop {
+                let found = store.get(&space, "count").unwrap();
+                let count =
+                    found.as_ref().map_or(0, |found| std::str::from_utf8(&found.data).unwrap().parse().unwrap());
+                let next: u64 = count + 1;
+                let version = found.map(|found| found.version);
+                let swapped = store.compare_and_swap(&space, "count", version, next.to_string().as_bytes(), None);
+                if swapped.unwrap().is_some() {
+                    return;
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| (0..EACH).for_each(|_| add()));
+            }
+        });
+        let found = store.get(&space, "count").unwrap().unwrap();
+        assert_eq!((found.data, found.version), ((THREADS * EACH).to_string().into_bytes(), THREADS * EACH));
+    }
+}
+
+/// What is there all the time is on exactly one page, while others come and go around it.
+#[test]
+fn lists_are_stable_while_others_write() {
+    for subject in subjects(Quota::default()) {
+        let (store, space, is_over) = (&subject.store, namespace(), AtomicBool::new(false));
+        let stays: Vec<_> = (0..50).map(|key| format!("{key:02}")).collect();
+        for key in &stays {
+            store.set(&space, key, b"", None).unwrap();
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::SeqCst) {
+                    let key = format!("{:02}x", fastrand::u8(..50));
+                    store.set(&space, &key, b"", None).unwrap();
+                    store.delete(&space, &key).unwrap();
+                }
+            });
+            for most in 1..20 {
+                let mut keys = pages(&**store, &space, "", most).unwrap().concat();
+                keys.retain(|key| !key.ends_with('x'));
+                assert_eq!(keys, stays);
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
+        (subject.audit)(&space);
+    }
+}
