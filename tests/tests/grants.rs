@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::{Value, json};
+use toolcell::kv::MemoryStore;
 use toolcell::{
-    CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, HttpRule, MemoryStore, Missing, Overlay,
+    CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, HttpRule, Missing, Overlay,
     Placed, Placement, Secret, SecretUse, StoredSecrets, Tenant, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;

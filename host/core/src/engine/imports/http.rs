@@ -2,6 +2,8 @@
 //!
 //! Not here: what a request may be and where it may go ([`egress`](crate::egress)), which is the same for `wasi:http`.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wasmtime::component::{HasSelf, Linker, Resource};
@@ -39,13 +41,13 @@ impl http::Host for Cell {
 
 impl Cell {
     async fn sent(&mut self, outgoing: Outgoing, secret: Option<&str>) -> Result<http::Response, SendError> {
-        self.authorize(&Request::Http { method: outgoing.method, target: (&outgoing.target).into() })?;
+        self.authorize(&Request::Http { method: outgoing.method, target: Cow::Borrowed(&outgoing.target) })?;
         let mut credentials = Vec::new();
         if let Some(name) = secret {
             credentials.push(self.credential(name).await?);
         }
-        let (egress, budget, deadline) = (self.world().egress.clone(), self.egress_budget(), self.latest());
-        let response = egress.send(self.rights(), &budget, outgoing, &credentials, deadline).await?;
+        let (egress, rights, budget) = (self.world().egress.clone(), self.shared_rights(), self.egress_budget());
+        let response = egress.send(&rights, &budget, outgoing, &credentials, self.latest()).await?;
         let text = |(name, value)| Some((name, String::from_utf8(value).ok()?));
         Ok(http::Response {
             status: response.status,
@@ -56,16 +58,16 @@ impl Cell {
 
     /// A secret, to be put into a request. The right to it is asked for again: its handle may be older than nothing, and the
     /// decision costs nothing.
-    async fn credential(&self, name: &str) -> Result<Credential, SendError> {
+    async fn credential(&mut self, name: &str) -> Result<Credential, SendError> {
         self.authorize(&Request::Secret { name: name.into() })?;
         let unavailable = || SendError::Invalid(format!("the secret `{name}` is not available"));
-        let used = self.rights().granted().secrets.get(name).ok_or_else(unavailable)?;
-        let tenant = self.invocation.context.tenant.as_deref();
-        let secret = self.world().secrets.secret(tenant, name).await.map_err(|error| {
+        let used = self.rights().granted().secrets.get(name).cloned().ok_or_else(unavailable)?;
+        let (source, context) = (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
+        let secret = source.secret(context.tenant.as_deref(), name).await.map_err(|error| {
             tracing::error!(name, %error, "a granted secret is not available");
             unavailable()
         })?;
-        Credential::new(used, secret.expose().as_bytes())
+        Credential::new(&used, secret)
     }
 
     /// What requests of this call may use together.

@@ -1,5 +1,7 @@
 //! The imports `secrets` and `reveal`: handles that hold a name, and values for who was granted to read them.
 
+use std::sync::Arc;
+
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use crate::engine::bindings::toolcell::tool::{reveal, secrets};
@@ -57,8 +59,8 @@ impl reveal::Host for Cell {
         if let Err(denial) = self.authorize(&Request::Reveal { name: name.as_str().into() }) {
             return Ok(Err(denied(&denial)));
         }
-        let tenant = self.invocation.context.tenant.as_deref();
-        let found = self.world().secrets.secret(tenant, &name).await;
+        let (source, context) = (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
+        let found = source.secret(context.tenant.as_deref(), &name).await;
         Ok(found
             .map(|secret| secret.expose().to_owned())
             .map_err(|error| secrets::Fault::Unavailable(error.to_string())))
