@@ -51,6 +51,7 @@ mod view;
 // -- time
 mod clock;
 // -- world: what grants lead to
+mod egress;
 pub mod kv;
 mod secret;
 // -- engine: the only place that knows wasm
@@ -79,6 +80,7 @@ pub use breaker::{Breaker, BreakerState, DEFAULT_FAILURES, DEFAULT_OPEN_TIME};
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
+pub use egress::{DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, SystemResolver};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
     DEFAULT_CELLS, DEFAULT_COMPILE_TIME, Engine, EngineBuilder, Examination, MAX_CELLS, MAX_COMPONENT, Missing,

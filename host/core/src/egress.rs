@@ -1,0 +1,231 @@
+//! The one way by which a tool's request leaves the host.
+//!
+//! ```text
+//! count → rights → headers → secrets → a free connection → resolve once → every address checked → connect to one of them
+//!       → its own address once more → TLS with the checked name → HTTP/1.1 → bounded head → bounded, redacted body
+//! ```
+//!
+//! In: an [`Outgoing`], the tool's [`Rights`], the call's [`Budget`] and deadline, secrets to add. Out: a response, or one of
+//! the [`SendError`]s.
+//! Invariants: one deadline covers all of it, waiting for a connection included; what was checked is what is connected to;
+//! a redirect is handed back, never followed; nothing is decompressed; each connection is used once, so that none is shared
+//! by two tenants.
+//! Source: contract, section 7.
+#![allow(dead_code, reason = "the imports of guests, which call it, come next")]
+
+mod addresses;
+mod budget;
+mod connect;
+mod credential;
+mod meter;
+mod outgoing;
+mod redact;
+mod resolve;
+mod response;
+mod roots;
+mod send_error;
+mod threads;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::Response;
+use http_body_util::Full;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use ipnet::IpNet;
+use rustls::ClientConfig;
+use tokio::sync::Semaphore;
+use tokio::time::timeout_at;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::grants::{Method, Target};
+use crate::rights::{Decision, Request, Rights};
+use connect::connect;
+use meter::{Meter, Metered};
+use resolve::addresses;
+use response::{Terms, accept};
+use threads::Threads;
+
+pub(crate) use budget::Budget;
+pub(crate) use credential::Credential;
+pub(crate) use outgoing::Outgoing;
+pub(crate) use redact::Redactor;
+pub use resolve::{Resolved, Resolver, SystemResolver};
+pub(crate) use response::{Body, Incoming};
+pub use roots::Roots;
+pub(crate) use send_error::SendError;
+
+/// Connections that are open at once, over all calls: a host has a thousand descriptors in most places.
+pub const DEFAULT_CONNECTIONS: usize = 128;
+/// Bytes of the headers of one message.
+const MAX_HEAD: usize = 64 << 10;
+/// Headers of one message.
+const MAX_HEADERS: usize = 100;
+
+/// Sends requests of tools. Cheap to clone; clones share connections and threads.
+///
+/// # Defaults
+/// The system's resolver, the authorities of the public internet, [`DEFAULT_CONNECTIONS`].
+#[derive(Clone)]
+pub struct Egress {
+    resolver: Arc<dyn Resolver>,
+    tls: Arc<ClientConfig>,
+    connections: Arc<Semaphore>,
+    threads: Arc<Threads>,
+}
+
+impl Egress {
+    /// With the defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            resolver: Arc::new(SystemResolver),
+            tls: Roots::default().config(),
+            connections: Arc::new(Semaphore::new(DEFAULT_CONNECTIONS)),
+            threads: Arc::default(),
+        }
+    }
+
+    /// Names are resolved by this.
+    #[must_use]
+    pub fn with_resolver(mut self, resolver: impl Resolver + 'static) -> Self {
+        self.resolver = Arc::new(resolver);
+        self
+    }
+
+    /// These authorities are believed, and no others.
+    #[must_use]
+    pub fn with_roots(mut self, roots: Roots) -> Self {
+        self.tls = roots.config();
+        self
+    }
+
+    /// This many connections at once, one at least.
+    #[must_use]
+    pub fn with_connections(mut self, connections: usize) -> Self {
+        self.connections = Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS)));
+        self
+    }
+
+    /// Sends a request and reads the whole response.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    ///
+    /// # Cancel safety
+    /// Dropped, it ends the connection.
+    pub(crate) async fn send(
+        &self,
+        rights: &Rights,
+        budget: &Budget,
+        outgoing: Outgoing,
+        credentials: &[Credential],
+        deadline: Instant,
+    ) -> Result<Incoming, SendError> {
+        let (head, body) = self.open(rights, budget, outgoing, credentials, deadline).await?.into_parts();
+        let headers =
+            head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
+        Ok(Incoming { status: head.status.as_u16(), headers, body: body.whole().await? })
+    }
+
+    /// Sends a request and reads the head of the response. The body has what is left of the time.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    ///
+    /// # Cancel safety
+    /// Dropped, it ends the connection, as dropping the body does.
+    pub(crate) async fn open(
+        &self,
+        rights: &Rights,
+        budget: &Budget,
+        outgoing: Outgoing,
+        credentials: &[Credential],
+        deadline: Instant,
+    ) -> Result<Response<Body>, SendError> {
+        budget.take_request()?;
+        let private = allowed(rights, outgoing.method, &outgoing.target)?;
+        let redactor = redactor(credentials)?;
+        let deadline = outgoing.deadline(deadline);
+        let (target, length) = (outgoing.target.clone(), outgoing.body.len());
+        let request = outgoing.into_request(credentials)?;
+        budget.take_sent(outgoing::size(&request, length))?;
+        let terms = Terms { budget: budget.clone(), meter: Meter::for_head(), deadline, redactor };
+        let runtime = self.threads.handle().map_err(|error| SendError::unreachable(&target, error.kind()))?;
+        let way = self.clone().go(target, private, request, terms);
+        let task = AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), way)));
+        match task.await {
+            Ok(Ok(answered)) => answered,
+            Ok(Err(_elapsed)) => Err(SendError::Timeout),
+            // A resolver of the embedder's own may panic.
+            Err(_panicked) => Err(SendError::broken("the host failed on the way to it")),
+        }
+    }
+
+    /// On the threads of requests, before the deadline.
+    async fn go(
+        self,
+        target: Target,
+        private: Vec<IpNet>,
+        request: http::Request<Full<Bytes>>,
+        terms: Terms,
+    ) -> Result<Response<Body>, SendError> {
+        let permit = self.connections.acquire_owned().await.map_err(|_| SendError::Timeout)?;
+        let addresses = addresses(self.resolver.as_ref(), &target, &private).await?;
+        let stream = connect(&target, &addresses, self.tls, terms.deadline).await?;
+        let metered = TokioIo::new(Metered { stream, meter: terms.meter.clone() });
+        let (mut sender, connection) = http1::Builder::new()
+            .max_headers(MAX_HEADERS)
+            .max_header_size(MAX_HEAD)
+            .max_buf_size(MAX_HEAD)
+            .handshake(metered)
+            .await
+            .map_err(|error| terms.fault(&error))?;
+        let deadline = terms.deadline;
+        let connection = AbortOnDropHandle::new(tokio::spawn(async move {
+            let _permit = permit;
+            // How it ended is the response's to say.
+            let _ = timeout_at(deadline.into(), connection).await;
+        }));
+        let response = sender.send_request(request).await.map_err(|error| terms.fault(&error))?;
+        accept(response, terms, connection, self.threads)
+    }
+}
+
+/// Whether the tool may, and the private networks that this request may go to.
+fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet>, SendError> {
+    let request = Request::Http { method, target: std::borrow::Cow::Borrowed(target) };
+    match rights.allows(&request) {
+        Decision::Denied(denial) => Err(denial.into()),
+        Decision::Allowed => {
+            let rules = rights.granted().http.iter().filter(|rule| rule.covers(method, target));
+            Ok(rules.flat_map(|rule| rule.private()).copied().collect())
+        }
+    }
+}
+
+fn redactor(credentials: &[Credential]) -> Result<Option<Redactor>, SendError> {
+    if credentials.is_empty() {
+        return Ok(None);
+    }
+    let redactor = Redactor::new(credentials.iter().map(Credential::value));
+    redactor.map(Some).ok_or_else(|| outgoing::invalid("it has too many secrets"))
+}
+
+impl Default for Egress {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Egress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Egress({} connections free)", self.connections.available_permits())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Which addresses a request may be sent to.
+//!
+//! In: an address as a resolver gave it, and the networks that a rule names. Out: whether it may be connected to.
+//! Invariants: pure; an address that carries another one inside is judged by the inner one too; what is not known to be part
+//! of the public internet is not.
+//! Source: the IANA registries of special-purpose addresses, RFC 6890 and its updates.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+
+/// Blocks of IPv4 that are no public hosts: first address and length of the prefix.
+const SPECIAL_V4: [([u8; 4], u32); 16] = [
+    // This network, and the unspecified address, which is this host.
+    ([0, 0, 0, 0], 8),
+    // Private.
+    ([10, 0, 0, 0], 8),
+    // Shared by carriers; some clouds keep their metadata here.
+    ([100, 64, 0, 0], 10),
+    // This host.
+    ([127, 0, 0, 0], 8),
+    // Azure's host, which serves credentials of machines, under an address that looks public.
+    ([168, 63, 129, 16], 32),
+    // Link-local: where clouds keep their metadata.
+    ([169, 254, 0, 0], 16),
+    // Private.
+    ([172, 16, 0, 0], 12),
+    // Assigned to protocols.
+    ([192, 0, 0, 0], 24),
+    // Documentation.
+    ([192, 0, 2, 0], 24),
+    // Relays of 6to4.
+    ([192, 88, 99, 0], 24),
+    // Private.
+    ([192, 168, 0, 0], 16),
+    // Benchmarks.
+    ([198, 18, 0, 0], 15),
+    // Documentation, twice.
+    ([198, 51, 100, 0], 24),
+    ([203, 0, 113, 0], 24),
+    // Multicast.
+    ([224, 0, 0, 0], 4),
+    // Reserved, and broadcast.
+    ([240, 0, 0, 0], 4),
+];
+
+/// Blocks inside of 2000::/3 that are no public hosts.
+const SPECIAL_V6: [([u16; 8], u32); 4] = [
+    // Assigned to protocols, Teredo among them.
+    ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
+    // Documentation.
+    ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
+    // 6to4: goes through whoever offers a relay.
+    ([0x2002, 0, 0, 0, 0, 0, 0, 0], 16),
+    // Documentation.
+    ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
+];
+
+/// Whether an address is part of the public internet.
+pub(super) fn is_public(address: IpAddr) -> bool {
+    match (address, carried(address)) {
+        (IpAddr::V4(address), _) => !SPECIAL_V4.iter().any(|&(start, length)| is_v4_in(address, start, length)),
+        (IpAddr::V6(_), Some(Carried::Forwarded(inner))) => is_public(inner.into()),
+        // Tunnels that nobody runs any more: only a private network still answers there.
+        (IpAddr::V6(_), Some(Carried::Tunnelled(_))) => false,
+        (IpAddr::V6(address), None) => {
+            is_v6_in(address, [0x2000, 0, 0, 0, 0, 0, 0, 0], 3)
+                && !SPECIAL_V6.iter().any(|&(start, length)| is_v6_in(address, start, length))
+        }
+    }
+}
+
+/// Whether an address may be connected to: it is public, or one of these networks has it. One that carries another inside
+/// needs the inner one to be let through as well.
+pub(super) fn is_let_through(address: IpAddr, networks: &[IpNet]) -> bool {
+    let is_named = |address: IpAddr| networks.iter().any(|network| network.contains(&address));
+    let inner_passes = |inner: Ipv4Addr| is_public(inner.into()) || is_named(inner.into());
+    match carried(address) {
+        None => is_public(address) || is_named(address),
+        Some(Carried::Forwarded(inner)) => inner_passes(inner),
+        Some(Carried::Tunnelled(inner)) => is_named(address) && inner_passes(inner),
+    }
+}
+
+/// The IPv4 address inside of an IPv6 one.
+enum Carried {
+    /// The system or the network's own translator goes straight to it.
+    Forwarded(Ipv4Addr),
+    /// By way of a tunnel.
+    Tunnelled(Ipv4Addr),
+}
+
+fn carried(address: IpAddr) -> Option<Carried> {
+    let IpAddr::V6(address) = address else { return None };
+    let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match address.segments() {
+        // The unspecified address and this host.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
+        // Mapped, and translated (SIIT).
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => {
+            Some(Carried::Forwarded(v4(high, low)))
+        }
+        // NAT64.
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(Carried::Forwarded(v4(high, low))),
+        // Compatible; NAT64 for local use with the longest prefix.
+        [0, 0, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 1, _, _, _, high, low] => {
+            Some(Carried::Tunnelled(v4(high, low)))
+        }
+        // 6to4.
+        [0x2002, high, low, ..] => Some(Carried::Tunnelled(v4(high, low))),
+        // Teredo: the client's address, inverted.
+        [0x2001, 0, _, _, _, _, high, low] => Some(Carried::Tunnelled(v4(!high, !low))),
+        _ => None,
+    }
+}
+
+fn is_v4_in(address: Ipv4Addr, start: [u8; 4], length: u32) -> bool {
+    (u32::from(address) ^ u32::from(Ipv4Addr::from(start))) >> (u32::BITS - length) == 0
+}
+
+fn is_v6_in(address: Ipv6Addr, start: [u16; 8], length: u32) -> bool {
+    (u128::from(address) ^ u128::from(Ipv6Addr::from(start))) >> (u128::BITS - length) == 0
+}

@@ -1,0 +1,66 @@
+//! How much one call may send and receive, over all of its requests.
+//!
+//! Invariants: what was taken is never given back; clones share one budget.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::SendError;
+
+/// Requests that one call may make. A tool that follows ten redirects of three pages stays below it, a port scan does not.
+pub(crate) const DEFAULT_REQUESTS: u64 = 32;
+/// Bytes that one call may send, over all of its requests: paths, headers and bodies.
+pub(crate) const DEFAULT_SENT: u64 = 8 << 20;
+/// Bytes that one call may receive, likewise. A guest could not hold much more.
+pub(crate) const DEFAULT_RECEIVED: u64 = 8 << 20;
+
+/// How much one call may send and receive. Cheap to clone.
+///
+/// # Defaults
+/// [`DEFAULT_REQUESTS`], [`DEFAULT_SENT`], [`DEFAULT_RECEIVED`].
+#[derive(Debug, Clone)]
+pub(crate) struct Budget(Arc<Left>);
+
+#[derive(Debug)]
+struct Left {
+    requests: AtomicU64,
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+impl Budget {
+    /// This many requests, bytes out and bytes in.
+    pub(crate) fn new(requests: u64, sent: u64, received: u64) -> Self {
+        Self(Arc::new(Left { requests: requests.into(), sent: sent.into(), received: received.into() }))
+    }
+
+    /// One request, whatever becomes of it.
+    pub(super) fn take_request(&self) -> Result<(), SendError> {
+        take(&self.0.requests, 1, "no request of this call is left")
+    }
+
+    pub(super) fn take_sent(&self, bytes: u64) -> Result<(), SendError> {
+        take(&self.0.sent, bytes, "the call would send more bytes than it may")
+    }
+
+    pub(super) fn take_received(&self, bytes: u64) -> Result<(), SendError> {
+        take(&self.0.received, bytes, "the call would receive more bytes than it may")
+    }
+
+    /// Bytes that may still come in.
+    pub(super) fn receivable(&self) -> u64 {
+        self.0.received.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new(DEFAULT_REQUESTS, DEFAULT_SENT, DEFAULT_RECEIVED)
+    }
+}
+
+fn take(left: &AtomicU64, amount: u64, problem: &str) -> Result<(), SendError> {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount))
+        .map(|_| ())
+        .map_err(|_| SendError::OverBudget(problem.to_owned()))
+}

@@ -1,0 +1,82 @@
+//! From checked addresses to a connection.
+//!
+//! In: the addresses that may be connected to. Out: bytes to and from the first that answers, through TLS where the target
+//! says so.
+//! Invariants: only these addresses are connected to; the certificate is of the host that was checked.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout_at;
+use tokio_rustls::TlsConnector;
+
+use super::SendError;
+use crate::grants::{Host, Target};
+
+/// Addresses that are tried: enough for both families and a few hosts that are down.
+const MAX_TRIED: usize = 8;
+
+/// Bytes in both directions.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+pub(super) async fn connect(
+    target: &Target,
+    addresses: &[IpAddr],
+    tls: Arc<ClientConfig>,
+    deadline: Instant,
+) -> Result<Box<dyn Stream>, SendError> {
+    let tried = &addresses[..addresses.len().min(MAX_TRIED)];
+    let mut problem = SendError::Timeout;
+    for (index, address) in tried.iter().enumerate() {
+        let address = SocketAddr::new(address.to_canonical(), target.port());
+        // One that swallows what is sent to it leaves the others their share of the time.
+        let left = deadline.saturating_duration_since(Instant::now());
+        let share = Instant::now() + left / u32::try_from(tried.len() - index).unwrap_or(u32::MAX);
+        match timeout_at(share.into(), TcpStream::connect(address)).await {
+            Ok(Ok(stream)) if stream.peer_addr().is_ok_and(|peer| is_same(peer, address)) => {
+                return secured(target, stream, tls).await;
+            }
+            Ok(Ok(_)) => problem = SendError::unreachable(target, "another host answered"),
+            Ok(Err(error)) => problem = SendError::unreachable(target, error.kind()),
+            Err(_elapsed) => problem = SendError::Timeout,
+        }
+    }
+    Err(problem)
+}
+
+fn is_same(peer: SocketAddr, address: SocketAddr) -> bool {
+    peer.ip().to_canonical() == address.ip() && peer.port() == address.port()
+}
+
+async fn secured(target: &Target, stream: TcpStream, tls: Arc<ClientConfig>) -> Result<Box<dyn Stream>, SendError> {
+    // Requests are written in one piece; an error here costs speed only.
+    let _ = stream.set_nodelay(true);
+    if target.scheme() != "https" {
+        return Ok(Box::new(stream));
+    }
+    let name = match target.host() {
+        Host::Address(address) => ServerName::IpAddress(address.into()),
+        Host::Name(name) => ServerName::try_from(name)
+            .map_err(|_| SendError::unreachable(target, "no certificate can be made out to its name"))?,
+    };
+    match TlsConnector::from(tls).connect(name, stream).await {
+        Ok(stream) => Ok(Box::new(stream)),
+        Err(error) => Err(SendError::unreachable(target, refusal(&error))),
+    }
+}
+
+/// What went wrong, in words of ours.
+fn refusal(error: &io::Error) -> &'static str {
+    match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(_)) => "its certificate is not trusted, or not its own",
+        _ => "no TLS could be agreed on with it",
+    }
+}

@@ -1,0 +1,86 @@
+//! A secret that the host puts into a request.
+//!
+//! In: how a grant says that it is placed, and its value. Out: a header or a parameter for requests that the secret is bound
+//! to.
+//! Invariants: the value stands in no `Debug`; it is sent to no request that its rule does not cover.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderName, HeaderValue};
+use zeroize::Zeroizing;
+
+use super::SendError;
+use super::outgoing::invalid;
+use crate::grants::{HttpRule, Method, Placed, SecretUse, Target};
+use crate::secret::Secret;
+
+/// Longest secret in bytes: more fits into no header that servers read.
+const MAX_SECRET: usize = 4 << 10;
+
+/// A secret on its way into a request.
+#[derive(Clone)]
+pub(crate) struct Credential {
+    bound_to: HttpRule,
+    placing: Placing,
+    /// What a response must not show.
+    secret: Secret,
+}
+
+/// Where it goes.
+#[derive(Clone)]
+pub(super) enum Placing {
+    Header(HeaderName, HeaderValue),
+    Query(String, Secret),
+}
+
+impl Credential {
+    /// A secret, used like this.
+    ///
+    /// # Errors
+    /// [`SendError::Invalid`] for a value that is too long or cannot stand where it should.
+    pub(crate) fn new(used: &SecretUse, secret: Secret) -> Result<Self, SendError> {
+        let value = secret.expose();
+        if value.len() > MAX_SECRET {
+            return Err(invalid(format!("a secret in a request has {MAX_SECRET} bytes at most")));
+        }
+        let placing = match &used.placed {
+            Placed::Bearer => header("authorization", &Zeroizing::new(format!("Bearer {value}")))?,
+            Placed::Basic { user } => {
+                let pair = Zeroizing::new(format!("{user}:{value}"));
+                header("authorization", &Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes()))))?
+            }
+            Placed::Header { name } => header(name, value)?,
+            Placed::Query { name } => Placing::Query(name.clone(), secret.clone()),
+        };
+        Ok(Self { bound_to: used.bound_to.clone(), placing, secret })
+    }
+
+    pub(super) fn covers(&self, method: Method, target: &Target) -> bool {
+        self.bound_to.covers(method, target)
+    }
+
+    pub(super) fn placing(&self) -> &Placing {
+        &self.placing
+    }
+
+    pub(super) fn value(&self) -> &[u8] {
+        self.secret.expose().as_bytes()
+    }
+}
+
+fn header(name: &str, value: &str) -> Result<Placing, SendError> {
+    let name =
+        HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid("a secret's header has a name that is none"))?;
+    let mut value = HeaderValue::from_bytes(value.as_bytes())
+        .map_err(|_| invalid("a secret in a header has no control characters"))?;
+    value.set_sensitive(true);
+    Ok(Placing::Header(name, value))
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Credential({})", self.bound_to)
+    }
+}

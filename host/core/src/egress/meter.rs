@@ -1,0 +1,87 @@
+//! Counts what a peer sends, whatever it is: also what no response shows, like interim responses and the frames of chunks.
+//!
+//! Invariants: past its limit nothing is read any more.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::MAX_HEAD;
+use super::connect::Stream;
+
+/// Bytes that may stand around those of a body: chunks of five hundred bytes stay far below it, and so do two hundred
+/// thousand smaller ones. A body that comes byte by byte costs more to read than it is worth.
+const FRAMING: u64 = 1 << 20;
+
+/// How much may be read from one connection.
+#[derive(Debug, Clone)]
+pub(super) struct Meter(Arc<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    left: AtomicU64,
+    is_exceeded: AtomicBool,
+}
+
+impl Meter {
+    /// Enough for a head, with interim ones before it and as much of a body as is read ahead.
+    pub(super) fn for_head() -> Self {
+        let left = AtomicU64::new(3 * MAX_HEAD as u64);
+        Self(Arc::new(Counts { left, is_exceeded: AtomicBool::new(false) }))
+    }
+
+    /// Enough for a body of this many bytes, and what stands around it.
+    pub(super) fn extend_for_body(&self, bytes: u64) {
+        let more = bytes.saturating_add(FRAMING);
+        let add = |left: u64| Some(left.saturating_add(more));
+        let _ = self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    /// Whether the connection ended because there was too much.
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.0.is_exceeded.load(Ordering::Acquire)
+    }
+
+    fn count(&self, bytes: u64) -> io::Result<()> {
+        let take = |left: u64| left.checked_sub(bytes);
+        match self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                self.0.is_exceeded.store(true, Ordering::Release);
+                Err(io::ErrorKind::QuotaExceeded.into())
+            }
+        }
+    }
+}
+
+/// A connection with a meter on what is read.
+pub(super) struct Metered {
+    pub(super) stream: Box<dyn Stream>,
+    pub(super) meter: Meter,
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        Poll::Ready(self.meter.count((buf.filled().len() - before) as u64))
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

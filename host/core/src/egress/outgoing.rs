@@ -1,0 +1,187 @@
+//! A request as a tool asks for it, and as it is written.
+//!
+//! In: an [`Outgoing`] and the credentials that the host adds. Out: a request of HTTP/1.1 in origin-form.
+//! Invariants: one `host` header, that of the checked target; length, connection and the way that a message went are the
+//! host's to say; nothing that one reader of HTTP takes for the end of a header and another does not.
+//! Source: RFC 9112; contract, section 7.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, HOST};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http_body_util::Full;
+
+use super::credential::{Credential, Placing};
+use super::{MAX_HEAD, MAX_HEADERS, SendError};
+use crate::grants::{Method, Target};
+
+/// Headers that only the host sets, because they say where a message ends, who it is for, or which way it went.
+const FORBIDDEN: [&str; 18] = [
+    "connection",
+    "content-length",
+    "expect",
+    "forwarded",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    "x-real-ip",
+    // Some servers read the method and the path from these: they would be others than the checked ones.
+    "x-http-method",
+    "x-method-override",
+    "x-http-method-override",
+    "x-host",
+    "x-http-host-override",
+];
+/// The same for every header that begins like this.
+const FORBIDDEN_BEGINNINGS: [&str; 4] = ["proxy-", "x-forwarded-", "x-original-", "x-rewrite-"];
+/// Shortest time that a request has: none at all means as little as there is, not for ever.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+
+/// A request as a tool asks for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Outgoing {
+    /// Its method.
+    pub(crate) method: Method,
+    /// Where it goes.
+    pub(crate) target: Target,
+    /// Names and values, in the order in which they are sent.
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    /// The body; none where it is empty.
+    pub(crate) body: Bytes,
+    /// How long it may take. Never longer than the call.
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Outgoing {
+    /// When it ends at the latest.
+    pub(super) fn deadline(&self, call: Instant) -> Instant {
+        let own = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout.max(MIN_TIMEOUT)));
+        own.map_or(call, |own| own.min(call))
+    }
+
+    /// The request as it is written. Credentials come last, after all that a tool said was checked.
+    pub(super) fn into_request(self, credentials: &[Credential]) -> Result<http::Request<Full<Bytes>>, SendError> {
+        let Self { method, mut target, headers, body, timeout: _ } = self;
+        let given = checked(&headers)?;
+        let mut all = HeaderMap::new();
+        all.insert(HOST, value("host", target.authority().as_bytes())?);
+        all.extend(given);
+        for credential in credentials {
+            if !credential.covers(method, &target) {
+                return Err(invalid("a secret of this request is bound to other requests"));
+            }
+        }
+        for credential in credentials {
+            match credential.placing() {
+                Placing::Header(name, _) if all.contains_key(name) || is_forbidden(name.as_str()) => {
+                    return Err(invalid(format!("the header `{name}` is the host's to set here")));
+                }
+                Placing::Header(name, value) => {
+                    all.insert(name, value.clone());
+                }
+                Placing::Query(name, _) if has_parameter(&target, name) => {
+                    return Err(invalid(format!("the parameter `{name}` is the host's to set here")));
+                }
+                Placing::Query(name, secret) => target = target.with_query_pair(name, secret.expose()),
+            }
+        }
+        if !credentials.is_empty() {
+            // What comes back is searched for the secret, which nobody finds in what is compressed.
+            all.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        // A connection is used once.
+        all.insert(CONNECTION, HeaderValue::from_static("close"));
+        if !body.is_empty() || matches!(method, Method::Post | Method::Put | Method::Patch) {
+            all.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        }
+        let mut request = http::Request::new(Full::new(body));
+        *request.method_mut() = http_method(method);
+        *request.uri_mut() = origin_form(&target)?;
+        *request.headers_mut() = all;
+        Ok(request)
+    }
+}
+
+/// Bytes of a request, as far as they are the tool's choice.
+pub(super) fn size(request: &http::Request<Full<Bytes>>, body: usize) -> u64 {
+    let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+    (path + head_size(request.headers()) + body) as u64
+}
+
+/// Bytes of headers.
+pub(super) fn head_size(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+}
+
+fn checked(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, SendError> {
+    if headers.len() > MAX_HEADERS {
+        return Err(invalid(format!("it has more than {MAX_HEADERS} headers")));
+    }
+    if headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > MAX_HEAD {
+        return Err(invalid(format!("its headers have more than {MAX_HEAD} bytes")));
+    }
+    let mut all = HeaderMap::new();
+    for (written, bytes) in headers {
+        let name = HeaderName::from_bytes(written.as_bytes())
+            .map_err(|_| invalid(format!("`{}` is no name of a header", quoted(written))))?;
+        if is_forbidden(name.as_str()) {
+            return Err(invalid(format!("the header `{}` is the host's to set", quoted(name.as_str()))));
+        }
+        let value = value(name.as_str(), bytes)?;
+        all.append(name, value);
+    }
+    Ok(all)
+}
+
+/// Some servers read `_` as `-`.
+fn is_forbidden(name: &str) -> bool {
+    let name = name.replace('_', "-");
+    FORBIDDEN.contains(&name.as_str()) || FORBIDDEN_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// Without control characters, line ends among them.
+fn value(name: &str, bytes: &[u8]) -> Result<HeaderValue, SendError> {
+    HeaderValue::from_bytes(bytes)
+        .map_err(|_| invalid(format!("the header `{}` has a value with a control character", quoted(name))))
+}
+
+fn has_parameter(target: &Target, name: &str) -> bool {
+    let query = target.query().unwrap_or_default();
+    url::form_urlencoded::parse(query.as_bytes()).any(|(parameter, _)| parameter.eq_ignore_ascii_case(name))
+}
+
+fn origin_form(target: &Target) -> Result<Uri, SendError> {
+    let path = match target.query() {
+        Some(query) => PathAndQuery::from_maybe_shared(Bytes::from(format!("{}?{query}", target.path()))),
+        None => PathAndQuery::try_from(target.path()),
+    };
+    path.map(Uri::from).map_err(|_| invalid("its path or its query has a character that HTTP does not know"))
+}
+
+fn http_method(method: Method) -> http::Method {
+    match method {
+        Method::Get => http::Method::GET,
+        Method::Head => http::Method::HEAD,
+        Method::Options => http::Method::OPTIONS,
+        Method::Post => http::Method::POST,
+        Method::Put => http::Method::PUT,
+        Method::Patch => http::Method::PATCH,
+        Method::Delete => http::Method::DELETE,
+    }
+}
+
+pub(super) fn invalid(problem: impl Into<String>) -> SendError {
+    SendError::Invalid(format!("the request cannot be sent: {}", problem.into()))
+}
+
+/// As much of a stranger's word as a text shows, without what a terminal acts on.
+fn quoted(word: &str) -> String {
+    word.chars().take(60).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

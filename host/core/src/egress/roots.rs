@@ -1,0 +1,73 @@
+//! Whose word is taken for who a server is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::grants::BadRule;
+
+/// The authorities whose certificates are believed.
+///
+/// # Defaults
+/// Those of the public internet, as Mozilla lists them.
+#[derive(Clone)]
+pub struct Roots(RootCertStore);
+
+impl Roots {
+    /// No authority at all.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(RootCertStore::empty())
+    }
+
+    /// These as well.
+    ///
+    /// # Shape
+    /// Certificates as PEM, one after the other.
+    ///
+    /// # Errors
+    /// [`BadRule`] where there is none, or one that cannot be read.
+    pub fn with_pem(mut self, pem: &[u8]) -> Result<Self, BadRule> {
+        let fault = |problem: &str| {
+            let hint = "give one or more blocks that begin with `-----BEGIN CERTIFICATE-----`";
+            BadRule::new("certificates to trust", problem, hint)
+        };
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+        let certificates = certificates.map_err(|_| fault("they are not PEM"))?;
+        if certificates.is_empty() {
+            return Err(fault("there is none"));
+        }
+        for certificate in certificates {
+            self.0.add(certificate).map_err(|_| fault("one of them is no certificate of an authority"))?;
+        }
+        Ok(self)
+    }
+
+    /// How TLS is spoken: no session is resumed, so that two tenants look like two clients; HTTP/1.1 only.
+    pub(super) fn config(self) -> Arc<ClientConfig> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("this provider has what the default versions need");
+        let mut config = versions.with_root_certificates(self.0).with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.resumption = Resumption::disabled();
+        Arc::new(config)
+    }
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        Self(webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect())
+    }
+}
+
+impl fmt::Debug for Roots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Roots({})", self.0.len())
+    }
+}

@@ -1,0 +1,69 @@
+//! Why a request has no response.
+//!
+//! Invariants: a text names a host at most, in part where it is long: no header, query, body, and no address that a name led
+//! to; nothing of it is the peer's own words.
+
+use std::fmt;
+
+use crate::grants::Target;
+use crate::rights::Denial;
+
+/// Characters of a host's name in a text.
+const NAMED: usize = 100;
+
+/// Why a request has no response.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SendError {
+    /// It is not within the tool's rights.
+    #[error(transparent)]
+    Denied(#[from] Denial),
+    /// It cannot be written as one request of HTTP, or says what only the host may say.
+    #[error("{0}")]
+    Invalid(String),
+    /// Its host has no address on the public internet, and its rule names no network that has one.
+    #[error("`{0}` is not on the public internet")]
+    Private(String),
+    /// Its host has no address, or nobody answers there.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The time was up.
+    #[error("the response did not come in time")]
+    Timeout,
+    /// The call has nothing left to send or receive.
+    #[error("{0}")]
+    OverBudget(String),
+    /// The response is not one of HTTP, or ended too soon.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl SendError {
+    /// What to do about it, in one line.
+    pub(crate) fn hint(&self) -> String {
+        match self {
+            Self::Denied(denial) => denial.hint(),
+            Self::Invalid(_) => "correct the request; the host sets `host`, `content-length` and the like".into(),
+            Self::Private(_) => "to allow it, name the network in the rule that grants the request".into(),
+            Self::Unreachable(_) => "see whether the host is up, and its name and port are right".into(),
+            Self::Timeout => "give the call more time, or ask for less".into(),
+            Self::OverBudget(_) => "ask for less in one call".into(),
+            Self::Broken(_) => "see what the server answers to another client".into(),
+        }
+    }
+
+    pub(super) fn unreachable(target: &Target, problem: impl fmt::Display) -> Self {
+        Self::Unreachable(format!("`{}` cannot be reached: {problem}", named(target)))
+    }
+
+    pub(super) fn private(target: &Target) -> Self {
+        Self::Private(named(target))
+    }
+
+    pub(super) fn broken(problem: impl fmt::Display) -> Self {
+        Self::Broken(format!("the response cannot be used: {problem}"))
+    }
+}
+
+fn named(target: &Target) -> String {
+    target.host().to_string().chars().take(NAMED).collect()
+}

@@ -1,0 +1,71 @@
+//! Requests against servers of this machine.
+
+mod credentials;
+mod misbehaving;
+mod private;
+mod redaction;
+mod rules;
+mod server;
+mod tls;
+mod wire;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::definition::Definition;
+use crate::grants::{Grants, HttpRule};
+use server::Server;
+
+/// Far longer than anything here takes.
+const AMPLE: Duration = Duration::from_secs(60);
+/// Soon enough for a test that waits for it.
+const SHORT: Duration = Duration::from_millis(60);
+
+fn rights(rules: impl IntoIterator<Item = HttpRule>) -> Rights {
+    let mut grants = Grants::default();
+    grants.http.extend(rules);
+    Rights::new(Arc::new(grants), &Definition::new("tool", "A tool.").unwrap()).unwrap()
+}
+
+/// Rights to a server of this machine.
+fn local(server: &Server) -> Rights {
+    let rule: HttpRule = format!("GET,HEAD,POST,PUT,DELETE {}", server.url("/")).parse().unwrap();
+    rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])])
+}
+
+fn get(url: &str) -> Outgoing {
+    Outgoing {
+        method: Method::Get,
+        target: Target::parse(url).unwrap(),
+        headers: Vec::new(),
+        body: Bytes::new(),
+        timeout: None,
+    }
+}
+
+fn with_header(mut outgoing: Outgoing, name: &str, value: impl AsRef<[u8]>) -> Outgoing {
+    outgoing.headers.push((name.into(), value.as_ref().into()));
+    outgoing
+}
+
+async fn send(egress: &Egress, rights: &Rights, outgoing: Outgoing) -> Result<Incoming, SendError> {
+    egress.send(rights, &Budget::default(), outgoing, &[], Instant::now() + AMPLE).await
+}
+
+/// The kind of error, and that its text shows nothing of what it must not.
+fn kind(result: &Result<Incoming, SendError>) -> &'static str {
+    let Err(error) = result else { return "response" };
+    let text = format!("{error} {}", error.hint());
+    assert!(text.len() < 600 && !text.contains("canary"), "{text}");
+    assert!(matches!(error, SendError::Denied(_)) || !text.contains("127.0.0.1:"), "{text}");
+    match error {
+        SendError::Denied(_) => "denied",
+        SendError::Invalid(_) => "invalid",
+        SendError::Private(_) => "private",
+        SendError::Unreachable(_) => "unreachable",
+        SendError::Timeout => "timeout",
+        SendError::OverBudget(_) => "over budget",
+        SendError::Broken(_) => "broken",
+    }
+}

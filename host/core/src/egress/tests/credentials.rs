@@ -1,0 +1,139 @@
+//! Secrets that the host adds: to the requests they are bound to, and back to nobody.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::*;
+use crate::grants::{Placed, SecretUse};
+use crate::secret::Secret;
+
+const VALUE: &str = "canary/+&= \"\u{fc}?";
+
+fn placed(kind: &str) -> Placed {
+    match kind {
+        "bearer" => Placed::Bearer,
+        "basic" => Placed::Basic { user: "ann".into() },
+        "query" => Placed::Query { name: "key".into() },
+        name => Placed::Header { name: name.into() },
+    }
+}
+
+fn credential(bound_to: &str, kind: &str) -> Result<Credential, SendError> {
+    let used = SecretUse::new(bound_to.parse().unwrap(), placed(kind));
+    Credential::new(&used, Secret::new(VALUE).unwrap())
+}
+
+async fn with(server: &Server, outgoing: Outgoing, credentials: &[Credential]) -> Result<Incoming, SendError> {
+    Egress::new().send(&local(server), &Budget::default(), outgoing, credentials, Instant::now() + AMPLE).await
+}
+
+/// What a server got to read, in a request that may go to it.
+async fn heard(kind: &str) -> String {
+    let (said, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let server = Server::start(move |mut stream| {
+        let said = said.clone();
+        async move { said.send(server::head(&mut stream).await).unwrap() }
+    })
+    .await;
+    let credentials = [credential(&server.url("/v1"), kind).unwrap()];
+    let _ = with(&server, get(&server.url("/v1/x?a=b")), &credentials).await;
+    heard.recv().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_secret_is_placed_as_its_grant_says() {
+    let basic = STANDARD.encode(format!("ann:{VALUE}"));
+    let value: String = VALUE.bytes().map(char::from).collect::<String>();
+    let _ = value;
+    for (kind, expected) in [
+        ("bearer", format!("\r\nauthorization: Bearer {VALUE}\r\n")),
+        ("basic", format!("\r\nauthorization: Basic {basic}\r\n")),
+        ("X-Key", format!("\r\nx-key: {VALUE}\r\n")),
+        ("query", "GET /v1/x?a=b&key=canary%2F%2B%26%3D+%22%C3%BC%3F HTTP/1.1\r\n".into()),
+    ] {
+        let seen = heard(kind).await;
+        assert!(seen.contains(&expected), "{kind}: {seen}");
+        assert!(seen.contains("\r\naccept-encoding: identity\r\n"), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_goes_to_what_it_is_bound_to_and_a_tool_sets_none_of_its_own() {
+    let server = Server::echoing().await;
+    let v1 = server.url("/v1");
+    let elsewhere = "http://other.example/v1".to_owned();
+    let tls = v1.replace("http:", "https:");
+    let post = format!("POST {v1}");
+    let plain = |path: &str| get(&server.url(path));
+    let own_header = || with_header(plain("/v1"), "Authorization", "mine");
+    let table = [
+        (&v1, "bearer", plain("/v1"), "response"),
+        (&v1, "query", plain("/v1/x"), "response"),
+        (&v1, "bearer", plain("/v10"), "invalid"),
+        (&v1, "bearer", plain("/"), "invalid"),
+        (&v1, "query", plain("/v1/%2e%2e%2fv2"), "invalid"),
+        (&post, "bearer", plain("/v1"), "invalid"),
+        (&elsewhere, "bearer", plain("/v1"), "invalid"),
+        (&tls, "bearer", plain("/v1"), "invalid"),
+        (&v1, "bearer", own_header(), "invalid"),
+        (&v1, "basic", own_header(), "invalid"),
+        (&v1, "X-Key", own_header(), "response"),
+        (&v1, "X-Key", with_header(plain("/v1"), "x-kEY", ""), "invalid"),
+        (&v1, "query", plain("/v1?key="), "invalid"),
+        (&v1, "query", plain("/v1?a=b&%6bEy=mine"), "invalid"),
+        (&v1, "host", plain("/v1"), "invalid"),
+        (&v1, "x-forwarded-for", plain("/v1"), "invalid"),
+    ];
+    let answered = table.iter().filter(|(.., expected)| *expected == "response").count();
+    for (bound_to, kind_of, outgoing, expected) in table {
+        let credentials = [credential(bound_to, kind_of).unwrap()];
+        let result = with(&server, outgoing.clone(), &credentials).await;
+        assert_eq!(kind(&result), expected, "{kind_of} for {bound_to}: {outgoing:?}");
+        assert!(!format!("{credentials:?} {result:?}").contains("canary"));
+    }
+    // Two for one place: the second is not the tool's, and not sent either.
+    let twice = [credential(&v1, "bearer").unwrap(), credential(&v1, "basic").unwrap()];
+    assert_eq!(kind(&with(&server, plain("/v1"), &twice).await), "invalid");
+    let two = [credential(&v1, "bearer").unwrap(), credential(&v1, "query").unwrap()];
+    assert_eq!(kind(&with(&server, plain("/v1"), &two).await), "response");
+    assert_eq!(server.connections(), answered + 1);
+    assert!(credential(&v1, "not a header").is_err());
+}
+
+#[tokio::test]
+async fn a_server_that_says_it_again_says_it_to_nobody() {
+    for kind_of in ["bearer", "basic", "X-Key", "query"] {
+        let server = Server::start(|mut stream| async move {
+            use tokio::io::AsyncWriteExt as _;
+            let seen = server::head(&mut stream).await;
+            let line = seen.split_whitespace().nth(1).unwrap().to_owned();
+            let chunks: String = seen.chars().map(|c| format!("{:x}\r\n{c}\r\n", c.len_utf8())).collect();
+            let answer = format!(
+                "HTTP/1.1 302 {VALUE}\r\nlocation: {line}\r\nset-cookie: s={VALUE}\r\nx-canary: 1\r\n\
+                 transfer-encoding: chunked\r\n\r\n{chunks}0\r\nx: {VALUE}\r\n\r\n"
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        })
+        .await;
+        let credentials = [credential(&server.url("/"), kind_of).unwrap()];
+        let response = with(&server, get(&server.url("/")), &credentials).await.unwrap();
+        let headers: Vec<_> =
+            response.headers.iter().map(|(name, value)| (name, String::from_utf8_lossy(value))).collect();
+        let all = format!("{headers:?} {}", String::from_utf8_lossy(&response.body));
+        assert!(all.contains("s=[redacted]") && all.matches("[redacted]").count() >= 2, "{kind_of}: {all}");
+        let left = [VALUE, "canary/", "canary%2F", &STANDARD.encode(format!("ann:{VALUE}"))[8..]];
+        assert!(left.iter().all(|left| !all.contains(left)), "{kind_of}: {all}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_searched_for_a_secret_is_refused() {
+    for (coding, expected) in [("gzip", "broken"), ("br", "broken"), ("identity", "response"), ("Identity", "response")]
+    {
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-encoding: {coding}\r\ncontent-length: 2\r\n\r\nok");
+        let server = Server::saying(answer).await;
+        let credentials = [credential(&server.url("/"), "bearer").unwrap()];
+        assert_eq!(kind(&with(&server, get(&server.url("/")), &credentials).await), expected, "{coding}");
+        assert_eq!(kind(&with(&server, get(&server.url("/")), &[]).await), "response", "{coding}");
+    }
+}

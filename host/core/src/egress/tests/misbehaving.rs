@@ -1,0 +1,229 @@
+//! Servers that do what no server should: each ends in time, with an error that says which kind it was.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::server::head;
+use super::*;
+
+/// Head and body, and how it ends.
+const ANSWERS: &[(&str, &str)] = &[
+    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "response"),
+    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok", "response"),
+    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2;x=y\r\nok\r\n0\r\nx: y\r\n\r\n", "response"),
+    ("HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", "response"),
+    ("HTTP/1.1 301 Moved\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n", "response"),
+    ("HTTP/1.1 500 \r\ncontent-length: 0\r\n\r\n", "response"),
+    // It speaks on, but nobody listens.
+    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n", "response"),
+    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nokk", "broken"),
+    ("HTTP/1.1 200 OK\r\ncontent-length: +2\r\n\r\nok", "broken"),
+    ("HTTP/1.1 200 OK\r\ncontent-length: -2\r\n\r\nok", "broken"),
+    ("HTTP/1.1 200 OK\r\ncontent-length: 0x2\r\n\r\nok", "broken"),
+    ("HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999\r\n\r\nok", "broken"),
+    ("HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551613\r\n\r\nok", "over budget"),
+    ("HTTP/1.1 200 OK\r\ncontent-length: 8388609\r\n\r\n", "over budget"),
+    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "broken"),
+    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", "broken"),
+    ("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "broken"),
+    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n", "broken"),
+    ("HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", "broken"),
+    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n", "broken"),
+    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n", "broken"),
+    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nokay\r\n0\r\n\r\n", "broken"),
+    ("HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n", "broken"),
+    ("HTTP/2.0 200 OK\r\n\r\n", "broken"),
+    ("HTTP/1.1 20 OK\r\n\r\n", "broken"),
+    ("HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "broken"),
+    ("HTTP/1.1 200 OK\r\nx: a\r\n folded\r\n\r\n", "broken"),
+    ("HTTP/1.1 200 OK\r\nx : a\r\n\r\n", "broken"),
+    ("HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n", "broken"),
+    ("SSH-2.0-OpenSSH_9.9\r\n", "broken"),
+    ("\x16\x03\x01\x02\0", "broken"),
+];
+
+#[tokio::test]
+async fn an_answer_is_a_response_or_says_what_is_wrong_with_it() {
+    for (answer, expected) in ANSWERS {
+        let server = Server::saying(*answer).await;
+        let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
+        assert_eq!(kind(&result), *expected, "{answer:?}: {result:?}");
+        if let Ok(response) = result {
+            let body = if answer.contains("ok") { "ok" } else { "" };
+            assert_eq!(response.body, body, "{answer:?}");
+            assert!(response.headers.iter().all(|(name, _)| name != "transfer-encoding"), "{response:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_handed_back_and_not_followed() {
+    let elsewhere = Server::echoing().await;
+    let answer = format!("HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", elsewhere.url("/"));
+    let server = Server::saying(answer).await;
+    let response = send(&Egress::new(), &local(&server), get(&server.url("/"))).await.unwrap();
+    assert_eq!(response.status, 302);
+    assert!(response.headers.contains(&("location".into(), elsewhere.url("/").into())));
+    let next = send(&Egress::new(), &local(&server), get(&elsewhere.url("/"))).await;
+    assert_eq!((kind(&next), elsewhere.connections()), ("denied", 0));
+}
+
+/// A server that says something again and again for as long as anybody reads.
+async fn flooding(first: &'static str, again: impl Into<Vec<u8>>) -> Server {
+    let again: Arc<[u8]> = again.into().into();
+    Server::start(move |mut stream| {
+        let again = Arc::clone(&again);
+        async move {
+            head(&mut stream).await;
+            let _ = stream.write_all(first.as_bytes()).await;
+            while stream.write_all(&again).await.is_ok() {}
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_flood_is_read_to_its_bound_and_no_further() {
+    const OK: &str = "HTTP/1.1 200 OK\r\n";
+    const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    let floods: Vec<(&'static str, Vec<u8>, &str)> = vec![
+        ("HTTP/1.1 200 OK\r\n\r\n", vec![b'x'; 64 << 10], "over budget"),
+        (CHUNKED, b"1\r\nx\r\n".repeat(1000), "over budget"),
+        (CHUNKED, [b"ffff\r\n", &*vec![b'x'; 0xffff], b"\r\n"].concat(), "over budget"),
+        (CHUNKED, b"1;a=b;c=d\r\nx\r\n".repeat(1000), "broken"),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;", vec![b'a'; 64 << 10], "broken"),
+        (CHUNKED, vec![b'0'; 64 << 10], "over budget"),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n", b"x: y\r\n".repeat(1000), "broken"),
+        ("", b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1000), "over budget"),
+        ("", b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n".repeat(1000), "over budget"),
+        (OK, b"x: y\r\n".repeat(1000), "broken"),
+        (OK, [b"x: ", &*vec![b'y'; 1000], b"\r\n"].concat(), "broken"),
+        ("HTTP/1.1 200 OK\r\nx: ", vec![b'y'; 64 << 10], "broken"),
+        ("HTTP/1.1 200 ", vec![b'y'; 64 << 10], "broken"),
+    ];
+    for (first, again, expected) in floods {
+        let shown = String::from_utf8_lossy(&again[..again.len().min(20)]).into_owned();
+        let server = flooding(first, again).await;
+        let (budget, deadline) = (Budget::new(1, 1 << 20, 256 << 10), Instant::now() + AMPLE);
+        let result = Egress::new().send(&local(&server), &budget, get(&server.url("/")), &[], deadline).await;
+        assert_eq!(kind(&result), expected, "{first:?} {shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_headers_are_too_many_and_a_hundred_are_not() {
+    for (count, expected) in [(99, "response"), (1000, "broken")] {
+        let headers: String = (0..count).map(|number| format!("x-{number}: y\r\n")).collect();
+        let server = Server::saying(format!("HTTP/1.1 200 OK\r\n{headers}content-length: 0\r\n\r\n")).await;
+        let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
+        assert_eq!(kind(&result), expected, "{count}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_stops_early_is_no_body() {
+    for (answer, expected) in [
+        ("", "broken"),
+        ("HTTP/1.1 200", "broken"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort", "broken"),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nshort\r\n", "broken"),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n50\r\nshort", "broken"),
+        ("HTTP/1.1 200 OK\r\n\r\nuntil the end", "response"),
+    ] {
+        for linger in [None, Some(Duration::ZERO)] {
+            let server = Server::start(move |mut stream| async move {
+                head(&mut stream).await;
+                let _ = stream.write_all(answer.as_bytes()).await;
+                // With zero, the connection is reset instead of closed.
+                let _ = stream.set_zero_linger_if(linger.is_some());
+            })
+            .await;
+            let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
+            let expected = if linger.is_some() { &["broken", "response"][..] } else { &[expected][..] };
+            assert!(expected.contains(&kind(&result)), "{answer:?}: {result:?}");
+        }
+    }
+}
+
+trait Reset {
+    fn set_zero_linger_if(&self, is_wanted: bool) -> std::io::Result<()>;
+}
+
+impl Reset for tokio::net::TcpStream {
+    fn set_zero_linger_if(&self, is_wanted: bool) -> std::io::Result<()> {
+        if is_wanted { self.set_zero_linger() } else { Ok(()) }
+    }
+}
+
+#[tokio::test]
+async fn one_deadline_covers_every_stage() {
+    let silent = Server::start(|mut stream| async move {
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await;
+    let half_a_head = Server::saying("HTTP/1.1 200 OK\r\nx: ").await;
+    let half_a_body = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
+    let drip = Server::saying("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n").await;
+    let no_end = Server::saying("HTTP/1.1 200 OK\r\n\r\nx").await;
+    let stages =
+        [(&silent, "http"), (&half_a_head, "http"), (&half_a_body, "http"), (&drip, "http"), (&no_end, "http")];
+    for (server, scheme) in stages.into_iter().chain([(&silent, "https")]) {
+        let url = server.url("/").replace("http", scheme);
+        let rule: HttpRule = url.parse().unwrap();
+        let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
+        for own in [true, false] {
+            let mut outgoing = get(&url);
+            let deadline = if own { AMPLE } else { SHORT };
+            outgoing.timeout = Some(if own { SHORT } else { Duration::MAX });
+            let deadline = Instant::now() + deadline;
+            let result = Egress::new().send(&rights, &Budget::default(), outgoing, &[], deadline).await;
+            assert_eq!(kind(&result), "timeout", "{url}: {result:?}");
+        }
+    }
+    // No time at all is as little as there is.
+    let mut outgoing = get(&silent.url("/"));
+    outgoing.timeout = Some(Duration::ZERO);
+    assert_eq!(kind(&send(&Egress::new(), &local(&silent), outgoing).await), "timeout");
+}
+
+/// Never answers, or panics.
+struct Stuck(bool);
+
+impl Resolver for Stuck {
+    fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+        assert!(!self.0, "a resolver of an embedder's own");
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn the_deadline_covers_the_resolver_and_the_wait_for_a_connection() {
+    let rights = rights(["http://slow.example".parse().unwrap()]);
+    let egress = Egress::new().with_resolver(Stuck(false)).with_connections(1);
+    let (budget, soon) = (Budget::default(), Instant::now() + SHORT);
+    let ends = (0..3).map(|_| egress.send(&rights, &budget, get("http://slow.example/"), &[], soon));
+    for end in futures_util::future::join_all(ends).await {
+        assert_eq!(kind(&end), "timeout");
+    }
+    assert_eq!(egress.connections.available_permits(), 1);
+    let panicking = Egress::new().with_resolver(Stuck(true));
+    assert_eq!(kind(&send(&panicking, &rights, get("http://slow.example/")).await), "broken");
+}
+
+#[tokio::test]
+async fn dropping_a_request_or_a_body_gives_the_connection_back() {
+    let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
+    let (egress, rights) = (Egress::new().with_connections(1), local(&server));
+    let (budget, deadline) = (Budget::default(), Instant::now() + AMPLE);
+    for _ in 0..3 {
+        let response = egress.open(&rights, &budget, get(&server.url("/")), &[], deadline).await.unwrap();
+        assert_eq!(egress.connections.available_permits(), 0);
+        let waiting = egress.open(&rights, &budget, get(&server.url("/")), &[], deadline);
+        assert!(tokio::time::timeout(SHORT, waiting).await.is_err(), "there is one connection");
+        drop(response);
+        drop(egress.connections.acquire().await.unwrap());
+    }
+    // The last of its owners, inside of a task.
+    let response = egress.open(&rights, &budget, get(&server.url("/")), &[], deadline).await.unwrap();
+    drop(egress);
+    drop(response);
+}

@@ -1,0 +1,334 @@
+//! Addresses that are not on the public internet: in every spelling, from any resolver, nothing arrives there.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use ipnet::IpNet;
+
+use super::super::addresses::{is_let_through, is_public};
+use super::server::Scripted;
+use super::*;
+
+const PRIVATE_V4: [&str; 64] = [
+    "0.0.0.0",
+    "0.0.0.1",
+    "0.1.2.3",
+    "0.255.255.255",
+    "10.0.0.0",
+    "10.0.0.1",
+    "10.1.2.3",
+    "10.96.0.1",
+    "10.255.255.255",
+    "100.64.0.0",
+    "100.64.0.1",
+    "100.100.100.200",
+    "100.127.255.255",
+    "127.0.0.0",
+    "127.0.0.1",
+    "127.0.0.53",
+    "127.0.1.1",
+    "127.1.1.1",
+    "127.127.127.127",
+    "127.255.255.255",
+    "168.63.129.16",
+    "169.254.0.0",
+    "169.254.0.1",
+    "169.254.169.123",
+    "169.254.169.253",
+    "169.254.169.254",
+    "169.254.170.2",
+    "169.254.255.255",
+    "172.16.0.0",
+    "172.16.0.1",
+    "172.17.0.1",
+    "172.20.10.5",
+    "172.31.255.255",
+    "192.0.0.0",
+    "192.0.0.1",
+    "192.0.0.170",
+    "192.0.0.192",
+    "192.0.0.255",
+    "192.0.2.0",
+    "192.0.2.1",
+    "192.0.2.255",
+    "192.88.99.0",
+    "192.88.99.1",
+    "192.168.0.0",
+    "192.168.0.1",
+    "192.168.1.254",
+    "192.168.255.255",
+    "198.18.0.0",
+    "198.18.0.1",
+    "198.19.255.255",
+    "198.51.100.0",
+    "198.51.100.7",
+    "203.0.113.0",
+    "203.0.113.9",
+    "224.0.0.0",
+    "224.0.0.1",
+    "233.252.0.1",
+    "239.255.255.250",
+    "239.255.255.255",
+    "240.0.0.0",
+    "240.0.0.1",
+    "250.1.2.3",
+    "255.255.255.254",
+    "255.255.255.255",
+];
+
+const PRIVATE_V6: [&str; 62] = [
+    "::",
+    "::1",
+    "::2",
+    "::7f00:1",
+    "::127.0.0.1",
+    "::10.0.0.1",
+    "::8.8.8.8",
+    "::ffff:0.0.0.0",
+    "::ffff:127.0.0.1",
+    "::ffff:10.0.0.1",
+    "::ffff:169.254.169.254",
+    "::ffff:192.168.0.1",
+    "::ffff:0:127.0.0.1",
+    "::ffff:0:10.0.0.1",
+    "64:ff9b::",
+    "64:ff9b::127.0.0.1",
+    "64:ff9b::10.0.0.1",
+    "64:ff9b::169.254.169.254",
+    "64:ff9b::192.168.1.1",
+    "64:ff9b:1::",
+    "64:ff9b:1::8.8.8.8",
+    "64:ff9b:1::10.0.0.1",
+    "64:ff9b:1:a00:0:100::",
+    "64:ff9b:2::1",
+    "100::",
+    "100::1",
+    "100:0:0:1::1",
+    "200::1",
+    "1000::1",
+    "1fff:ffff::1",
+    "2001::",
+    "2001::1",
+    "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+    "2001:0:4136:e378:8000:63bf:80ff:fffe",
+    "2001:1::1",
+    "2001:2::1",
+    "2001:3::1",
+    "2001:10::1",
+    "2001:20::1",
+    "2001:30::1",
+    "2001:1ff:ffff::1",
+    "2001:db8::",
+    "2001:db8::1",
+    "2001:db8:ffff::1",
+    "2002::",
+    "2002:7f00:1::1",
+    "2002:a00:1::1",
+    "2002:a9fe:a9fe::1",
+    "2002:808:808::1",
+    "2002:c0a8:101::1",
+    "3fff::1",
+    "3fff:fff::1",
+    "4000::1",
+    "5f00::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fdff:ffff::1",
+    "fe80::1",
+    "febf::1",
+    "fec0::1",
+    "ff02::1",
+    "ff0e::1",
+];
+
+const PUBLIC: [&str; 24] = [
+    "1.1.1.1",
+    "8.8.8.8",
+    "9.255.255.255",
+    "11.0.0.0",
+    "100.63.255.255",
+    "100.128.0.0",
+    "126.255.255.255",
+    "128.0.0.0",
+    "168.63.129.15",
+    "168.63.129.17",
+    "169.253.255.255",
+    "169.255.0.0",
+    "172.15.255.255",
+    "172.32.0.0",
+    "192.0.1.0",
+    "192.167.255.255",
+    "192.169.0.0",
+    "198.17.255.255",
+    "198.20.0.0",
+    "223.255.255.255",
+    "2600::1",
+    "2606:4700:4700::1111",
+    "::ffff:8.8.8.8",
+    "64:ff9b::8.8.8.8",
+];
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// How a URL may spell an address.
+fn spellings(address: IpAddr) -> Vec<String> {
+    let v4 = match address {
+        IpAddr::V4(v4) => v4,
+        IpAddr::V6(v6) => {
+            let long = v6.segments().map(|part| format!("{part:04X}")).join(":");
+            return vec![format!("[{v6}]"), format!("[{v6}]").to_uppercase(), format!("[{long}]")];
+        }
+    };
+    let ([a, b, c, d], number) = (v4.octets(), u32::from(v4));
+    let wide = |text: String| text.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap()).collect::<String>();
+    vec![
+        v4.to_string(),
+        format!("{v4}."),
+        number.to_string(),
+        format!("0x{number:x}"),
+        format!("0X{number:08X}"),
+        format!("0{number:o}"),
+        format!("0{a:o}.0{b:o}.0{c:o}.0{d:o}"),
+        format!("0x{a:x}.0x{b:x}.0x{c:x}.0x{d:x}"),
+        format!("{a}.{b}.{}", u32::from(c) << 8 | u32::from(d)),
+        format!("{a}.{}", number & 0xff_ffff),
+        wide(v4.to_string().replace('.', "\u{e}")).replace('\u{feee}', "\u{3002}"),
+        v4.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect(),
+        format!("[::ffff:{v4}]"),
+        format!("[::FFFF:{:x}:{:x}]", number >> 16, number & 0xffff),
+        format!("[::{v4}]"),
+        format!("[64:ff9b::{v4}]"),
+        format!("[2002:{:x}:{:x}::1]", number >> 16, number & 0xffff),
+    ]
+}
+
+#[test]
+fn the_public_internet_is_what_is_left() {
+    assert!(PRIVATE_V4.len() + PRIVATE_V6.len() >= 120);
+    for text in PRIVATE_V4.iter().chain(&PRIVATE_V6) {
+        assert!(!is_public(address(text)) && !is_let_through(address(text), &[]), "{text}");
+    }
+    for text in PUBLIC {
+        assert!(is_public(address(text)) && is_let_through(address(text), &[]), "{text}");
+    }
+}
+
+#[test]
+fn a_rules_networks_let_through_what_they_name_and_nothing_else() {
+    let table: [(&str, &str, bool); 16] = [
+        ("10.0.0.0/8", "10.1.2.3", true),
+        ("10.0.0.0/8", "::ffff:10.1.2.3", true),
+        ("10.0.0.0/8", "64:ff9b::10.1.2.3", true),
+        ("10.0.0.0/8", "::10.1.2.3", false),
+        ("10.0.0.0/8", "2002:a01:203::1", false),
+        ("10.0.0.0/8", "11.0.0.1", true),
+        ("10.0.0.0/8", "192.168.0.1", false),
+        ("10.0.0.0/8", "::ffff:192.168.0.1", false),
+        ("::ffff:0:0/96", "::ffff:127.0.0.1", false),
+        ("::/0", "::ffff:127.0.0.1", false),
+        ("::/0", "64:ff9b::169.254.169.254", false),
+        ("::/0", "::127.0.0.1", false),
+        ("::/0", "2002:7f00:1::1", false),
+        ("::/0", "fd00::1", true),
+        ("fd00::/8", "fe80::1", false),
+        ("::1/128", "::1", true),
+    ];
+    for (network, text, expected) in table {
+        let network: IpNet = network.parse().unwrap();
+        assert_eq!(is_let_through(address(text), &[network]), expected, "{text} with {network}");
+    }
+}
+
+/// What comes of a request to this host on the server's port, although a rule grants it.
+async fn tried(egress: &Egress, server: &Server, host: &str) -> Option<&'static str> {
+    let outgoing = Target::parse(&format!("http://{host}:{}/", server.port)).ok().map(|target| {
+        let url = target.as_str().to_owned();
+        (HttpRule::smallest(Method::Get, &target), get(&url))
+    });
+    let (rule, outgoing) = outgoing?;
+    Some(kind(&send(egress, &rights([rule]), outgoing).await))
+}
+
+#[tokio::test]
+async fn nothing_arrives_at_a_private_address_however_it_is_spelt() {
+    let server = Server::echoing().await;
+    let egress = Egress::new();
+    let mut spelt = 0;
+    for text in PRIVATE_V4.iter().chain(&PRIVATE_V6) {
+        for host in spellings(address(text)) {
+            let end = tried(&egress, &server, &host).await;
+            assert!(end.is_none_or(|end| end == "private"), "{host}: {end:?}");
+            spelt += usize::from(end.is_some());
+        }
+    }
+    assert!(spelt > 1000, "{spelt} were URLs");
+    assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test]
+async fn nothing_arrives_at_a_private_address_that_a_name_leads_to() {
+    let server = Server::echoing().await;
+    let names = PRIVATE_V4.iter().chain(&PRIVATE_V6);
+    let resolver = Scripted::of(names.map(|text| vec![address(text)]));
+    let egress = Egress::new().with_resolver(resolver.clone());
+    for _ in 0..PRIVATE_V4.len() + PRIVATE_V6.len() {
+        assert_eq!(tried(&egress, &server, "rebind.example").await, Some("private"));
+    }
+    assert_eq!(tried(&Egress::new(), &server, "localhost").await, Some("private"));
+    assert_eq!(tried(&Egress::new(), &server, "LOCALHOST.").await, Some("private"));
+    assert_eq!((server.connections(), resolver.asked()), (0, PRIVATE_V4.len() + PRIVATE_V6.len()));
+}
+
+/// The network that is named here stands for the public internet, which no test reaches.
+fn reaches(server: &Server) -> (Rights, Outgoing) {
+    let url = format!("http://rebind.example:{}/", server.port);
+    let rule: HttpRule = url.parse().unwrap();
+    (rights([rule.with_private(["127.0.0.1/32".parse().unwrap()])]), get(&url))
+}
+
+#[tokio::test]
+async fn a_name_is_resolved_once_and_each_answer_stands_for_itself() {
+    let server = Server::echoing().await;
+    let (rights, outgoing) = reaches(&server);
+    let resolver = Scripted::new([["127.0.0.1"], ["127.0.0.2"]]);
+    let egress = Egress::new().with_resolver(resolver.clone());
+    for turn in 0..1000 {
+        let expected = ["response", "private"][turn % 2];
+        assert_eq!(kind(&send(&egress, &rights, outgoing.clone()).await), expected, "{turn}");
+    }
+    assert_eq!((server.connections(), resolver.asked()), (500, 1000));
+}
+
+#[tokio::test]
+async fn of_a_mixed_answer_only_what_may_be_reached_is_tried() {
+    let server = Server::echoing().await;
+    let (rights, outgoing) = reaches(&server);
+    let crowd = (0..10_000).map(|number| Ipv4Addr::from(0x7f00_0002 + number).into());
+    let answers = [
+        (vec![address("127.0.0.2"), address("127.0.0.1")], "response"),
+        (vec![address("::ffff:127.0.0.1")], "response"),
+        (vec![address("::1"), address("::ffff:127.0.0.2"), address("::127.0.0.1")], "private"),
+        (crowd.chain([address("127.0.0.1")]).collect(), "private"),
+        (vec![], "unreachable"),
+    ];
+    let egress = Egress::new().with_resolver(Scripted::of(answers.iter().map(|(answer, _)| answer.clone())));
+    for (answer, expected) in &answers {
+        let result = send(&egress, &rights, outgoing.clone()).await;
+        assert_eq!(kind(&result), *expected, "{:?}", answer.first());
+        assert!(!format!("{result:?}").contains("127.0.0.2"));
+    }
+    assert_eq!(server.connections(), 2);
+    // A name without an answer.
+    assert_eq!(kind(&send(&Egress::new().with_resolver(Scripted::of([])), &rights, outgoing).await), "unreachable");
+}
+
+#[tokio::test]
+async fn the_next_address_is_tried_when_one_does_not_answer() {
+    let server = Server::echoing().await;
+    let url = format!("http://two.example:{}/", server.port);
+    let rule: HttpRule = url.parse().unwrap();
+    let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
+    let egress = Egress::new().with_resolver(Scripted::new([["127.0.0.9", "127.0.0.1"]]));
+    assert_eq!(kind(&send(&egress, &rights, get(&url)).await), "response");
+}

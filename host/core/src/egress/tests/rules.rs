@@ -1,0 +1,48 @@
+//! Whatever host a request names: a suffix rule lets it through only if it is below the name of the rule.
+
+use super::*;
+
+/// Seeds of hosts that are tried.
+const HOSTS: u64 = 20_000;
+
+#[test]
+fn a_suffix_never_matches_a_foreign_host() {
+    let rule: HttpRule = "https://.example.com".parse().unwrap();
+    let rights = rights([rule]);
+    let pieces = [
+        "example",
+        "com",
+        "example.com",
+        ".",
+        "-",
+        "evil",
+        "xn--",
+        "EXAMPLE",
+        "Com",
+        "a",
+        "%2e",
+        "\u{3002}",
+        "ex\u{e4}mple",
+        "exam\u{ad}ple",
+        "0",
+        "127.1",
+        "example.co",
+        "m",
+        "\u{ff0e}",
+        "_",
+        "ⓔxample",
+    ];
+    let mut within = 0;
+    for seed in 0..HOSTS {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let host: String = (0..random.usize(1..6)).map(|_| pieces[random.usize(..pieces.len())]).collect();
+        // Whoever connects sees what the parser of the rules saw.
+        let Ok(target) = Target::parse(&format!("https://{host}/")) else { continue };
+        let labels: Vec<_> = target.authority().split('.').collect();
+        let is_below =
+            labels.ends_with(&["example", "com"]) && labels.len() > 2 && labels[..] != ["", "example", "com"];
+        assert_eq!(allowed(&rights, Method::Get, &target).is_ok(), is_below, "{host}");
+        within += u32::from(is_below);
+    }
+    assert!(within > 100, "{within} of them are below it");
+}

@@ -1,0 +1,105 @@
+//! TLS: the certificate is of the host that was checked, from an authority that is believed.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_rustls::TlsAcceptor;
+
+use super::server::Scripted;
+use super::*;
+
+/// An authority of its own and a server with a certificate of it.
+struct Site {
+    server: Server,
+    authority: String,
+}
+
+async fn site(names: &[&str]) -> Site {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let authority = STANDARD.encode(params.self_signed(&key).unwrap().der());
+    let authority = format!("-----BEGIN CERTIFICATE-----\n{authority}\n-----END CERTIFICATE-----\n");
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+    let chain = vec![certificate.der().clone()];
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let server = Server::start(move |stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let Ok(mut stream) = acceptor.accept(stream).await else { return };
+            let name = stream.get_ref().1.server_name().unwrap_or("no name").to_owned();
+            let mut read = Vec::new();
+            while !read.ends_with(b"\r\n\r\n") && stream.read_buf(&mut read).await.unwrap_or(0) > 0 {}
+            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len());
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    })
+    .await;
+    Site { server, authority }
+}
+
+async fn asked(site: &Site, host: &str, roots: Roots) -> Result<Incoming, SendError> {
+    let url = format!("https://{host}:{}/", site.server.port);
+    let rule: HttpRule = url.parse().unwrap();
+    let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
+    let egress = Egress::new().with_resolver(Scripted::new([["127.0.0.1"]])).with_roots(roots);
+    send(&egress, &rights, get(&url)).await
+}
+
+#[tokio::test]
+async fn a_server_is_who_it_says_or_nobody() {
+    let site = site(&["good.example", "127.0.0.1"]).await;
+    let other = self::site(&["good.example"]).await;
+    let own = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();
+    let table = [
+        ("good.example", own(), "response", "good.example"),
+        ("GOOD.example.", own(), "response", "good.example"),
+        ("127.0.0.1", own(), "response", "no name"),
+        ("bad.example", own(), "unreachable", ""),
+        ("sub.good.example", own(), "unreachable", ""),
+        ("good.example", Roots::none(), "unreachable", ""),
+        ("good.example", Roots::default(), "unreachable", ""),
+        ("good.example", Roots::none().with_pem(other.authority.as_bytes()).unwrap(), "unreachable", ""),
+        ("good.example", Roots::default().with_pem(site.authority.as_bytes()).unwrap(), "response", "good.example"),
+    ];
+    for (host, roots, expected, said) in table {
+        let result = asked(&site, host, roots.clone()).await;
+        assert_eq!(kind(&result), expected, "{host} with {roots:?}: {result:?}");
+        assert_eq!(result.map(|response| response.body).unwrap_or_default(), said, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn plain_http_where_tls_was_granted_is_refused() {
+    let server = Server::start(|mut stream| async move {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    })
+    .await;
+    let site = Site { server, authority: String::new() };
+    assert_eq!(kind(&asked(&site, "good.example", Roots::default()).await), "unreachable");
+}
+
+#[test]
+fn what_is_no_certificate_is_refused() {
+    let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let cut = "-----BEGIN CERTIFICATE-----\nAAAA\n";
+    for pem in ["", "hello", key, nonsense, cut] {
+        let fault = Roots::none().with_pem(pem.as_bytes()).unwrap_err();
+        assert!(fault.hint.contains("BEGIN CERTIFICATE"), "{fault}");
+    }
+}

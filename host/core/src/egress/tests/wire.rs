@@ -1,0 +1,176 @@
+//! What arrives at a server, byte for byte, and what never leaves.
+
+use super::*;
+
+async fn arrived(outgoing: impl Fn(&Server) -> Outgoing) -> String {
+    let server = Server::echoing().await;
+    let outgoing = outgoing(&server);
+    let response = send(&Egress::new(), &local(&server), outgoing).await.unwrap();
+    String::from_utf8(response.body.to_vec()).unwrap().replace(&server.port.to_string(), "PORT")
+}
+
+#[tokio::test]
+async fn a_request_is_in_origin_form_with_one_host() {
+    let cases: [(&str, &str); 9] = [
+        ("/", "/"),
+        ("/a/b?c=d&e=f", "/a/b?c=d&e=f"),
+        ("/a/../b/./c", "/b/c"),
+        ("//evil.example/x", "//evil.example/x"),
+        ("/http://evil.example/", "/http://evil.example/"),
+        ("?q", "/?q"),
+        ("/a#fragment", "/a"),
+        ("/\u{fc}|{}^`[]\"<>", "/%C3%BC|%7B%7D^%60[]%22%3C%3E"),
+        ("/?\u{fc}|{}^`[]\"<>'", "/?%C3%BC|{}^`[]%22%3C%3E%27"),
+    ];
+    for (path, expected) in cases {
+        let seen = arrived(|server| get(&server.url(path))).await;
+        let first = seen.lines().next().unwrap().replace("%5E", "^");
+        assert_eq!(first, format!("GET {expected} HTTP/1.1"), "{path}");
+        assert_eq!(seen.matches("host: 127.0.0.1:PORT\r\n").count(), 1, "{seen}");
+        assert_eq!(seen.to_lowercase().matches("host:").count(), 1, "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_arrives_as_it_was_meant() {
+    let seen = arrived(|server| {
+        let outgoing = with_header(get(&server.url("/x")), "X-One", "1");
+        let outgoing = with_header(outgoing, "accept-encoding", "gzip");
+        with_header(outgoing, "Cookie", b"a=\xc3\xbc")
+    })
+    .await;
+    let expected = "GET /x HTTP/1.1\r\nhost: 127.0.0.1:PORT\r\nx-one: 1\r\naccept-encoding: gzip\r\ncookie: a=\u{fc}\r\n\
+                    connection: close\r\n\r\n";
+    assert_eq!(seen, expected);
+    for (method, body, length) in [
+        (Method::Get, "", None),
+        (Method::Head, "", None),
+        (Method::Delete, "", None),
+        (Method::Get, "some", Some("4")),
+        (Method::Post, "", Some("0")),
+        (Method::Put, "more", Some("4")),
+    ] {
+        let seen = arrived(|server| {
+            let mut outgoing = get(&server.url("/"));
+            (outgoing.method, outgoing.body) = (if method == Method::Head { Method::Get } else { method }, body.into());
+            outgoing
+        })
+        .await;
+        let found = seen.lines().find_map(|line| line.strip_prefix("content-length: "));
+        assert_eq!(found, length, "{method:?} {body}: {seen}");
+        assert!(!seen.contains("transfer-encoding"), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn what_only_the_host_says_or_could_be_read_twice_never_leaves() {
+    let refused: &[(&str, &[u8])] = &[
+        ("Host", b"internal"),
+        ("host", b""),
+        ("connection", b"upgrade"),
+        ("Keep-Alive", b"1"),
+        ("proxy-authorization", b"canary"),
+        ("Proxy-Connection", b"close"),
+        ("proxy-anything", b"1"),
+        ("transfer-encoding", b"chunked"),
+        ("Transfer_Encoding", b"chunked"),
+        ("TE", b"trailers"),
+        ("trailer", b"x"),
+        ("upgrade", b"websocket"),
+        ("http2-settings", b"x"),
+        ("expect", b"100-continue"),
+        ("content-length", b"0"),
+        ("Content-Length", b"+5"),
+        ("content_length", b"5"),
+        ("forwarded", b"for=127.0.0.1"),
+        ("X-Forwarded-For", b"127.0.0.1"),
+        ("x_forwarded_host", b"internal"),
+        ("X-Forwarded-Anything", b"1"),
+        ("x-real-ip", b"127.0.0.1"),
+        ("via", b"1.1 x"),
+        ("X-HTTP-Method-Override", b"DELETE"),
+        ("x-method-override", b"DELETE"),
+        ("X-Original-URL", b"/admin"),
+        ("x-rewrite-url", b"/admin"),
+        ("", b"x"),
+        (" x", b"x"),
+        ("x ", b"x"),
+        ("x:", b"x"),
+        ("x\r\nhost", b"x"),
+        ("x\0", b"x"),
+        ("x\u{fc}", b"x"),
+        ("host\t", b"x"),
+        ("(x)", b"x"),
+        ("x", b"canary\r\nhost: internal"),
+        ("x", b"canary\nhost: internal"),
+        ("x", b"canary\rhost: internal"),
+        ("x", b"canary\r\n folded"),
+        ("x", b"canary\r\n\r\nGET / HTTP/1.1"),
+        ("x", b"canary\0"),
+        ("x", b"canary\x7f"),
+        ("x", b"canary\x1b[31m"),
+    ];
+    let server = Server::echoing().await;
+    let (egress, rights) = (Egress::new(), local(&server));
+    for (name, value) in refused {
+        let outgoing = with_header(get(&server.url("/?canary")), name, value);
+        let result = send(&egress, &rights, outgoing).await;
+        assert_eq!(kind(&result), "invalid", "{name:?}: {}", value.escape_ascii());
+    }
+    let mut many = get(&server.url("/"));
+    many.headers = (0..=MAX_HEADERS).map(|number| (format!("x-{number}"), Vec::new())).collect();
+    let long = with_header(get(&server.url("/")), "x", vec![b'x'; MAX_HEAD]);
+    for outgoing in [many, long] {
+        assert_eq!(kind(&send(&egress, &rights, outgoing).await), "invalid");
+    }
+    assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test]
+async fn what_is_not_granted_never_leaves() {
+    let server = Server::echoing().await;
+    let (egress, rights) = (Egress::new(), local(&server));
+    let mut patch = get(&server.url("/"));
+    patch.method = Method::Patch;
+    let port = format!("http://127.0.0.1:{}/", server.port.wrapping_add(1).max(1));
+    let denied = [patch, get(&port), get(&server.url("/").replace("http:", "https:")), get("http://evil.example/")];
+    for outgoing in denied {
+        assert_eq!(kind(&send(&egress, &rights, outgoing.clone()).await), "denied", "{outgoing:?}");
+    }
+    assert_eq!(kind(&send(&egress, &Rights::default(), get(&server.url("/?canary"))).await), "denied");
+    assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_call_has_32_requests_and_gives_every_connection_back() {
+    let server = Server::echoing().await;
+    let (egress, rights, budget) = (Egress::new().with_connections(4), local(&server), Budget::default());
+    let deadline = Instant::now() + AMPLE;
+    let sends = (0..10_000).map(|_| egress.send(&rights, &budget, get(&server.url("/")), &[], deadline));
+    let ends: Vec<_> = futures_util::future::join_all(sends).await.iter().map(kind).collect();
+    assert_eq!(ends.iter().filter(|end| **end == "response").count(), 32);
+    assert_eq!(ends.iter().filter(|end| **end == "over budget").count(), 10_000 - 32);
+    assert_eq!(server.connections(), 32);
+    let all = egress.connections.acquire_many(4);
+    assert!(tokio::time::timeout(AMPLE, all).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn bytes_are_counted_over_all_requests_of_a_call() {
+    let body = "x".repeat(150);
+    let server = Server::saying(format!("HTTP/1.1 200 OK\r\ncontent-length: 150\r\n\r\n{body}")).await;
+    let (egress, rights) = (Egress::new(), local(&server));
+    let mut outgoing = get(&server.url("/"));
+    (outgoing.method, outgoing.body) = (Method::Post, vec![b'x'; 1000].into());
+    for (budget, allowed) in [(Budget::new(9, 3500, 1 << 20), 3), (Budget::new(9, 1 << 20, 600), 3)] {
+        let mut ends = Vec::new();
+        for _ in 0..9 {
+            let outgoing = outgoing.clone();
+            let deadline = Instant::now() + AMPLE;
+            ends.push(kind(&egress.send(&rights, &budget, outgoing, &[], deadline).await));
+        }
+        let (answered, refused) = ends.split_at(allowed);
+        assert!(answered.iter().all(|end| *end == "response"), "{ends:?}");
+        assert!(refused.iter().all(|end| *end == "over budget"), "{ends:?}");
+    }
+}

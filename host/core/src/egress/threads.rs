@@ -1,0 +1,44 @@
+//! The threads that requests leave from: made with the first of them.
+//!
+//! Invariants: dropping them, even inside of a task, never blocks.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Threads for I/O and TLS.
+const THREADS: usize = 2;
+/// Threads that ask the system's resolver, which cannot be interrupted. A tool that asks for slow names keeps those busy that
+/// it waits for, and each of them ends by the system's own limit.
+const RESOLVING: usize = 32;
+
+#[derive(Debug, Default)]
+pub(super) struct Threads(Mutex<Option<Runtime>>);
+
+impl Threads {
+    /// The way to them.
+    pub(super) fn handle(&self) -> io::Result<Handle> {
+        let mut runtime = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(runtime) = runtime.as_ref() {
+            return Ok(runtime.handle().clone());
+        }
+        let made = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .max_blocking_threads(RESOLVING)
+            .thread_name("toolcell-egress")
+            .enable_io()
+            .enable_time()
+            .build()?;
+        Ok(runtime.insert(made).handle().clone())
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        let runtime = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(runtime) = runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
