@@ -190,11 +190,8 @@ fn concurrency_holds_for_components() {
         let (raised, counted) = (end.clone(), Arc::clone(&at_work));
         let executor = Executor::new().with_events(move |event: Event| {
             let mut at_work = counted.lock().expect("no panic");
-            match event {
-                Event::Started { .. } => at_work.0 += 1,
-                Event::Completed { .. } => at_work.0 -= 1,
-                _ => {}
-            }
+            at_work.0 += usize::from(matches!(event, Event::Started { .. }));
+            at_work.0 -= usize::from(matches!(event, Event::Completed { .. }));
             at_work.1 = at_work.0.max(at_work.1);
             if at_work.0 == MOST {
                 raised.raise();

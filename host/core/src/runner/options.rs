@@ -181,9 +181,8 @@ mod tests {
 
     #[test]
     fn every_call_has_the_context_as_given() {
-        let mut context = CallContext::default();
-        context.session_id = Some("s1".into());
-        context.request_id = Some("r1".into());
+        let (session_id, request_id) = (Some("s1".into()), Some("r1".into()));
+        let context = CallContext { session_id, request_id, ..CallContext::default() };
         let runner = runner(Definition::new("t", "").unwrap());
         assert_eq!(told(&runner, RunOptions::default().with_context(context)), [r#"[30,"s1","r1"]"#; 2]);
         assert_eq!(told(&runner, RunOptions::default()), ["[30,null,null]"; 2], "nothing is invented");
