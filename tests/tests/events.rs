@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use toolcell::{
     AbortSignal, CallOptions, Definition, Engine, Event, Executor, Invocation, Limits, Registry, RunEvent, RunOptions,
     Runner, Tool, ToolCall,
 };
-use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};
 
 fn definition(name: &str) -> Definition {
@@ -131,4 +132,81 @@ fn a_slow_reader_costs_no_call_its_time() {
         (needed, settled)
     });
     assert_eq!((needed, settled, polls.load(Ordering::Relaxed)), (vec![true; NEEDED], 2, NEEDED));
+}
+
+/// Which call ends first is up to the tools, not to the order of the calls.
+#[test]
+fn a_stream_tells_of_ends_as_they_come() {
+    for order in [["c", "a", "b"], ["b", "c", "a"], ["c", "b", "a"]] {
+        let gates: Arc<[(&str, Notify)]> = ["a", "b", "c"].map(|id| (id, Notify::new())).into();
+        let waited = Arc::clone(&gates);
+        let waits = Tool::native(definition("t"), move |_: Value, invocation: Arc<Invocation>| {
+            let gates = Arc::clone(&waited);
+            async move {
+                let gate = gates.iter().find(|(id, _)| *id == invocation.call.id).expect("one for each call");
+                gate.1.notified().await;
+                json!(null)
+            }
+        });
+        let registry = Registry::new();
+        registry.register(waits.expect("a tool")).expect("a name of its own");
+        let calls = ["a", "b", "c"].map(|id| ToolCall::new(id, "t", "{}"));
+        let mut stream = Runner::new(registry).stream(calls, RunOptions::default().with_max_concurrency(3));
+        // Everything that there is to read now, in short.
+        let mut read = || {
+            let (mut context, mut told) = (Context::from_waker(Waker::noop()), Vec::new());
+            while let Poll::Ready(Some(event)) = Box::pin(stream.next()).as_mut().poll(&mut context) {
+                let json = serde_json::to_value(&event).expect("JSON");
+                told.push(format!(
+                    "{} {}",
+                    json["type"].as_str().expect("a type"),
+                    json["id"].as_str().expect("an id")
+                ));
+            }
+            told
+        };
+        assert_eq!(read(), ["a", "b", "c"].map(|id| format!("tool_execution_started {id}")));
+        for id in order {
+            gates.iter().filter(|(gate, _)| *gate == id).for_each(|(_, gate)| gate.notify_one());
+            let ends = ["tool_execution_completed", "tool_result_encoded"].map(|word| format!("{word} {id}"));
+            assert_eq!(read(), ends, "of {order:?}");
+        }
+    }
+}
+
+/// As many cells as may be at work are at work, and never more.
+#[test]
+fn concurrency_holds_for_components() {
+    const MOST: usize = 3;
+    for placement in PLACEMENTS {
+        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
+        let registry = Registry::new();
+        let waits = Hostile { name: "waits", ..Hostile::new(Place::Execute, Misdeed::AwaitAbort) };
+        for guest in [waits, Hostile { name: "echo", ..Hostile::answering(Answer::Echo) }] {
+            let tools = load(&engine, guest.component()).expect("loads").tools().to_vec();
+            registry.register_all(tools).expect("names of their own");
+        }
+        let (end, at_work) = (AbortSignal::new(), Arc::new(Mutex::new((0_usize, 0_usize))));
+        let (raised, counted) = (end.clone(), Arc::clone(&at_work));
+        let executor = Executor::new().with_events(move |event: Event| {
+            let mut at_work = counted.lock().expect("no panic");
+            at_work.0 += usize::from(matches!(event, Event::Started { .. }));
+            at_work.0 -= usize::from(matches!(event, Event::Completed { .. }));
+            at_work.1 = at_work.0.max(at_work.1);
+            if at_work.0 == MOST {
+                raised.raise();
+            }
+        });
+        let runner = Runner::new(registry).with_executor(executor);
+        let run = |name: &str, count: usize, abort: AbortSignal| {
+            let calls: Vec<_> = (0..count).map(|n| ToolCall::new(n.to_string(), name, "{}")).collect();
+            let options = RunOptions::default().with_max_concurrency(MOST).with_abort(abort);
+            let runner = runner.clone();
+            wait(async move { runner.run(calls, options).await }).expect("it starts").messages
+        };
+        // They end when all of them are at work.
+        assert!(run("waits", MOST, end).iter().all(|message| !message.is_error), "{placement:?}");
+        assert!(run("echo", 50, AbortSignal::new()).iter().all(|message| !message.is_error), "{placement:?}");
+        assert_eq!(*at_work.lock().expect("no panic"), (0, MOST), "{placement:?}");
+    }
 }

@@ -6,15 +6,25 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle};
-use toolcell::{Definition, OnToolError, Registry, RunOptions, RunOutcome, Runner, Tool, ToolCall, Verdict};
+use toolcell::{
+    Definition, Executor, Limits, OnToolError, Registry, RunOptions, RunOutcome, Runner, Tool, ToolCall, Verdict,
+};
 use toolcell_tests::wait;
 
 /// Functions of one runner that may be at it at once.
 const PLACES: usize = 64;
 
+fn definition() -> Definition {
+    Definition::new("t", "").expect("a name")
+}
+
 /// A runner of one tool, which fails or hangs as its arguments say.
 fn runner() -> Runner {
-    let fails = Tool::native(Definition::new("t", "").expect("a name"), async |arguments: Value| {
+    runner_of(definition())
+}
+
+fn runner_of(definition: Definition) -> Runner {
+    let fails = Tool::native(definition, async |arguments: Value| {
         if arguments["hang"] == true {
             std::future::pending::<()>().await;
         }
@@ -79,4 +89,28 @@ fn policies_that_never_return_silence_no_other_runner() {
     assert_eq!(run(&runner(), 1, long, &instead("replaced")).messages[0].content, "replaced");
     drop(closed);
     assert_eq!(run(&stuck, 1, long, &instead("again")).messages[0].content, "again", "a place is free again");
+}
+
+/// Whoever sets it: the run, its limits, the executor or the tool.
+#[test]
+fn a_policy_has_as_much_time_as_the_call() {
+    let (short, gate) = (Duration::from_millis(20), Arc::new(RwLock::new(())));
+    let closed = gate.write().expect("no panic");
+    let parked = Arc::clone(&gate);
+    let never = OnToolError::decide(move |_, _| {
+        drop(parked.read());
+        Verdict::Halt
+    });
+    let options = RunOptions::default().with_on_tool_error(never);
+    let limited = Executor::new().with_limits(Limits::default().with_timeout(short));
+    for (runner, options) in [
+        (runner(), options.clone().with_tool_timeout(short)),
+        (runner(), options.clone().with_limits(Limits::unlimited().with_timeout(short))),
+        (runner().with_executor(limited), options.clone()),
+        (runner_of(definition().with_max_execution(short)), options),
+    ] {
+        let outcome = wait(async move { runner.run(calls(1), options).await }).expect("every name is known");
+        assert!(outcome.messages[0].content.contains("gave no answer within 20ms"), "{:?}", outcome.messages);
+    }
+    drop(closed);
 }

@@ -3,10 +3,12 @@
 use std::future::pending;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_executor::block_on;
 use serde_json::Value;
-use toolcell::{CallOptions, Definition, Executor, Tool, ToolCall};
+use toolcell::{CallOptions, Definition, Executor, Registry, RunOptions, Runner, Tool, ToolCall};
+use tracing::Subscriber;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 #[derive(Clone, Default)]
@@ -23,16 +25,30 @@ impl io::Write for Lines {
     }
 }
 
+impl Lines {
+    fn subscriber(&self) -> impl Subscriber + Send + Sync {
+        let sink = self.clone();
+        let lines = tracing_subscriber::fmt().with_ansi(false).without_time().with_span_events(FmtSpan::CLOSE);
+        lines.with_writer(move || sink.clone()).finish()
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().expect("no panic").clone()).expect("text")
+    }
+}
+
+/// The one line that says how the span of this call was closed.
+fn closed<'a>(text: &'a str, id: &str) -> &'a str {
+    let mut lines = text.lines().filter(|line| line.contains(&format!("id=\"{id}\" ")) && line.contains("close"));
+    match (lines.next(), lines.next()) {
+        (Some(line), None) => line,
+        (first, _) => panic!("{} spans of `{id}`:\n{text}", if first.is_some() { "two" } else { "no" }),
+    }
+}
+
 #[test]
 fn a_span_per_call_says_how_it_ended() {
     let lines = Lines::default();
-    let sink = lines.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .without_time()
-        .with_span_events(FmtSpan::CLOSE)
-        .with_writer(move || sink.clone())
-        .finish();
     let handler = async |arguments: Value| match arguments["end"].as_str() {
         Some("panic") => panic!("ouch \u{1b}[31m"),
         Some("never") => pending().await,
@@ -47,7 +63,7 @@ fn a_span_per_call_says_how_it_ended() {
         let tool = tool.clone();
         async move { executor.call(&tool, call, CallOptions::default()).await }
     };
-    tracing::subscriber::with_default(subscriber, || {
+    tracing::subscriber::with_default(lines.subscriber(), || {
         block_on(call("good", "ok"));
         block_on(call("bad", "panic"));
         // Killed: its future is dropped after it has started.
@@ -55,11 +71,8 @@ fn a_span_per_call_says_how_it_ended() {
         let waker = std::task::Waker::noop();
         assert!(killed.as_mut().poll(&mut std::task::Context::from_waker(waker)).is_pending());
     });
-    let text = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
-    let line = |id: &str| {
-        let closed = |line: &&str| line.contains(&format!("id=\"{id}\" ")) && line.contains("close");
-        text.lines().find(closed).unwrap_or_else(|| panic!("no span of `{id}`:\n{text}"))
-    };
+    let text = lines.text();
+    let line = |id: &str| closed(&text, id);
     assert!(line("good").contains(r#"outcome="ok""#) && line("good").contains("duration_us="), "{text}");
     assert!(!line("good").contains("exception"), "{text}");
     assert!(line("bad").contains(r#"outcome="tool_error""#) && line("bad").contains("ouch"), "{text}");
@@ -69,4 +82,35 @@ fn a_span_per_call_says_how_it_ended() {
         "what runs for a call runs in its span:\n{text}"
     );
     assert!(!text.contains('\u{1b}'), "no escape of a stranger's:\n{text}");
+}
+
+/// However a call of a run ends, and whether it ran at all.
+#[test]
+fn a_span_per_call_of_a_run() {
+    let tool = Tool::native(Definition::new("t", "").expect("a name"), async |arguments: Value| match arguments["end"]
+        .as_str()
+    {
+        Some("never") => pending().await,
+        Some("error") => Err("no such city"),
+        _ => Ok(Value::Null),
+    });
+    let registry = Registry::new();
+    registry.register(tool.expect("a tool")).expect("a name of its own");
+    let calls = [("good", "{}"), ("late", r#"{"end": "never"}"#), ("wrong", r#"{"end": "error"}"#), ("refused", "[]")]
+        .map(|(id, arguments)| ToolCall::new(id, "t", arguments));
+    let lines = Lines::default();
+    tracing::subscriber::with_default(lines.subscriber(), || {
+        let options = RunOptions::default().with_tool_timeout(Duration::from_millis(20));
+        block_on(Runner::new(registry).run(calls, options)).expect("it starts");
+    });
+    let text = lines.text();
+    for (id, said) in [
+        ("good", [r#"outcome="ok""#, "duration_us="]),
+        ("late", [r#"outcome="tool_error""#, "still waiting for the host after 20ms"]),
+        ("wrong", [r#"outcome="error""#, "no such city"]),
+        ("refused", [r#"outcome="refusal""#, r#"reason="invalid_arguments""#]),
+    ] {
+        let line = closed(&text, id);
+        assert!(said.iter().all(|said| line.contains(said)), "{line}");
+    }
 }

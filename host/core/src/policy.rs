@@ -109,8 +109,8 @@ pub enum OnToolError {
 }
 
 impl OnToolError {
-    /// A function decides. It is called once per failure, on a thread of its own, within the run's tool timeout counted
-    /// from its start. A panic in it, or no answer in time, halts the run.
+    /// A function decides. It is called once per failure, on a thread of its own. It has as much time as the call had, counted
+    /// anew. A panic in it, or no answer in time, halts the run.
     pub fn decide(function: impl Fn(&ToolCall, &Failure) -> Verdict + Send + Sync + 'static) -> Self {
         Self::Decide(Arc::new(function))
     }

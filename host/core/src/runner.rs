@@ -14,6 +14,7 @@ mod stream;
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde::Serialize;
@@ -23,6 +24,7 @@ use crate::call::ToolCall;
 use crate::encode::{Encoder, Fenced};
 use crate::error::Error;
 use crate::executor::Executor;
+use crate::limits::Limits;
 use crate::message::{Halted, Message};
 use crate::registry::Registry;
 use batch::Batch;
@@ -33,7 +35,8 @@ pub use stream::RunStream;
 /// Makes runs. Cheap to clone.
 ///
 /// # Defaults
-/// [`Executor::new`], [`JsonEncoder`](crate::JsonEncoder).
+/// An executor with [`Limits::default`] except for the time of a call, which each run sets by itself
+/// ([`RunOptions::tool_timeout`]); [`JsonEncoder`](crate::JsonEncoder).
 #[derive(Debug, Clone)]
 pub struct Runner {
     registry: Registry,
@@ -61,11 +64,13 @@ impl Runner {
     /// A runner of these tools, with the defaults.
     #[must_use]
     pub fn new(registry: Registry) -> Self {
+        let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::MAX));
         let deciding = Arc::new(Semaphore::new(ask::MOST));
-        Self { registry, executor: Executor::new(), encoder: Fenced::default(), deciding }
+        Self { registry, executor, encoder: Fenced::default(), deciding }
     }
 
-    /// With this executor: its limits hold for every call, its observer sees every event.
+    /// With this executor: its observer sees every event, and its limits hold for every call. Its timeout too, 30 s unless it
+    /// was set, where a run's `tool_timeout` is longer.
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor;

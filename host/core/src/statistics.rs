@@ -7,10 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use crate::call::{CallResult, Completion};
-use crate::outcome::Outcome;
+use crate::call::Completion;
+use crate::policy::Failure;
 use crate::tool_error::{Exit, ToolError};
 
 /// Significant figures of a latency that are kept: 1 % off at most, in a few KiB a tool.
@@ -22,13 +23,14 @@ const FIGURES: u8 = 2;
 /// Times are wall time of whole calls.
 ///
 /// # Shape
-/// As JSON: its fields by name, times as whole microseconds in fields that end in `_us`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+/// As JSON: its fields by name, and `average_us` and `success_rate`, which is null where no call was made. Times are whole
+/// microseconds in fields that end in `_us`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Statistics {
     /// Calls that were made and ended: successes and failures.
     pub count: u64,
-    /// Those that the handler answered with ok, a question or a halt.
+    /// Those that the handler answered with ok, a question or a halt, and that a run's encoder made text of.
     pub success: u64,
     /// All others of them.
     pub failure: u64,
@@ -37,16 +39,12 @@ pub struct Statistics {
     /// Calls that somebody cancelled, likewise.
     pub cancelled: u64,
     /// The time of all calls together.
-    #[serde(rename = "total_us", serialize_with = "micros")]
     pub total: Duration,
     /// Half of the calls took no longer; to within 1 %.
-    #[serde(rename = "p50_us", serialize_with = "micros")]
     pub p50: Duration,
     /// Likewise for 95 of 100.
-    #[serde(rename = "p95_us", serialize_with = "micros")]
     pub p95: Duration,
     /// Likewise for 99 of 100.
-    #[serde(rename = "p99_us", serialize_with = "micros")]
     pub p99: Duration,
 }
 
@@ -65,8 +63,27 @@ impl Statistics {
     }
 }
 
-fn micros<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX).serialize(serializer)
+impl Serialize for Statistics {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { count, success, failure, refused, cancelled, total, p50, p95, p99 } = *self;
+        let mut fields = serializer.serialize_struct("Statistics", 11)?;
+        fields.serialize_field("count", &count)?;
+        fields.serialize_field("success", &success)?;
+        fields.serialize_field("failure", &failure)?;
+        fields.serialize_field("success_rate", &self.success_rate())?;
+        fields.serialize_field("refused", &refused)?;
+        fields.serialize_field("cancelled", &cancelled)?;
+        fields.serialize_field("total_us", &micros(total))?;
+        fields.serialize_field("average_us", &micros(self.average()))?;
+        fields.serialize_field("p50_us", &micros(p50))?;
+        fields.serialize_field("p95_us", &micros(p95))?;
+        fields.serialize_field("p99_us", &micros(p99))?;
+        fields.end()
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Counts calls of one tool.
@@ -84,20 +101,19 @@ struct Counted {
 }
 
 impl Counters {
-    /// Counts one call.
-    pub(crate) fn record(&self, completion: &Completion) {
-        let succeeded = match &completion.result {
-            CallResult::Outcome(Outcome::Ok(_) | Outcome::AskUser(_) | Outcome::Halt(_)) => true,
-            CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)) => return self.record_cancelled(),
-            CallResult::Refusal(_) => return self.count(|counted| counted.refused += 1),
-            CallResult::Outcome(Outcome::Error(_)) | CallResult::ToolError(_) => false,
+    /// Counts one call that took so long, and failed so if it did.
+    pub(crate) fn record(&self, wall: Duration, failure: Option<&Failure>) {
+        let succeeded = match failure {
+            None => true,
+            Some(Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled))) => return self.record_cancelled(),
+            Some(Failure::Refusal(_)) => return self.count(|counted| counted.refused += 1),
+            Some(Failure::Error(_) | Failure::ToolError(_)) => false,
         };
-        let wall = completion.usage.wall;
         self.count(|counted| {
             counted.success += u64::from(succeeded);
             counted.total = counted.total.saturating_add(wall);
             // It grows as it needs to, so that every value fits.
-            let _ = counted.times.record(u64::try_from(wall.as_micros()).unwrap_or(u64::MAX));
+            let _ = counted.times.record(micros(wall));
         });
     }
 
@@ -153,11 +169,16 @@ impl<'a> Counting<'a> {
     }
 
     /// Counts its end, which it hands on.
-    pub(crate) fn end(mut self, completion: Completion) -> Completion {
-        if let Some(counters) = self.0.take() {
-            counters.record(&completion);
-        }
+    pub(crate) fn end(self, completion: Completion) -> Completion {
+        self.end_as(completion.usage.wall, Failure::of(&completion.result).as_ref());
         completion
+    }
+
+    /// Counts its end, where that is not for the completion alone to say.
+    pub(crate) fn end_as(mut self, wall: Duration, failure: Option<&Failure>) {
+        if let Some(counters) = self.0.take() {
+            counters.record(wall, failure);
+        }
     }
 }
 
@@ -166,5 +187,44 @@ impl Drop for Counting<'_> {
         if let Some(counters) = self.0.take() {
             counters.record_cancelled();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::outcome::HandlerError;
+    use crate::refusal::Refusal;
+
+    /// A hundred calls of 1 to 100 ms, in no order, ten of them failures; and what counts for nothing.
+    #[test]
+    fn percentiles_and_rates_are_those_of_the_calls_made() {
+        let counters = Counters::default();
+        let failure = Failure::Error(HandlerError::new("no"));
+        for n in 0..100_u64 {
+            let wall = Duration::from_millis(n * 37 % 100 + 1);
+            counters.record(wall, Some(&failure).filter(|_| n % 10 == 0));
+        }
+        let cancelled = Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled));
+        for failure in [cancelled, Failure::Refusal(Refusal::NotAllowed)] {
+            counters.record(Duration::from_secs(3600), Some(&failure));
+        }
+        let read = counters.read();
+        assert_eq!(
+            (read.count, read.success, read.failure, read.refused, read.cancelled, read.success_rate()),
+            (100, 90, 10, 1, 1, Some(0.9))
+        );
+        assert_eq!((read.total, read.average()), (Duration::from_millis(5050), Duration::from_micros(50_500)));
+        for (percentile, millis) in [(read.p50, 50.0), (read.p95, 95.0), (read.p99, 99.0)] {
+            let off = percentile.as_secs_f64() * 1000.0 / millis;
+            assert!((0.99..=1.01).contains(&off), "{percentile:?} instead of {millis} ms");
+        }
+        let json = serde_json::to_value(read).unwrap();
+        assert_eq!((&json["success_rate"], &json["average_us"]), (&json!(0.9), &json!(50_500)));
+        assert_eq!(json["total_us"], 5_050_000);
+        let none = serde_json::to_value(Statistics::default()).unwrap();
+        assert_eq!((&none["success_rate"], &none["average_us"]), (&json!(null), &json!(0)));
     }
 }

@@ -78,17 +78,21 @@ fn opened<'c, 'p>(
 }
 
 pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
-    let content = text(message, |_| false, notes);
     let mut result = json!({
         "id": message_id(&message.tool_call_id),
         "role": "tool",
         "toolCallId": message.tool_call_id,
-        "content": content,
+        "content": content(message, notes),
     });
     if message.is_error {
         result["error"] = message.content.as_str().into();
     }
     result
+}
+
+/// The content of the message that answers a call, the same in the event and in the history: AG-UI takes text alone.
+fn content(message: &Message, notes: &mut Vec<Note>) -> String {
+    text(message, |_| false, notes)
 }
 
 /// The id of the message that answers a call: the same in the event and in the history.
@@ -97,7 +101,8 @@ fn message_id(call: &str) -> String {
 }
 
 /// A run's event as AG-UI's events, in their order. A call is shown as it starts; what AG-UI has no event for is
-/// `CUSTOM` under its own name, with its own JSON as the value. Every call ends with one `TOOL_CALL_RESULT`.
+/// `CUSTOM` under its own name, with its own JSON as the value. Every call ends with one `TOOL_CALL_RESULT`: the message of
+/// that id which [`Provider::results`](super::Provider::results) makes, parts included.
 ///
 /// # Shape
 /// A list of events, ready to be sent.
@@ -114,19 +119,17 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
         ) => {
             vec![custom(event)]
         }
-        RunEvent::Settled { settled, .. } => {
+        RunEvent::Settled { settled, message } => {
             let result = json!({
                 "type": "TOOL_CALL_RESULT",
-                "messageId": message_id(settled.id()),
-                "toolCallId": settled.id(),
+                "messageId": message_id(&message.tool_call_id),
+                "toolCallId": message.tool_call_id,
                 "role": "tool",
-                "content": settled.content(),
+                "content": content(message, &mut Vec::new()),
             });
             match settled {
                 Settled::Encoded { .. } => vec![result],
-                Settled::AskUser { .. } | Settled::Halt { .. } => {
-                    vec![custom(settled), result]
-                }
+                Settled::AskUser { .. } | Settled::Halt { .. } => vec![custom(settled), result],
             }
         }
         RunEvent::Error(failure) => {
@@ -140,4 +143,98 @@ fn custom(event: &impl Serialize) -> Value {
     let mut value = serde_json::to_value(event).unwrap_or_default();
     let name = value.as_object_mut().and_then(|members: &mut Map<String, Value>| members.remove("type"));
     json!({"type": "CUSTOM", "name": name, "value": value})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Provider;
+    use super::*;
+    use crate::error::Error;
+    use crate::event::{LogLevel, LogSource};
+    use crate::json::Json;
+    use crate::message::{AskOptions, RunFailure};
+    use crate::outcome::{Media, Part};
+
+    #[test]
+    fn a_run_as_events_of_agui() {
+        let id = || "c".to_owned();
+        let settled = |settled: Settled| {
+            let message = Message::new(settled.id(), "book", settled.content());
+            RunEvent::Settled { settled, message }
+        };
+        let ask = Settled::AskUser {
+            tool_call_id: id(),
+            tool_name: "book".into(),
+            question: "When?".into(),
+            options: AskOptions::default(),
+        };
+        let halt = Settled::Halt {
+            tool_call_id: id(),
+            reason: "done".into(),
+            result: Json::from(json!(1)),
+            content: "1".into(),
+        };
+        let result = |content: &str| json!({"type": "TOOL_CALL_RESULT", "messageId": "c-result", "toolCallId": "c", "role": "tool", "content": content});
+        for (event, expected) in [
+            (
+                RunEvent::Call(Event::Started { id: id(), name: "book".into(), arguments: "{}".into() }),
+                vec![
+                    json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "book"}),
+                    json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}"}),
+                    json!({"type": "TOOL_CALL_END", "toolCallId": "c"}),
+                ],
+            ),
+            (
+                RunEvent::Call(Event::Progress { id: id(), done: 1, total: Some(2), message: None }),
+                vec![json!({"type": "CUSTOM", "name": "tool_progress",
+                    "value": {"id": "c", "done": 1, "total": 2, "message": null}})],
+            ),
+            (
+                RunEvent::Call(Event::Log {
+                    id: id(),
+                    source: LogSource::Stdout,
+                    level: LogLevel::Info,
+                    message: "hi".into(),
+                }),
+                vec![json!({"type": "CUSTOM", "name": "tool_log",
+                    "value": {"id": "c", "source": "stdout", "level": "info", "message": "hi"}})],
+            ),
+            (settled(Settled::Encoded { id: id(), content: "ok".into() }), vec![result("ok")]),
+            (
+                settled(ask),
+                vec![
+                    json!({"type": "CUSTOM", "name": "ask_user_requested",
+                        "value": {"tool_call_id": "c", "tool_name": "book", "question": "When?", "options": {}}}),
+                    result("<awaiting user response>"),
+                ],
+            ),
+            (
+                settled(halt),
+                vec![
+                    json!({"type": "CUSTOM", "name": "tool_halt",
+                        "value": {"tool_call_id": "c", "reason": "done", "result": 1, "content": "1"}}),
+                    result("1"),
+                ],
+            ),
+            (
+                RunEvent::Error(RunFailure(Error::unknown_tool("x", Vec::new()))),
+                vec![json!({"type": "RUN_ERROR", "code": "unknown_tool",
+                    "message": Error::unknown_tool("x", Vec::new()).to_string()})],
+            ),
+        ] {
+            assert_eq!(agui_events(&event), expected);
+        }
+        // Content beside the result is in it, as in the message of the same id that goes into the history.
+        let image = Part::Image(Media { mime_type: "image/png".into(), data: vec![0; 3] });
+        let message = Message::new("c", "book", "ok").with_part(Part::Text { text: "beside".into() }).with_part(image);
+        let history = Provider::AgUi.results(std::slice::from_ref(&message)).value;
+        let event = RunEvent::Settled { settled: Settled::Encoded { id: id(), content: "ok".into() }, message };
+        let told = &agui_events(&event)[0];
+        assert_eq!((&told["messageId"], &told["content"]), (&history[0]["id"], &history[0]["content"]));
+        assert_eq!(told["content"], "ok\n\nbeside\n\n[image of 3 bytes (image/png) that cannot be shown here]");
+        // The same events are read back as the call they show.
+        let started = RunEvent::Call(Event::Started { id: id(), name: "book".into(), arguments: "{\"a\":1}".into() });
+        let events = agui_events(&started).into();
+        assert_eq!(Provider::AgUi.calls(&events), Ok(vec![ToolCall::new("c", "book", "{\"a\":1}")]));
+    }
 }

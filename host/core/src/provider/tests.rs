@@ -6,9 +6,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::event::{LogLevel, LogSource};
-use crate::json::Json;
-use crate::message::{AskOptions, RunEvent, RunFailure, Settled};
 use crate::outcome::Part;
 
 /// What every provider is given.
@@ -321,73 +318,4 @@ fn a_reference_into_a_rewritten_part_is_refused() {
     let error = Provider::OpenAi.definitions([&definition]).unwrap_err();
     assert!(error.to_string().contains("move it to `$defs`"), "{error}");
     assert!(Provider::Mcp.definitions([&definition]).is_ok() && Provider::Gemini.definitions([&definition]).is_ok());
-}
-
-#[test]
-fn a_run_as_events_of_agui() {
-    use crate::event::Event;
-    let id = || "c".to_owned();
-    let settled = |settled| RunEvent::Settled { settled, message: Message::new("c1", "t", "") };
-    let ask = Settled::AskUser {
-        tool_call_id: id(),
-        tool_name: "book".into(),
-        question: "When?".into(),
-        options: AskOptions::default(),
-    };
-    let halt =
-        Settled::Halt { tool_call_id: id(), reason: "done".into(), result: Json::from(json!(1)), content: "1".into() };
-    let result = |content: &str| json!({"type": "TOOL_CALL_RESULT", "messageId": "c-result", "toolCallId": "c", "role": "tool", "content": content});
-    for (event, expected) in [
-        (
-            RunEvent::Call(Event::Started { id: id(), name: "book".into(), arguments: "{}".into() }),
-            vec![
-                json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "book"}),
-                json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}"}),
-                json!({"type": "TOOL_CALL_END", "toolCallId": "c"}),
-            ],
-        ),
-        (
-            RunEvent::Call(Event::Progress { id: id(), done: 1, total: Some(2), message: None }),
-            vec![json!({"type": "CUSTOM", "name": "tool_progress",
-                "value": {"id": "c", "done": 1, "total": 2, "message": null}})],
-        ),
-        (
-            RunEvent::Call(Event::Log {
-                id: id(),
-                source: LogSource::Stdout,
-                level: LogLevel::Info,
-                message: "hi".into(),
-            }),
-            vec![json!({"type": "CUSTOM", "name": "tool_log",
-                "value": {"id": "c", "source": "stdout", "level": "info", "message": "hi"}})],
-        ),
-        (settled(Settled::Encoded { id: id(), content: "ok".into() }), vec![result("ok")]),
-        (
-            settled(ask),
-            vec![
-                json!({"type": "CUSTOM", "name": "ask_user_requested",
-                    "value": {"tool_call_id": "c", "tool_name": "book", "question": "When?", "options": {}}}),
-                result("<awaiting user response>"),
-            ],
-        ),
-        (
-            settled(halt),
-            vec![
-                json!({"type": "CUSTOM", "name": "tool_halt",
-                    "value": {"tool_call_id": "c", "reason": "done", "result": 1, "content": "1"}}),
-                result("1"),
-            ],
-        ),
-        (
-            RunEvent::Error(RunFailure(crate::error::Error::unknown_tool("x", Vec::new()))),
-            vec![json!({"type": "RUN_ERROR", "code": "unknown_tool",
-                "message": crate::error::Error::unknown_tool("x", Vec::new()).to_string()})],
-        ),
-    ] {
-        assert_eq!(agui_events(&event), expected);
-    }
-    // The same events are read back as the call they show.
-    let started = RunEvent::Call(Event::Started { id: id(), name: "book".into(), arguments: "{\"a\":1}".into() });
-    let events = agui_events(&started).into();
-    assert_eq!(Provider::AgUi.calls(&events), Ok(vec![ToolCall::new("c", "book", "{\"a\":1}")]));
 }

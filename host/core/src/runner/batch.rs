@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use futures_util::{Stream, StreamExt as _, stream};
@@ -17,6 +18,7 @@ use crate::executor::Executor;
 use crate::policy::OnToolError;
 use crate::registry::Entry;
 use crate::statistics::Counting;
+use crate::tool::Tool;
 
 /// What the calls of a run share.
 pub(super) struct Shared {
@@ -40,11 +42,11 @@ impl Batch {
         calls: impl IntoIterator<Item = ToolCall>,
         options: RunOptions,
     ) -> Result<Self, Error> {
-        options.check()?;
+        let calls: Vec<_> = calls.into_iter().collect();
+        options.check(calls.len())?;
         // The run keeps what it started with, whatever is registered meanwhile.
         let toolbox = runner.registry.toolbox();
-        let calls = calls.into_iter();
-        let mut ready = Vec::with_capacity(calls.size_hint().0);
+        let mut ready = Vec::with_capacity(calls.len());
         for call in calls {
             let entry = Arc::clone(toolbox.entry(&call.name)?);
             ready.push((call, entry));
@@ -90,7 +92,7 @@ fn one(
         } else {
             shared.executor.call(tool, call, shared.options.of_a_call()).await
         };
-        match settle(&shared, index, counting.end(completion), kept, tool) {
+        match settle(&shared, index, completion, kept, tool, counting) {
             Ok(ended) => ended,
             // In a box for the same reason.
             Err(undecided) => Box::pin(undecided.decided()).await,
@@ -99,6 +101,12 @@ fn one(
 }
 
 impl Shared {
+    /// The time that a call of this tool has.
+    pub(super) fn time_of_a_call(&self, tool: &Tool) -> Duration {
+        let given = self.executor.limits().timeout.min(self.options.of_a_call().limits.timeout);
+        tool.definition().max_execution.map_or(given, |own| given.min(own))
+    }
+
     /// A copy of a call for a policy function: nobody else looks at it again.
     fn kept(&self, call: &ToolCall) -> Option<Box<ToolCall>> {
         matches!(self.options.on_tool_error, OnToolError::Decide(_)).then(|| Box::new(call.clone()))

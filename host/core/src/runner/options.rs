@@ -20,9 +20,11 @@ const CALLS_PER_CORE: usize = 2;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// Where the calls come from. Forwarded to each as given.
+    /// Where the calls come from. Forwarded to each as given. An answer to a question (`resume`) goes with one call: a run of
+    /// more does not start with it.
     pub context: Arc<CallContext>,
-    /// Tightens the executor's limits for each call.
+    /// Tightens the executor's limits for each call. A run that leaves its calls no time, fuel, memory, arguments or result
+    /// does not start.
     pub limits: Limits,
     /// What to do about failures.
     pub on_tool_error: OnToolError,
@@ -110,12 +112,23 @@ impl RunOptions {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), Error> {
-        if self.max_concurrency == Some(0) {
-            return Err(Error::options("max_concurrency", "must be at least 1"));
+    /// Checks them for a run of so many calls.
+    pub(super) fn check(&self, calls: usize) -> Result<(), Error> {
+        let Limits { fuel, timeout, memory, arguments, result, log: _, host_calls: _ } = self.limits;
+        let nothings = [
+            ("max_concurrency", self.max_concurrency == Some(0)),
+            ("tool_timeout", self.tool_timeout.is_zero()),
+            ("limits.timeout", timeout.is_zero()),
+            ("limits.fuel", fuel == 0),
+            ("limits.memory", memory == 0),
+            ("limits.arguments", arguments == 0),
+            ("limits.result", result == 0),
+        ];
+        if let Some((option, _)) = nothings.into_iter().find(|(_, is_nothing)| *is_nothing) {
+            return Err(Error::options(option, "must be more than nothing"));
         }
-        if self.tool_timeout.is_zero() {
-            return Err(Error::options("tool_timeout", "must be longer than nothing"));
+        if calls > 1 && self.context.resume.is_some() {
+            return Err(Error::options("context.resume", format!("goes with one call, and there are {calls}")));
         }
         Ok(())
     }
@@ -125,5 +138,84 @@ impl RunOptions {
     pub fn concurrency(&self, calls: usize) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.max_concurrency.unwrap_or_else(|| calls.min(CALLS_PER_CORE * cores()).max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::call::ToolCall;
+    use crate::definition::Definition;
+    use crate::executor::Executor;
+    use crate::handler::Invocation;
+    use crate::registry::Registry;
+    use crate::runner::Runner;
+    use crate::tool::Tool;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn wait<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    /// A tool that tells what it was given.
+    fn runner(definition: Definition) -> Runner {
+        let tells = async |_: Value, invocation: Arc<Invocation>| {
+            let Invocation { context, limits, .. } = &*invocation;
+            json!([limits.timeout.as_secs(), context.session_id, context.request_id])
+        };
+        let registry = Registry::new();
+        registry.register(Tool::native(definition, tells).unwrap()).unwrap();
+        Runner::new(registry)
+    }
+
+    fn told(runner: &Runner, options: RunOptions) -> Vec<String> {
+        let calls = ["a", "b"].map(|id| ToolCall::new(id, "t", "{}"));
+        let outcome = wait(runner.run(calls, options)).unwrap();
+        outcome.messages.into_iter().map(|message| message.content).collect()
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_contract() {
+        let options = RunOptions::default();
+        assert_eq!((options.tool_timeout, options.max_concurrency), (30 * SECOND, None));
+        assert!(matches!(options.on_tool_error, OnToolError::Continue) && *options.context == CallContext::default());
+        let cores = std::thread::available_parallelism().unwrap().get();
+        for (calls, expected) in [(0, 1), (1, 1), (2, 2), (100_000, 2 * cores)] {
+            assert_eq!(options.concurrency(calls), expected, "{calls} calls");
+        }
+        assert_eq!(options.with_max_concurrency(1000).concurrency(3), 1000);
+    }
+
+    #[test]
+    fn every_call_has_the_context_as_given() {
+        let (session_id, request_id) = (Some("s1".into()), Some("r1".into()));
+        let context = CallContext { session_id, request_id, ..CallContext::default() };
+        let runner = runner(Definition::new("t", "").unwrap());
+        assert_eq!(told(&runner, RunOptions::default().with_context(context)), [r#"[30,"s1","r1"]"#; 2]);
+        assert_eq!(told(&runner, RunOptions::default()), ["[30,null,null]"; 2], "nothing is invented");
+    }
+
+    /// The smallest that anybody has set; a runner that was given no executor sets nothing.
+    #[test]
+    fn a_call_has_the_time_that_the_run_gives_it() {
+        let executor = |seconds| Executor::new().with_limits(Limits::default().with_timeout(SECOND * seconds));
+        let run = |seconds| RunOptions::default().with_tool_timeout(SECOND * seconds);
+        let tool = || Definition::new("t", "").unwrap();
+        let hour = || runner(tool()).with_executor(executor(3600));
+        for (runner, options, expected) in [
+            (runner(tool()), run(300), 300),
+            (runner(tool()), run(2), 2),
+            (runner(tool()).with_executor(Executor::new()), run(300), 30),
+            (hour(), run(300), 300),
+            (hour(), run(300).with_limits(Limits::unlimited().with_timeout(SECOND * 7)), 7),
+            (runner(tool().with_max_execution(SECOND * 5)), run(300), 5),
+        ] {
+            assert_eq!(told(&runner, options), [format!("[{expected},null,null]"), format!("[{expected},null,null]")]);
+        }
     }
 }

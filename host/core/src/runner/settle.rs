@@ -4,6 +4,7 @@
 //! it would have made, never a message.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::ask::ask;
 use super::batch::Shared;
@@ -13,6 +14,7 @@ use crate::json::Json;
 use crate::message::{AWAITING_USER, AskOptions, Halted, Message, RunEvent, Settled};
 use crate::outcome::{Halt, Outcome, Output, Question};
 use crate::policy::{Decide, Failure, OnToolError, Verdict};
+use crate::statistics::Counting;
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
 
@@ -60,24 +62,28 @@ impl Ended {
     }
 }
 
-/// Settles one completion: at once, or as soon as a policy function has said what is to become of it.
+/// Settles one completion, and counts it: at once, or as soon as a policy function has said what is to become of it.
 pub(super) fn settle<'a>(
     shared: &'a Shared,
     index: usize,
     completion: Completion,
     call: Option<Box<ToolCall>>,
     tool: &Tool,
+    counting: Counting<'_>,
 ) -> Result<Ended, Box<Undecided<'a>>> {
     let mut message = Message::new(completion.id, completion.tool, String::new());
     message.attributes.clone_from(&tool.definition().attributes);
     let end = End { shared, index, message };
-    end.of(completion.result).or_else(|failed| {
+    let ended = end.of(completion.result);
+    counting.end_as(completion.usage.wall, ended.as_ref().err().map(|failed| &failed.failure));
+    ended.or_else(|failed| {
         let Failed { end, failure } = *failed;
         match &shared.options.on_tool_error {
             OnToolError::Continue => Ok(end.reported(&failure)),
             OnToolError::Halt => Ok(end.halted(&failure, None)),
             OnToolError::Decide(function) => {
-                Err(Box::new(Undecided { end, failure, call, function: Arc::clone(function) }))
+                let budget = shared.time_of_a_call(tool);
+                Err(Box::new(Undecided { end, failure, call, function: Arc::clone(function), budget }))
             }
         }
     })
@@ -89,15 +95,15 @@ pub(super) struct Undecided<'a> {
     failure: Failure,
     call: Option<Box<ToolCall>>,
     function: Arc<Decide>,
+    budget: Duration,
 }
 
 impl Undecided<'_> {
     /// Asks the function.
     pub(super) async fn decided(self) -> Ended {
-        let Self { end, failure, call, function } = self;
+        let Self { end, failure, call, function, budget } = self;
         let call = call.map_or_else(|| ToolCall::new(&*end.message.tool_call_id, &*end.message.name, ""), |call| *call);
-        let (places, budget) = (&end.shared.deciding, end.shared.options.tool_timeout);
-        match ask(places, budget, function, call, failure.clone()).await {
+        match ask(&end.shared.deciding, budget, function, call, failure.clone()).await {
             Ok(Verdict::Continue(replacement)) => end.replaced(&replacement),
             Ok(Verdict::Halt) => end.halted(&failure, None),
             Err(exception) => {

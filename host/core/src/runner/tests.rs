@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use super::*;
-use crate::call::AbortSignal;
+use crate::call::{AbortSignal, CallContext, Resume};
 use crate::definition::Definition;
 use crate::encode::{EncodeError, Said};
 use crate::message::{RunEvent, Settled};
@@ -140,11 +140,19 @@ fn nothing_runs_unless_everything_can_start() {
     let good = || calls(&[("ok", "")]);
     let unknown = good().into_iter().chain([ToolCall::new("c9", "tt", "{}")]).collect::<Vec<_>>();
     let twice = good().into_iter().chain(good()).collect::<Vec<_>>();
+    let (all, mut answers) = (Limits::unlimited(), CallContext::default());
+    answers.resume = Some(Resume { answer: json!("yes").into(), state: None });
     let cases = [
         (unknown, quick(), "unknown_tool", "did you mean `t`?"),
         (twice, quick(), "duplicate_call_id", "give each call"),
-        (good(), quick().with_max_concurrency(0), "bad_option", "nothing has run"),
-        (good(), quick().with_tool_timeout(Duration::ZERO), "bad_option", "nothing has run"),
+        (good(), quick().with_max_concurrency(0), "bad_option", "`max_concurrency`"),
+        (good(), quick().with_tool_timeout(Duration::ZERO), "bad_option", "`tool_timeout`"),
+        (good(), quick().with_limits(all.with_timeout(Duration::ZERO)), "bad_option", "`limits.timeout`"),
+        (good(), quick().with_limits(all.with_fuel(0)), "bad_option", "`limits.fuel`"),
+        (good(), quick().with_limits(all.with_memory(0)), "bad_option", "`limits.memory`"),
+        (good(), quick().with_limits(all.with_arguments(0)), "bad_option", "`limits.arguments`"),
+        (good(), quick().with_limits(all.with_result(0)), "bad_option", "`limits.result`"),
+        (calls(&[("ok", ""), ("ok", "")]), quick().with_context(answers.clone()), "bad_option", "`context.resume`"),
     ];
     for (calls, options, reason, hint) in cases {
         let error = wait(runner.run(calls.clone(), options.clone())).unwrap_err();
@@ -158,6 +166,8 @@ fn nothing_runs_unless_everything_can_start() {
     let empty = wait(runner.run([], quick())).unwrap();
     assert!(empty.messages.is_empty() && empty.halted.is_none());
     assert!(all_events(&runner, Vec::new(), quick()).0.is_empty());
+    let answered = wait(runner.run(good(), quick().with_context(answers))).unwrap();
+    assert!(!answered.messages[0].is_error, "an answer goes with one call");
 }
 
 #[test]
@@ -230,10 +240,13 @@ fn an_encoder_that_fails_costs_no_message() {
     for (runner, words) in
         [(base.clone().with_encoder(nothing), "no text"), (base.clone().with_encoder(panics), "the encoder panicked")]
     {
+        runner.registry().clear_statistics();
         let outcome = wait(runner.run(ends.clone(), RunOptions::default())).unwrap();
         let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.clone()).collect();
         let failed = format!(r#"{{"error":"the result could not be encoded: {words}"}}"#);
         assert_eq!(contents, [failed.as_str(), r#"{"error":"x"}"#, failed.as_str(), "<awaiting user response>"]);
+        let statistics = runner.registry().statistics("t").unwrap();
+        assert_eq!((statistics.success, statistics.failure), (1, 3), "what cannot be encoded is a failure");
         // A replacement that cannot be encoded halts, without asking again.
         let policy = OnToolError::decide(|_, _| Verdict::Continue(json!(1).into()));
         let options = RunOptions::default().with_on_tool_error(policy);
@@ -273,7 +286,7 @@ fn concurrency_is_reached_and_never_exceeded() {
 #[test]
 fn a_long_batch_starts_no_more_than_is_read() {
     let (runner, ran) = runner();
-    let many: Vec<_> = (0..10_000).map(|n| ToolCall::new(format!("c{n}"), "t", "{}")).collect();
+    let many: Vec<_> = (0..100_000).map(|n| ToolCall::new(format!("c{n}"), "t", "{}")).collect();
     let (events, most_ahead) = wait(async {
         let mut stream = runner.stream(many, RunOptions::default().with_max_concurrency(4));
         let (mut settled, mut events, mut ahead) = (0, 0, 0);
@@ -284,7 +297,7 @@ fn a_long_batch_starts_no_more_than_is_read() {
         }
         (events, ahead)
     });
-    assert_eq!((events, ran.load(Ordering::Relaxed)), (30_000, 10_000));
+    assert_eq!((events, ran.load(Ordering::Relaxed)), (300_000, 100_000));
     assert!(most_ahead <= 8, "{most_ahead} calls ran ahead of the reader");
 }
 
@@ -306,6 +319,29 @@ fn a_run_keeps_what_it_started_with() {
     });
     assert_eq!(contents, ["1", "2"]);
     assert!(wait(runner.run(calls(&[("ok", "")]), RunOptions::default())).unwrap_err().is_unknown_tool());
+}
+
+/// Another thread puts a tool in the place of the one that runs: what has not started yet is the old one too.
+#[test]
+fn a_change_from_another_thread_is_for_the_next_run() {
+    let (registry, definition) = (Registry::new(), Definition::new("t", "").unwrap());
+    let (shared, renewed) = (registry.clone(), definition.clone());
+    let old = move |_: Value| {
+        let (registry, definition) = (shared.clone(), renewed.clone());
+        let change = move || {
+            let new = Tool::native(definition, async |_: Value| json!("new")).unwrap();
+            registry.unregister("t").map(|_| registry.register(new))
+        };
+        let changed = std::thread::spawn(change).join().unwrap();
+        async move { json!(if changed.is_some() { "old" } else { "gone" }) }
+    };
+    registry.register(Tool::native(definition, old).unwrap()).unwrap();
+    let runner = Runner::new(registry);
+    for expected in ["old", "new"] {
+        let outcome = wait(runner.run(calls(&[("", ""); 3]), RunOptions::default().with_max_concurrency(1))).unwrap();
+        let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.as_str()).collect();
+        assert_eq!(contents, [expected; 3]);
+    }
 }
 
 /// Nothing has to start that is to end: each such call is cancelled, with its events and its message.

@@ -29,6 +29,45 @@ fn every_fault_is_named() {
     insta::assert_snapshot!(faults(schema, given));
 }
 
+/// Whoever must say what is there already, in its own right, is no slip of somebody else.
+#[test]
+fn a_declared_member_is_no_misspelt_one() {
+    let strict = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"], "additionalProperties": false});
+    let apart = json!({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}, "required": ["b"]}]});
+    let either = json!({"properties": {"a": {}, "b": {}}, "allOf": [{"required": ["b"]}]});
+    for schema in [strict.clone(), apart, either] {
+        assert_eq!(faults(schema, json!({"a": 1})), "at `/b`: required member `b` is missing");
+    }
+    assert_eq!(faults(strict.clone(), json!({"a": 1, "b": 2, "c": 3})), "at `/c`: unknown member `c`");
+    let open = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"]});
+    let slip = "at `/b`: required member `b` is missing (did you mean `b` instead of `c`?)";
+    assert_eq!(faults(open, json!({"a": 1, "c": 3})), slip);
+}
+
+/// As enumerations come whose variants are described one by one, optional ones, and those whose variants carry data.
+#[test]
+fn the_nearest_alternative_is_named() {
+    let sizes =
+        json!({"oneOf": [{"const": "small", "description": "S"}, {"const": "medium"}, {"enum": ["large", "huge"]}]});
+    let shape = |tag: &str, size: &str| {
+        json!({"type": "object", "properties": {"is": {"const": tag}, size: {"type": "number"}, "sizes": sizes},
+            "required": ["is", size], "additionalProperties": false})
+    };
+    let shapes = json!({"anyOf": [shape("circle", "radius"), shape("square", "side"), {"type": "null"}]});
+    let cases = [
+        (json!({"const": "medium"}), json!("medum")),
+        (sizes.clone(), json!("medum")),
+        (sizes.clone(), json!("lage")),
+        (json!({"anyOf": [sizes, {"type": "null"}]}), json!("medum")),
+        (shapes.clone(), json!({"is": "square", "side": "1", "sizes": "medum"})),
+        (shapes.clone(), json!({"is": "sqare", "side": 1})),
+        (shapes.clone(), json!({"is": "circle", "radus": 1})),
+        (shapes, json!(7)),
+    ];
+    let told = cases.map(|(schema, given)| format!("{given}\n{}\n", faults(schema, given.clone())));
+    insta::assert_snapshot!(told.join("\n"));
+}
+
 #[test]
 fn a_good_value_has_none() {
     assert_eq!(faults(json!({"type": "object"}), json!({"anything": [1]})), "");
