@@ -11,11 +11,13 @@ use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use super::imports::files::Files;
 use super::imports::inert;
 use super::imports::lines::Lines;
 use super::limiter::Limiter;
 use super::pulse::Pulse;
 use super::world::World;
+use crate::directory::Mounts;
 use crate::event::{Event, LogSource};
 use crate::handler::Invocation;
 use crate::rights::{Decision, Denial, Request, Rights};
@@ -45,9 +47,16 @@ pub(super) struct Cell {
     pulse: Arc<Pulse>,
     deadline: Option<Instant>,
     host_calls: u64,
-    rights: Option<Arc<Rights>>,
-    world: Arc<World>,
+    reach: Reach,
     wasi: Option<Box<Wasi>>,
+    files: Option<Box<Files>>,
+}
+
+/// What a cell may reach, and what that leads to.
+pub(super) struct Reach {
+    pub(super) world: Arc<World>,
+    pub(super) mounts: Option<Arc<Mounts>>,
+    pub(super) rights: Option<Arc<Rights>>,
 }
 
 /// The part that a call makes when it first needs it.
@@ -60,9 +69,8 @@ impl Cell {
     /// A store with every bound set, before anything of the guest runs in it.
     pub(super) fn store(
         engine: &Engine,
-        world: Arc<World>,
+        reach: Reach,
         invocation: Arc<Invocation>,
-        rights: Option<Arc<Rights>>,
         pulse: Arc<Pulse>,
     ) -> wasmtime::Result<Store<Self>> {
         let limits = invocation.limits;
@@ -78,9 +86,9 @@ impl Cell {
             pulse,
             deadline,
             host_calls,
-            rights,
-            world,
+            reach,
             wasi: None,
+            files: None,
         };
         let mut store = Store::try_new(engine, cell)?;
         store.limiter(|cell| &mut cell.limiter);
@@ -113,12 +121,22 @@ impl Cell {
 
     /// What grants lead to.
     pub(super) fn world(&self) -> &Arc<World> {
-        &self.world
+        &self.reach.world
+    }
+
+    /// The directories that were granted, and what this call may do with them.
+    pub(super) fn mounts(&self) -> Option<(Arc<Mounts>, Arc<Rights>)> {
+        self.reach.mounts.clone().zip(self.reach.rights.clone())
+    }
+
+    /// What it has open.
+    pub(super) fn files(&mut self) -> &mut Files {
+        self.files.get_or_insert_default()
     }
 
     /// Whether the tool may. A denial is told to observers.
     pub(super) fn authorize(&self, request: &Request<'_>) -> Result<(), Denial> {
-        let decision = match &self.rights {
+        let decision = match &self.reach.rights {
             Some(rights) => rights.allows(request),
             None => Rights::default().allows(request),
         };
@@ -157,7 +175,9 @@ impl WasiView for Cell {
         let _ = self.count_host_call();
         let wasi = self.wasi.get_or_insert_with(|| {
             let lines = Lines::new(Arc::clone(&self.invocation));
-            Box::new(Wasi { context: inert::context(&lines), lines })
+            let Reach { world, rights, .. } = &self.reach;
+            let context = inert::context(&lines, world, rights.as_deref(), &self.invocation.call.id);
+            Box::new(Wasi { context, lines })
         });
         WasiCtxView { ctx: &mut wasi.context, table: &mut self.table }
     }

@@ -3,6 +3,8 @@
 //! In: a component's import names. Out: their [`Standing`], and a linker with everything that needs no grant.
 //! Invariants: deny is the default; what is not in the table below is not linked; sockets are in no table.
 
+mod chance;
+pub(super) mod files;
 pub(super) mod inert;
 pub(super) mod lines;
 mod own;
@@ -27,8 +29,8 @@ use crate::grants::Grants;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Standing {
-    /// Language runtimes ask for it at their start. Always there, and harmless: closed input, captured output, no
-    /// environment, no directory, coarse clocks.
+    /// Language runtimes ask for it at their start. Always there, and harmless without a grant: closed input, captured
+    /// output, no environment, no directory, coarse clocks.
     Inert,
     /// A service of the host that needs no grant: log, progress, abort, budget.
     Offered,
@@ -115,6 +117,7 @@ pub(super) fn is_granted(name: &str, grants: &Grants) -> Option<bool> {
 pub(super) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
     let mut linker = Linker::new(engine);
     inert::link(&mut linker)
+        .and_then(|()| files::link(&mut linker))
         .and_then(|()| own::link(&mut linker))
         .and_then(|()| secrets::link(&mut linker))
         .map_err(|error| Error::engine(format!("{error:#}")))?;

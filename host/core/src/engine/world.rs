@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::secret::{SecretSource, StoredSecrets};
 
@@ -9,11 +10,29 @@ use crate::secret::{SecretSource, StoredSecrets};
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) secrets: Arc<dyn SecretSource>,
+    pub(super) time: Time,
+    pub(super) seed: Option<u64>,
+}
+
+/// What a cell's clocks tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Time {
+    /// The date at which each call begins; the host's where there is none.
+    pub(super) start: Option<SystemTime>,
+    pub(super) pace: Pace,
+}
+
+/// Whether time passes within a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Pace {
+    #[default]
+    Running,
+    Frozen,
 }
 
 impl Default for World {
     fn default() -> Self {
-        Self { secrets: Arc::new(StoredSecrets::default()) }
+        Self { secrets: Arc::new(StoredSecrets::default()), time: Time::default(), seed: None }
     }
 }
 

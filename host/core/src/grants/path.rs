@@ -25,6 +25,11 @@ impl PathRule {
         Ok(Self { access, below: below.to_owned() })
     }
 
+    /// The path at which it begins.
+    pub(crate) fn below(&self) -> &str {
+        &self.below
+    }
+
     /// Whether this may be done to this path.
     #[must_use]
     pub fn covers(&self, access: Access, path: &str) -> bool {
