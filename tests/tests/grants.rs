@@ -10,8 +10,8 @@ use std::thread;
 use serde_json::{Value, json};
 use toolcell::kv::MemoryStore;
 use toolcell::{
-    CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, HttpRule, Missing, Overlay,
-    Placed, Placement, Secret, SecretUse, StoredSecrets, Tenant, Tool, ToolCall,
+    CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, HttpRule, Missing, Overlay, Placed,
+    Placement, Secret, SecretUse, StoredSecrets, Tenant, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::{context, wait};
@@ -40,7 +40,10 @@ impl Echo {
                 let head = String::from_utf8_lossy(&head).into_owned();
                 requests.lock().expect("requests").push(head.clone());
                 let length = head.len();
-                let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\n\r\n{head}");
+                let _ = write!(
+                    stream,
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\n\r\n{head}"
+                );
             }
         });
         Self { address, seen }
@@ -148,9 +151,10 @@ fn what_it_may_not_is_denied_at_each_use_and_told_to_the_observer() {
     let ungranted = load(&engine, "notes", Grants::default(), Missing::Denied).expect("it loads").tools()[0].clone();
     let told = said(&executor, &ungranted, &add);
     assert!(told["error"]["message"].as_str().expect("an error").contains("kv = [\"write notes/milk\"]"), "{told}");
-    let overlay = |keys: &[&str]| Overlay {
-        keys: Some(keys.iter().map(|rule| rule.parse().expect("a rule")).collect()),
-        ..Overlay::default()
+    let overlay = |keys: &[&str]| {
+        let mut overlay = Overlay::default();
+        overlay.keys = Some(keys.iter().map(|rule| rule.parse().expect("a rule")).collect());
+        overlay
     };
     let granted = notes(&engine);
     let reader = CallOptions::default().with_overlay(overlay(&["read notes/*"]));
@@ -161,9 +165,8 @@ fn what_it_may_not_is_denied_at_each_use_and_told_to_the_observer() {
     assert!(said(&tenants, &granted, &add)["ok"].is_object(), "other tenants are not narrowed");
     let request = "kv write notes/milk";
     let grant = r#"kv = ["write notes/milk"]"#;
-    let expected: Vec<_> = ["granted", "call", "tenant"]
-        .map(|layer| json!({"layer": layer, "request": request, "grant": grant}))
-        .into();
+    let expected: Vec<_> =
+        ["granted", "call", "tenant"].map(|layer| json!({"layer": layer, "request": request, "grant": grant})).into();
     assert_eq!(*denials.lock().expect("denials"), expected);
 }
 

@@ -19,6 +19,9 @@ use crate::error::Error;
 
 pub use manual::ManualClock;
 
+/// Threads that wait for disks on behalf of guests, over all engines; more work than that waits for one of them.
+const BLOCKING_THREADS: usize = 32;
+
 /// A future that ends at some time.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -52,7 +55,12 @@ static DEADLINES: LazyLock<io::Result<Runtime>> = LazyLock::new(|| timers("toolc
 static SLEEPS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| timers("toolcell-sleep"));
 
 fn timers(name: &str) -> io::Result<Runtime> {
-    Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_time().build()
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_name(name)
+        .enable_time()
+        .build()
 }
 
 /// Where guests sleep. What runs inside of a guest's poll, an observer's code above all, finds this runtime as the current

@@ -29,7 +29,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -52,7 +52,7 @@ use crate::tool_error::ToolError;
 use cell::Cell;
 use config::Allocation;
 use runtimes::Lanes;
-use world::World;
+use world::{Pace, World};
 
 pub use compile::{DEFAULT_COMPILE_TIME, compile_worker};
 pub use imports::Standing;
@@ -169,6 +169,25 @@ impl EngineBuilder {
         self
     }
 
+    /// Lets no time pass within a call: both clocks tell throughout what they told at first. Sleeping still takes its time.
+    pub fn frozen_clock(mut self) -> Self {
+        self.world.time.pace = Pace::Frozen;
+        self
+    }
+
+    /// Has the clock of each call begin at this date, for runs that are to be reproduced.
+    pub fn now(mut self, date: SystemTime) -> Self {
+        self.world.time.start = Some(date);
+        self
+    }
+
+    /// Derives each call's randomness from this and its id, for runs that are to be reproduced. Whoever knows the seed can
+    /// tell what a tool takes for random. Without one it comes from the operating system, anew for each cell.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.world.seed = Some(seed);
+        self
+    }
+
     /// Makes the engine.
     ///
     /// # Errors
@@ -224,7 +243,7 @@ impl Engine {
     /// Loads a component on a thread of its own, once fewer than a core's worth of others are being loaded.
     ///
     /// # Errors
-    /// [`Error::is_component`], [`Error::is_not_granted`], [`Error::is_definition`].
+    /// [`Error::is_component`], [`Error::is_not_granted`], [`Error::is_definition`], [`Error::is_directory`].
     ///
     /// # Cancel safety
     /// When dropped, the compilation goes on to its end in the background and its result is kept in the cache only.

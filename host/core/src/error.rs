@@ -4,6 +4,7 @@
 //! Invariants: a failed *call* is never an `Error`; the source is kept.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Names of tools that a hint lists.
@@ -51,11 +52,23 @@ enum Kind {
         option: &'static str,
         problem: String,
     },
+    Directory {
+        name: String,
+        path: PathBuf,
+        problem: String,
+        hint: &'static str,
+    },
     Describe(String),
     Engine(String),
     Cache(String),
-    SealKey { problem: String, hint: &'static str },
-    Store { problem: String, hint: &'static str },
+    SealKey {
+        problem: String,
+        hint: &'static str,
+    },
+    Store {
+        problem: String,
+        hint: &'static str,
+    },
 }
 
 impl Error {
@@ -105,6 +118,10 @@ impl Error {
 
     pub(crate) fn options(option: &'static str, problem: impl Into<String>) -> Self {
         Self::from(Kind::Options { option, problem: problem.into() })
+    }
+
+    pub(crate) fn directory(name: &str, path: &Path, problem: impl Into<String>, hint: &'static str) -> Self {
+        Self::from(Kind::Directory { name: name.to_owned(), path: path.to_owned(), problem: problem.into(), hint })
     }
 
     pub(crate) fn describe(failure: impl std::error::Error + Send + Sync + 'static) -> Self {
@@ -176,6 +193,12 @@ impl Error {
         matches!(self.kind, Kind::Options { .. })
     }
 
+    /// A granted directory cannot be had, or must not be.
+    #[must_use]
+    pub fn is_directory(&self) -> bool {
+        matches!(self.kind, Kind::Directory { .. })
+    }
+
     /// The kind of error in one word, the same in JSON and in logs.
     #[must_use]
     pub fn reason(&self) -> &'static str {
@@ -192,6 +215,7 @@ impl Error {
             Kind::DuplicateTool(_) => "duplicate_tool",
             Kind::DuplicateCall(_) => "duplicate_call_id",
             Kind::Options { .. } => "bad_option",
+            Kind::Directory { .. } => "bad_directory",
             Kind::Engine(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. } => "environment",
         }
     }
@@ -236,7 +260,7 @@ impl Error {
             Kind::Describe(_) => "the component's `describe` must answer quickly and without any right".into(),
             Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
-            Kind::SealKey { hint, .. } | Kind::Store { hint, .. } => (*hint).into(),
+            Kind::SealKey { hint, .. } | Kind::Store { hint, .. } | Kind::Directory { hint, .. } => (*hint).into(),
         }
     }
 }
@@ -265,6 +289,9 @@ impl fmt::Display for Error {
             Kind::UnknownTool { asked, .. } => write!(f, "there is no tool `{}`", asked.escape_debug()),
             Kind::DuplicateTool(name) => write!(f, "there is a tool `{name}` already"),
             Kind::DuplicateCall(id) => write!(f, "two calls have the id `{}`", id.escape_debug()),
+            Kind::Directory { name, path, problem, .. } => {
+                write!(f, "the directory `{name}` ({}): {problem}", path.display())
+            }
             Kind::Options { option, problem } => write!(f, "`{option}` {problem}"),
             Kind::Describe(problem) => write!(f, "the component could not describe its tools: {problem}"),
             Kind::Engine(problem) => write!(f, "the engine cannot be set up: {problem}"),

@@ -51,6 +51,7 @@ mod view;
 // -- time
 mod clock;
 // -- world: what grants lead to
+mod directory;
 mod egress;
 pub mod kv;
 mod secret;

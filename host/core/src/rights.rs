@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::definition::{Definition, Need};
-use crate::grants::{BadRule, Grants, Overlay};
+use crate::grants::{Access, BadRule, Grants, Overlay, SCRATCH, is_below};
 
 pub use request::Request;
 
@@ -141,6 +141,32 @@ impl Rights {
             return Decision::Allowed;
         };
         Decision::Denied(Denial { layer, request: request.to_string(), grant: request.smallest_grant() })
+    }
+
+    /// What may be opened of a directory with this name and access: the topmost paths at or below it that all layers leave,
+    /// and below those what may be written to where the upper may be read only.
+    pub(crate) fn openings(&self, name: &str, granted: Access) -> Vec<(String, Access)> {
+        let layers = [&self.declared, &self.tenant, &self.call];
+        let rules = layers.into_iter().flatten().filter_map(|overlay| overlay.files.as_ref()).flatten();
+        // In order, so that the upper comes before the lower.
+        let paths: BTreeSet<_> =
+            rules.map(|rule| rule.below()).filter(|path| is_below(path, name)).chain([name]).collect();
+        let scratch = self.granted.scratch.map(|_| SCRATCH);
+        let others = || self.granted.directories.iter().map(|directory| directory.name.as_str()).chain(scratch);
+        let is_ours = |path: &str| !others().any(|other| other.len() > name.len() && is_below(path, other));
+        let allowed = |access, path: &str| {
+            access <= granted && self.allows(&Request::File { access, path: path.into() }) == Decision::Allowed
+        };
+        let mut openings = Vec::<(String, Access)>::new();
+        for path in paths.into_iter().filter(|path| is_ours(path)) {
+            let Some(access) = [Access::Write, Access::Read].into_iter().find(|access| allowed(*access, path)) else {
+                continue;
+            };
+            if !openings.iter().any(|(upper, more)| access <= *more && is_below(path, upper)) {
+                openings.push((path.to_owned(), access));
+            }
+        }
+        openings
     }
 }
 

@@ -39,6 +39,7 @@ impl Component {
     /// # Errors
     /// As [`load`](Self::load). [`Error::is_not_granted`] says with its hint what the tools declare that they need, unless
     /// what is `missing` is to be denied at each use. [`Error::is_definition`] for a need that cannot be read.
+    /// [`Error::is_directory`] for a granted directory that cannot be had or must not be.
     ///
     /// # Cancel safety
     /// As [`load`](Self::load).

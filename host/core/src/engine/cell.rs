@@ -3,20 +3,22 @@
 //! Made for one call and dropped with its store. What most calls never touch (standard output, the WASI context) is made
 //! when it is first touched.
 
-use std::sync::{Arc, LazyLock};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use super::imports::files::Files;
 use super::imports::inert;
 use super::imports::lines::Lines;
 use super::imports::wasi_http::WasiHttpState;
 use super::limiter::Limiter;
 use super::pulse::Pulse;
 use super::world::World;
+use crate::directory::Mounts;
 use crate::egress::Budget;
 use crate::event::LogSource;
 use crate::handler::Invocation;
@@ -47,11 +49,18 @@ pub(super) struct Cell {
     pulse: Arc<Pulse>,
     deadline: Option<Instant>,
     host_calls: u64,
-    rights: Option<Arc<Rights>>,
-    world: Arc<World>,
+    reach: Reach,
     wasi: Option<Box<Wasi>>,
     pub(super) egress: Option<Budget>,
     pub(super) wasi_http: Option<Box<WasiHttpState>>,
+    files: Option<Box<Files>>,
+}
+
+/// What a cell may reach, and what that leads to.
+pub(super) struct Reach {
+    pub(super) world: Arc<World>,
+    pub(super) mounts: Option<Arc<Mounts>>,
+    pub(super) rights: Option<Arc<Rights>>,
 }
 
 /// The part that a call makes when it first needs it.
@@ -64,9 +73,8 @@ impl Cell {
     /// A store with every bound set, before anything of the guest runs in it.
     pub(super) fn store(
         engine: &Engine,
-        world: Arc<World>,
+        reach: Reach,
         invocation: Arc<Invocation>,
-        rights: Option<Arc<Rights>>,
         pulse: Arc<Pulse>,
     ) -> wasmtime::Result<Store<Self>> {
         let limits = invocation.limits;
@@ -82,11 +90,11 @@ impl Cell {
             pulse,
             deadline,
             host_calls,
-            rights,
-            world,
+            reach,
             wasi: None,
             egress: None,
             wasi_http: None,
+            files: None,
         };
         let mut store = Store::try_new(engine, cell)?;
         store.limiter(|cell| &mut cell.limiter);
@@ -119,18 +127,28 @@ impl Cell {
 
     /// What grants lead to.
     pub(super) fn world(&self) -> &Arc<World> {
-        &self.world
+        &self.reach.world
+    }
+
+    /// The directories that were granted, and what this call may do with them.
+    pub(super) fn mounts(&self) -> Option<(Arc<Mounts>, Arc<Rights>)> {
+        self.reach.mounts.clone().zip(self.reach.rights.clone())
+    }
+
+    /// What it has open.
+    pub(super) fn files(&mut self) -> &mut Files {
+        self.files.get_or_insert_default()
     }
 
     /// What the tool may reach.
     pub(super) fn rights(&self) -> &Rights {
         static NONE: LazyLock<Rights> = LazyLock::new(Rights::default);
-        self.rights.as_deref().unwrap_or(&NONE)
+        self.reach.rights.as_deref().unwrap_or(&NONE)
     }
 
     /// The same, to be taken along.
     pub(super) fn shared_rights(&self) -> Arc<Rights> {
-        self.rights.clone().unwrap_or_default()
+        self.reach.rights.clone().unwrap_or_default()
     }
 
     /// Whether the tool may. A denial is told to observers.
@@ -169,7 +187,9 @@ impl WasiView for Cell {
         let _ = self.count_host_call();
         let wasi = self.wasi.get_or_insert_with(|| {
             let lines = Lines::new(Arc::clone(&self.invocation));
-            Box::new(Wasi { context: inert::context(&lines), lines })
+            let Reach { world, rights, .. } = &self.reach;
+            let context = inert::context(&lines, world, rights.as_deref(), &self.invocation.call.id);
+            Box::new(Wasi { context, lines })
         });
         WasiCtxView { ctx: &mut wasi.context, table: &mut self.table }
     }

@@ -3,10 +3,12 @@
 //! In: a component's import names. Out: their [`Standing`], and a linker with everything that needs no grant.
 //! Invariants: deny is the default; what is not in the table below is not linked; sockets are in no table.
 
-pub(super) mod inert;
-pub(super) mod lines;
+mod chance;
+pub(super) mod files;
 mod http;
+pub(super) mod inert;
 mod kv;
+pub(super) mod lines;
 mod own;
 mod secrets;
 pub(super) mod wasi_http;
@@ -30,8 +32,8 @@ use crate::grants::Grants;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Standing {
-    /// Language runtimes ask for it at their start. Always there, and harmless: closed input, captured output, no
-    /// environment, no directory, coarse clocks.
+    /// Language runtimes ask for it at their start. Always there, and harmless without a grant: closed input, captured
+    /// output, no environment, no directory, coarse clocks.
     Inert,
     /// A service of the host that needs no grant: log, progress, abort, budget.
     Offered,
@@ -118,6 +120,7 @@ pub(super) fn is_granted(name: &str, grants: &Grants) -> Option<bool> {
 pub(super) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
     let mut linker = Linker::new(engine);
     inert::link(&mut linker)
+        .and_then(|()| files::link(&mut linker))
         .and_then(|()| own::link(&mut linker))
         .and_then(|()| http::link(&mut linker))
         .and_then(|()| wasi_http::link(&mut linker))

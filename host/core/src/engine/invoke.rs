@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wasmtime::{Engine, Store};
 
 use super::bindings::{ToolboxWithGrants, ToolboxWithGrantsPre};
-use super::cell::Cell;
+use super::cell::{Cell, Reach};
 use super::classify::{Phase, classify};
 use super::pulse::Pulse;
 use super::ticker::Ticker;
@@ -13,6 +13,7 @@ use super::translate;
 use super::world::World;
 use crate::call::CallResult;
 use crate::definition::{Checks, Definition};
+use crate::directory::Mounts;
 use crate::error::Error;
 use crate::handler::Invocation;
 use crate::refusal::{Fault, Refusal};
@@ -25,6 +26,8 @@ pub(super) struct Ready {
     pub(super) pre: ToolboxWithGrantsPre<Cell>,
     pub(super) ticker: Arc<Ticker>,
     pub(super) world: Arc<World>,
+    /// The component's directories, where it was granted any.
+    pub(super) mounts: Option<Arc<Mounts>>,
 }
 
 /// Calls the tool: `visible` and `validate` where it has them, then `execute`, all in one cell and on one budget.
@@ -105,7 +108,8 @@ async fn in_cell<T>(
     guest: impl AsyncFnOnce(&mut Store<Cell>, ToolboxWithGrants) -> wasmtime::Result<T>,
 ) -> Result<T, ToolError> {
     let _running = ready.ticker.run();
-    let store = Cell::store(&ready.engine, Arc::clone(&ready.world), Arc::clone(invocation), rights, pulse);
+    let reach = Reach { world: Arc::clone(&ready.world), mounts: ready.mounts.clone(), rights };
+    let store = Cell::store(&ready.engine, reach, Arc::clone(invocation), pulse);
     let mut cell = Settling(store.map_err(|error| set_up_failed(&error))?);
     let ended = match ready.pre.instantiate_async(&mut cell.0).await {
         Ok(toolbox) => guest(&mut cell.0, toolbox).await.map_err(|error| (error, Phase::Call)),

@@ -17,6 +17,7 @@ use super::imports::{self, Standing};
 use super::invoke::Ready;
 use super::{Allocator, Inner, compile, scan};
 use crate::definition::Definition;
+use crate::directory::Mounts;
 use crate::error::Error;
 use crate::grants::Grants;
 use crate::limits::Limits;
@@ -108,7 +109,8 @@ pub(super) struct Loaded {
 
 /// Loads. Blocks for as long as the compiler takes: for a thread of its own.
 pub(super) fn load(inner: &Arc<Inner>, bytes: &[u8], grants: &Grants, missing: Missing) -> Result<Loaded, Error> {
-    let loaded = loaded(inner, bytes)?;
+    let mounts = Mounts::open(grants)?.map(Arc::new);
+    let loaded = loaded(inner, bytes, mounts.as_ref())?;
     let denied: Vec<_> = loaded.examination.ungranted(grants).map(|(name, _)| name.clone()).collect();
     if denied.is_empty() || missing == Missing::Denied {
         return Ok(loaded);
@@ -117,11 +119,11 @@ pub(super) fn load(inner: &Arc<Inner>, bytes: &[u8], grants: &Grants, missing: M
     Err(Error::not_granted(denied, needs))
 }
 
-fn loaded(inner: &Arc<Inner>, bytes: &[u8]) -> Result<Loaded, Error> {
+fn loaded(inner: &Arc<Inner>, bytes: &[u8], mounts: Option<&Arc<Mounts>>) -> Result<Loaded, Error> {
     let examination = Examination::of(bytes)?;
     examination.admit()?;
     let name = entry_name(&inner.on_demand.engine, &examination.digest);
-    if let Some(loaded) = from_cache(inner, &name, &examination) {
+    if let Some(loaded) = from_cache(inner, &name, &examination, mounts) {
         return Ok(loaded);
     }
     let started = Instant::now();
@@ -130,7 +132,7 @@ fn loaded(inner: &Arc<Inner>, bytes: &[u8]) -> Result<Loaded, Error> {
     // SAFETY: `code` was compiled a line above, here or by this program's own worker.
     #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
     let make = |engine: &Engine| unsafe { Component::deserialize(engine, &code) };
-    let (ready, pooled) = link(inner, make)?;
+    let (ready, pooled) = link(inner, mounts, make)?;
     let definitions = describe(inner, &ready)?;
     if let Some(cache) = &inner.cache {
         let tools = serde_json::to_vec(&definitions).unwrap_or_default();
@@ -142,13 +144,18 @@ fn loaded(inner: &Arc<Inner>, bytes: &[u8]) -> Result<Loaded, Error> {
 }
 
 /// The entry, if there is one that works. One that does not is no error: it is made again.
-fn from_cache(inner: &Arc<Inner>, name: &str, examination: &Examination) -> Option<Loaded> {
+fn from_cache(
+    inner: &Arc<Inner>,
+    name: &str,
+    examination: &Examination,
+    mounts: Option<&Arc<Mounts>>,
+) -> Option<Loaded> {
     let cache = inner.cache.as_ref()?;
     let Entry { code, tools } = cache.get(name)?;
     // SAFETY: the content was checked against a MAC with a key that only this user can read.
     #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
     let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
-    let linked = link(inner, make).and_then(|linked| {
+    let linked = link(inner, mounts, make).and_then(|linked| {
         let definitions: Vec<Definition> = serde_json::from_slice(&tools)
             .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
         Ok((linked, definitions))
@@ -173,6 +180,7 @@ fn from_cache(inner: &Arc<Inner>, name: &str, examination: &Examination) -> Opti
 /// Links for the pool; a component that is bigger than a slot, or a machine without a pool, gets memory on demand.
 fn link(
     inner: &Arc<Inner>,
+    mounts: Option<&Arc<Mounts>>,
     make: impl Fn(&Engine) -> wasmtime::Result<Component>,
 ) -> Result<(Arc<Ready>, bool), Error> {
     let on = |allocator: &Allocator| -> Result<Arc<Ready>, Error> {
@@ -182,7 +190,7 @@ fn link(
         // Everything it imports is there: what is missing now is on its own side.
         let pre = ToolboxWithGrantsPre::new(linked).map_err(|error| Error::no_tools(format!("{error:#}")))?;
         let (ticker, world) = (Arc::clone(&inner.ticker), Arc::clone(&inner.world));
-        Ok(Arc::new(Ready { engine: allocator.engine.clone(), pre, ticker, world }))
+        Ok(Arc::new(Ready { engine: allocator.engine.clone(), pre, ticker, world, mounts: mounts.cloned() }))
     };
     if let Some(pool) = &inner.pool {
         match on(pool) {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::egress::Egress;
 use crate::kv::KeyStore;
@@ -13,11 +14,35 @@ pub(super) struct World {
     pub(super) egress: Egress,
     pub(super) secrets: Arc<dyn SecretSource>,
     pub(super) keys: Option<Arc<dyn KeyStore>>,
+    pub(super) time: Time,
+    pub(super) seed: Option<u64>,
+}
+
+/// What a cell's clocks tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Time {
+    /// The date at which each call begins; the host's where there is none.
+    pub(super) start: Option<SystemTime>,
+    pub(super) pace: Pace,
+}
+
+/// Whether time passes within a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Pace {
+    #[default]
+    Running,
+    Frozen,
 }
 
 impl Default for World {
     fn default() -> Self {
-        Self { egress: Egress::new(), secrets: Arc::new(StoredSecrets::default()), keys: None }
+        Self {
+            egress: Egress::new(),
+            secrets: Arc::new(StoredSecrets::default()),
+            keys: None,
+            time: Time::default(),
+            seed: None,
+        }
     }
 }
 

@@ -158,7 +158,7 @@ impl FromStr for HttpRule {
     fn from_str(text: &str) -> Result<Self, BadRule> {
         let fault = |problem: String| BadRule::new(text, problem, HINT);
         let (methods, url) = match text.split_once(' ') {
-            Some((methods, url)) => (parse_methods(methods).map_err(fault)?, url.trim()),
+            Some((methods, url)) => (parse_methods(methods).map_err(fault)?, url.trim_matches(' ')),
             None => (vec![Method::Get, Method::Head], text),
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| fault("it has no scheme".into()))?;

@@ -35,7 +35,7 @@ impl FromStr for KeyRule {
 
     fn from_str(text: &str) -> Result<Self, BadRule> {
         let hint = "write `read *` or `write notes/*`";
-        let parted = text.split_once(' ').and_then(|(word, key)| Some((Access::parse(word)?, key.trim())));
+        let parted = text.split_once(' ').and_then(|(word, key)| Some((Access::parse(word)?, key.trim_matches(' '))));
         let (access, key) = parted.ok_or_else(|| BadRule::new(text, "it says neither `read` nor `write`", hint))?;
         let (key, is_prefix) = key.strip_suffix('*').map_or((key, false), |prefix| (prefix, true));
         if key.contains('*') {

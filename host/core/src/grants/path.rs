@@ -25,6 +25,11 @@ impl PathRule {
         Ok(Self { access, below: below.to_owned() })
     }
 
+    /// The path at which it begins.
+    pub(crate) fn below(&self) -> &str {
+        &self.below
+    }
+
     /// Whether this may be done to this path.
     #[must_use]
     pub fn covers(&self, access: Access, path: &str) -> bool {
@@ -36,7 +41,7 @@ impl FromStr for PathRule {
     type Err = BadRule;
 
     fn from_str(text: &str) -> Result<Self, BadRule> {
-        let parted = text.split_once(' ').and_then(|(word, path)| Some((Access::parse(word)?, path.trim())));
+        let parted = text.split_once(' ').and_then(|(word, path)| Some((Access::parse(word)?, path.trim_matches(' '))));
         let (access, path) =
             parted.ok_or_else(|| BadRule::new(text, "it says neither `read` nor `write`", "write `read /data`"))?;
         Self::new(access, path)

@@ -65,8 +65,8 @@ impl Request<'_> {
         let hint = "write `GET https://example.com/x`, `read /data/x`, `environment NAME`, `secret NAME`, `reveal NAME` or \
                     `kv read KEY`";
         let fault = |problem: String| BadRule::new(text, problem, hint);
-        let (word, rest) = text.trim().split_once(' ').ok_or_else(|| fault("it is no request".into()))?;
-        let rest = rest.trim();
+        let (word, rest) = text.trim_matches(' ').split_once(' ').ok_or_else(|| fault("it is no request".into()))?;
+        let rest = rest.trim_matches(' ');
         let file = |access| {
             crate::grants::check_path(rest)?;
             Ok(Request::File { access, path: rest.to_owned().into() })

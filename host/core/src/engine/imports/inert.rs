@@ -1,4 +1,5 @@
-//! The WASI interfaces that language runtimes import for their own start, without any power.
+//! The WASI interfaces that language runtimes import for their own start: without any power, but for granted environment
+//! variables.
 //!
 //! Linked one by one: what is not named here (sockets above all) does not exist for a guest.
 
@@ -7,14 +8,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{HostMonotonicClock, HostWallClock, WasiClocks, WasiClocksView};
-use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView};
-use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, io, random};
+use wasmtime_wasi::p2::bindings::{cli, clocks, io, random};
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
 
+use super::chance::{Chance, Purpose};
 use super::lines::Lines;
 use crate::engine::cell::Cell;
+use crate::engine::world::{Pace, Time, World};
 use crate::event::LogSource;
+use crate::rights::{Decision, Request, Rights};
 
 /// Resolution of both clocks: enough for a tool, too coarse to time a cache line.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(1);
@@ -44,16 +47,17 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     cli::terminal_stderr::add_to_linker::<Cell, WasiCli>(linker, Cell::cli)?;
     clocks::monotonic_clock::add_to_linker::<Cell, WasiClocks>(linker, Cell::clocks)?;
     clocks::wall_clock::add_to_linker::<Cell, WasiClocks>(linker, Cell::clocks)?;
-    filesystem::preopens::add_to_linker::<Cell, WasiFilesystem>(linker, Cell::filesystem)?;
-    filesystem::types::add_to_linker::<Cell, WasiFilesystem>(linker, Cell::filesystem)?;
     random::random::add_to_linker::<Cell, WasiRandom>(linker, |cell| cell.ctx().ctx.random())?;
     random::insecure::add_to_linker::<Cell, WasiRandom>(linker, |cell| cell.ctx().ctx.random())?;
     random::insecure_seed::add_to_linker::<Cell, WasiRandom>(linker, |cell| cell.ctx().ctx.random())
 }
 
-/// A context that grants nothing: closed input, captured output, no environment, arguments, directory or network.
-pub(in crate::engine) fn context(lines: &Lines) -> WasiCtx {
-    WasiCtxBuilder::new()
+/// A context without directories, arguments or network: closed input, captured output, and of the environment what the
+/// cell's rights leave.
+pub(in crate::engine) fn context(lines: &Lines, world: &World, rights: Option<&Rights>, call: &str) -> WasiCtx {
+    let time = world.time;
+    let mut builder = WasiCtxBuilder::new();
+    builder
         .stdout(lines.stream(LogSource::Stdout))
         .stderr(lines.stream(LogSource::Stderr))
         .max_random_size(RANDOM_BYTES)
@@ -62,9 +66,24 @@ pub(in crate::engine) fn context(lines: &Lines) -> WasiCtx {
         .allow_ip_name_lookup(false)
         .socket_addr_check(|_, _| Box::pin(async { false }))
         .allow_blocking_current_thread(false)
-        .monotonic_clock(CoarseMonotonic(Instant::now()))
-        .wall_clock(CoarseWall)
-        .build()
+        .monotonic_clock(CoarseMonotonic { began: Instant::now(), pace: time.pace })
+        .wall_clock(CoarseWall::new(time));
+    for (name, value) in rights.iter().flat_map(|rights| allowed_environment(rights)) {
+        builder.env(name, value);
+    }
+    if let Some(seed) = world.seed {
+        let chance = |purpose| Chance::new(seed, call, purpose);
+        builder
+            .secure_random(chance(Purpose::Secure))
+            .insecure_random(chance(Purpose::Insecure))
+            .insecure_random_seed(chance(Purpose::InsecureSeed).number());
+    }
+    builder.build()
+}
+
+fn allowed_environment(rights: &Rights) -> impl Iterator<Item = (&String, &String)> {
+    let allows = |name: &str| rights.allows(&Request::Environment { name: name.into() }) == Decision::Allowed;
+    rights.granted().environment.iter().filter(move |(name, _)| allows(name))
 }
 
 fn coarse(duration: Duration) -> Duration {
@@ -72,8 +91,19 @@ fn coarse(duration: Duration) -> Duration {
     Duration::from_nanos(u64::try_from(duration.as_nanos() / step * step).unwrap_or(u64::MAX))
 }
 
-/// Time since the cell first asked.
-struct CoarseMonotonic(Instant);
+/// How much of a cell's time is let through to it.
+fn passed(began: Instant, pace: Pace) -> Duration {
+    match pace {
+        Pace::Running => began.elapsed(),
+        Pace::Frozen => Duration::ZERO,
+    }
+}
+
+/// Time since the cell first asked for anything.
+struct CoarseMonotonic {
+    began: Instant,
+    pace: Pace,
+}
 
 impl HostMonotonicClock for CoarseMonotonic {
     fn resolution(&self) -> u64 {
@@ -81,12 +111,22 @@ impl HostMonotonicClock for CoarseMonotonic {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(coarse(self.0.elapsed()).as_nanos()).unwrap_or(u64::MAX)
+        u64::try_from(coarse(passed(self.began, self.pace)).as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
-/// The host's date. A host clock before 1970 reads as 1970, where the stock clock panics.
-struct CoarseWall;
+/// The date: the host's where the engine has none of its own. One before 1970 reads as 1970, where the stock clock panics.
+struct CoarseWall {
+    start: SystemTime,
+    began: Instant,
+    pace: Pace,
+}
+
+impl CoarseWall {
+    fn new(time: Time) -> Self {
+        Self { start: time.start.unwrap_or_else(SystemTime::now), began: Instant::now(), pace: time.pace }
+    }
+}
 
 impl HostWallClock for CoarseWall {
     fn resolution(&self) -> Duration {
@@ -94,18 +134,44 @@ impl HostWallClock for CoarseWall {
     }
 
     fn now(&self) -> Duration {
-        coarse(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+        coarse(self.start.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_add(passed(self.began, self.pace)))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use wasmtime_wasi::p2::bindings::random::random::Host as _;
+    use wasmtime_wasi::random::WasiRandomView as _;
+
     use super::*;
 
     #[test]
     fn clocks_tell_whole_milliseconds() {
         assert_eq!(coarse(Duration::from_nanos(2_999_999)), Duration::from_millis(2));
-        assert_eq!(CoarseWall.now().subsec_nanos() % 1_000_000, 0);
-        assert_eq!(CoarseMonotonic(Instant::now()).now() % 1_000_000, 0);
+        for pace in [Pace::Running, Pace::Frozen] {
+            let wall = CoarseWall::new(Time { start: None, pace });
+            let monotonic = CoarseMonotonic { began: Instant::now(), pace };
+            assert_eq!((wall.now().subsec_nanos() % 1_000_000, monotonic.now() % 1_000_000), (0, 0));
+            assert_eq!((wall.resolution(), monotonic.resolution()), (CLOCK_RESOLUTION, 1_000_000));
+        }
+        assert_eq!(
+            CoarseWall::new(Time { start: Some(UNIX_EPOCH - Duration::from_secs(1)), pace: Pace::Frozen }).now(),
+            Duration::ZERO
+        );
+    }
+
+    /// Seen to fail with the stock limit.
+    #[test]
+    fn randomness_comes_in_small_pieces() {
+        let invocation = crate::handler::Invocation::aside(
+            crate::call::ToolCall::new("1", "t", "{}"),
+            serde_json::Value::Null,
+            crate::call::CallContext::default(),
+            crate::limits::Limits::default(),
+        );
+        let lines = Lines::new(std::sync::Arc::new(invocation));
+        let mut context = context(&lines, &World::default(), None, "1");
+        assert_eq!(context.random().random().get_random_bytes(RANDOM_BYTES).unwrap().len() as u64, RANDOM_BYTES);
+        assert!(context.random().random().get_random_bytes(RANDOM_BYTES + 1).is_err());
     }
 }

@@ -1,0 +1,238 @@
+//! Directories of the host that a component was granted, opened once, when it is loaded.
+//!
+//! In: [`Grants`]. Out: [`Mounts`], whose paths no tool ever leads out of.
+//! Invariants: a mount is a directory of its own and neither the machine's nor a person's private one; what may be written
+//! to lies in no other mount; only what a tool cannot move is followed.
+//! Source: security design, rows 25 to 32.
+
+mod ledger;
+mod scratch;
+mod work;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use rustix::fs::{Mode, OFlags};
+use tempfile::TempDir;
+
+use crate::error::Error;
+use crate::grants::{Access, Directory, Grants, Room, SCRATCH};
+use crate::rights::Rights;
+use ledger::Ledger;
+
+pub(crate) use ledger::{Area, Hold};
+pub(crate) use scratch::Scratch;
+pub(crate) use work::{At, Opened, Opening, open};
+
+/// Directories of the machine: nothing at or below them is for a tool.
+const SYSTEM: [&str; 20] = [
+    "/proc",
+    "/sys",
+    "/dev",
+    "/run",
+    "/etc",
+    "/boot",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/var/run",
+    "/var/log",
+    "/var/spool",
+    "/var/lib/docker",
+    "/snap",
+    "/private/etc",
+];
+/// Directories that hold everybody's: only one of their own below them is for a tool.
+const SHARED: [&str; 16] = [
+    "/",
+    "/home",
+    "/Users",
+    "/root",
+    "/usr",
+    "/usr/local",
+    "/usr/share",
+    "/var",
+    "/var/lib",
+    "/var/tmp",
+    "/tmp",
+    "/opt",
+    "/srv",
+    "/mnt",
+    "/media",
+    "/private",
+];
+/// Where the homes of people are, each of which is private as a whole.
+const HOMES: [&str; 2] = ["/home", "/Users"];
+/// Names of directories in which people keep keys, wherever they are.
+const KEYS: [&str; 7] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"];
+/// Kinds of filesystems that are the kernel's own, wherever they are mounted: proc, sysfs, devpts, cgroup, cgroup2,
+/// debugfs, tracefs, securityfs. Source: Linux, `magic.h`.
+const KERNEL: [u64; 8] = [0x9fa0, 0x6265_6572, 0x1cd1, 0x0027_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163, 0x7363_6673];
+
+/// The directories of one component.
+pub(crate) struct Mounts {
+    mounts: Vec<Mount>,
+    /// Where the directories of single calls are made: private to this user, gone with the component.
+    scratch: Option<(Room, TempDir)>,
+}
+
+/// One directory.
+struct Mount {
+    name: String,
+    /// With every link on the way resolved.
+    path: PathBuf,
+    dir: File,
+    access: Access,
+    area: Option<Arc<Area>>,
+}
+
+/// A directory as one call gets it.
+pub(crate) struct Root {
+    pub(crate) name: String,
+    pub(crate) dir: File,
+    /// Where what is written is counted. None: it is for reading.
+    pub(crate) area: Option<Arc<Area>>,
+}
+
+impl Mounts {
+    /// Opens what was granted; none where that is nothing.
+    ///
+    /// # Errors
+    /// [`Error::is_directory`] for the first that cannot be had or must not be.
+    pub(crate) fn open(grants: &Grants) -> Result<Option<Self>, Error> {
+        if grants.directories.is_empty() && grants.scratch.is_none() {
+            return Ok(None);
+        }
+        let mut mounts = Vec::<Mount>::with_capacity(grants.directories.len());
+        for directory in &grants.directories {
+            let taken = grants.scratch.is_some() && directory.name == SCRATCH;
+            if taken || mounts.iter().any(|other| other.name == directory.name) {
+                return Err(fault(directory, "another directory has this name", "give each a name of its own"));
+            }
+            let mount = Mount::open(directory)?;
+            if let Some(other) = mounts.iter().find(|other| mount.conflicts(other)) {
+                let problem = format!("it overlaps with `{}`, and one of them can be written to", other.name);
+                return Err(fault(directory, problem, "grant the outer one only, or both for reading"));
+            }
+            mounts.push(mount);
+        }
+        let private = |room| -> Result<_, Error> {
+            let dir = tempfile::Builder::new().prefix("toolcell-scratch-").tempdir().map_err(|error| {
+                Error::directory(SCRATCH, Path::new(""), "there is no place for it", "see the cause").with_source(error)
+            })?;
+            Ok((room, dir))
+        };
+        Ok(Some(Self { mounts, scratch: grants.scratch.map(private).transpose()? }))
+    }
+
+    /// What a call with these rights may open. What is gone, or has become a link, is not there.
+    pub(crate) fn roots(&self, rights: &Rights) -> Vec<Root> {
+        let openings = |mount: &Mount| rights.openings(&mount.name, mount.access);
+        let open = |mount: &Mount, (name, access): (String, Access)| -> io::Result<Root> {
+            let below = name.strip_prefix(mount.name.trim_end_matches('/')).unwrap_or_default();
+            let area = if access == Access::Write { mount.area.clone() } else { None };
+            Ok(Root { dir: descend(&mount.dir, below)?, name, area })
+        };
+        let found = |mount, opening: (String, Access)| {
+            let name = opening.0.clone();
+            open(mount, opening).inspect_err(|error| tracing::warn!(%error, name, "a granted directory is gone")).ok()
+        };
+        let found = &found;
+        self.mounts
+            .iter()
+            .flat_map(|mount| openings(mount).into_iter().filter_map(move |opening| found(mount, opening)))
+            .collect()
+    }
+
+    /// A directory of a call's own, where one is granted and the call's rights leave all of it.
+    ///
+    /// # Errors
+    /// That of the filesystem of temporary files.
+    pub(crate) fn scratch(&self, rights: &Rights) -> io::Result<Option<Scratch>> {
+        let Some((room, parent)) = &self.scratch else { return Ok(None) };
+        if rights
+            .openings(SCRATCH, Access::Write)
+            .iter()
+            .all(|(name, access)| (name.as_str(), *access) != WHOLE_SCRATCH)
+        {
+            return Ok(None);
+        }
+        Scratch::new(parent.path(), *room).map(Some)
+    }
+}
+
+/// Part of a scratch directory is of no use: it is empty when the call begins.
+const WHOLE_SCRATCH: (&str, Access) = (SCRATCH, Access::Write);
+
+impl Mount {
+    fn open(directory: &Directory) -> Result<Self, Error> {
+        // Without a slash at the end, which would lead through a link.
+        let path: PathBuf = directory.path.components().collect();
+        let cannot = |error: io::Error| {
+            fault(directory, "it cannot be opened", "make the directory, or correct its path").with_source(error)
+        };
+        let found = path.symlink_metadata().map_err(cannot)?;
+        if found.is_symlink() {
+            return Err(fault(directory, "it is a symbolic link", "grant what it leads to, by its own path"));
+        }
+        if !found.is_dir() {
+            return Err(fault(directory, "it is no directory", "grant the directory that it lies in"));
+        }
+        let path = path.canonicalize().map_err(cannot)?;
+        let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(cannot)?.into_std_file();
+        if is_forbidden(&path) || is_kernels(&dir) {
+            return Err(fault(directory, "it is the machine's own or private", "grant a directory made for the tool"));
+        }
+        let area = match directory.access {
+            Access::Read => None,
+            Access::Write => {
+                let ledger = Ledger::of(&dir).map_err(|error| {
+                    fault(directory, "what is in it cannot be counted", "see the cause").with_source(error)
+                })?;
+                Some(Arc::new(Area::new(directory.room, ledger)))
+            }
+        };
+        Ok(Self { name: directory.name.clone(), path, dir, access: directory.access, area })
+    }
+
+    fn conflicts(&self, other: &Self) -> bool {
+        let reads = self.access == Access::Read && other.access == Access::Read;
+        let same = || matches!((ledger::inode(&self.dir), ledger::inode(&other.dir)), (Ok(one), Ok(two)) if one == two);
+        !reads && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path) || same())
+    }
+}
+
+fn fault(directory: &Directory, problem: impl Into<String>, hint: &'static str) -> Error {
+    Error::directory(&directory.name, &directory.path, problem, hint)
+}
+
+fn is_forbidden(path: &Path) -> bool {
+    let is_key = |part: std::path::Component<'_>| KEYS.iter().any(|name| part.as_os_str() == *name);
+    SYSTEM.iter().any(|root| path.starts_with(root))
+        || SHARED.iter().any(|root| path == Path::new(root))
+        || path.parent().is_some_and(|parent| HOMES.iter().any(|home| parent == Path::new(home)))
+        || path.components().any(is_key)
+}
+
+fn is_kernels(dir: &File) -> bool {
+    rustix::fs::fstatfs(dir).is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| KERNEL.contains(&kind)))
+}
+
+/// The directory at a path below another one, through no link at all: a tool may have put one there.
+fn descend(dir: &File, below: &str) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut found = dir.try_clone()?;
+    for part in below.split('/').filter(|part| !part.is_empty()) {
+        found = File::from(rustix::fs::openat(&found, part, flags, Mode::empty())?);
+    }
+    Ok(found)
+}

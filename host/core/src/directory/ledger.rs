@@ -1,0 +1,200 @@
+//! How much is in a directory: counted once, then kept as its cells change it.
+//!
+//! Invariants: what changes a directory does so in its turn, one after the other, so that what is counted before is true
+//! after; a file without a name counts until its last handle is closed; nothing here waits for a disk but [`Ledger::of`].
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+
+use cap_std::fs::{Dir, MetadataExt as _};
+use rustix::io::Errno;
+
+use crate::grants::Room;
+
+/// A file or directory of the host: its device and its number there.
+pub(super) type Inode = (u64, u64);
+
+/// The ledgers in use: components that were granted the same directory share its count.
+static LEDGERS: LazyLock<Mutex<HashMap<Inode, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
+
+/// What is in one directory.
+#[derive(Default)]
+pub(super) struct Ledger {
+    turn: Mutex<()>,
+    used: Mutex<Used>,
+}
+
+#[derive(Default)]
+struct Used {
+    bytes: u64,
+    files: u64,
+    held: HashMap<Inode, Held>,
+    closed: bool,
+}
+
+/// A file that cells have open.
+#[derive(Default)]
+struct Held {
+    handles: usize,
+    /// Bytes of a file that has no name any more.
+    nameless: Option<u64>,
+}
+
+/// A ledger and how much it may come to.
+pub(crate) struct Area {
+    room: Room,
+    ledger: Arc<Ledger>,
+}
+
+/// A file that a cell has open.
+pub(crate) struct Hold {
+    pub(super) area: Arc<Area>,
+    pub(super) inode: Inode,
+}
+
+/// What an operation found under a name.
+#[derive(Clone, Copy)]
+pub(super) struct Named {
+    pub(super) inode: Inode,
+    pub(super) links: u64,
+    /// None for a directory.
+    pub(super) bytes: Option<u64>,
+}
+
+impl Ledger {
+    /// That of a directory, whose content is counted where nobody else does.
+    pub(super) fn of(dir: &File) -> io::Result<Arc<Self>> {
+        let key = inode(dir)?;
+        if let Some(known) = lock(&LEDGERS).get(&key).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let (bytes, files) = count(dir)?;
+        let mut ledgers = lock(&LEDGERS);
+        ledgers.retain(|_, ledger| ledger.strong_count() > 0);
+        if let Some(known) = ledgers.get(&key).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let ledger = Arc::new(Self { used: Mutex::new(Used { bytes, files, ..Used::default() }), ..Self::default() });
+        ledgers.insert(key, Arc::downgrade(&ledger));
+        Ok(ledger)
+    }
+}
+
+impl Area {
+    pub(super) fn new(room: Room, ledger: Arc<Ledger>) -> Self {
+        Self { room, ledger }
+    }
+
+    /// Waits for its turn to change the directory. What is done with paths and sizes is done while it is held.
+    pub(super) fn turn(&self) -> io::Result<MutexGuard<'_, ()>> {
+        let turn = lock(&self.ledger.turn);
+        if lock(&self.ledger.used).closed { Err(Errno::NOENT.into()) } else { Ok(turn) }
+    }
+
+    /// No more changes: the directory goes. Whether it is small, or none where somebody is changing it just now.
+    pub(super) fn close(&self) {
+        let _turn = lock(&self.ledger.turn);
+        lock(&self.ledger.used).closed = true;
+    }
+
+    /// Whether nobody is changing the directory and it holds no more than this.
+    pub(super) fn is_quiet(&self, files: u64) -> bool {
+        self.ledger.turn.try_lock().is_ok() && lock(&self.ledger.used).files <= files
+    }
+
+    /// Bytes and files now.
+    #[cfg(test)]
+    pub(super) fn used(&self) -> (u64, u64) {
+        let used = lock(&self.ledger.used);
+        (used.bytes, used.files)
+    }
+
+    /// Whether there is room for this much more.
+    pub(super) fn has_room(&self, bytes: u64, files: u64) -> io::Result<()> {
+        let used = lock(&self.ledger.used);
+        let within =
+            |used: u64, more: u64, room: u64| more == 0 || used.checked_add(more).is_some_and(|sum| sum <= room);
+        let fits = within(used.bytes, bytes, self.room.bytes) && within(used.files, files, self.room.files);
+        if fits { Ok(()) } else { Err(Errno::NOSPC.into()) }
+    }
+
+    /// A name was added, with so many bytes of its own.
+    pub(super) fn named(&self, bytes: u64) {
+        let mut used = lock(&self.ledger.used);
+        used.files += 1;
+        used.bytes = used.bytes.saturating_add(bytes);
+    }
+
+    /// A name was taken away.
+    pub(super) fn unnamed(&self, was: Named) {
+        let mut used = lock(&self.ledger.used);
+        used.files = used.files.saturating_sub(1);
+        let Some(bytes) = was.bytes.filter(|_| was.links <= 1) else { return };
+        match used.held.get_mut(&was.inode) {
+            Some(held) => held.nameless = Some(bytes),
+            None => used.bytes = used.bytes.saturating_sub(bytes),
+        }
+    }
+
+    /// A file has another size.
+    pub(super) fn resized(&self, inode: Inode, before: u64, after: u64) {
+        let mut used = lock(&self.ledger.used);
+        used.bytes = used.bytes.saturating_add(after).saturating_sub(before);
+        if let Some(Held { nameless: Some(bytes), .. }) = used.held.get_mut(&inode) {
+            *bytes = after;
+        }
+    }
+
+    /// A cell has it open.
+    pub(super) fn hold(self: &Arc<Self>, inode: Inode) -> Hold {
+        lock(&self.ledger.used).held.entry(inode).or_default().handles += 1;
+        Hold { area: Arc::clone(self), inode }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut used = lock(&self.area.ledger.used);
+        let Entry::Occupied(mut held) = used.held.entry(self.inode) else { return };
+        held.get_mut().handles -= 1;
+        if held.get().handles == 0 {
+            let bytes = held.remove().nameless.unwrap_or_default();
+            used.bytes = used.bytes.saturating_sub(bytes);
+        }
+    }
+}
+
+/// Which file of the host it is.
+pub(super) fn inode(file: &File) -> io::Result<Inode> {
+    file.metadata().map(|found| (found.dev(), found.ino()))
+}
+
+/// Bytes and names in a directory, links not followed, a file with several names counted once.
+fn count(dir: &File) -> io::Result<(u64, u64)> {
+    let root = Dir::from_std_file(dir.try_clone()?);
+    let (mut bytes, mut files, mut seen) = (0_u64, 0_u64, HashSet::new());
+    let mut waiting = vec![PathBuf::from(".")];
+    while let Some(path) = waiting.pop() {
+        for entry in root.read_dir(&path)? {
+            let entry = entry?;
+            let found = entry.metadata()?;
+            files += 1;
+            if found.is_dir() {
+                waiting.push(path.join(entry.file_name()));
+            } else if found.nlink() <= 1 || seen.insert((found.dev(), found.ino())) {
+                bytes = bytes.saturating_add(found.len());
+            }
+        }
+    }
+    Ok((bytes, files))
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Sums: whole after each of their steps.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

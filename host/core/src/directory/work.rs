@@ -1,0 +1,210 @@
+//! What a tool does in a directory: on a thread that may block, never out of the directory, never over its room.
+//!
+//! Invariants: what does not fit changes nothing; nothing but regular files and directories is opened, and nothing waits for
+//! the other end of a pipe; no link is made that leads upwards.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::ledger::{Area, Hold, Named};
+
+/// How a file or directory is to be opened. As the flags of WASI.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Opening {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    pub(crate) create: bool,
+    pub(crate) exclusive: bool,
+    pub(crate) truncate: bool,
+    pub(crate) directory: bool,
+    pub(crate) follow: bool,
+}
+
+/// What was opened.
+pub(crate) enum Opened {
+    Directory(File),
+    /// A regular file, and in a directory that can be written to, its account.
+    File(File, Option<Hold>),
+}
+
+/// Where something is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum At {
+    /// So many bytes from the file's start.
+    Offset(u64),
+    /// At the file's end.
+    End,
+}
+
+/// Opens what is at a path. Without an area it is for reading.
+pub(crate) fn open(area: Option<&Arc<Area>>, dir: &File, path: &str, opening: Opening) -> io::Result<Opened> {
+    let changes = opening.write || opening.create || opening.truncate;
+    if area.is_none() && changes {
+        return Err(Errno::PERM.into());
+    }
+    let dir = capability(dir)?;
+    // Under the turn also for reading, so that a file does not lose its name before it is held.
+    let turn = area.map(|area| area.turn()).transpose()?;
+    let file = match (options(opening), area.filter(|_| opening.create)) {
+        (options, None) => dir.open_with(path, &options)?,
+        (options, Some(_)) if !opening.exclusive && exists(&dir, path, opening) => dir.open_with(path, &options)?,
+        (mut options, Some(area)) => {
+            // Never through a link to what is not there: where that would be is not the path that was checked.
+            area.has_room(0, 1)?;
+            let file = dir.open_with(path, options.create_new(true))?;
+            area.named(0);
+            file
+        }
+    };
+    let file = file.into_std();
+    let found = file.metadata()?;
+    if found.is_dir() {
+        return if changes { Err(Errno::ISDIR.into()) } else { Ok(Opened::Directory(file)) };
+    }
+    if opening.directory {
+        return Err(Errno::NOTDIR.into());
+    }
+    if !found.is_file() {
+        return Err(Errno::ACCESS.into());
+    }
+    let hold = area.map(|area| area.hold((found.dev(), found.ino())));
+    if let Some(hold) = hold.as_ref().filter(|_| opening.truncate && found.len() > 0) {
+        file.set_len(0)?;
+        hold.area.resized(hold.inode, found.len(), 0);
+    }
+    drop(turn);
+    Ok(Opened::File(file, hold))
+}
+
+/// Options that never wait, for a pipe's other end above all, and never truncate: what it is must be known before.
+fn options(opening: Opening) -> OpenOptions {
+    let follow = if opening.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | follow).bits();
+    let write = opening.write || opening.create || opening.truncate;
+    let mut options = OpenOptions::new();
+    options.read(opening.read || !write).write(write).custom_flags(flags.cast_signed());
+    options
+}
+
+fn exists(dir: &Dir, path: &str, opening: Opening) -> bool {
+    if opening.follow { dir.metadata(path).is_ok() } else { dir.symlink_metadata(path).is_ok() }
+}
+
+fn capability(dir: &File) -> io::Result<Dir> {
+    dir.try_clone().map(Dir::from_std_file)
+}
+
+fn named(dir: &Dir, path: &str) -> io::Result<Named> {
+    let found = dir.symlink_metadata(path)?;
+    let bytes = (!found.is_dir()).then(|| found.len());
+    Ok(Named { inode: (found.dev(), found.ino()), links: found.nlink(), bytes })
+}
+
+impl Area {
+    pub(crate) fn create_directory(&self, dir: &File, path: &str) -> io::Result<()> {
+        let dir = capability(dir)?;
+        let _turn = self.turn()?;
+        self.has_room(0, 1)?;
+        dir.create_dir(path)?;
+        self.named(0);
+        Ok(())
+    }
+
+    pub(crate) fn remove_directory(&self, dir: &File, path: &str) -> io::Result<()> {
+        let dir = capability(dir)?;
+        let _turn = self.turn()?;
+        let was = named(&dir, path)?;
+        dir.remove_dir(path)?;
+        self.unnamed(was);
+        Ok(())
+    }
+
+    pub(crate) fn remove_file(&self, dir: &File, path: &str) -> io::Result<()> {
+        let dir = capability(dir)?;
+        let _turn = self.turn()?;
+        let was = named(&dir, path)?;
+        dir.remove_file(path)?;
+        self.unnamed(was);
+        Ok(())
+    }
+
+    /// Makes a link that leads downwards: wherever it is moved to, it never leads out of the directory, whoever follows it.
+    pub(crate) fn create_link(&self, dir: &File, target: &str, path: &str) -> io::Result<()> {
+        let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if target.is_empty() || !Path::new(target).components().all(down) {
+            return Err(Errno::PERM.into());
+        }
+        let dir = capability(dir)?;
+        let _turn = self.turn()?;
+        self.has_room(target.len() as u64, 1)?;
+        dir.symlink(target, path)?;
+        self.named(target.len() as u64);
+        Ok(())
+    }
+
+    /// Gives a file one more name.
+    pub(crate) fn name_again(&self, dir: &File, path: &str, new_dir: &File, new_path: &str) -> io::Result<()> {
+        let (dir, new_dir) = (capability(dir)?, capability(new_dir)?);
+        let _turn = self.turn()?;
+        self.has_room(0, 1)?;
+        dir.hard_link(path, &new_dir, new_path)?;
+        self.named(0);
+        Ok(())
+    }
+
+    pub(crate) fn rename(&self, dir: &File, path: &str, new_dir: &File, new_path: &str) -> io::Result<()> {
+        let (dir, new_dir) = (capability(dir)?, capability(new_dir)?);
+        let _turn = self.turn()?;
+        let moved = named(&dir, path)?;
+        let replaced = named(&new_dir, new_path).ok().filter(|replaced| replaced.inode != moved.inode);
+        dir.rename(path, &new_dir, new_path)?;
+        if let Some(replaced) = replaced {
+            self.unnamed(replaced);
+        }
+        Ok(())
+    }
+}
+
+impl Hold {
+    /// Writes all of it, or nothing where it does not fit.
+    pub(crate) fn write(&self, file: &File, bytes: &[u8], at: At) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.resize(file, |before| {
+            let start = match at {
+                At::Offset(offset) => offset,
+                At::End => before,
+            };
+            let end = start.checked_add(bytes.len() as u64).ok_or(Errno::FBIG)?;
+            Ok((end.max(before), move || file.write_all_at(bytes, start)))
+        })
+    }
+
+    pub(crate) fn set_size(&self, file: &File, size: u64) -> io::Result<()> {
+        self.resize(file, |_| Ok((size, move || file.set_len(size))))
+    }
+
+    /// From a file's size to the one it would have and what makes it so.
+    fn resize<F: FnOnce() -> io::Result<()>>(
+        &self,
+        file: &File,
+        plan: impl FnOnce(u64) -> io::Result<(u64, F)>,
+    ) -> io::Result<()> {
+        let _turn = self.area.turn()?;
+        let before = file.metadata()?.len();
+        let (after, change) = plan(before)?;
+        self.area.has_room(after.saturating_sub(before), 0)?;
+        let changed = change();
+        // What the disk made of it, also where it failed half-way.
+        self.area.resized(self.inode, before, file.metadata()?.len());
+        changed
+    }
+}
