@@ -93,6 +93,9 @@ fn desk() {
     component("desk");
 }
 
+/// Tested by name, in `files.rs`.
+fn clerk() {}
+
 /// Tested by name, in `mischief.rs`.
 fn mischief() {}
 
