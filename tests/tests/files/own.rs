@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use toolcell::{CallOptions, Engine, EngineBuilder, Executor, Grants, Limits, Overlay, Room, ToolCall};
 use toolcell_tests::{ending, wait};
 
-use super::{answers, call, expect, load, load_on, run};
+use super::{FULL, answers, call, expect, load, load_on, run};
 
 /// Seen to fail with the filter by rights left out.
 #[test]
@@ -36,7 +36,7 @@ fn left_behind(name: &str) -> Vec<PathBuf> {
     of_cells.flat_map(|dir| below(&dir)).map(|dir| dir.join(name)).filter(|path| path.exists()).collect()
 }
 
-/// Seen to fail with the directory kept, and with one for all calls.
+/// Seen to fail with the directory kept.
 #[test]
 fn a_directory_of_ones_own_is_gone_with_the_call() {
     let component = load(with_scratch(Room { bytes: 1000, files: 50 }));
@@ -48,7 +48,7 @@ fn a_directory_of_ones_own_is_gone_with_the_call() {
             &[
                 (&["list", "/scratch"], ""),
                 (&["write", &path, "1000"], "done"),
-                (&["append", &path, "1"], "StorageFull"),
+                (&["append", &path, "1"], FULL),
                 (&["list", "/scratch"], &name),
             ],
         );

@@ -11,7 +11,8 @@ use super::{BIG, answers, call, expect, granted, load, narrowed, run, tree};
 /// What no tool may ever see.
 const CANARY: &str = "CANARY";
 
-/// Every way that leads out of a directory, and links in it that do.
+/// Every way that leads out of a directory, and links in it that do. Seen to fail with paths opened by the operating
+/// system's own rules.
 #[test]
 fn no_path_leads_out() {
     let outer = tree();
@@ -148,7 +149,7 @@ fn what_is_for_reading_stays_as_it_is() {
     );
 }
 
-/// Each way to a pipe, which would wait for its other end, and to a socket. Seen to hang with a plain `open`.
+/// Each way to a pipe, which would wait for its other end, and to a socket. Seen to fail with an `open` that waits.
 #[test]
 fn what_is_no_file_is_refused_at_once() {
     let dir = tree();
