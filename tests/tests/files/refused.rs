@@ -66,7 +66,7 @@ fn what_cannot_be_mounted_is_named_with_a_hint() {
     assert!(refused(grants).to_string().contains("another directory has this name"));
 }
 
-/// Seen to fail with each of the three lists emptied.
+/// Seen to fail with `SYSTEM` emptied and with `SHARED` emptied.
 #[test]
 fn directories_of_the_machine_and_of_everybody_are_refused() {
     let roots = [

@@ -90,7 +90,7 @@ fn descriptors_into(dir: &Path) -> usize {
     open.filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.starts_with(dir))).count()
 }
 
-/// Seen to fail with the table of a cell leaked.
+/// Seen to fail with one descriptor leaked for each file that is opened.
 #[test]
 fn descriptors_come_back() {
     let dir = tree();
