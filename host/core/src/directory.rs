@@ -236,3 +236,6 @@ fn descend(dir: &File, below: &str) -> io::Result<File> {
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

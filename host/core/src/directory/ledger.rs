@@ -96,7 +96,7 @@ impl Area {
         if lock(&self.ledger.used).closed { Err(Errno::NOENT.into()) } else { Ok(turn) }
     }
 
-    /// No more changes: the directory goes. Whether it is small, or none where somebody is changing it just now.
+    /// No more changes: the directory goes.
     pub(super) fn close(&self) {
         let _turn = lock(&self.ledger.turn);
         lock(&self.ledger.used).closed = true;

@@ -101,3 +101,34 @@ fn what_cannot_be_read_says_why() {
     assert!(declared(&[need("telepathy", "all")]).is_err());
     assert!(declared(&[need("http", "https://*")]).is_err());
 }
+
+#[test]
+fn openings_are_the_topmost_paths_that_all_layers_leave() {
+    let mut grants = Grants::default();
+    for (name, access) in [("/data", Access::Write), ("/data/inner", Access::Read)] {
+        grants.directories.push(crate::grants::Directory::new(name, "there", access).unwrap());
+    }
+    let rights = Rights::new(Arc::new(grants), &Definition::new("t", "").unwrap()).unwrap();
+    let overlay = |rules: &[&str]| {
+        let files = Some(rules.iter().map(|rule| rule.parse().unwrap()).collect());
+        Some(Arc::new(Overlay { files, ..Overlay::default() }))
+    };
+    for (tenant, call, expected) in [
+        (None, None, "write /data"),
+        (overlay(&["read /data"]), None, "read /data"),
+        (overlay(&["read /"]), overlay(&["write /data/out"]), "read /data/out"),
+        (overlay(&["read /data", "write /data/a/b"]), None, "read /data, write /data/a/b"),
+        (overlay(&["write /data/a"]), overlay(&["read /data", "write /data/a/b"]), "read /data/a, write /data/a/b"),
+        (overlay(&["write /data/a"]), overlay(&["write /data/b"]), ""),
+        (overlay(&["write /database"]), None, ""),
+        (overlay(&["read /data/inner"]), None, ""),
+        (overlay(&[]), None, ""),
+    ] {
+        let narrowed = rights.narrowed(tenant, call);
+        let found =
+            narrowed.openings("/data", Access::Write).into_iter().map(|(path, access)| format!("{access} {path}"));
+        assert_eq!(found.collect::<Vec<_>>().join(", "), expected);
+    }
+    let narrowed = rights.narrowed(overlay(&["write /data/inner/x"]), None);
+    assert_eq!(narrowed.openings("/data/inner", Access::Read), [("/data/inner/x".to_owned(), Access::Read)]);
+}

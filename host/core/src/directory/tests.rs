@@ -1,0 +1,61 @@
+//! What is counted at the start, and what goes at the end.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::definition::Definition;
+
+fn all(grants: &Grants) -> Rights {
+    Rights::new(Arc::new(grants.clone()), &Definition::new("t", "").unwrap()).unwrap()
+}
+
+/// Seen to fail with links followed, and with each name of a file counted.
+#[test]
+fn what_is_there_is_counted_without_following_links() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(elsewhere.path().join("big"), [0; 5000]).unwrap();
+    fs::create_dir(dir.path().join("sub")).unwrap();
+    fs::write(dir.path().join("sub/a"), [0; 100]).unwrap();
+    fs::hard_link(dir.path().join("sub/a"), dir.path().join("b")).unwrap();
+    symlink(elsewhere.path(), dir.path().join("away")).unwrap();
+    let mut grants = Grants::default();
+    grants.directories.push(Directory::new("/data", dir.path(), Access::Write).unwrap());
+    let mounts = Mounts::open(&grants).unwrap().unwrap();
+    let roots = mounts.roots(&all(&grants));
+    let link = elsewhere.path().as_os_str().len() as u64;
+    assert_eq!(roots[0].area.as_ref().unwrap().used(), (100 + link, 4));
+}
+
+/// Small and large, with links to a canary in it. Seen to fail with the directory kept.
+#[test]
+fn a_calls_own_directory_is_removed_without_following_links() {
+    let canary = tempfile::tempdir().unwrap();
+    fs::write(canary.path().join("canary"), "alive").unwrap();
+    let mut grants = Grants::default();
+    grants.scratch = Some(Room::default());
+    let mounts = Mounts::open(&grants).unwrap().unwrap();
+    let parent = mounts.scratch.as_ref().unwrap().1.path().to_owned();
+    for files in [3, 40] {
+        let scratch = mounts.scratch(&all(&grants)).unwrap().unwrap();
+        let Root { dir, area, .. } = scratch.root().unwrap();
+        let area = area.unwrap();
+        let own = fs::read_dir(&parent).unwrap().next().unwrap().unwrap().path();
+        for file in 0..files {
+            area.create_directory(&dir, &file.to_string()).unwrap();
+            symlink(canary.path(), own.join(format!("link-{file}"))).unwrap();
+        }
+        drop(scratch);
+        // The one that is large goes on another thread.
+        let patience = Instant::now() + Duration::from_secs(20);
+        while fs::read_dir(&parent).unwrap().next().is_some() {
+            assert!(Instant::now() < patience, "it is still there");
+            std::thread::yield_now();
+        }
+        assert_eq!(area.create_directory(&dir, "late").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(fs::read_to_string(canary.path().join("canary")).unwrap(), "alive");
+    }
+    drop(mounts);
+    assert!(!parent.exists());
+}

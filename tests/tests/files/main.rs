@@ -1,0 +1,74 @@
+//! Directories, environment, clocks and randomness as they were granted, and nothing else.
+
+mod own;
+mod paths;
+mod refused;
+mod room;
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+use toolcell::{
+    Access, CallOptions, Completion, Component, Directory, Engine, Error, Executor, Grants, Limits, Missing, Overlay,
+    Placement, Room, ToolCall,
+};
+use toolcell_tests::{engine, wait};
+
+/// How a write that does not fit ends: the host says `insufficient-space`, of which the C library of guests makes its `EIO`,
+/// as of whatever a stream fails with. Where no stream is between them it is `StorageFull`.
+const FULL: &str = "error 29";
+const BIG: Room = Room { bytes: 1 << 20, files: 1000 };
+
+fn tree() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+fn granted(directories: &[(&str, &Path, Access, Room)]) -> Grants {
+    let mut grants = Grants::default();
+    for (name, path, access, room) in directories {
+        grants.directories.push(Directory::new(*name, *path, *access).expect("a name").with_room(*room));
+    }
+    grants
+}
+
+fn load_on(engine: &Engine, grants: Grants) -> Result<Component, Error> {
+    let (engine, bytes) = (engine.clone(), toolcell_test_guests::bytes("clerk"));
+    wait(async move { Component::load_with(&engine, bytes, grants, Missing::Refused).await })
+}
+
+fn load(grants: Grants) -> Component {
+    load_on(&engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR")), grants).expect("it loads")
+}
+
+fn call(component: &Component, id: &str, steps: &[&[&str]], options: CallOptions) -> Completion {
+    let tool = component.tool("clerk").expect("the tool").clone();
+    let call = ToolCall::with_value(id, "clerk", &json!({ "steps": steps }));
+    let limits = Limits::default().with_timeout(Duration::from_secs(20));
+    wait(async move { Executor::new().with_limits(limits).call(&tool, call, options).await })
+}
+
+fn answers(completion: &Completion) -> Vec<String> {
+    let value = completion.result.value().unwrap_or_else(|| panic!("{completion:?}"));
+    serde_json::from_str(value.as_str()).expect("a list of texts")
+}
+
+/// What came of each step.
+fn run(component: &Component, steps: &[&[&str]]) -> Vec<String> {
+    answers(&call(component, "call-1", steps, CallOptions::default()))
+}
+
+/// Takes each step and compares what came of it.
+fn expect(component: &Component, steps: &[(&[&str], &str)]) {
+    let taken: Vec<_> = steps.iter().map(|(step, _)| *step).collect();
+    for ((step, expected), answer) in steps.iter().zip(run(component, &taken)) {
+        assert_eq!(answer, *expected, "{step:?}");
+    }
+}
+
+fn narrowed(files: &[&str]) -> CallOptions {
+    let mut overlay = Overlay::default();
+    overlay.files = Some(files.iter().map(|rule| rule.parse().expect("a rule")).collect());
+    CallOptions::default().with_overlay(overlay)
+}

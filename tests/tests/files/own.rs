@@ -1,0 +1,112 @@
+//! What is a call's own: environment, a directory, clocks, randomness.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use toolcell::{CallOptions, Engine, EngineBuilder, Executor, Grants, Limits, Overlay, Room, ToolCall};
+use toolcell_tests::{ending, wait};
+
+use super::{FULL, answers, call, expect, load, load_on, run};
+
+/// Seen to fail with the filter by rights left out.
+#[test]
+fn the_environment_is_what_was_granted_and_left() {
+    let mut grants = Grants::default();
+    grants.environment = [("LEFT", "1"), ("TAKEN", "2")].map(|(name, value)| (name.into(), value.into())).into();
+    let component = load(grants);
+    expect(&component, &[(&["environment"], "LEFT=1 TAKEN=2")]);
+    let mut overlay = Overlay::default();
+    overlay.environment = Some(["LEFT".to_owned(), "PATH".to_owned()].into());
+    let completion = call(&component, "1", &[&["environment"]], CallOptions::default().with_overlay(overlay));
+    assert_eq!(answers(&completion), ["LEFT=1"]);
+}
+
+fn with_scratch(room: Room) -> Grants {
+    let mut grants = Grants::default();
+    grants.scratch = Some(room);
+    grants
+}
+
+/// Files of this name in directories of calls.
+fn left_behind(name: &str) -> Vec<PathBuf> {
+    let below = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let of_cells = below(&std::env::temp_dir()).filter(|path| path.to_string_lossy().contains("toolcell-scratch-"));
+    of_cells.flat_map(|dir| below(&dir)).map(|dir| dir.join(name)).filter(|path| path.exists()).collect()
+}
+
+/// Seen to fail with the directory kept.
+#[test]
+fn a_directory_of_ones_own_is_gone_with_the_call() {
+    let component = load(with_scratch(Room { bytes: 1000, files: 50 }));
+    let name = format!("mark-{}", std::process::id());
+    let path = format!("/scratch/{name}");
+    for _ in 0..3 {
+        expect(
+            &component,
+            &[
+                (&["list", "/scratch"], ""),
+                (&["write", &path, "1000"], "done"),
+                (&["append", &path, "1"], FULL),
+                (&["list", "/scratch"], &name),
+            ],
+        );
+        assert_eq!(left_behind(&name), <[PathBuf; 0]>::default());
+    }
+    for (last, expected) in [("panic", "handler_raised/unreachable"), ("spin", "timeout/deadline")] {
+        let mut steps = vec![vec!["write".to_owned(), path.clone(), "1".to_owned()]];
+        steps.extend((0..40).map(|file| vec!["make".to_owned(), format!("/scratch/{file}")]));
+        steps.push(vec![last.to_owned()]);
+        let tool = component.tool("clerk").expect("the tool").clone();
+        let made = ToolCall::with_value("1", "clerk", &serde_json::json!({ "steps": steps }));
+        let limits = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(2));
+        let ended =
+            wait(async move { Executor::new().with_limits(limits).call(&tool, made, CallOptions::default()).await });
+        assert_eq!(ending(&ended.result), expected);
+        // One with much in it goes on another thread.
+        let patience = Instant::now() + Duration::from_secs(20);
+        while !left_behind(&name).is_empty() && Instant::now() < patience {
+            std::thread::yield_now();
+        }
+        assert_eq!(left_behind(&name), <[PathBuf; 0]>::default(), "{last:?}");
+    }
+}
+
+#[test]
+fn an_overlay_can_take_the_directory_of_ones_own() {
+    let component = load(with_scratch(Room::default()));
+    let answer = answers(&call(&component, "1", &[&["list", "/scratch"]], super::narrowed(&["read /scratch"])));
+    assert_ne!(answer, [""]);
+}
+
+/// The first bytes of a call of this id on an engine of its own.
+fn chance(make: impl Fn(EngineBuilder) -> EngineBuilder, ids: &[&str]) -> Vec<String> {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artefacts");
+    let engine = make(Engine::builder().cells(4).cache(cache)).build().expect("an engine");
+    let component = load_on(&engine, Grants::default()).expect("it loads");
+    let one = |id: &&str| answers(&call(&component, id, &[&["chance"]], CallOptions::default())).remove(0);
+    ids.iter().map(one).collect()
+}
+
+#[test]
+fn a_seed_reproduces_the_randomness_of_a_call() {
+    let seeded = |seed| chance(|engine| engine.seed(seed), &["1", "2", "1"]);
+    let first = seeded(7);
+    assert_eq!((first[0] == first[2], first[0] == first[1]), (true, false), "{first:?}");
+    assert_eq!(seeded(7), first);
+    assert_ne!(seeded(8)[0], first[0]);
+    let free = chance(|engine| engine, &["1"; 200]);
+    assert_eq!(free.iter().collect::<HashSet<_>>().len(), 200, "no two calls share their first bytes");
+}
+
+#[test]
+fn clocks_begin_where_they_are_told_and_stand_still() {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artefacts");
+    let date = UNIX_EPOCH + Duration::from_nanos(1_234_567_891_234);
+    let engine = Engine::builder().cells(4).cache(cache).now(date).frozen_clock().build().expect("an engine");
+    let component = load_on(&engine, Grants::default()).expect("it loads");
+    for _ in 0..2 {
+        assert_eq!(run(&component, &[&["date"], &["waits"], &["date"]]), ["1234567000000", "still", "1234567000000"]);
+    }
+}

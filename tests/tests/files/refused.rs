@@ -1,0 +1,115 @@
+//! Directories that are refused when a component is loaded.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use toolcell::{Access, Error, Grants, Placement, Room};
+use toolcell_tests::engine;
+
+use super::{BIG, granted, load_on, tree};
+
+fn refused(grants: Grants) -> Error {
+    let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
+    let error = load_on(&engine, grants).expect_err("it is refused");
+    assert!(error.is_directory() && !error.hint().is_empty(), "{error}");
+    error
+}
+
+#[test]
+fn what_cannot_be_mounted_is_named_with_a_hint() {
+    let dir = tree();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("file"), "").expect("a file");
+    fs::create_dir_all(at("one/sub")).expect("a directory");
+    symlink("one", at("link")).expect("a link");
+    symlink("/", at("root")).expect("a link");
+    symlink("/etc", at("one/etc")).expect("a link");
+    fs::create_dir_all(at(".ssh/sub")).expect("a directory");
+    for (path, expected) in [
+        ("missing", "cannot be opened"),
+        ("file", "no directory"),
+        ("link", "symbolic link"),
+        ("link/", "symbolic link"),
+        ("root", "symbolic link"),
+        ("one/etc", "symbolic link"),
+        ("root/etc", "the machine's own"),
+        ("root/proc/sys", "the machine's own"),
+        (".ssh", "private"),
+        (".ssh/sub", "private"),
+        ("file/x", "cannot be opened"),
+    ] {
+        let error = refused(granted(&[("/data", &at(path), Access::Read, BIG)]));
+        let said = error.to_string();
+        assert!(
+            said.contains(expected) && said.contains("/data") && said.contains(path.trim_end_matches('/')),
+            "{said}"
+        );
+    }
+    let (one, sub) = (at("one"), at("one/sub"));
+    for directories in [
+        [("/a", one.as_path(), Access::Read, BIG), ("/b", &sub, Access::Write, BIG)],
+        [("/a", &sub, Access::Write, BIG), ("/b", &one, Access::Read, BIG)],
+        [("/a", &one, Access::Write, BIG), ("/b", &one, Access::Write, BIG)],
+        [
+            ("/a", &one, Access::Write, BIG),
+            ("/b", &dir.path().join("root").join(sub.strip_prefix("/").expect("absolute")), Access::Read, BIG),
+        ],
+    ] {
+        let said = refused(granted(&directories)).to_string();
+        assert!(said.contains("overlaps with `/a`"), "{said}");
+    }
+    let error = refused(granted(&[("/a", &one, Access::Read, BIG), ("/a", &sub, Access::Read, BIG)]));
+    assert!(error.to_string().contains("another directory has this name"), "{error}");
+    let mut grants = granted(&[("/scratch", &one, Access::Read, BIG)]);
+    grants.scratch = Some(Room::default());
+    assert!(refused(grants).to_string().contains("another directory has this name"));
+}
+
+/// Seen to fail with `SYSTEM` emptied and with `SHARED` emptied.
+#[test]
+fn directories_of_the_machine_and_of_everybody_are_refused() {
+    let roots = [
+        "/",
+        "/proc",
+        "/proc/self",
+        "/proc/1",
+        "/sys",
+        "/sys/kernel",
+        "/dev",
+        "/dev/shm",
+        "/dev/pts",
+        "/run",
+        "/run/lock",
+        "/etc",
+        "/etc/ssl",
+        "/boot",
+        "/bin",
+        "/sbin",
+        "/lib",
+        "/usr",
+        "/usr/bin",
+        "/usr/sbin",
+        "/usr/lib",
+        "/var",
+        "/var/run",
+        "/var/log",
+        "/var/spool",
+        "/var/lib",
+        "/var/tmp",
+        "/home",
+        "/root",
+        "/tmp",
+        "/opt",
+        "/srv",
+        "/mnt",
+        "/media",
+    ];
+    let there: Vec<_> = roots.into_iter().filter(|root| Path::new(root).is_dir()).collect();
+    assert!(there.len() >= 20, "{there:?}");
+    for root in there {
+        for path in [root.to_owned(), format!("{root}/"), format!("{root}/."), format!("/tmp/..{root}")] {
+            refused(granted(&[("/data", Path::new(&path), Access::Read, BIG)]));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Room in bytes and files, and descriptors that come back.
+
+use std::fs;
+use std::path::Path;
+
+use toolcell::{Access, CallOptions, Room};
+
+use super::{BIG, FULL, call, expect, granted, load, run, tree};
+
+/// Bytes of all files.
+fn bytes_in(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).expect("a directory").flatten();
+    entries.map(|entry| entry.metadata().map_or(0, |found| if found.is_file() { found.len() } else { 0 })).sum()
+}
+
+/// Seen to fail with `has_room` saying yes, and with a file's bytes given back with its name.
+#[test]
+fn room_in_bytes_and_files_is_kept_exactly() {
+    let dir = tree();
+    fs::write(dir.path().join("old"), "0123456789").expect("a file");
+    let room = Room { bytes: 1000, files: 5 };
+    let component = load(granted(&[("/data", dir.path(), Access::Write, room)]));
+    expect(
+        &component,
+        &[
+            (&["write", "/data/a", "600"], "done"),
+            (&["append", "/data/a", "391"], FULL),
+            (&["size", "/data/a"], "600"),
+            (&["append", "/data/a", "390"], "done"),
+            (&["append", "/data/a", "1"], FULL),
+            (&["resize", "/data/a", "4611686018427387904"], "StorageFull"),
+            (&["size", "/data/a"], "990"),
+            (&["resize", "/data/a", "90"], "done"),
+            (&["write", "/data/b", "900"], "done"),
+            (&["rename", "/data/b", "/data/a"], "done"),
+            (&["append", "/data/a", "90"], "done"),
+            (&["append", "/data/a", "1"], FULL),
+            (&["remove", "/data/a"], "done"),
+            // A file without a name takes up room until it is closed.
+            (&["hold", "/data/c", "900"], "done"),
+            (&["remove", "/data/c"], "done"),
+            (&["write", "/data/d", "91"], FULL),
+            (&["release"], "done"),
+            (&["write", "/data/d", "990"], "done"),
+            (&["remove", "/data/d"], "done"),
+        ],
+    );
+    expect(
+        &component,
+        &[
+            (&["make", "/data/1"], "done"),
+            (&["make", "/data/2"], "done"),
+            (&["symlink", "1", "/data/3"], "done"),
+            (&["link", "/data/old", "/data/4"], "done"),
+            (&["make", "/data/5"], "StorageFull"),
+            (&["write", "/data/5", "0"], "StorageFull"),
+            (&["symlink", "1", "/data/5"], "StorageFull"),
+            (&["link", "/data/old", "/data/5"], "StorageFull"),
+            (&["rename", "/data/1", "/data/5"], "done"),
+            (&["unmake", "/data/2"], "done"),
+            (&["write", "/data/6", "0"], "done"),
+            (&["list", "/data"], "3 4 5 6 old"),
+        ],
+    );
+}
+
+/// Seen to fail with a ledger for each mount.
+#[test]
+fn cells_at_once_share_the_room() {
+    let dir = tree();
+    let room = Room { bytes: 10_000, files: 1000 };
+    let component = load(granted(&[("/data", dir.path(), Access::Write, room)]));
+    let again = load(granted(&[("/data", dir.path(), Access::Write, room)]));
+    std::thread::scope(|threads| {
+        for cell in 0..8 {
+            let component = if cell % 2 == 0 { &component } else { &again };
+            threads.spawn(move || {
+                let names: Vec<_> = (0..20).map(|file| format!("/data/{cell}-{file}")).collect();
+                let steps: Vec<_> = names.iter().map(|name| ["append", name, "100"]).collect();
+                run(component, &steps.iter().map(|step| step.as_slice()).collect::<Vec<_>>());
+            });
+        }
+    });
+    assert_eq!(bytes_in(dir.path()), 10_000);
+}
+
+/// Those of this process that lead into a directory: other tests have some of their own.
+fn descriptors_into(dir: &Path) -> usize {
+    let open = fs::read_dir("/proc/self/fd").expect("descriptors").flatten();
+    open.filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.starts_with(dir))).count()
+}
+
+/// Seen to fail with one descriptor leaked for each file that is opened.
+#[test]
+fn descriptors_come_back() {
+    let dir = tree();
+    fs::write(dir.path().join("a"), "inside").expect("a file");
+    let component = load(granted(&[("/data", dir.path(), Access::Write, BIG)]));
+    let before = descriptors_into(dir.path());
+    let steps: [&[&str]; 4] =
+        [&["look", "/data/a"], &["look", "/data/a"], &["hold", "/data/b", "1"], &["look", "/data"]];
+    for round in 0..1000 {
+        let leaves: [&[&str]; 5] = [steps[0], steps[1], steps[2], steps[3], &["panic"]];
+        let steps: &[&[&str]] = if round % 10 == 0 { &leaves } else { &steps };
+        let _ = call(&component, "1", steps, CallOptions::default());
+    }
+    assert_eq!(descriptors_into(dir.path()), before);
+}
