@@ -40,17 +40,17 @@ Examples:
   toolcell run calculator.wasm calculator '{\"expression\": \"6 * 7\"}'
   toolcell tools *.wasm --format openai                    their definitions, for a model's provider
   toolcell batch *.wasm --calls calls.jsonl                many calls at once
-  toolcell learn notes '{\"text\": \"milk\"}'                what a tool would ask for
-  toolcell check                                           what `toolcell.toml` grants, and to which tool
+  toolcell learn notes '{\"text\": \"milk\"}'                  what a tool would ask for
+  toolcell check                                           what is granted, and to which tool
 
 Results are on standard output, everything else is on standard error. `--json` is for programs.";
 
 const VARIABLES: &str = "\
 Environment:
-  TOOLCELL_CONFIG the configuration, where `--config` names none
-  TOOLCELL_LOG    filter of the diagnostic log, for instance `toolcell=debug`; wins over -v
-  XDG_CACHE_HOME  where caches are kept; `~/.cache` otherwise
-  XDG_STATE_HOME  where the key that seals questions is kept; `~/.local/state` otherwise";
+  TOOLCELL_CONFIG  the configuration, where `--config` names none
+  TOOLCELL_LOG     filter of the diagnostic log, for instance `toolcell=debug`; wins over -v
+  XDG_CACHE_HOME   where caches are kept; `~/.cache` otherwise
+  XDG_STATE_HOME   where the key that seals questions is kept; `~/.local/state` otherwise";
 
 fn tour() -> String {
     [TOUR, exit::HELP, VARIABLES].join("\n\n")

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use toolcell::{Component, Engine, Examination, Grants, Missing, Tool};
 
-use crate::config::{self, Chosen, Config};
+use crate::config::{self, Chosen, Config, Configured, Section};
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::suggestion::{self, Suggestion};
@@ -41,7 +41,7 @@ pub(crate) async fn one(
     config: &Config,
     chosen: &Chosen<'_>,
 ) -> Result<Component, Failure> {
-    loaded(printer, engine, config, chosen, bytes(chosen)?).await
+    loaded(printer, engine, config, chosen, bytes(chosen)?).await.map_err(|failure| failure.about(chosen.shown()))
 }
 
 /// The component of these bytes under its grants.
@@ -60,7 +60,7 @@ pub(crate) async fn loaded(
         Ok(component) => Ok(component),
         Err(error) if error.is_not_granted() => {
             let needs = freely(printer, engine, bytes, chosen).await.map(|component| needs(&component));
-            let failure = Failure::from(error).about(chosen.shown());
+            let failure = Failure::from(error);
             Err(match needs {
                 Ok(needs) if needs.is_empty() => failure.with_hint(format!(
                     "it does not declare what it needs: `toolcell learn TOOL ARGS --component {}` shows what it asks for",
@@ -70,7 +70,7 @@ pub(crate) async fn loaded(
                 Err(_) => failure,
             })
         }
-        Err(error) => Err(Failure::from(error).about(chosen.shown())),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -97,12 +97,11 @@ pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
     let lines = suggestion.lines().join("\n");
     let file = config.file.as_deref().unwrap_or(config::NAME);
     match chosen.configured {
-        Some((name, configured)) => {
-            format!(
-                "to allow it, add to `{file}`, whose line {} is about it:\n{}",
-                configured.section.line,
-                section(name, &lines)
-            )
+        Some((name, Configured { section: Section { line, has_grants: true }, .. })) => {
+            format!("to allow it, add to [components.{name}.grants] in `{file}`, line {line}:\n{lines}")
+        }
+        Some((name, Configured { section: Section { line, has_grants: false }, .. })) => {
+            format!("to allow it, add to `{file}`, whose line {line} is about it:\n{}", section(name, &lines))
         }
         None => {
             let name: String =

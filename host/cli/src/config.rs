@@ -52,8 +52,15 @@ pub(crate) struct Configured {
     pub(crate) limits: Limits,
     /// The digest that it has to have, and what is wrong where it has not.
     pub(crate) digest: Option<(String, Problem)>,
-    /// Where its section is.
-    pub(crate) section: Problem,
+    pub(crate) section: Section,
+}
+
+/// Where a component stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Section {
+    /// The line of its grants, or of the component.
+    pub(crate) line: usize,
+    pub(crate) has_grants: bool,
 }
 
 /// A component that was asked for, by name or by path.
@@ -96,8 +103,10 @@ impl Config {
         let config = Self::parsed(&mut problems, &path, global);
         let Problems { errors, warnings, .. } = problems;
         match config {
-            Some(config) if errors.is_empty() => Ok(Self { file: Some(shown), is_found, warnings, ..config }),
-            Some(_) | None => Err(Failure::config(&shown, errors)),
+            Some(config) if errors.is_empty() => {
+                Ok(Self { file: Some(shown), is_found, warnings: in_order(warnings), ..config })
+            }
+            Some(_) | None => Err(Failure::config(&shown, in_order(errors))),
         }
     }
 
@@ -134,7 +143,7 @@ impl Config {
         let base = path.parent().unwrap_or(Path::new("/"));
         let mut secrets = secrets::Secrets::default();
         for component in file.components.values() {
-            for (name, said) in &component.value.grants.secrets {
+            for (name, said) in component.value.grants.iter().flat_map(|grants| &grants.value.secrets) {
                 secrets.fetch(problems, base, name, &said.span, said.value.from.as_ref());
             }
         }
@@ -156,10 +165,16 @@ impl Config {
             let file::Component { path, digest, grants, limits } = &said.value;
             let configured = Configured {
                 path: base.join(&path.value),
-                grants: grants::grants(problems, grants, base, &guarded),
+                grants: grants
+                    .as_ref()
+                    .map(|said| grants::grants(problems, &said.value, base, &guarded))
+                    .unwrap_or_default(),
                 limits: limits::over(problems, limits, defaults),
                 digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),
-                section: problems.at(&said.span, "", ""),
+                section: Section {
+                    line: problems.line(grants.as_ref().map_or(&said.span, |grants| &grants.span)),
+                    has_grants: grants.is_some(),
+                },
             };
             let same = |other: &Configured| is_same_file(&other.path, &configured.path);
             if let Some((first, _)) = config.components.iter().find(|(_, other)| same(other)) {
@@ -256,6 +271,12 @@ impl<'a> Chosen<'a> {
         let Configured { path, limits, .. } = configured;
         Self { path: path.clone(), limits: *limits, configured: Some((name, configured)), is_surprise }
     }
+}
+
+/// Problems as one reads the file.
+fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort_by_key(|problem| (problem.line, problem.column));
+    problems
 }
 
 /// The JSON Schema of the file.

@@ -32,7 +32,7 @@ pub(crate) fn effective(rights: &Rights, needs: &[Need], overlay: Option<&Overla
     let mut rules: Vec<HttpRule> = granted.http.clone();
     rules.extend(declared("http").iter().filter_map(|rule| rule.parse().ok()));
     rules.extend(overlay.and_then(|overlay| overlay.http.clone()).unwrap_or_default());
-    insert(&mut left, "http", http(&rules, is_allowed));
+    insert(&mut left, "http", http(&rules, &granted.http, is_allowed));
 
     let mut paths: BTreeSet<String> = granted.directories.iter().map(|directory| directory.name.clone()).collect();
     paths.extend(granted.scratch.map(|_| "/scratch".to_owned()));
@@ -79,8 +79,19 @@ pub(crate) fn effective(rights: &Rights, needs: &[Need], overlay: Option<&Overla
     left
 }
 
-/// What is left of rules about requests.
-fn http(rules: &[HttpRule], is_allowed: impl Fn(&Request<'_>) -> bool) -> Vec<String> {
+/// Whether any request is within a rule and within what is granted.
+pub(crate) fn meets(rule: &HttpRule, granted: &[HttpRule]) -> bool {
+    let is_in_both = |request: &Request<'_>| match request {
+        Request::Http { method, target } => {
+            rule.covers_target(target) && granted.iter().any(|granted| granted.covers(*method, target))
+        }
+        _ => false,
+    };
+    !http(&[granted, std::slice::from_ref(rule)].concat(), &[], is_in_both).is_empty()
+}
+
+/// What is left of rules about requests, and to which private networks they may go all the same.
+fn http(rules: &[HttpRule], granted: &[HttpRule], is_allowed: impl Fn(&Request<'_>) -> bool) -> Vec<String> {
     let places: Vec<_> = rules.iter().map(place).collect();
     let split = |place: &String| {
         let at = place.find("://").and_then(|at| Some(at + 3 + place.get(at + 3..)?.find('/')?));
@@ -101,14 +112,26 @@ fn http(rules: &[HttpRule], is_allowed: impl Fn(&Request<'_>) -> bool) -> Vec<St
             }
         }
     }
-    let mut spelled = BTreeMap::<String, Vec<&str>>::new();
+    let mut spelled = BTreeMap::<String, (Vec<&str>, BTreeSet<String>)>::new();
     for (method, rule, target) in &left {
         let within = |(_, other, _): &(Method, HttpRule, Target)| other != rule && other.covers(*method, target);
         if !left.iter().any(within) {
-            spelled.entry(place(rule)).or_default().push(method.as_str());
+            let (methods, private) = spelled.entry(place(rule)).or_default();
+            methods.push(method.as_str());
+            let networks = granted.iter().filter(|granted| granted.covers(*method, target)).flat_map(HttpRule::private);
+            private.extend(networks.map(ToString::to_string));
         }
     }
-    spelled.into_iter().map(|(place, methods)| format!("{} {place}", methods.join(","))).collect()
+    let line = |(place, (methods, private)): (String, (Vec<&str>, BTreeSet<String>))| {
+        let private: Vec<_> = private.into_iter().collect();
+        let private = if private.is_empty() {
+            String::new()
+        } else {
+            format!(" (also at PRIVATE addresses: {})", private.join(", "))
+        };
+        format!("{} {place}{private}", methods.join(","))
+    };
+    spelled.into_iter().map(line).collect()
 }
 
 fn insert(left: &mut Effective, kind: &'static str, rules: Vec<String>) {
@@ -145,7 +168,7 @@ fn least<T: ToString + PartialEq>(rules: Vec<T>, covers: impl Fn(&T, &T) -> bool
 }
 
 /// The least request of a rule for each of its methods: at its own path, below a suffix at a label that nobody names.
-pub(crate) fn requests(rule: &HttpRule) -> Vec<(Method, Target)> {
+fn requests(rule: &HttpRule) -> Vec<(Method, Target)> {
     let Ok(target) = Target::parse(&place(rule).replacen("://.", &format!("://{ANY_LABEL}."), 1)) else {
         return Vec::new();
     };

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::{CallContext, Component, Decision, Engine, Layer, Request, Tool};
+use toolcell::{CallContext, Component, Decision, Engine, Layer, Request, Tool, names};
 
 use crate::args::{ExplainArgs, Global};
 use crate::config::{Chosen, Config};
@@ -89,13 +89,13 @@ pub(crate) async fn find<'a>(
     if places.is_empty() {
         return Err(Failure::usage("no component is named", "name one with `--component FILE`, or in `toolcell.toml`"));
     }
-    let (mut found, mut unknown, mut failed) = (Vec::new(), None, None);
+    let (mut found, mut known, mut failed) = (Vec::new(), Vec::new(), None);
     for chosen in places {
         match load(printer, engine, &chosen).await {
-            Ok(component) => match component.tool(tool) {
-                Ok(tool) => found.push((chosen, tool.clone())),
-                Err(error) => unknown = unknown.or(Some(error)),
-            },
+            Ok(component) => {
+                known.extend(component.definitions().map(|tool| tool.name.clone()));
+                found.extend(component.tool(tool).ok().map(|tool| (chosen, tool.clone())));
+            }
             Err(failure) => failed = failed.or(Some(failure)),
         }
     }
@@ -104,11 +104,15 @@ pub(crate) async fn find<'a>(
         let message = format!("several components offer a tool `{tool}`: {}", homes.join(", "));
         return Err(Failure::usage(message, "say which with `--component NAME`"));
     }
-    match (found.pop(), failed, unknown) {
-        (Some(found), _, _) => Ok(found),
-        (None, Some(failure), _) => Err(failure),
-        (None, None, Some(error)) => Err(error.into()),
-        (None, None, None) => Err(Failure::usage(format!("there is no tool `{tool}`"), "`toolcell check` shows them")),
+    match (found.pop(), failed) {
+        (Some(found), _) => Ok(found),
+        (None, Some(failure)) => Err(failure),
+        (None, None) => {
+            let near = names::nearest(tool, known.iter().map(String::as_str));
+            let hint = near
+                .map_or_else(|| format!("there are: {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
+            Err(Failure::usage(format!("there is no tool `{}`", tool.escape_debug()), hint))
+        }
     }
 }
 

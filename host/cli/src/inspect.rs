@@ -24,6 +24,7 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     let seen = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
     let engine = host::engine(printer, global, 1, &config)?;
     let loaded = components::loaded(printer, &engine, &config, &chosen, components::pinned(&chosen, bytes)?).await;
+    let loaded = loaded.map_err(|failure| failure.about(format_args!("{} cannot be loaded", chosen.shown())));
     let path = &chosen.path;
     if args.json {
         printer.json(&to_json(path, &seen, &loaded))?;

@@ -44,7 +44,9 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
         Err(failure) => (None, Some(failure)),
     };
     let engine = host::engine(printer, global, 1, &config)?;
-    let component = components::loaded(printer, &engine, &config, &chosen, bytes).await?;
+    let component = components::loaded(printer, &engine, &config, &chosen, bytes)
+        .await
+        .map_err(|failure| failure.about(chosen.shown()))?;
     let tool = component.tool(&args.tool)?;
 
     let live = Live::start(printer);

@@ -36,8 +36,7 @@ pub(super) struct Component {
     /// `sha256:` and 64 hex digits: with other bytes it is not loaded.
     pub(super) digest: Option<At<String>>,
     /// What it may reach.
-    #[serde(default)]
-    pub(super) grants: Grants,
+    pub(super) grants: Option<At<Grants>>,
     /// How much one call may use.
     #[serde(default)]
     pub(super) limits: Limits,

@@ -179,10 +179,7 @@ fn secret(
         return None;
     };
     let rule: HttpRule = problems.rule(bound_to)?;
-    if !effective::requests(&rule)
-        .iter()
-        .any(|(method, target)| grants.http.iter().any(|rule| rule.covers(*method, target)))
-    {
+    if !effective::meets(&rule, &grants.http) {
         let message = format!("the secret `{name}` is for requests that are not granted: `{rule}`");
         problems.warning(&bound_to.span, message, format!("grant them too, if they are meant: http = [\"{rule}\"]"));
     }

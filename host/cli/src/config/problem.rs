@@ -67,15 +67,24 @@ impl<'a> Problems<'a> {
 
     /// A problem at a place, for later.
     pub(super) fn at(&self, span: &Range<usize>, message: impl Into<String>, hint: impl Into<String>) -> Problem {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
+        let before = self.before(span);
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
         Problem {
             file: self.file.to_owned(),
-            line: before.matches('\n').count() + 1,
+            line: self.line(span),
             column: before[line_start..].chars().count() + 1,
             message: message.into(),
             hint: hint.into(),
         }
+    }
+
+    /// The line of a place.
+    pub(super) fn line(&self, span: &Range<usize>) -> usize {
+        self.before(span).matches('\n').count() + 1
+    }
+
+    fn before(&self, span: &Range<usize>) -> &'a str {
+        self.text.get(..span.start).unwrap_or(self.text)
     }
 
     /// A rule in its notation, unless it cannot be read.
