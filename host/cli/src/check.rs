@@ -30,6 +30,7 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     let (mut shown, mut failures) = (Vec::new(), Vec::new());
     for chosen in config.all() {
         let loaded = components::one(printer, &engine, &config, &chosen).await;
+        let loaded = loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
         let judged = match &loaded {
             Ok(component) if args.json => to_json(&config, &chosen, component),
             Ok(component) => Value::String(to_text(&config, &chosen, component)),

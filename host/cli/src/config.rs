@@ -29,6 +29,9 @@ pub(crate) use problem::Problem;
 /// The file's name where nobody names it.
 pub(crate) const NAME: &str = "toolcell.toml";
 
+/// Problems that are told: the rest is there when these are corrected.
+const MAX_PROBLEMS: usize = 100;
+
 /// What a file says, or nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
@@ -276,6 +279,8 @@ impl<'a> Chosen<'a> {
 /// Problems as one reads the file.
 fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort_by_key(|problem| (problem.line, problem.column));
+    problems.dedup();
+    problems.truncate(MAX_PROBLEMS);
     problems
 }
 
