@@ -2,7 +2,9 @@
 //!
 //! In: the command line. Out: [`Args`].
 //! Invariants: every limit shows its default and its unit; defaults are the library's.
-//! Not here: what the words mean (`run`, `batch`, `inspect`, `list`, `tools`).
+//! Not here: what the words mean (`run`, `batch`, `inspect`, and so on).
+
+mod grants;
 
 use std::path::PathBuf;
 
@@ -13,10 +15,12 @@ use crate::exit;
 use crate::format::{self, Format};
 use crate::units::{Count, Size, Time};
 
+pub(crate) use grants::{CheckArgs, ExplainArgs, LearnArgs};
+
 /// Runs the tools of AI agents, each call in its own sandboxed cell.
 ///
-/// A tool is a WebAssembly component written by a stranger. It reaches nothing but its arguments: no file, no network,
-/// no environment; it runs under a budget of fuel, time and memory, and every call starts afresh.
+/// A tool is a WebAssembly component written by a stranger. It reaches nothing but its arguments, and what `toolcell.toml`
+/// grants it: no file, no network, no environment otherwise. It runs under a budget of fuel, time and memory, and every call starts afresh.
 #[derive(Debug, Parser)]
 #[command(name = "toolcell", version, arg_required_else_help = true, after_long_help = tour(), after_help = exit::HELP)]
 pub(crate) struct Args {
@@ -36,14 +40,17 @@ Examples:
   toolcell run calculator.wasm calculator '{\"expression\": \"6 * 7\"}'
   toolcell tools *.wasm --format openai                    their definitions, for a model's provider
   toolcell batch *.wasm --calls calls.jsonl                many calls at once
+  toolcell learn notes '{\"text\": \"milk\"}'                  what a tool would ask for
+  toolcell check                                           what is granted, and to which tool
 
 Results are on standard output, everything else is on standard error. `--json` is for programs.";
 
 const VARIABLES: &str = "\
 Environment:
-  TOOLCELL_LOG    filter of the diagnostic log, for instance `toolcell=debug`; wins over -v
-  XDG_CACHE_HOME  where caches are kept; `~/.cache` otherwise
-  XDG_STATE_HOME  where the key that seals questions is kept; `~/.local/state` otherwise";
+  TOOLCELL_CONFIG  the configuration, where `--config` names none
+  TOOLCELL_LOG     filter of the diagnostic log, for instance `toolcell=debug`; wins over -v
+  XDG_CACHE_HOME   where caches are kept; `~/.cache` otherwise
+  XDG_STATE_HOME   where the key that seals questions is kept; `~/.local/state` otherwise";
 
 fn tour() -> String {
     [TOUR, exit::HELP, VARIABLES].join("\n\n")
@@ -52,6 +59,10 @@ fn tour() -> String {
 /// What every command takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
+    /// The configuration: components by name, and what they may reach; otherwise the nearest `toolcell.toml` from here
+    /// upwards
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Global options")]
+    pub(crate) config: Option<PathBuf>,
     /// Keep compiled components in this directory instead of the user's cache
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
     pub(crate) cache_dir: Option<PathBuf>,
@@ -73,6 +84,9 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     List(ListArgs),
     Tools(ToolsArgs),
+    Check(CheckArgs),
+    Explain(ExplainArgs),
+    Learn(LearnArgs),
     /// Print a script that completes commands and options in a shell
     #[command(
         after_help = "Example:\n  toolcell completions bash > ~/.local/share/bash-completion/completions/toolcell"
@@ -101,6 +115,9 @@ impl Command {
             Self::Tools(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::List(args) => args.json,
+            Self::Check(args) => args.json,
+            Self::Explain(args) => args.json,
+            Self::Learn(args) => args.json,
             Self::Completions { .. } | Self::CompileWorker { .. } => false,
         }
     }
@@ -113,7 +130,7 @@ impl Command {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = RUN_HELP)]
 pub(crate) struct RunArgs {
-    /// The component's file
+    /// The component: its name in `toolcell.toml`, or its file
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) component: PathBuf,
     /// The tool's name
@@ -131,6 +148,9 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
 
+    /// On whose behalf: what `toolcell.toml` leaves this tenant
+    #[arg(long, value_name = "NAME", help_heading = "Context")]
+    pub(crate) tenant: Option<String>,
     /// The call's id
     #[arg(long, default_value = DEFAULT_ID, help_heading = "Context")]
     pub(crate) id: String,
@@ -149,25 +169,41 @@ pub(crate) struct RunArgs {
     pub(crate) state_dir: Option<PathBuf>,
 }
 
-/// How much one call may use.
+/// How much one call may use. What is typed wins over `toolcell.toml`, and that over the defaults; a tenant's own are on top.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Wall time, waiting included: `500ms`, `2s`, `1m`; a tool's own bound can be shorter
-    #[arg(long, value_name = "TIME", default_value_t = Time(DEFAULT_TIMEOUT))]
-    pub(crate) timeout: Time,
-    /// Instruction units, about one a wasm instruction: `1000000`, `500M`, `10G`
-    #[arg(long, value_name = "N", default_value_t = Count(DEFAULT_FUEL))]
-    pub(crate) fuel: Count,
-    /// All memories and tables of the cell together: `512KiB`, `64MiB`, `1GiB`
-    #[arg(long, value_name = "SIZE", default_value_t = Size(DEFAULT_MEMORY))]
-    pub(crate) memory: Size,
+    #[arg(long, value_name = "TIME", help = limit_help(
+        "Wall time, waiting included: `500ms`, `2s`, `1m`; a tool's own bound can be shorter", Time(DEFAULT_TIMEOUT)
+    ))]
+    pub(crate) timeout: Option<Time>,
+    #[arg(long, value_name = "N", help = limit_help(
+        "Instruction units, about one a wasm instruction: `1000000`, `500M`, `10G`", Count(DEFAULT_FUEL)
+    ))]
+    pub(crate) fuel: Option<Count>,
+    #[arg(long, value_name = "SIZE", help = limit_help(
+        "All memories and tables of the cell together: `512KiB`, `64MiB`, `1GiB`", Size(DEFAULT_MEMORY)
+    ))]
+    pub(crate) memory: Option<Size>,
+}
+
+fn limit_help(meaning: &str, default: impl std::fmt::Display) -> String {
+    format!("{meaning} [default: {default}]")
 }
 
 impl LimitArgs {
-    /// What was typed, and the library's defaults for the rest.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits::default().with_timeout(self.timeout.0).with_fuel(self.fuel.0).with_memory(self.memory.0)
+    /// What was typed, and these for the rest.
+    pub(crate) fn over(&self, mut limits: Limits) -> Limits {
+        if let Some(Time(timeout)) = self.timeout {
+            limits = limits.with_timeout(timeout);
+        }
+        if let Some(Count(fuel)) = self.fuel {
+            limits = limits.with_fuel(fuel);
+        }
+        match self.memory {
+            Some(Size(memory)) => limits.with_memory(memory),
+            None => limits,
+        }
     }
 }
 
@@ -189,7 +225,7 @@ Exit status: 0 ok, 10 the tool's error, 11 question, 12 halt, 20 tool error, 21 
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = BATCH_HELP)]
 pub(crate) struct BatchArgs {
-    /// The components' files; a tool's name may stand in one of them only
+    /// The components, by name in `toolcell.toml` or by file; a tool's name may stand in one of them only
     #[arg(required = true, value_name = "COMPONENT", value_hint = ValueHint::FilePath)]
     pub(crate) components: Vec<PathBuf>,
     /// The calls: a JSON array, or one JSON object a line; `-` for standard input (at most 256 MiB, a million calls)
@@ -214,6 +250,9 @@ pub(crate) struct BatchArgs {
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
 
+    /// On whose behalf: what `toolcell.toml` leaves this tenant
+    #[arg(long, value_name = "NAME", help_heading = "Context")]
+    pub(crate) tenant: Option<String>,
     /// Where the calls come from: an object with any of session_id, request_id, thread_id, run_id, tenant, metadata,
     /// attempt
     #[arg(long, value_name = "JSON", help_heading = "Context")]
@@ -266,7 +305,7 @@ Examples:
   toolcell tools calculator.wasm hello.wasm --format anthropic
   toolcell tools *.wasm --format json | jq '.[].name'")]
 pub(crate) struct ToolsArgs {
-    /// The components' files; a tool's name may stand in one of them only
+    /// The components, by name in `toolcell.toml` or by file; a tool's name may stand in one of them only
     #[arg(required = true, value_name = "COMPONENT", value_hint = ValueHint::FilePath)]
     pub(crate) components: Vec<PathBuf>,
     /// The form: our own, which leaves nothing out, or what a provider's API takes
@@ -290,10 +329,10 @@ Examples:
 Imports stand in one of four ways:
   inert        language runtimes ask for it at their start; it reaches nothing
   offered      a service of the host that needs no grant
-  needs_grant  would reach out of the cell; this host does not grant it
+  needs_grant  would reach out of the cell; `toolcell.toml` would have to grant it
   unknown      not known to this host")]
 pub(crate) struct InspectArgs {
-    /// The component's file
+    /// The component: its name in `toolcell.toml`, or its file
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) component: PathBuf,
     /// Print one JSON object instead
@@ -307,7 +346,7 @@ pub(crate) struct InspectArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  toolcell list tools/*.wasm")]
 pub(crate) struct ListArgs {
-    /// The components' files
+    /// The components, by name in `toolcell.toml` or by file
     #[arg(required = true, value_name = "COMPONENT", value_hint = ValueHint::FilePath)]
     pub(crate) components: Vec<PathBuf>,
     /// Print one JSON object instead: {"tools", "errors"}

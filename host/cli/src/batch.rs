@@ -9,11 +9,12 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 use serde_json::{Value, json};
 use toolcell::{
-    Event, Executor, Halted, OnToolError, Provider, Registry, RunEvent, RunFailure, RunOptions, Runner, Sealer,
-    ToolCall, agui_events,
+    CallContext, Event, Executor, Halted, Limits, OnToolError, Provider, Registry, RunEvent, RunFailure, RunOptions,
+    Runner, Sealer, ToolCall, agui_events,
 };
 
 use crate::args::{BatchArgs, Global, OnFailure};
+use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::format::{self, Format};
@@ -24,7 +25,14 @@ use crate::{components, context, host, state};
 pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) -> Result<ExitStatus, Failure> {
     // Everything that was typed is judged before anything is read, and the calls are read before anything is compiled.
     let shown = Shown::of(args)?;
-    let options = options(args)?;
+    let context = context(args)?;
+    let config = Config::read(global)?;
+    let context = config.on_behalf(context, args.tenant.as_deref())?;
+    let components = components::chosen(&config, &args.components)?;
+    // A run has one budget for each of its calls: of several components' the smallest.
+    let limits = components.iter().map(|chosen| chosen.limits).reduce(|one, other| one.tightened(&other));
+    let limits = args.limits.over(limits.unwrap_or_default());
+    let options = options(args, context, limits);
     let calls = calls::read(&args.calls)?;
     // Without a place for a key questions are sealed all the same, for nobody to answer.
     let (sealer, unkept) = match state::sealer(args.state_dir.as_deref()) {
@@ -32,10 +40,10 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
         Err(failure) => (Sealer::generate()?, Some(failure)),
     };
     let at_once = options.concurrency(calls.len()).min(calls.len()).max(1);
-    let engine = host::engine(printer, global, at_once)?;
+    let engine = host::engine(printer, global, at_once, &config)?;
     let registry = Registry::new();
-    registry.register_all(components::tools(printer, &engine, &args.components).await?)?;
-    let executor = Executor::new().with_limits(args.limits.limits()).with_sealer(sealer);
+    registry.register_all(components::tools(printer, &engine, &config, &components).await?)?;
+    let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let batch = Batch { printer, registry, executor, calls, options };
     let halted = match shown {
         Shown::Messages(format) => batch.messages(format).await?,
@@ -78,21 +86,25 @@ impl Shown {
     }
 }
 
-fn options(args: &BatchArgs) -> Result<RunOptions, Failure> {
+fn context(args: &BatchArgs) -> Result<CallContext, Failure> {
     let context = context::context(args.context.as_deref(), None, None)?;
     if context.resume.is_some() {
         let hint = "answer with `toolcell run COMPONENT TOOL ARGS --answer JSON --state TEXT`";
         return Err(Failure::usage("an answer in `--context` belongs to one call, not to a batch", hint));
     }
-    let options = RunOptions::default().with_context(context).with_tool_timeout(args.limits.timeout.0);
+    Ok(context)
+}
+
+fn options(args: &BatchArgs, context: CallContext, limits: Limits) -> RunOptions {
+    let options = RunOptions::default().with_context(context).with_tool_timeout(limits.timeout);
     let options = options.with_on_tool_error(match args.on_tool_error {
         OnFailure::Continue => OnToolError::Continue,
         OnFailure::Halt => OnToolError::Halt,
     });
-    Ok(match args.max_concurrency {
+    match args.max_concurrency {
         Some(calls) => options.with_max_concurrency(calls.into()),
         None => options,
-    })
+    }
 }
 
 /// A run that is ready to start.

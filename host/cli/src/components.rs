@@ -1,33 +1,143 @@
-//! Components from files, and the tools of several as one set.
+//! Components by name or by file, and the tools of several as one set.
 //!
-//! Invariants: a name stands for one tool; where two components offer it, both files are named and neither is used.
+//! Invariants: a name stands for one tool; where two components offer it, both files are named and neither is used. Who is
+//! refused for want of a grant is told the lines to add, and where.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::anyhow;
-use toolcell::{Component, Engine, Tool};
+use toolcell::{Component, Engine, Examination, Grants, Missing, Tool};
 
+use crate::config::{self, Chosen, Config, Configured, Section};
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::suggestion::{self, Suggestion};
 use crate::{files, host};
 
-/// The component in a file.
-pub(crate) async fn one(printer: &Printer, engine: &Engine, path: &Path) -> Result<Component, Failure> {
-    let bytes = files::component(path)?;
-    let loaded = host::load(printer, engine, bytes, path).await;
-    loaded.map_err(|error| Failure::from(error).about(path.display()))
+/// The bytes of a component, if they are the ones that are pinned.
+pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<Vec<u8>, Failure> {
+    pinned(chosen, files::component(&chosen.path)?)
+}
+
+/// The same of bytes that were read.
+pub(crate) fn pinned(chosen: &Chosen<'_>, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
+    if let Some((digest, problem)) = chosen.configured.and_then(|(_, configured)| configured.digest.as_ref()) {
+        let found = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?.digest;
+        if found != *digest {
+            let mut problem = problem.clone();
+            problem.message = format!("{}: {} has {found}", problem.message, chosen.shown());
+            let file = problem.file.clone();
+            return Err(Failure::config(&file, vec![problem]));
+        }
+    }
+    Ok(bytes)
+}
+
+/// The component under its grants.
+pub(crate) async fn one(
+    printer: &Printer,
+    engine: &Engine,
+    config: &Config,
+    chosen: &Chosen<'_>,
+) -> Result<Component, Failure> {
+    loaded(printer, engine, config, chosen, bytes(chosen)?).await.map_err(|failure| failure.about(chosen.shown()))
+}
+
+/// The component of these bytes under its grants.
+pub(crate) async fn loaded(
+    printer: &Printer,
+    engine: &Engine,
+    config: &Config,
+    chosen: &Chosen<'_>,
+    bytes: Vec<u8>,
+) -> Result<Component, Failure> {
+    if let (true, Some(file)) = (chosen.is_surprise, &config.file) {
+        printer.note("note", &format!("{} has the grants that `{file}` gives it", chosen.shown()));
+    }
+    let loaded = host::load(printer, engine, bytes.clone(), &chosen.path, chosen.grants(), Missing::Refused).await;
+    match loaded {
+        Ok(component) => Ok(component),
+        Err(error) if error.is_not_granted() => {
+            let needs = freely(printer, engine, bytes, chosen).await.map(|component| needs(&component));
+            let failure = Failure::from(error);
+            Err(match needs {
+                Ok(needs) if needs.is_empty() => failure.with_hint(format!(
+                    "it does not declare what it needs: `toolcell learn TOOL ARGS --component {}` shows what it asks for",
+                    chosen.word()
+                )),
+                Ok(needs) => failure.with_hint(advice(config, chosen, &needs)),
+                Err(_) => failure,
+            })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The component with everything denied at its use: to look at it, or to learn what it asks for.
+pub(crate) async fn freely(
+    printer: &Printer,
+    engine: &Engine,
+    bytes: Vec<u8>,
+    chosen: &Chosen<'_>,
+) -> Result<Component, Failure> {
+    let loaded = host::load(printer, engine, bytes, &chosen.path, Grants::default(), Missing::Denied).await;
+    loaded.map_err(|error| Failure::from(error).about(chosen.shown()))
+}
+
+/// What the tools of a component declare that they need.
+fn needs(component: &Component) -> Suggestion {
+    let mut suggestion = Suggestion::default();
+    component.definitions().flat_map(|tool| &tool.needs).for_each(|need| suggestion.add_need(need));
+    suggestion
+}
+
+/// Lines to add, and where: into the component's section, or with a section of its own.
+pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion) -> String {
+    let lines = suggestion.lines().join("\n");
+    let file = config.file.as_deref().unwrap_or(config::NAME);
+    match chosen.configured {
+        Some((name, Configured { section: Section { line, has_grants: true }, .. })) => {
+            format!("to allow it, add to [components.{name}.grants] in `{file}`, line {line}:\n{lines}")
+        }
+        Some((name, Configured { section: Section { line, has_grants: false }, .. })) => {
+            format!("to allow it, add to `{file}`, whose line {line} is about it:\n{}", section(name, &lines))
+        }
+        None => {
+            let name: String =
+                chosen.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            let name: String =
+                name.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(64).collect();
+            let name = if name.is_empty() { "NAME" } else { &name };
+            let path = suggestion::text(&chosen.shown());
+            format!("to allow it, add to `{file}`:\n[components.{name}]\npath = {path}\n{}", section(name, &lines))
+        }
+    }
+}
+
+fn section(name: &str, lines: &str) -> String {
+    format!("[components.{name}.grants]\n{lines}")
+}
+
+/// The components that words stand for.
+pub(crate) fn chosen<'a>(config: &'a Config, words: &[PathBuf]) -> Result<Vec<Chosen<'a>>, Failure> {
+    words.iter().map(|word| config.choose(word)).collect()
 }
 
 /// The tools of several components, as they were typed and then in each component's own order.
-pub(crate) async fn tools(printer: &Printer, engine: &Engine, paths: &[PathBuf]) -> Result<Vec<Tool>, Failure> {
+pub(crate) async fn tools(
+    printer: &Printer,
+    engine: &Engine,
+    config: &Config,
+    components: &[Chosen<'_>],
+) -> Result<Vec<Tool>, Failure> {
     let mut tools = Vec::new();
     let mut homes = HashMap::new();
-    for path in paths {
-        for tool in one(printer, engine, path).await?.tools() {
+    for chosen in components {
+        for tool in one(printer, engine, config, chosen).await?.tools() {
             let name = &tool.definition().name;
-            if let Some(first) = homes.insert(name.clone(), path) {
-                return Err(twice(name, first, path));
+            if let Some(first) = homes.insert(name.clone(), chosen.shown()) {
+                return Err(twice(name, &first, &chosen.shown()));
             }
             tools.push(tool.clone());
         }
@@ -35,8 +145,7 @@ pub(crate) async fn tools(printer: &Printer, engine: &Engine, paths: &[PathBuf])
     Ok(tools)
 }
 
-fn twice(tool: &str, first: &Path, second: &Path) -> Failure {
-    let (first, second) = (first.display().to_string(), second.display().to_string());
+fn twice(tool: &str, first: &str, second: &str) -> Failure {
     let message = if first == second {
         anyhow!("`{first}` stands twice in the list of components")
     } else {

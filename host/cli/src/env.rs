@@ -3,9 +3,12 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `TOOLCELL_LOG` | filter of the diagnostic log, as `tracing` writes it (`toolcell=debug`); wins over `-v` |
+//! | `TOOLCELL_CONFIG` | the configuration, where `--config` does not name one |
 //! | `XDG_CACHE_HOME` | where the user's caches are; ignored unless absolute |
 //! | `XDG_STATE_HOME` | where what is to stay is kept; ignored unless absolute |
 //! | `HOME` | its `.cache` and `.local/state` are used where those are not set |
+//!
+//! A configuration names further ones, for the values of secrets.
 //!
 //! The libraries for help and spinner look at `NO_COLOR`, `COLUMNS` and `TERM` by themselves. Nothing here has colours.
 
@@ -31,6 +34,28 @@ pub(crate) fn own_program() -> io::Result<PathBuf> {
 /// The filter of the diagnostic log, if one is set.
 pub(crate) fn log_filter() -> Option<String> {
     std::env::var("TOOLCELL_LOG").ok().filter(|filter| !filter.is_empty())
+}
+
+/// The configuration that the environment names.
+pub(crate) fn config() -> Option<PathBuf> {
+    std::env::var_os("TOOLCELL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// The directory that the command was started in.
+pub(crate) fn current_dir() -> io::Result<PathBuf> {
+    std::env::current_dir()
+}
+
+/// The user's own directory.
+pub(crate) fn home() -> Option<PathBuf> {
+    absolute("HOME")
+}
+
+/// The value of a variable that a configuration names, if it is text.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    // What is no name at all would make the standard library panic.
+    let is_name = !name.is_empty() && !name.contains(['=', '\0']);
+    if is_name { std::env::var(name).ok() } else { None }
 }
 
 /// Where compiled components are kept unless the command line says otherwise.

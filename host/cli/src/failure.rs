@@ -5,6 +5,7 @@
 use anyhow::anyhow;
 use serde_json::json;
 
+use crate::config::Problem;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
@@ -15,22 +16,61 @@ pub(crate) struct Failure {
     status: ExitStatus,
     error: anyhow::Error,
     hint: String,
+    /// What is wrong with a configuration, where it is that.
+    problems: Vec<Problem>,
 }
 
 impl Failure {
     /// The command line makes no sense.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind: "usage", status: ExitStatus::BadUsage, error: anyhow!(message.into()), hint: hint.into() }
+        Self {
+            kind: "usage",
+            status: ExitStatus::BadUsage,
+            error: anyhow!(message.into()),
+            hint: hint.into(),
+            problems: Vec::new(),
+        }
     }
 
     /// A file cannot be used.
     pub(crate) fn file(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
-        Self { kind: "file", status: ExitStatus::Failed, error: error.into(), hint: hint.into() }
+        Self { kind: "file", status: ExitStatus::Failed, error: error.into(), hint: hint.into(), problems: Vec::new() }
     }
 
     /// The machine does not give what the command cannot do without.
     pub(crate) fn environment(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
-        Self { kind: "environment", status: ExitStatus::Failed, error: error.into(), hint: hint.into() }
+        Self {
+            kind: "environment",
+            status: ExitStatus::Failed,
+            error: error.into(),
+            hint: hint.into(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// A configuration cannot be used: all that is wrong with it.
+    pub(crate) fn config(file: &str, problems: Vec<Problem>) -> Self {
+        let error = match problems.as_slice() {
+            [only] => anyhow!(only.to_string()),
+            several => anyhow!("`{file}` cannot be used: {} problems", several.len()),
+        };
+        let hint = problems.first().map_or_else(String::new, |problem| problem.hint.clone());
+        Self { kind: "config", status: ExitStatus::Failed, error, hint, problems }
+    }
+
+    /// With another word on what to do.
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
+
+    /// What went wrong, in one sentence.
+    pub(crate) fn message(&self) -> String {
+        self.error.to_string()
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> &str {
+        &self.hint
     }
 
     /// How the command ends for it.
@@ -54,6 +94,13 @@ impl Failure {
 
     /// Tells a person.
     pub(crate) fn tell(&self, printer: &Printer) {
+        for problem in &self.problems {
+            printer.note("error", &problem.to_string());
+            printer.note("hint", &problem.hint);
+        }
+        if !self.problems.is_empty() {
+            return;
+        }
         printer.note("error", &self.error.to_string());
         for cause in self.causes() {
             printer.note("  caused by", &cause);
@@ -61,10 +108,14 @@ impl Failure {
         printer.note("hint", &self.hint);
     }
 
-    /// The failure as JSON: `{"kind", "message", "causes", "hint"}`.
+    /// The failure as JSON: `{"kind", "message", "causes", "hint", "problems"?}`.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         let message = self.error.to_string();
-        json!({ "kind": self.kind, "message": message, "causes": self.causes(), "hint": self.hint })
+        let mut json = json!({ "kind": self.kind, "message": message, "causes": self.causes(), "hint": self.hint });
+        if !self.problems.is_empty() {
+            json["problems"] = json!(self.problems);
+        }
+        json
     }
 
     /// What it comes from, as far as that says anything new.
@@ -92,14 +143,14 @@ impl From<toolcell::Error> for Failure {
             _ => "environment",
         };
         let hint = error.hint();
-        Self { kind, status: ExitStatus::Failed, error: error.into(), hint }
+        Self { kind, status: ExitStatus::Failed, error: error.into(), hint, problems: Vec::new() }
     }
 }
 
 impl From<toolcell::ProviderError> for Failure {
     fn from(error: toolcell::ProviderError) -> Self {
         let hint = error.hint();
-        Self { kind: "provider", status: ExitStatus::Failed, error: error.into(), hint }
+        Self { kind: "provider", status: ExitStatus::Failed, error: error.into(), hint, problems: Vec::new() }
     }
 }
 
@@ -112,6 +163,6 @@ impl From<std::io::Error> for Failure {
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         let hint = "this is a mistake of toolcell itself: please report it".to_owned();
-        Self { kind: "internal", status: ExitStatus::Failed, error: error.into(), hint }
+        Self { kind: "internal", status: ExitStatus::Failed, error: error.into(), hint, problems: Vec::new() }
     }
 }

@@ -1,12 +1,12 @@
 //! Reads files, never more of them than is of use.
 //!
-//! In: paths and `-`. Out: a component's bytes, a call's arguments, a list of calls.
+//! In: paths and `-`. Out: a component's bytes, a call's arguments, a list of calls, a configuration, a secret's value.
 //! Invariants: the size is known or bounded before anything is read; only regular files are opened, so that nothing
 //! waits for a writer or asks a device.
 
 use std::fs::{self, File, FileType};
 use std::io::{self, Read};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
@@ -27,6 +27,18 @@ const CALLS_HINT: &str = "give a file that holds a JSON array of calls or one ca
 
 /// Bytes of a list of calls: kilobytes for each of 100,000, and what a small machine can keep twice.
 const MAX_CALLS_TEXT: u64 = 256 << 20;
+
+/// What to give where a configuration is wanted.
+const CONFIG_HINT: &str = "give a TOML file, for instance `toolcell.toml`";
+
+/// Bytes of a configuration: thousands of components.
+const MAX_CONFIG: u64 = 4 << 20;
+/// Bytes of a secret: far more than any key or token.
+const MAX_SECRET: u64 = 64 << 10;
+/// The permission of others than owner and group to write.
+const WRITABLE_BY_OTHERS: u32 = 0o002;
+/// Every permission of group and others.
+const OPEN_TO_OTHERS: u32 = 0o077;
 
 /// The bytes of a component.
 pub(crate) fn component(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -98,6 +110,55 @@ pub(crate) fn calls(path: &Path) -> Result<(String, String), Failure> {
         Ok(_) => Ok((text(bytes, &source)?, source)),
         Err(error) => Err(Failure::file(error, CALLS_HINT)),
     }
+}
+
+/// The text of a configuration. One that others could have written is not read.
+pub(crate) fn config(path: &Path) -> Result<String, Failure> {
+    let shown = path.display();
+    let file = open(path, CONFIG_HINT)?;
+    let metadata = file.metadata().map_err(|error| not_opened(path, error))?;
+    if metadata.mode() & WRITABLE_BY_OTHERS != 0 {
+        return Err(Failure::file(anyhow!("everybody can write to `{shown}`"), format!("`chmod o-w {shown}`")));
+    }
+    // This process's own entry belongs to who runs it.
+    let me = fs::metadata("/proc/self").map(|own| own.uid());
+    if ![0, me.unwrap_or(metadata.uid())].contains(&metadata.uid()) {
+        return Err(Failure::file(
+            anyhow!("`{shown}` belongs to another user, who would say what tools of yours may reach"),
+            "name a configuration of your own with `--config FILE`",
+        ));
+    }
+    let mut bytes = Vec::new();
+    match read_bounded(file, MAX_CONFIG, &mut bytes).with_context(|| format!("cannot read `{shown}`")) {
+        Ok(size) if size > MAX_CONFIG => {
+            let message = anyhow!("`{shown}` is too large for a configuration: the limit is {}", Size(MAX_CONFIG));
+            Err(Failure::file(message, CONFIG_HINT))
+        }
+        Ok(_) => String::from_utf8(bytes)
+            .map_err(|_| Failure::file(anyhow!("`{shown}` is not UTF-8 text"), "TOML is UTF-8: convert it first")),
+        Err(error) => Err(Failure::file(error, CONFIG_HINT)),
+    }
+}
+
+/// The value of a secret, without its last line's end; or what is wrong with its file, and what to do.
+pub(crate) fn secret(path: &Path) -> Result<String, (String, String)> {
+    let shown = path.display();
+    let failed = |failure: Failure| (failure.message(), failure.hint().to_owned());
+    let file = open(path, "give a file that holds the value").map_err(failed)?;
+    let metadata = file.metadata().map_err(|error| failed(not_opened(path, error)))?;
+    if metadata.mode() & OPEN_TO_OTHERS != 0 {
+        return Err((format!("others can read `{shown}`"), format!("`chmod go= {shown}`")));
+    }
+    let mut bytes = Vec::new();
+    let size = read_bounded(file, MAX_SECRET, &mut bytes).map_err(|error| failed(not_opened(path, error)))?;
+    if size > MAX_SECRET {
+        return Err((format!("`{shown}` is too large for a secret"), format!("the limit is {}", Size(MAX_SECRET))));
+    }
+    let mut value =
+        String::from_utf8(bytes).map_err(|_| (format!("`{shown}` is not text"), "encode it first".to_owned()))?;
+    let end = value.trim_end_matches(['\n', '\r']).len();
+    value.truncate(end);
+    Ok(value)
 }
 
 /// Text of JSON, without the mark of byte order, which is no part of it (RFC 8259, section 8.1).

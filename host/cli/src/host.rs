@@ -9,9 +9,10 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use toolcell::{Component, Engine, EngineBuilder, Error, MAX_CELLS};
+use toolcell::{Component, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing};
 
 use crate::args::{self, Global};
+use crate::config::Config;
 use crate::env;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -20,12 +21,12 @@ use crate::printer::Printer;
 const PATIENCE: Duration = Duration::from_millis(150);
 
 /// Makes the engine for so many calls at once, with the cache if it can be used.
-pub(crate) fn engine(printer: &Printer, global: &Global, calls: usize) -> Result<Engine, Failure> {
+pub(crate) fn engine(printer: &Printer, global: &Global, calls: usize, config: &Config) -> Result<Engine, Failure> {
     let builder = builder(env::own_program(), global.compile_time.0)?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // A cell for each call, and one to spare.
     let cells = u32::try_from(calls).unwrap_or(MAX_CELLS).saturating_add(1).min(MAX_CELLS);
-    let builder = builder.cells(cells).threads(calls.min(cores));
+    let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
     let Some(dir) = cache_dir(printer, global) else {
         return Ok(builder.build()?);
     };
@@ -57,9 +58,16 @@ fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
     dir
 }
 
-/// Loads a component, with a spinner where that takes long.
-pub(crate) async fn load(printer: &Printer, engine: &Engine, bytes: Vec<u8>, path: &Path) -> Result<Component, Error> {
-    let mut loading = pin!(Component::load(engine, bytes));
+/// Loads a component under these grants, with a spinner where that takes long.
+pub(crate) async fn load(
+    printer: &Printer,
+    engine: &Engine,
+    bytes: Vec<u8>,
+    path: &Path,
+    grants: Grants,
+    missing: Missing,
+) -> Result<Component, Error> {
+    let mut loading = pin!(Component::load_with(engine, bytes, grants, missing));
     let loaded = match tokio::time::timeout(PATIENCE, loading.as_mut()).await {
         Ok(loaded) => loaded,
         Err(_) => {

@@ -3,27 +3,29 @@
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::{Component, Definition, Examination, Hints, Standing};
+use toolcell::{Component, Definition, Examination, Grants, Hints, Standing, Tool};
 
 use crate::args::{Global, InspectArgs};
+use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::units::{Size, Time};
-use crate::{files, host, schema, table};
+use crate::{components, effective, files, host, schema, table};
 
 /// Characters of a column of parameters: a longer type pushes its line to the right.
 const WIDEST: usize = 48;
 
 /// Shows it.
 pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectArgs) -> Result<ExitStatus, Failure> {
-    let path = &args.component;
-    let name = path.display().to_string();
-    let bytes = files::component(path)?;
-    let seen = Examination::of(&bytes).map_err(|error| Failure::from(error).about(&name))?;
-    let engine = host::engine(printer, global, 1)?;
-    let loaded = host::load(printer, &engine, bytes, path).await;
-    let loaded = loaded.map_err(|error| Failure::from(error).about(format_args!("{name} cannot be loaded")));
+    let config = Config::read(global)?;
+    let chosen = config.choose(&args.component)?;
+    let bytes = files::component(&chosen.path)?;
+    let seen = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
+    let engine = host::engine(printer, global, 1, &config)?;
+    let loaded = components::loaded(printer, &engine, &config, &chosen, components::pinned(&chosen, bytes)?).await;
+    let loaded = loaded.map_err(|failure| failure.about(format_args!("{} cannot be loaded", chosen.shown())));
+    let path = &chosen.path;
     if args.json {
         printer.json(&to_json(path, &seen, &loaded))?;
     } else {
@@ -51,6 +53,7 @@ fn to_json(path: &Path, seen: &Examination, loaded: &Result<Component, Failure>)
             "compile_us": component.compile_time().map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
             "pooled": component.is_pooled(),
             "tools": component.definitions().collect::<Vec<_>>(),
+            "rights": component.tools().iter().filter_map(rights).collect::<serde_json::Map<_, _>>(),
         }),
         Err(failure) => json!({ "error": failure.to_json() }),
     };
@@ -58,6 +61,12 @@ fn to_json(path: &Path, seen: &Examination, loaded: &Result<Component, Failure>)
         shown.append(&mut rest);
     }
     shown
+}
+
+/// A tool's name and what it may.
+fn rights(tool: &Tool) -> Option<(String, serde_json::Value)> {
+    let Definition { name, needs, .. } = tool.definition();
+    Some((name.clone(), json!(effective::effective(tool.rights()?, needs, None))))
 }
 
 fn to_text(path: &Path, seen: &Examination, loaded: Option<&Component>) -> String {
@@ -85,8 +94,12 @@ fn to_text(path: &Path, seen: &Examination, loaded: Option<&Component>) -> Strin
         ));
     }
     let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports(seen)];
-    for definition in loaded.iter().flat_map(|component| component.definitions()) {
-        text.extend([String::new(), tool(definition)]);
+    for shown in loaded.iter().flat_map(|component| component.tools()) {
+        text.extend([String::new(), tool(shown.definition())]);
+        if let Some(rights) = shown.rights().filter(|rights| *rights.granted() != Grants::default()) {
+            let left = effective::effective(rights, &shown.definition().needs, None);
+            text.extend(["  may".to_owned(), table::columns(4, WIDEST, &effective::rows(&left))]);
+        }
     }
     text.join("\n")
 }
@@ -99,7 +112,7 @@ fn imports(seen: &Examination) -> String {
         let (word, meaning) = match standing {
             Standing::Inert => ("inert", "for its language runtime; reaches nothing"),
             Standing::Offered => ("offered", "a service of the host; needs no grant"),
-            Standing::NeedsGrant => ("needs_grant", "would reach out of the cell; not granted here"),
+            Standing::NeedsGrant => ("needs_grant", "would reach out of the cell; needs a grant"),
             Standing::Unknown => ("unknown", "not known to this host"),
             _ => ("other", ""),
         };

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::args::{Global, ListArgs};
+use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -13,11 +14,16 @@ const SENTENCE: usize = 100;
 
 /// Lists them. A component that cannot be used does not keep the others from being listed.
 pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) -> Result<ExitStatus, Failure> {
-    let engine = host::engine(printer, global, 1)?;
+    let config = Config::read(global)?;
+    let engine = host::engine(printer, global, 1, &config)?;
     let (mut tools, mut failures) = (Vec::new(), Vec::new());
-    for path in &args.components {
-        let name = path.display().to_string();
-        match components::one(printer, &engine, path).await {
+    for word in &args.components {
+        let name = word.display().to_string();
+        let loaded = match config.choose(word) {
+            Ok(chosen) => components::one(printer, &engine, &config, &chosen).await,
+            Err(failure) => Err(failure),
+        };
+        match loaded {
             Ok(component) => tools.extend(component.definitions().map(|tool| (name.clone(), tool.clone()))),
             Err(failure) => failures.push((name, failure)),
         }

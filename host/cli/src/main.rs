@@ -5,16 +5,21 @@
 
 mod args;
 mod batch;
+mod check;
 mod clean;
 mod components;
+mod config;
 mod context;
+mod effective;
 mod env;
 mod exit;
+mod explain;
 mod failure;
 mod files;
 mod format;
 mod host;
 mod inspect;
+mod learn;
 mod list;
 mod logging;
 mod mistyped;
@@ -22,6 +27,7 @@ mod printer;
 mod run;
 mod schema;
 mod state;
+mod suggestion;
 mod table;
 mod tools;
 mod units;
@@ -64,6 +70,9 @@ fn dispatch(printer: &Printer, args: Args) -> Result<ExitStatus, Failure> {
         Command::Inspect(args) => waiting.block_on(inspect::inspect(printer, &global, &args)),
         Command::List(args) => waiting.block_on(list::list(printer, &global, &args)),
         Command::Tools(args) => waiting.block_on(tools::tools(printer, &global, &args)),
+        Command::Check(args) => waiting.block_on(check::check(printer, &global, &args)),
+        Command::Explain(args) => waiting.block_on(explain::explain(printer, &global, &args)),
+        Command::Learn(args) => waiting.block_on(learn::learn(printer, &global, &args)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "toolcell", &mut script);

@@ -4,37 +4,53 @@ mod live;
 mod report;
 mod resume;
 
-use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Executor, Outcome, Refusal, ToolCall};
+use std::path::Path;
+
+use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Limits, Outcome, Refusal, ToolCall};
 
 use crate::args::{Global, RunArgs};
+use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::units::Size;
-use crate::{context, files, host, state};
+use crate::{components, context, files, host, state};
 use live::Live;
+
+/// What was typed, and what it came to.
+struct Typed<'a> {
+    args: &'a RunArgs,
+    /// As text.
+    arguments: &'a str,
+    limits: Limits,
+    /// The configuration, where one was named.
+    config: Option<&'a Path>,
+}
 
 /// Makes the call.
 pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> Result<ExitStatus, Failure> {
     // Everything that was typed is judged before anything is read, and everything is read before anything is compiled.
     let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let arguments = files::arguments(&args.arguments, DEFAULT_ARGUMENTS)?;
-    let bytes = files::component(&args.component)?;
+    let config = Config::read(global)?;
+    let context = config.on_behalf(context, args.tenant.as_deref())?;
+    let chosen = config.choose(&args.component)?;
+    let limits = args.limits.over(chosen.limits);
+    let bytes = components::bytes(&chosen)?;
     // An answer needs it at once, a question at the end; any other call does without.
     let (sealer, unsealed) = match state::sealer(args.state_dir.as_deref()) {
         Ok(sealer) => (Some(sealer), None),
         Err(failure) if context.resume.is_some() => return Err(failure),
         Err(failure) => (None, Some(failure)),
     };
-    let engine = host::engine(printer, global, 1)?;
-    let name = args.component.display().to_string();
-    let component = host::load(printer, &engine, bytes, &args.component)
+    let engine = host::engine(printer, global, 1, &config)?;
+    let component = components::loaded(printer, &engine, &config, &chosen, bytes)
         .await
-        .map_err(|error| Failure::from(error).about(&name))?;
+        .map_err(|failure| failure.about(chosen.shown()))?;
     let tool = component.tool(&args.tool)?;
 
     let live = Live::start(printer);
-    let mut executor = Executor::new().with_limits(args.limits.limits()).with_events(live.sink());
+    let mut executor = config.executor().with_limits(limits).with_events(live.sink());
     if let Some(sealer) = sealer {
         executor = executor.with_sealer(sealer);
     }
@@ -56,7 +72,8 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
     if args.json {
         printer.json(&completion)?;
     } else {
-        report::show(printer, args, &arguments.text, tool, &completion.result)?;
+        let typed = Typed { args, arguments: &arguments.text, limits, config: global.config.as_deref() };
+        report::show(printer, &typed, tool, &completion.result)?;
     }
     if args.receipt {
         printer.note("receipt", &receipt(&completion));

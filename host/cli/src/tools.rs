@@ -3,6 +3,7 @@
 use toolcell::Tool;
 
 use crate::args::{Global, ToolsArgs};
+use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::format::{self, Format};
@@ -11,8 +12,10 @@ use crate::{components, host};
 
 /// Prints them: all, or none.
 pub(crate) async fn tools(printer: &Printer, global: &Global, args: &ToolsArgs) -> Result<ExitStatus, Failure> {
-    let engine = host::engine(printer, global, 1)?;
-    let tools = components::tools(printer, &engine, &args.components).await?;
+    let config = Config::read(global)?;
+    let components = components::chosen(&config, &args.components)?;
+    let engine = host::engine(printer, global, 1, &config)?;
+    let tools = components::tools(printer, &engine, &config, &components).await?;
     let definitions = tools.iter().map(Tool::definition);
     match args.format {
         Format::Own => printer.json(&definitions.collect::<Vec<_>>())?,

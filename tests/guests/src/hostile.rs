@@ -72,6 +72,8 @@ pub struct Hostile {
     pub name: &'static str,
     /// What its tool is said to do.
     pub description: &'static str,
+    /// What its tool declares that it needs: kind, pattern and reason.
+    pub needs: &'static [[&'static str; 3]],
     /// How often it lists its tool.
     pub listed: u32,
     /// Whether the first eight letters of its tool's name are others each time it is asked.
@@ -94,6 +96,7 @@ impl Hostile {
             output: None,
             name: "hostile",
             description: "Does what its test says.",
+            needs: &[],
             listed: 1,
             unsteady: false,
             more_memories: 0,
@@ -186,6 +189,8 @@ impl Hostile {
         let name = memory.text(self.name);
         let description = memory.text(self.description);
         let schemas = [self.parameters, self.output].map(|schema| schema.map(|schema| memory.text(schema)));
+        let needs: Vec<_> = self.needs.iter().flatten().flat_map(|text| memory.text(text)).collect();
+        let needs = memory.words(&needs);
         let checks = u8::from(self.place == Place::Validate || self.problem.is_some())
             | u8::from(self.place == Place::Visible || !self.visible) << 1;
         let mut record = [0_u8; 88];
@@ -194,6 +199,8 @@ impl Hostile {
         word(4, name[1]);
         word(8, description[0]);
         word(12, description[1]);
+        word(72, needs);
+        word(76, u32::try_from(self.needs.len()).expect("a short list"));
         for (at, schema) in [16, 28].into_iter().zip(schemas) {
             if let Some([text, bytes]) = schema {
                 word(at, 1);
@@ -276,6 +283,26 @@ pub fn with_text(more: &str) -> Vec<u8> {
     let good = Hostile::answering(Answer::Echo).text();
     let open = good.trim_end().strip_suffix(')').expect("a module ends with a parenthesis");
     assemble::component(&format!("{open} {more})"), "")
+}
+
+/// A component that asks for a handle to the secret `token`, then for the value of `key`, and echoes its arguments whatever
+/// it is told. Its tool is called `asks`.
+///
+/// # Panics
+/// When this crate's own text does not assemble.
+#[must_use]
+pub fn asker(needs: &'static [[&'static str; 3]]) -> Vec<u8> {
+    let asks = Hostile { name: "asks", needs, ..Hostile::answering(Answer::Echo) };
+    let imports = r#"
+  (import "toolcell:tool/secrets@0.1.0" "get" (func $get (param i32 i32 i32)))
+  (import "toolcell:tool/reveal@0.1.0" "value" (func $value (param i32 i32 i32)))
+  (data (i32.const 512) "tokenkey")"#;
+    let code = "(call $get (i32.const 512) (i32.const 5) (i32.const 0))
+    (call $value (i32.const 517) (i32.const 3) (i32.const 0))";
+    let execute = r#"#execute") (param i32) (result i32)"#;
+    let text = asks.text().replacen(execute, &format!("{execute} {code}"), 1);
+    let text = text.replacen("(module", &format!("(module{imports}"), 1);
+    assemble::component(&text, "import toolcell:tool/secrets@0.1.0; import toolcell:tool/reveal@0.1.0;")
 }
 
 /// Static data, laid out from the front.

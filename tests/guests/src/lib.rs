@@ -21,7 +21,7 @@ mod misdeed;
 
 use std::path::PathBuf;
 
-pub use hostile::{Answer, Hostile, Place, compile_bomb, with_text};
+pub use hostile::{Answer, Hostile, Place, asker, compile_bomb, with_text};
 pub use misdeed::Misdeed;
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));

@@ -9,11 +9,11 @@ use toolcell::{
     RaisedKind, Refusal, ReturnRule, Timeout, Tool, ToolError,
 };
 
-use super::resume;
+use super::{Typed, resume};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::units::{Size, Time};
+use crate::units::{Count, Size, Time};
 use crate::{files, schema, table};
 
 /// Lines of a guest's backtrace.
@@ -22,19 +22,13 @@ const FRAMES: usize = 5;
 const NAMELESS: &str = "func[";
 
 /// Prints it.
-pub(super) fn show(
-    printer: &Printer,
-    args: &RunArgs,
-    arguments: &str,
-    tool: &Tool,
-    result: &CallResult,
-) -> Result<(), Failure> {
+pub(super) fn show(printer: &Printer, typed: &Typed<'_>, tool: &Tool, result: &CallResult) -> Result<(), Failure> {
     match result {
         CallResult::Outcome(Outcome::Ok(output)) => ok(printer, output),
         CallResult::Outcome(Outcome::Error(error)) => handler_error(printer, error),
         CallResult::Outcome(Outcome::AskUser(question)) => {
             ask_user(printer, question)?;
-            printer.note("hint", &resume::hint(args, arguments, question));
+            printer.note("hint", &resume::hint(typed, question));
             Ok(())
         }
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
@@ -43,11 +37,11 @@ pub(super) fn show(
             Ok(())
         }
         CallResult::ToolError(error) => {
-            tool_error(printer, args, tool, error);
+            tool_error(printer, typed, tool, error);
             Ok(())
         }
         CallResult::Refusal(refusal) => {
-            refused(printer, args, refusal);
+            refused(printer, typed.args, refusal);
             Ok(())
         }
     }
@@ -136,7 +130,7 @@ fn shallow(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn tool_error(printer: &Printer, args: &RunArgs, tool: &Tool, error: &ToolError) {
+fn tool_error(printer: &Printer, typed: &Typed<'_>, tool: &Tool, error: &ToolError) {
     printer.note("error", &error.to_string());
     printer.note("  reason", &reason(error));
     if let ToolError::HandlerRaised(Raised { backtrace, .. }) = error {
@@ -147,7 +141,7 @@ fn tool_error(printer: &Printer, args: &RunArgs, tool: &Tool, error: &ToolError)
             printer.note("  in", &format!("{} {more}, see `--json`", backtrace.len() - shown));
         }
     }
-    printer.note("hint", &hint(args, tool, error));
+    printer.note("hint", &hint(typed, tool, error));
 }
 
 /// The reason and its cause, in the words of the contract: `timeout: fuel, budget 1000, used 1000`.
@@ -168,8 +162,8 @@ fn reason(error: &ToolError) -> String {
 }
 
 /// What to do about it.
-fn hint(args: &RunArgs, tool: &Tool, error: &ToolError) -> String {
-    let more_memory = format!("raise `--memory` (now {}), or give it less to do", args.limits.memory);
+fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
+    let more_memory = format!("raise `--memory` (now {}), or give it less to do", Size(typed.limits.memory));
     match error {
         ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind: LimitKind::Memory, .. }), .. })
         | ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, .. }) => more_memory,
@@ -183,12 +177,12 @@ fn hint(args: &RunArgs, tool: &Tool, error: &ToolError) -> String {
         ToolError::HandlerExit(Exit::Called { .. }) => "a tool has to return an answer: tell its author".to_owned(),
         ToolError::HandlerExit(_) => "try again".to_owned(),
         ToolError::Timeout(Timeout::Fuel { .. }) => {
-            format!("raise `--fuel` (now {}), or give it less to do", args.limits.fuel)
+            format!("raise `--fuel` (now {}), or give it less to do", Count(typed.limits.fuel))
         }
         ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => {
-            match tool.definition().max_execution.filter(|bound| *bound <= args.limits.timeout.0) {
+            match tool.definition().max_execution.filter(|bound| *bound <= typed.limits.timeout) {
                 Some(bound) => format!("the tool itself allows no more than {}: give it less to do", Time(bound)),
-                None => format!("raise `--timeout` (now {}), or give it less to do", args.limits.timeout),
+                None => format!("raise `--timeout` (now {}), or give it less to do", Time(typed.limits.timeout)),
             }
         }
         ToolError::InvalidReturn(ReturnRule::TooLarge { .. }) => "ask it for less".to_owned(),

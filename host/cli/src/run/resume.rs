@@ -4,15 +4,16 @@
 
 use toolcell::{Question, ResumeFault};
 
-use crate::args::{DEFAULT_ID, RunArgs};
-use crate::units::{Count, Size, Time};
+use super::Typed;
+use crate::args::DEFAULT_ID;
 use crate::{clean, env};
 
 /// Arguments up to this size are repeated in the command.
 const MAX_REPEATED: usize = 4096;
 
 /// How to go on, in words and as a command.
-pub(super) fn hint(args: &RunArgs, arguments: &str, question: &Question) -> String {
+pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
+    let Typed { args, arguments, .. } = typed;
     let mut words =
         vec![env::program(), "run".into(), args.component.to_string_lossy().into_owned(), args.tool.clone()];
     let mut before = "to answer, put it in the place of ANSWER:";
@@ -28,15 +29,20 @@ pub(super) fn hint(args: &RunArgs, arguments: &str, question: &Question) -> Stri
         before = "to answer, put it in the place of ANSWER, with the same standard input:";
     }
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    let defaults = toolcell::Limits::default();
-    if args.limits.timeout.0 != defaults.timeout {
-        option("--timeout", Time(args.limits.timeout.0).to_string());
+    if let Some(config) = typed.config {
+        option("--config", config.to_string_lossy().into_owned());
     }
-    if args.limits.fuel.0 != defaults.fuel {
-        option("--fuel", Count(args.limits.fuel.0).to_string());
+    if let Some(timeout) = args.limits.timeout {
+        option("--timeout", timeout.to_string());
     }
-    if args.limits.memory.0 != defaults.memory {
-        option("--memory", Size(args.limits.memory.0).to_string());
+    if let Some(fuel) = args.limits.fuel {
+        option("--fuel", fuel.to_string());
+    }
+    if let Some(memory) = args.limits.memory {
+        option("--memory", memory.to_string());
+    }
+    if let Some(tenant) = &args.tenant {
+        option("--tenant", tenant.clone());
     }
     if args.id != DEFAULT_ID {
         option("--id", args.id.clone());

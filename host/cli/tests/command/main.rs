@@ -3,6 +3,7 @@
 mod bad_input;
 mod batch;
 mod calls;
+mod grants;
 mod help;
 mod looks;
 mod resume;

@@ -1,0 +1,321 @@
+//! `toolcell.toml`: which components there are, what they may reach and use, and what tenants leave of that.
+//!
+//! In: `--config`, the environment, or the nearest file of that name. Out: a [`Config`], or everything that is wrong.
+//! Invariants: nothing of a file is used unless all of it can be; without a file nothing is granted.
+
+mod file;
+mod grants;
+mod limits;
+mod problem;
+mod roots;
+mod secrets;
+mod shape;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::de::DeTable;
+use toolcell::{CallContext, Executor, Grants, Limits, MAX_NAME, StoredSecrets, Tenant, names};
+
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::{env, files};
+use problem::Problems;
+use roots::Guarded;
+
+pub(crate) use problem::Problem;
+
+/// The file's name where nobody names it.
+pub(crate) const NAME: &str = "toolcell.toml";
+
+/// Problems that are told: the rest is there when these are corrected.
+const MAX_PROBLEMS: usize = 100;
+
+/// What a file says, or nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    /// The file, as it is shown.
+    pub(crate) file: Option<String>,
+    /// Found, and not named by who typed the command.
+    is_found: bool,
+    pub(crate) components: BTreeMap<String, Configured>,
+    /// The limits of a component that has none of its own.
+    defaults: Limits,
+    pub(crate) tenants: BTreeMap<String, Tenant>,
+    pub(crate) secrets: StoredSecrets,
+    pub(crate) warnings: Vec<Problem>,
+}
+
+/// A component that the file names.
+#[derive(Debug, Clone)]
+pub(crate) struct Configured {
+    pub(crate) path: PathBuf,
+    pub(crate) grants: Grants,
+    pub(crate) limits: Limits,
+    /// The digest that it has to have, and what is wrong where it has not.
+    pub(crate) digest: Option<(String, Problem)>,
+    pub(crate) section: Section,
+}
+
+/// Where a component stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Section {
+    /// The line of its grants, or of the component.
+    pub(crate) line: usize,
+    pub(crate) has_grants: bool,
+}
+
+/// A component that was asked for, by name or by path.
+#[derive(Debug, Clone)]
+pub(crate) struct Chosen<'a> {
+    pub(crate) path: PathBuf,
+    /// Its name and what the file says of it.
+    pub(crate) configured: Option<(&'a str, &'a Configured)>,
+    pub(crate) limits: Limits,
+    /// A grant comes from a file that nobody named for a component that was named by its path: worth a word.
+    pub(crate) is_surprise: bool,
+}
+
+impl Chosen<'_> {
+    /// What it is granted.
+    pub(crate) fn grants(&self) -> Grants {
+        self.configured.map(|(_, configured)| configured.grants.clone()).unwrap_or_default()
+    }
+
+    /// What it can be asked for by.
+    pub(crate) fn word(&self) -> String {
+        self.configured.map_or_else(|| self.shown(), |(name, _)| name.to_owned())
+    }
+
+    /// How it is called.
+    pub(crate) fn shown(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+impl Config {
+    /// Finds and reads it.
+    pub(crate) fn read(global: &Global) -> Result<Self, Failure> {
+        let named = global.config.clone().or_else(env::config);
+        let is_found = named.is_none();
+        let Some(path) = named.or_else(found) else { return Ok(Self::default()) };
+        let text = files::config(&path)?;
+        let shown = path.display().to_string();
+        let mut problems = Problems::new(&shown, &text);
+        let config = Self::parsed(&mut problems, &path, global);
+        let Problems { errors, warnings, .. } = problems;
+        match config {
+            Some(config) if errors.is_empty() => {
+                Ok(Self { file: Some(shown), is_found, warnings: in_order(warnings), ..config })
+            }
+            Some(_) | None => Err(Failure::config(&shown, in_order(errors))),
+        }
+    }
+
+    fn parsed(problems: &mut Problems<'_>, path: &Path, global: &Global) -> Option<Self> {
+        let text = problems.text();
+        let (tree, faults) = DeTable::parse_recoverable(text);
+        if !faults.is_empty() {
+            for fault in faults {
+                let hint = "see https://toml.io for the form; text stands in quotes, a section's name in brackets";
+                problems.error(&fault.span().unwrap_or_default(), fault.message(), hint);
+            }
+            return None;
+        }
+        shape::check(problems, &schema(), tree.get_ref());
+        if !problems.errors.is_empty() {
+            return None;
+        }
+        match toml::from_str(text) {
+            Ok(file) => Some(Self::resolved(problems, &file, path, global)),
+            Err(error) => {
+                problems.error(
+                    &error.span().unwrap_or_default(),
+                    error.message(),
+                    "`toolcell check --schema` shows the form",
+                );
+                None
+            }
+        }
+    }
+
+    /// What the file means, as far as it means anything.
+    fn resolved(problems: &mut Problems<'_>, file: &file::File, path: &Path, global: &Global) -> Self {
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let base = path.parent().unwrap_or(Path::new("/"));
+        let mut secrets = secrets::Secrets::default();
+        for component in file.components.values() {
+            for (name, said) in component.value.grants.iter().flat_map(|grants| &grants.value.secrets) {
+                secrets.fetch(problems, base, name, &said.span, said.value.from.as_ref());
+            }
+        }
+        let components = || file.components.values().map(|component| base.join(&component.value.path.value));
+        let guarded = Guarded {
+            home: env::home(),
+            own: [global.cache_dir.clone(), env::cache_dir(), env::state_dir()].into_iter().flatten().collect(),
+            unread: secrets.files().map(Path::to_owned).collect(),
+            unwritten: components().chain([path.clone()]).collect(),
+        };
+        let guarded = guarded.resolved();
+        let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
+        let mut config = Self { defaults, secrets: secrets.stored, ..Self::default() };
+        for (name, said) in &file.components {
+            if !is_name(name) {
+                let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
+                problems.error(&said.span, format!("`{}` is no name of a component", name.escape_debug()), hint);
+            }
+            let file::Component { path, digest, grants, limits } = &said.value;
+            let configured = Configured {
+                path: base.join(&path.value),
+                grants: grants
+                    .as_ref()
+                    .map(|said| grants::grants(problems, &said.value, base, &guarded))
+                    .unwrap_or_default(),
+                limits: limits::over(problems, limits, defaults),
+                digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),
+                section: Section {
+                    line: problems.line(grants.as_ref().map_or(&said.span, |grants| &grants.span)),
+                    has_grants: grants.is_some(),
+                },
+            };
+            let same = |other: &Configured| is_same_file(&other.path, &configured.path);
+            if let Some((first, _)) = config.components.iter().find(|(_, other)| same(other)) {
+                let message = format!("`{first}` and `{name}` are the same file");
+                problems.error(&path.span, message, "leave one of them out: its path would have two meanings");
+            }
+            config.components.insert(name.clone(), configured);
+        }
+        for (name, said) in &file.tenants {
+            let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
+            let overlay = grants::overlay(problems, &said.value);
+            config.tenants.insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
+        }
+        config
+    }
+
+    /// The component that a word stands for: its name, or its path.
+    pub(crate) fn choose(&self, word: &Path) -> Result<Chosen<'_>, Failure> {
+        if let Some((name, configured)) = word.to_str().and_then(|word| self.components.get_key_value(word)) {
+            return Ok(Chosen::of(name, configured, false));
+        }
+        let is_bare = word.to_str().is_some_and(is_name);
+        if let Some(file) = &self.file
+            && is_bare
+            && !word.exists()
+        {
+            let asked = word.display().to_string();
+            let near = names::nearest(&asked, self.components.keys().map(String::as_str));
+            let hint = near.map_or_else(|| self.listed(), |near| format!("did you mean `{near}`?"));
+            return Err(Failure::usage(
+                format!("`{file}` names no component `{asked}`, and there is no such file"),
+                hint,
+            ));
+        }
+        let same = |configured: &Configured| is_same_file(&configured.path, word);
+        Ok(match self.components.iter().find(|(_, configured)| same(configured)) {
+            Some((name, configured)) => {
+                let is_surprise = self.is_found && configured.grants != Grants::default();
+                Chosen { path: word.to_owned(), ..Chosen::of(name, configured, is_surprise) }
+            }
+            None => Chosen { path: word.to_owned(), configured: None, limits: self.defaults, is_surprise: false },
+        })
+    }
+
+    /// All of its components.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Chosen<'_>> {
+        self.components.iter().map(|(name, configured)| Chosen::of(name, configured, false))
+    }
+
+    fn listed(&self) -> String {
+        let names: Vec<_> = self.components.keys().map(String::as_str).collect();
+        if names.is_empty() {
+            "it names none: add [components.NAME]".to_owned()
+        } else {
+            format!("it names: {}", names.join(", "))
+        }
+    }
+
+    /// The context of calls for this tenant. Where the file names tenants, another one would be narrowed by nothing: it is
+    /// refused.
+    pub(crate) fn on_behalf(&self, mut context: CallContext, tenant: Option<&str>) -> Result<CallContext, Failure> {
+        if let Some(tenant) = tenant {
+            if context.tenant.as_deref().is_some_and(|other| other != tenant) {
+                return Err(Failure::usage(
+                    "two tenants: `--tenant` and `tenant` in `--context`",
+                    "leave one of them out",
+                ));
+            }
+            context.tenant = Some(tenant.to_owned());
+        }
+        if let (Some(file), Some(tenant)) = (&self.file, &context.tenant)
+            && !self.tenants.is_empty()
+            && !self.tenants.contains_key(tenant)
+        {
+            let near = names::nearest(tenant, self.tenants.keys().map(String::as_str));
+            let hint = near.map_or_else(
+                || "add [tenants.NAME]: it may be empty".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            return Err(Failure::usage(format!("`{file}` names no tenant `{}`", tenant.escape_debug()), hint));
+        }
+        Ok(context)
+    }
+
+    /// The executor with every tenant.
+    pub(crate) fn executor(&self) -> Executor {
+        let with = |executor: Executor, (name, tenant): (&String, &Tenant)| executor.with_tenant(name, tenant.clone());
+        self.tenants.iter().fold(Executor::new(), with)
+    }
+}
+
+impl<'a> Chosen<'a> {
+    fn of(name: &'a str, configured: &'a Configured, is_surprise: bool) -> Self {
+        let Configured { path, limits, .. } = configured;
+        Self { path: path.clone(), limits: *limits, configured: Some((name, configured)), is_surprise }
+    }
+}
+
+/// Problems as one reads the file.
+fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort_by_key(|problem| (problem.line, problem.column));
+    problems.dedup();
+    problems.truncate(MAX_PROBLEMS);
+    problems
+}
+
+/// The JSON Schema of the file.
+pub(crate) fn schema() -> serde_json::Value {
+    schemars::schema_for!(file::File).to_value()
+}
+
+/// The nearest file of that name, from here upwards.
+fn found() -> Option<PathBuf> {
+    let here = env::current_dir().ok()?;
+    let path = here.ancestors().map(|dir| dir.join(NAME)).find(|path| path.is_file())?;
+    Some(path.strip_prefix(&here).map(Path::to_owned).unwrap_or(path))
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (fs::canonicalize(one), fs::canonicalize(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        (Ok(_) | Err(_), _) => false,
+    }
+}
+
+fn pinned(problems: &mut Problems<'_>, digest: &file::At<String>) -> Option<(String, Problem)> {
+    let hex = digest.value.strip_prefix("sha256:");
+    let is_digest = |hex: &str| hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if !hex.is_some_and(is_digest) {
+        let message = format!("`{}` is no digest", digest.value.escape_debug());
+        problems.error(&digest.span, message, "write `sha256:` and 64 of 0-9 a-f, as `toolcell inspect` shows it");
+        return None;
+    }
+    let hint = "compare the file with where it comes from; if it is the one you want, write its digest here";
+    Some((digest.value.clone(), problems.at(&digest.span, "the component is not the one that is pinned", hint)))
+}

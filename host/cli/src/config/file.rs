@@ -1,0 +1,296 @@
+//! The form of `toolcell.toml`: what its keys are called and what they take.
+//!
+//! Invariants: the JSON Schema for editors is generated from these types and their comments; unknown keys are refused.
+//! Not here: what the values mean (`grants`, `secrets`), where they are wrong (`shape`).
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{BoolDeserializer, MapAccessDeserializer, StrDeserializer};
+use serde::de::{Error, IntoDeserializer as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+/// What toolcell's components may reach and use. Nothing that does not stand here is granted.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct File {
+    /// Components by the name under which they are run: `[A-Za-z0-9_-]`, 64 characters at most.
+    pub(super) components: BTreeMap<String, At<Component>>,
+    /// What counts where a component says nothing of its own.
+    pub(super) defaults: Defaults,
+    /// Tenants by name. Each narrows every component, and gives nothing.
+    pub(super) tenants: BTreeMap<String, At<Tenant>>,
+}
+
+/// One component.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Component {
+    /// Its file, seen from this file.
+    pub(super) path: At<String>,
+    /// `sha256:` and 64 hex digits: with other bytes it is not loaded.
+    pub(super) digest: Option<At<String>>,
+    /// What it may reach.
+    pub(super) grants: Option<At<Grants>>,
+    /// How much one call may use.
+    #[serde(default)]
+    pub(super) limits: Limits,
+}
+
+/// What a component may reach. Each tool of it gets what it declares of this.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Grants {
+    /// Requests: `GET,POST https://api.example.com/v1`, `https://.example.com` for every host below it.
+    pub(super) http: Vec<At<Either<String, HttpTable>>>,
+    /// Directories of the host.
+    pub(super) directories: Vec<At<Directory>>,
+    /// A directory of each call's own as `/scratch`, gone after it.
+    pub(super) scratch: Option<Either<bool, Room>>,
+    /// Environment variables and their values. Not for secrets: the tool reads them.
+    pub(super) environment: BTreeMap<String, At<String>>,
+    /// Secrets that the host puts into requests, by the name under which the tool asks for them.
+    pub(super) secrets: BTreeMap<String, At<SecretUse>>,
+    /// Names of secrets whose values the tool may READ. Whatever it reads it can send anywhere it may send to.
+    pub(super) reveal: Vec<At<String>>,
+    /// Keys of the tool's own store: `read *`, `write notes/*`.
+    pub(super) kv: Vec<At<String>>,
+}
+
+/// Requests that may also go to private addresses.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HttpTable {
+    /// The rule: `GET http://localhost:8080`.
+    pub(super) rule: At<String>,
+    /// Networks that are denied otherwise because they are not part of the public internet: `127.0.0.0/8`.
+    #[serde(default)]
+    pub(super) private: Vec<At<String>>,
+}
+
+/// One directory of the host, as a tool sees it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Directory {
+    /// The tool's name for it: an absolute path.
+    pub(super) name: At<String>,
+    /// Where it is, seen from this file.
+    pub(super) path: At<String>,
+    /// What may be done with it. Writing includes reading.
+    pub(super) access: Access,
+    /// Bytes of all files together: `64MiB`.
+    pub(super) bytes: Option<At<Amount>>,
+    /// Files and directories.
+    pub(super) files: Option<At<Amount>>,
+}
+
+/// Looking at something, or changing it too.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+/// How much a directory may hold.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Room {
+    /// Bytes of all files together: `64MiB`.
+    pub(super) bytes: Option<At<Amount>>,
+    /// Files and directories.
+    pub(super) files: Option<At<Amount>>,
+}
+
+/// Where a secret comes from, where it goes, and how.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SecretUse {
+    /// Requests that it may be put into, as a rule of `http`. These must be granted on their own.
+    #[serde(rename = "for")]
+    pub(super) bound_to: Option<At<String>>,
+    /// How it is put in. Default: `bearer`.
+    #[serde(rename = "as")]
+    pub(super) placed: Option<At<Either<String, Placed>>>,
+    /// Where its value is. Default: in the environment variable of its name.
+    pub(super) from: Option<At<From>>,
+}
+
+/// How a secret is put into a request: one of these.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Placed {
+    /// As the password of this user.
+    pub(super) basic: Option<At<String>>,
+    /// As this header.
+    pub(super) header: Option<At<String>>,
+    /// As this parameter of the query.
+    pub(super) query: Option<At<String>>,
+}
+
+/// Where a secret's value is: one of these.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct From {
+    /// In this environment variable of the command.
+    pub(super) env: Option<At<String>>,
+    /// In this file, which nobody else may read. A last line's end is no part of it.
+    pub(super) file: Option<At<String>>,
+}
+
+/// How much one call may use.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Limits {
+    /// Wall time, waiting included: `500ms`, `2s`, `1m`.
+    pub(super) timeout: Option<At<Amount>>,
+    /// Instruction units: `500M`.
+    pub(super) fuel: Option<At<Amount>>,
+    /// All memories and tables of the cell together: `64MiB`.
+    pub(super) memory: Option<At<Amount>>,
+    /// Arguments as JSON text: `1MiB`.
+    pub(super) arguments: Option<At<Amount>>,
+    /// Everything that the tool returns: `1MiB`.
+    pub(super) result: Option<At<Amount>>,
+    /// Log text that is kept: `64KiB`.
+    pub(super) log: Option<At<Amount>>,
+    /// Calls from the tool into the host: `100k`.
+    pub(super) host_calls: Option<At<Amount>>,
+}
+
+/// What counts where a component says nothing of its own.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Defaults {
+    /// How much one call may use.
+    pub(super) limits: Limits,
+}
+
+/// What narrows every call of one tenant. A kind that is not named is narrowed by nothing, an empty one is taken away.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Tenant {
+    /// Tighter limits.
+    pub(super) limits: Limits,
+    /// Requests that are left.
+    pub(super) http: Option<Vec<At<String>>>,
+    /// Paths that are left, as the tool sees them: `read /data/acme`.
+    pub(super) files: Option<Vec<At<String>>>,
+    /// Names of environment variables that are left.
+    pub(super) environment: Option<Vec<At<String>>>,
+    /// Names of secrets that may still be used.
+    pub(super) secrets: Option<Vec<At<String>>>,
+    /// Names of secrets that may still be read.
+    pub(super) reveal: Option<Vec<At<String>>>,
+    /// Keys that are left.
+    pub(super) kv: Option<Vec<At<String>>>,
+}
+
+/// A number, or text with a unit.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(super) enum Amount {
+    Text(String),
+    Number(i64),
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Debug)]
+pub(super) struct At<T> {
+    pub(super) value: T,
+    /// Bytes of the file.
+    pub(super) span: Range<usize>,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::deserialize(deserializer)?;
+        Ok(Self { span: spanned.span(), value: spanned.into_inner() })
+    }
+}
+
+/// In the schema a value is the same wherever it stands.
+impl<T: JsonSchema> JsonSchema for At<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// The short form of a value, or a table. Unlike serde's own it lets places through.
+#[derive(Debug)]
+pub(super) enum Either<S, T> {
+    Short(S),
+    Table(T),
+}
+
+impl<'de, S: Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Either<S, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms(PhantomData))
+    }
+}
+
+struct Forms<S, T>(PhantomData<(S, T)>);
+
+impl<'de, S: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Forms<S, T> {
+    type Value = Either<S, T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the short form or a table")
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+        let deserializer: BoolDeserializer<E> = value.into_deserializer();
+        S::deserialize(deserializer).map(Either::Short)
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Self::Value, E> {
+        let deserializer: StrDeserializer<'_, E> = value.into_deserializer();
+        S::deserialize(deserializer).map(Either::Short)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Either::Table)
+    }
+}
+
+impl<S: JsonSchema, T: JsonSchema> JsonSchema for Either<S, T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}_or_{}", S::schema_name(), T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [generator.subschema_for::<S>(), generator.subschema_for::<T>()] })
+    }
+}

@@ -1,0 +1,49 @@
+//! Limits with the units of the command line.
+
+use std::str::FromStr;
+
+use toolcell::Limits;
+
+use super::file;
+use super::file::{Amount, At};
+use super::problem::Problems;
+use crate::units::{BadUnit, Count, Size, Time};
+
+/// `base` with what the file says instead.
+pub(super) fn over(problems: &mut Problems<'_>, said: &file::Limits, base: Limits) -> Limits {
+    let file::Limits { timeout, fuel, memory, arguments, result, log, host_calls } = said;
+    let mut limits = base;
+    if let Some(Time(time)) = amount(problems, timeout.as_ref()) {
+        limits = limits.with_timeout(time);
+    }
+    if let Some(Count(fuel)) = amount(problems, fuel.as_ref()) {
+        limits = limits.with_fuel(fuel);
+    }
+    if let Some(Count(calls)) = amount(problems, host_calls.as_ref()) {
+        limits = limits.with_host_calls(calls);
+    }
+    let sizes: [(_, fn(Limits, u64) -> Limits); 4] = [
+        (memory, Limits::with_memory),
+        (arguments, Limits::with_arguments),
+        (result, Limits::with_result),
+        (log, Limits::with_log),
+    ];
+    for (said, with) in sizes {
+        if let Some(Size(bytes)) = amount(problems, said.as_ref()) {
+            limits = with(limits, bytes);
+        }
+    }
+    limits
+}
+
+/// A number with a unit, unless there is none or it cannot be read.
+pub(super) fn amount<T: FromStr<Err = BadUnit>>(problems: &mut Problems<'_>, said: Option<&At<Amount>>) -> Option<T> {
+    let At { value, span } = said?;
+    match value.to_string().parse() {
+        Ok(amount) => Some(amount),
+        Err(bad) => {
+            problems.error(span, format!("`{}` cannot be read", value.to_string().escape_debug()), bad.to_string());
+            None
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Which directories of the host may be granted at all.
+//!
+//! In: a path as it was written. Out: the directory that it leads to, links resolved, or why it is none to grant.
+//! Invariants: judged is what the path leads to, not how it is spelled; what is granted is what was judged.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toolcell::Access;
+
+/// Where the system keeps devices, processes, sockets, settings, and what it starts from.
+const SYSTEM: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/etc", "/boot"];
+/// Where programs keep keys, wherever it lies.
+const KEYS: [&str; 8] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla"];
+
+/// What must not be reached, beyond what no machine's tools may.
+#[derive(Debug, Default)]
+pub(super) struct Guarded {
+    /// The user's own directory: what is in it may be granted, all of it may not.
+    pub(super) home: Option<PathBuf>,
+    /// Directories of toolcell itself.
+    pub(super) own: Vec<PathBuf>,
+    /// Files that hold secrets.
+    pub(super) unread: Vec<PathBuf>,
+    /// Files that decide what a tool is and may.
+    pub(super) unwritten: Vec<PathBuf>,
+}
+
+impl Guarded {
+    /// The same with every link resolved. What is not there guards nothing.
+    pub(super) fn resolved(self) -> Self {
+        let resolved = |paths: Vec<PathBuf>| paths.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
+        Self {
+            home: self.home.and_then(|home| fs::canonicalize(home).ok()),
+            own: resolved(self.own),
+            unread: resolved(self.unread),
+            unwritten: resolved(self.unwritten),
+        }
+    }
+
+    /// Why this directory is none to grant, its links resolved.
+    fn forbids(&self, path: &Path, access: Access) -> Option<String> {
+        if path == Path::new("/") {
+            return Some("is the whole machine".to_owned());
+        }
+        if let Some(place) = SYSTEM.iter().find(|place| path.starts_with(place)) {
+            return Some(format!("lies in `{place}`, which is the system's own"));
+        }
+        if let Some(keys) = path.iter().find(|part| KEYS.iter().any(|keys| part == keys)) {
+            return Some(format!("lies in `{}`, where keys are kept", keys.to_string_lossy()));
+        }
+        if self.home.as_ref().is_some_and(|home| home.starts_with(path)) {
+            return Some("has your whole home in it".to_owned());
+        }
+        if self.own.iter().any(|own| path.starts_with(own) || own.starts_with(path)) {
+            return Some("has what toolcell keeps for itself".to_owned());
+        }
+        if let Some(file) = self.unread.iter().find(|file| file.starts_with(path)) {
+            return Some(format!("has `{}` in it, the value of a secret", file.display()));
+        }
+        match self.unwritten.iter().find(|file| access == Access::Write && file.starts_with(path)) {
+            Some(file) => Some(format!("has `{}` in it, which a tool must not change", file.display())),
+            None => None,
+        }
+    }
+
+    /// The directory that a path leads to, or what is wrong with it and what to do.
+    pub(super) fn judge(&self, base: &Path, written: &str, access: Access) -> Result<PathBuf, (String, String)> {
+        let fault =
+            |problem: String, hint: &str| Err((format!("`{}` {problem}", written.escape_debug()), hint.to_owned()));
+        if written.contains('*') {
+            return fault("has a wildcard".into(), "name one directory: all that is in it is granted with it");
+        }
+        // Collected anew it has no last `/` or `/.`, which would hide that it is a link.
+        let path: PathBuf = base.join(written).components().collect();
+        let is_link = match fs::symlink_metadata(&path) {
+            Ok(metadata) => metadata.is_symlink(),
+            Err(error) => {
+                return fault(format!("cannot be granted: {error}"), "make the directory first, or correct the path");
+            }
+        };
+        let led = match fs::canonicalize(&path) {
+            Ok(led) => led,
+            Err(error) => return fault(format!("cannot be granted: {error}"), "correct the path"),
+        };
+        if let Some(why) = self.forbids(&led, access) {
+            return fault(why, "grant a directory that was made for the tool");
+        }
+        if is_link {
+            return fault(
+                "is a link".into(),
+                &format!("write where it leads to, if that is meant: `{}`", led.display()),
+            );
+        }
+        if !led.is_dir() {
+            return fault("is no directory".into(), "grant the directory that it lies in");
+        }
+        Ok(led)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn forbidden_roots_however_they_are_spelled() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = fs::canonicalize(dir.path()).unwrap();
+        let (home, data) = (base.join("home"), base.join("home/data"));
+        for made in ["home/.ssh/deep", "home/.cache/toolcell", "home/data", "home/keys", "home/project/data"] {
+            fs::create_dir_all(base.join(made)).unwrap();
+        }
+        for (file, text) in [("home/keys/token", "secret"), ("home/project/toolcell.toml", "")] {
+            fs::write(base.join(file), text).unwrap();
+        }
+        for (link, to) in [("etc", Path::new("/etc")), ("all", Path::new("/")), ("me", &home), ("good", &data)] {
+            symlink(to, base.join(link)).unwrap();
+        }
+        let guarded = Guarded {
+            home: Some(base.join("me")),
+            own: vec![home.join(".cache/toolcell")],
+            unread: vec![home.join("keys/token")],
+            unwritten: vec![home.join("project/toolcell.toml")],
+        };
+        let guarded = guarded.resolved();
+        for written in [
+            "/",
+            "//",
+            "/.",
+            "/..",
+            "/../..",
+            "/usr/..",
+            "/proc",
+            "/proc/self",
+            "/proc/self/root",
+            "/proc/self/cwd",
+            "/proc/1",
+            "/sys",
+            "/sys/kernel",
+            "/dev",
+            "/dev/",
+            "/dev/shm",
+            "/run",
+            "//run",
+            "/var/run",
+            "/etc",
+            "/etc/",
+            "/etc/.",
+            "/etc/../etc",
+            "/usr/../etc",
+            "/./etc",
+            "/etc/ssl",
+            "/boot",
+            "etc",
+            "etc/",
+            "etc/.",
+            "etc/ssl",
+            "all",
+            "all/etc",
+            "all/proc/self",
+            "home",
+            "home/",
+            "home/.",
+            "home/data/..",
+            "me",
+            "me/.",
+            "good",
+            "good/",
+            "good/../.ssh",
+            "home/.ssh",
+            "home/.ssh/deep",
+            "me/.ssh",
+            "home/./.ssh/",
+            ".",
+            "",
+            "home/.cache",
+            "home/.cache/toolcell",
+            "home/keys",
+            "home/project",
+            "home/*",
+            "*",
+            "home/nothing",
+            "home/keys/token",
+            "home/data\0",
+            "home/data/\n",
+        ] {
+            let judged = guarded.judge(&base, written, Access::Write);
+            assert!(judged.is_err(), "{written:?}: {judged:?}");
+            assert!(judged.is_err_and(|(problem, hint)| !problem.is_empty() && !hint.is_empty()));
+        }
+        for written in ["home/data", "home/data/", "./home/data", "me/data", "home/../home/data"] {
+            assert_eq!(guarded.judge(&base, written, Access::Write), Ok(data.clone()), "{written}");
+        }
+        assert_eq!(guarded.judge(&base, "home/project", Access::Read), Ok(home.join("project")));
+        assert!(guarded.judge(&base, "home/keys", Access::Read).is_err());
+    }
+}

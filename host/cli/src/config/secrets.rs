@@ -1,0 +1,92 @@
+//! The values of secrets, from where the file says that they are.
+//!
+//! Invariants: a value is in no message; a name means one value in the whole file.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toolcell::{Secret, StoredSecrets};
+
+use super::file;
+use super::problem::Problems;
+use crate::{env, files};
+
+/// Where a value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Origin {
+    Variable(String),
+    File(PathBuf),
+}
+
+/// All secrets of a file.
+#[derive(Debug, Default)]
+pub(super) struct Secrets {
+    origins: BTreeMap<String, Origin>,
+    pub(super) stored: StoredSecrets,
+}
+
+impl Secrets {
+    /// Fetches the value of a secret.
+    pub(super) fn fetch(
+        &mut self,
+        problems: &mut Problems<'_>,
+        base: &Path,
+        name: &str,
+        place: &Range<usize>,
+        from: Option<&file::At<file::From>>,
+    ) {
+        let Some((origin, span)) = origin(problems, base, name, place, from) else { return };
+        if let Some(first) = self.origins.insert(name.to_owned(), origin.clone()) {
+            if first != origin {
+                let message = format!("the secret `{name}` is already said to come from elsewhere");
+                problems.error(span, message, "give one of the two another name: a name means one value");
+            }
+            return;
+        }
+        let value = match &origin {
+            Origin::Variable(variable) => env::variable(variable).ok_or_else(|| {
+                let message = format!("the secret `{name}`: there is no environment variable `{variable}`");
+                (message, format!("set it, or say where the value is: from = {{ file = \"…\" }} in `secrets.{name}`"))
+            }),
+            Origin::File(path) => {
+                files::secret(path).map_err(|(problem, hint)| (format!("the secret `{name}`: {problem}"), hint))
+            }
+        };
+        let secret = value.and_then(|value| {
+            Secret::new(value)
+                .map_err(|error| (format!("the secret `{name}`: {error}"), "correct its value".to_owned()))
+        });
+        match secret {
+            Ok(secret) => self.stored = std::mem::take(&mut self.stored).with(name, secret),
+            Err((message, hint)) => problems.error(span, message, hint),
+        }
+    }
+
+    /// The files that values are in.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.origins.values().filter_map(|origin| match origin {
+            Origin::Variable(_) => None,
+            Origin::File(path) => Some(path.as_path()),
+        })
+    }
+}
+
+fn origin<'a>(
+    problems: &mut Problems<'_>,
+    base: &Path,
+    name: &str,
+    place: &'a Range<usize>,
+    from: Option<&'a file::At<file::From>>,
+) -> Option<(Origin, &'a Range<usize>)> {
+    let Some(from) = from else { return Some((Origin::Variable(name.to_owned()), place)) };
+    match (&from.value.env, &from.value.file) {
+        (Some(variable), None) => Some((Origin::Variable(variable.value.clone()), &variable.span)),
+        (None, Some(path)) => Some((Origin::File(base.join(&path.value)), &path.span)),
+        (Some(_), Some(_)) | (None, None) => {
+            let message = format!("the secret `{name}` has to come from one place");
+            problems.error(&from.span, message, "write from = { env = \"VARIABLE\" } or from = { file = \"path\" }");
+            None
+        }
+    }
+}

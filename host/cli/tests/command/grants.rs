@@ -1,0 +1,311 @@
+//! `toolcell.toml`: what it may say, what it comes to, and how one arrives at it.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::Stdio;
+
+use tempfile::TempDir;
+use toolcell_test_guests::{asker, example};
+
+use crate::typed::{Shown, check, command};
+
+/// What `asks` declares in some of these tests.
+const NEEDS: &[[&str; 3]] = &[
+    ["secret", "token", "to sign in"],
+    ["reveal", "key", "to sign"],
+    ["http", "GET https://api.example.com", "to ask"],
+];
+
+/// A directory with a configuration, components and data.
+struct Place(TempDir);
+
+impl Place {
+    fn new(config: &str) -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        for folder in ["data/deep", "other", "home/.ssh"] {
+            fs::create_dir_all(place.path().join(folder)).unwrap();
+        }
+        fs::copy(example("hello"), place.path().join("hello.wasm")).unwrap();
+        fs::write(place.path().join("asks.wasm"), asker(&[])).unwrap();
+        fs::write(place.path().join("declares.wasm"), asker(NEEDS)).unwrap();
+        for (file, mode) in [("token", 0o600), ("open", 0o644)] {
+            fs::write(place.path().join(file), "a-secret-value\n").unwrap();
+            fs::set_permissions(place.path().join(file), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        symlink("/etc", place.path().join("link")).unwrap();
+        symlink("data", place.path().join("data_link")).unwrap();
+        place.write(config);
+        place
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, config: &str) {
+        let path = self.path().join("toolcell.toml");
+        fs::write(&path, config).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+
+    /// Types it there.
+    fn typed(&self, words: &[&str]) -> Shown {
+        let mut command = command();
+        command.current_dir(self.path()).env("HOME", self.path().join("home")).env("TOKEN", "from-the-environment");
+        let output = command.args(words).stdin(Stdio::null()).output().expect("the binary runs");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8").replace(self.path().to_str().unwrap(), "HERE");
+        Shown {
+            status: output.status.code().expect("no signal"),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+}
+
+const GOOD: &str = r#"
+[defaults.limits]
+timeout = "5s"
+
+[components.hello]
+path = "hello.wasm"
+[components.hello.limits]
+fuel = "500M"
+memory = "16MiB"
+[components.hello.grants]
+http = ["GET,POST https://.example.com/v1", { rule = "http://localhost:8080", private = ["127.0.0.0/8"] }]
+directories = [{ name = "/data", path = "data", access = "read", bytes = "1MiB", files = 100 }]
+scratch = true
+environment = { LANG = "C" }
+kv = ["write notes/*"]
+[components.hello.grants.secrets]
+token = { for = "https://api.example.com", as = { header = "X-Key" }, from = { file = "token" } }
+TOKEN = { for = "https://elsewhere.example" }
+[components.asks]
+path = "asks.wasm"
+[components.asks.grants]
+secrets = { key = { from = { env = "TOKEN" } }, token = { for = "https://a.example", from = { file = "token" } } }
+reveal = ["key"]
+
+[tenants.acme]
+http = ["GET https://api.example.com"]
+files = []
+reveal = []
+[tenants.acme.limits]
+timeout = "1s"
+[tenants.free]
+"#;
+
+#[test]
+fn what_it_comes_to() {
+    let place = Place::new(GOOD);
+    let shown = place.typed(&["check"]);
+    assert_eq!(shown.status, 0, "{shown}");
+    check("check", &shown);
+    let json = place.typed(&["check", "--json"]).json();
+    assert_eq!((&json["ok"], &json["warnings"][0]["line"]), (&true.into(), &18.into()), "{json}");
+    let asks = &json["components"][0]["tools"][0];
+    assert_eq!(
+        (&asks["may"]["reveal"][0], &asks["tenants"]["acme"]["reveal"]),
+        (&"key".into(), &serde_json::Value::Null),
+        "{json}"
+    );
+    check("inspect_grants", &place.typed(&["inspect", "asks"]));
+    assert!(!place.typed(&["check", "--json"]).to_string().contains("a-secret-value"));
+}
+
+/// Each with its place, all at once, and nothing runs.
+#[test]
+fn what_is_wrong_with_it() {
+    let place = Place::new("");
+    for (name, config) in [
+        ("syntax", "[components.x\npath = \"x.wasm\"\ny = = 2\n"),
+        ("keys", "[compnents.x]\n[components.y]\npaht = 3\ngrants = { htp = [], kv = \"x\", reveal = [1] }\n"),
+        ("twice", "[components.x]\npath = \"hello.wasm\"\n[components.x]\npath = \"asks.wasm\"\n"),
+        (
+            "rules",
+            "[components.x]\npath = \"hello.wasm\"\ndigest = \"sha256:no\"\n[components.x.grants]\n\
+             http = [\"https://*\", \"GET nowhere\", { rule = \"https://.com\", private = [\"all\"] }]\n\
+             kv = [\"*\"]\nenvironment = { A = \"…\" }\nreveal = [\"key\"]\nsecrets = { a = { from = { env = \"TOKEN\" } } }\n\
+             [components.x.limits]\nfuel = \"lots\"\ntimeout = 5\nmemory = -1\n",
+        ),
+        (
+            "access",
+            "[components.x]\npath = \"hello.wasm\"\n\
+             grants.directories = [{ name = \"/z\", path = \"other\", access = \"raed\" }]\n",
+        ),
+        (
+            "directories",
+            "[components.x]\npath = \"hello.wasm\"\n[components.x.grants]\nscratch = true\ndirectories = [\n\
+             \x20 { name = \"/a\", path = \"/etc\", access = \"read\" },\n\
+             \x20 { name = \"/b\", path = \"link/ssl\", access = \"read\" },\n\
+             \x20 { name = \"/c\", path = \"data_link\", access = \"read\" },\n\
+             \x20 { name = \"/d\", path = \"nothing\", access = \"read\" },\n\
+             \x20 { name = \"/e\", path = \"home\", access = \"read\" },\n\
+             \x20 { name = \"/f\", path = \"home/.ssh\", access = \"read\" },\n\
+             \x20 { name = \"/g\", path = \"*\", access = \"read\" },\n\
+             \x20 { name = \"/h\", path = \".\", access = \"write\" },\n\
+             \x20 { name = \"data\", path = \"data\", access = \"read\" },\n\
+             \x20 { name = \"/data\", path = \"data\", access = \"read\" },\n\
+             \x20 { name = \"/deep\", path = \"data/deep\", access = \"write\" },\n\
+             \x20 { name = \"/data/x\", path = \"other\", access = \"write\" },\n\
+             \x20 { name = \"/data\", path = \"other\", access = \"read\" },\n\
+             \x20 { name = \"/scratch/x\", path = \"other\", access = \"read\" },\n]\n",
+        ),
+        (
+            "secrets",
+            "[components.x]\npath = \"hello.wasm\"\n[components.x.grants.secrets]\n\
+             a = { for = \"https://a.example\", from = { env = \"NOT_SET\" } }\n\
+             b = { for = \"https://a.example\", from = { file = \"open\" } }\n\
+             c = { for = \"https://a.example\", from = { file = \"nothing\" } }\n\
+             d = { for = \"https://a.example\", from = { file = \"token\", env = \"TOKEN\" } }\n\
+             e = { for = \"…\", as = \"magic\", from = { env = \"TOKEN\" } }\n\
+             [components.y]\npath = \"hello.wasm\"\n[components.y.grants.secrets]\n\
+             a = { for = \"https://a.example\", from = { file = \"token\" } }\n\
+             [components.\"a b\"]\npath = \"asks.wasm\"\n[tenants.t]\nhttp = [\"x\"]\nlimits = { fuel = 0 }\n",
+        ),
+    ] {
+        place.write(config);
+        let shown = place.typed(&["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"]);
+        assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{name}: {shown}");
+        let labels = |label: &str| shown.stderr.lines().filter(|line| line.starts_with(label)).count();
+        assert_eq!(labels("error: toolcell.toml:"), labels("hint: "), "{name}: {shown}");
+        assert!(!shown.stderr.contains("a-secret-value"), "{name}: {shown}");
+        check(&format!("config_{name}"), &shown);
+        let json = place.typed(&["check", "--json"]).json();
+        let problems = json["error"]["problems"].as_array().expect("problems");
+        assert!(problems.iter().all(|problem| problem["line"].is_u64() && problem["column"].is_u64()), "{json}");
+    }
+}
+
+#[test]
+fn which_file_it_is() {
+    let place = Place::new("[components.named]\npath = \"hello.wasm\"\n");
+    let call = ["run", "named", "greet", "{\"name\": \"Ada\"}"];
+    assert_eq!(place.typed(&call).stdout, "Hello, Ada!\n");
+    fs::create_dir_all(place.path().join("sub/dir")).unwrap();
+    let mut below = command();
+    let below = below.current_dir(place.path().join("sub/dir")).args(call).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&below.stdout), "Hello, Ada!\n", "found upwards");
+    let mut elsewhere = command();
+    let elsewhere = elsewhere.env("TOOLCELL_CONFIG", place.path().join("toolcell.toml")).args(call).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&elsewhere.stdout), "Hello, Ada!\n", "named by the environment");
+    let named = place.typed(&["--config", "nothing.toml", "list", "hello.wasm"]);
+    assert!(named.status == 1 && named.stderr.contains("cannot open `nothing.toml`"), "{named}");
+    let mistyped = place.typed(&["run", "namde", "greet"]);
+    assert!(mistyped.status == 2 && mistyped.stderr.contains("hint: did you mean `named`?"), "{mistyped}");
+    fs::set_permissions(place.path().join("toolcell.toml"), fs::Permissions::from_mode(0o666)).unwrap();
+    let open = place.typed(&call);
+    assert!(open.status == 1 && open.stderr.contains("everybody can write"), "{open}");
+    fs::remove_file(place.path().join("toolcell.toml")).unwrap();
+    assert_eq!(place.typed(&["check"]).status, 2);
+}
+
+#[test]
+fn a_pinned_component_is_that_one() {
+    let pin = |digest: &str| format!("[components.hello]\npath = \"hello.wasm\"\ndigest = \"{digest}\"\n");
+    let place = Place::new("");
+    let digest = place.typed(&["inspect", "hello.wasm", "--json"]).json()["digest"].as_str().unwrap().to_owned();
+    place.write(&pin(&digest));
+    assert_eq!(place.typed(&["check"]).status, 0);
+    place.write(&pin(&format!("sha256:{}", "0".repeat(64))));
+    for words in [&["check"][..], &["run", "hello", "greet"], &["run", "hello.wasm", "greet"], &["list", "hello"]] {
+        let shown = place.typed(words);
+        assert_eq!(shown.status, 1, "{shown}");
+        assert!(
+            shown.stderr.contains("error: toolcell.toml:3:10: the component is not the one that is pinned"),
+            "{shown}"
+        );
+    }
+}
+
+/// Refused, learned, granted as it is said, run, and no further.
+#[test]
+fn from_a_refusal_to_a_grant() {
+    let place = Place::new("");
+    check("refused_undeclared", &place.typed(&["run", "asks.wasm", "asks"]));
+    check("refused_declared", &place.typed(&["run", "declares.wasm", "asks"]));
+    check("refused_named", &{
+        place.write("[components.mine]\npath = \"declares.wasm\"\n");
+        place.typed(&["run", "mine", "asks"])
+    });
+    let learned = place.typed(&["learn", "asks", "--component", "asks.wasm"]);
+    check("learn", &learned);
+    check("learn_declared", &place.typed(&["learn", "asks", "--component", "mine"]));
+    let lines = learned.stdout.replace("\"…\"", "\"https://a.example\", from = { env = \"TOKEN\" }");
+    let lines = lines.replace(" } }\n", " }, key = { from = { file = \"token\" } } }\n");
+    place.write(&format!("[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants]\n{lines}"));
+    let shown = place.typed(&["run", "asks", "asks", "{\"a\": 1}"]);
+    assert_eq!((shown.status, shown.stdout.as_str(), shown.stderr.as_str()), (0, "{\"a\": 1}\n", ""), "{shown}");
+    let by_path = place.typed(&["run", "./asks.wasm", "asks"]);
+    assert!(
+        by_path.status == 0 && by_path.stderr.contains("has the grants that `toolcell.toml` gives it"),
+        "{by_path}"
+    );
+    let denied = place.typed(&["explain", "asks", "reveal token"]);
+    assert_eq!(denied.status, 21, "{denied}");
+}
+
+#[test]
+fn explained() {
+    let place = Place::new(GOOD);
+    for (name, status, words) in [
+        ("allowed", 0, &["greet", "GET https://api.example.com/v1/users?page=1"][..]),
+        ("granted", 21, &["greet", "DELETE https://api.example.com/v1/users?page=1"]),
+        ("path", 21, &["greet", "write /data/x"]),
+        ("tenant", 21, &["greet", "read /data/x", "--tenant", "acme"]),
+        ("tenant_free", 0, &["greet", "read /data/x", "--tenant", "free"]),
+        ("no_tenant", 2, &["greet", "read /data/x", "--tenant", "acne"]),
+        ("no_request", 2, &["greet", "fetch https://api.example.com"]),
+        ("no_tool", 2, &["great", "read /data/x"]),
+        ("declared", 21, &["asks", "kv write k", "--component", "declares.wasm"]),
+        ("ambiguous", 0, &["asks", "reveal key"]),
+    ] {
+        let shown = place.typed(&[&["explain"], words].concat());
+        assert_eq!(shown.status, status, "{name}: {shown}");
+        check(&format!("explain_{name}"), &shown);
+    }
+    let json = place.typed(&["explain", "greet", "write /data/x", "--json"]).json();
+    assert_eq!((&json["allowed"], &json["denial"]["layer"]), (&false.into(), &"granted".into()), "{json}");
+}
+
+#[test]
+fn a_tenant_is_narrowed() {
+    let place = Place::new(GOOD);
+    let told = |words: &[&str]| place.typed(&[&["run", "asks", "asks"], words].concat());
+    assert_eq!(told(&[]).stderr, "");
+    for words in [&["--tenant", "acme"][..], &["--context", "{\"tenant\": \"acme\"}"]] {
+        let shown = told(words);
+        assert_eq!(shown.stderr, "denied: `reveal key` is denied for this tenant\n", "{shown}");
+    }
+    for words in [&["--tenant", "acne"][..], &["--context", "{\"tenant\": \"x\"}"]] {
+        assert_eq!(told(words).status, 2);
+    }
+    assert_eq!(told(&["--tenant", "acme", "--context", "{\"tenant\": \"free\"}"]).status, 2);
+}
+
+#[test]
+fn limits_of_the_file() {
+    let place = Place::new("[components.hello]\npath = \"hello.wasm\"\nlimits = { fuel = 1000 }\n");
+    let call = |more: &[&str]| place.typed(&[&["run", "hello", "greet", "{\"name\": \"Ada\"}"], more].concat());
+    let shown = call(&[]);
+    assert!(shown.status == 20 && shown.stderr.contains("raise `--fuel` (now 1k)"), "{shown}");
+    assert_eq!(call(&["--fuel", "1G"]).status, 0);
+    place.write("[defaults.limits]\nmemory = \"64KiB\"\n");
+    assert_eq!(place.typed(&["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"]).status, 20);
+}
+
+/// `UPDATE=1` writes it anew.
+#[test]
+fn the_schema_is_current() {
+    let shown = command().args(["check", "--schema"]).output().unwrap();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/toolcell.schema.json");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(path, &shown.stdout).unwrap();
+    }
+    assert_eq!(
+        String::from_utf8_lossy(&shown.stdout),
+        fs::read_to_string(path).unwrap_or_default(),
+        "run with UPDATE=1"
+    );
+}
