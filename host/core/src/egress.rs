@@ -11,7 +11,6 @@
 //! a redirect is handed back, never followed; nothing is decompressed; each connection is used once, so that none is shared
 //! by two tenants.
 //! Source: contract, section 7.
-#![allow(dead_code, reason = "the imports of guests, which call it, come next")]
 
 mod addresses;
 mod budget;
