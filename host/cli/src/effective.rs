@@ -81,11 +81,9 @@ pub(crate) fn effective(rights: &Rights, needs: &[Need], overlay: Option<&Overla
 
 /// Whether any request is within a rule and within what is granted.
 pub(crate) fn meets(rule: &HttpRule, granted: &[HttpRule]) -> bool {
-    let is_in_both = |request: &Request<'_>| match request {
-        Request::Http { method, target } => {
-            rule.covers_target(target) && granted.iter().any(|granted| granted.covers(*method, target))
-        }
-        _ => false,
+    let is_in_both = |request: &Request<'_>| {
+        let Request::Http { method, target } = request else { return false };
+        rule.covers_target(target) && granted.iter().any(|granted| granted.covers(*method, target))
     };
     !http(&[granted, std::slice::from_ref(rule)].concat(), &[], is_in_both).is_empty()
 }

@@ -9,6 +9,9 @@ use super::file::{Amount, At};
 use super::problem::Problems;
 use crate::units::{BadUnit, Count, Size, Time};
 
+/// Sets a number of bytes.
+type With = fn(Limits, u64) -> Limits;
+
 /// `base` with what the file says instead.
 pub(super) fn over(problems: &mut Problems<'_>, said: &file::Limits, base: Limits) -> Limits {
     let file::Limits { timeout, fuel, memory, arguments, result, log, host_calls } = said;
@@ -22,7 +25,7 @@ pub(super) fn over(problems: &mut Problems<'_>, said: &file::Limits, base: Limit
     if let Some(Count(calls)) = amount(problems, host_calls.as_ref()) {
         limits = limits.with_host_calls(calls);
     }
-    let sizes: [(_, fn(Limits, u64) -> Limits); 4] = [
+    let sizes: [(_, With); 4] = [
         (memory, Limits::with_memory),
         (arguments, Limits::with_arguments),
         (result, Limits::with_result),

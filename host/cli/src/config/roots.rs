@@ -58,10 +58,8 @@ impl Guarded {
         if let Some(file) = self.unread.iter().find(|file| file.starts_with(path)) {
             return Some(format!("has `{}` in it, the value of a secret", file.display()));
         }
-        match self.unwritten.iter().find(|file| access == Access::Write && file.starts_with(path)) {
-            Some(file) => Some(format!("has `{}` in it, which a tool must not change", file.display())),
-            None => None,
-        }
+        let file = self.unwritten.iter().find(|file| access == Access::Write && file.starts_with(path))?;
+        Some(format!("has `{}` in it, which a tool must not change", file.display()))
     }
 
     /// The directory that a path leads to, or what is wrong with it and what to do.

@@ -22,19 +22,19 @@ struct Place(TempDir);
 
 impl Place {
     fn new(config: &str) -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
+        let place = Self(tempfile::tempdir().expect("a place"));
         for folder in ["data/deep", "other", "home/.ssh"] {
-            fs::create_dir_all(place.path().join(folder)).unwrap();
+            fs::create_dir_all(place.path().join(folder)).expect("a place");
         }
-        fs::copy(example("hello"), place.path().join("hello.wasm")).unwrap();
-        fs::write(place.path().join("asks.wasm"), asker(&[])).unwrap();
-        fs::write(place.path().join("declares.wasm"), asker(NEEDS)).unwrap();
+        fs::copy(example("hello"), place.path().join("hello.wasm")).expect("a place");
+        fs::write(place.path().join("asks.wasm"), asker(&[])).expect("a place");
+        fs::write(place.path().join("declares.wasm"), asker(NEEDS)).expect("a place");
         for (file, mode) in [("token", 0o600), ("open", 0o644)] {
-            fs::write(place.path().join(file), "a-secret-value\n").unwrap();
-            fs::set_permissions(place.path().join(file), fs::Permissions::from_mode(mode)).unwrap();
+            fs::write(place.path().join(file), "a-secret-value\n").expect("a place");
+            fs::set_permissions(place.path().join(file), fs::Permissions::from_mode(mode)).expect("a place");
         }
-        symlink("/etc", place.path().join("link")).unwrap();
-        symlink("data", place.path().join("data_link")).unwrap();
+        symlink("/etc", place.path().join("link")).expect("a place");
+        symlink("data", place.path().join("data_link")).expect("a place");
         place.write(config);
         place
     }
@@ -45,8 +45,8 @@ impl Place {
 
     fn write(&self, config: &str) {
         let path = self.path().join("toolcell.toml");
-        fs::write(&path, config).unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::write(&path, config).expect("a place");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("a place");
     }
 
     /// Types it there.
@@ -54,7 +54,8 @@ impl Place {
         let mut command = command();
         command.current_dir(self.path()).env("HOME", self.path().join("home")).env("TOKEN", "from-the-environment");
         let output = command.args(words).stdin(Stdio::null()).output().expect("the binary runs");
-        let text = |bytes| String::from_utf8(bytes).expect("UTF-8").replace(self.path().to_str().unwrap(), "HERE");
+        let text =
+            |bytes| String::from_utf8(bytes).expect("UTF-8").replace(self.path().to_str().expect("a place"), "HERE");
         Shown {
             status: output.status.code().expect("no signal"),
             stdout: text(output.stdout),
