@@ -13,7 +13,7 @@ use toolcell::{DEFAULT_COMPILE_TIME, DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_TIMEO
 
 use crate::exit;
 use crate::format::{self, Format};
-use crate::units::{Count, Size, Time};
+use crate::units::{Count, Date, Size, Time};
 
 pub(crate) use grants::{CheckArgs, ExplainArgs, LearnArgs};
 
@@ -69,6 +69,15 @@ pub(crate) struct Global {
     /// Compile anew and keep nothing, whatever `--cache-dir` says
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_cache: bool,
+    /// Keep in this directory instead of the user's own what outlives a call: the key that seals questions, and the tools' keys
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// Derive what tools take for random from this number and the call's id, so that a run can be repeated
+    #[arg(long, global = true, value_name = "NUMBER", help_heading = "Global options")]
+    pub(crate) seed: Option<u64>,
+    /// Have every call begin at this date, for instance `2026-01-31T12:00:00Z`, so that a run can be repeated
+    #[arg(long, global = true, value_name = "DATE", help_heading = "Global options")]
+    pub(crate) now: Option<Date>,
     /// Processor time for compiling a component that is not kept yet
     #[arg(long, global = true, value_name = "TIME", default_value_t = Time(DEFAULT_COMPILE_TIME), help_heading = "Global options")]
     pub(crate) compile_time: Time,
@@ -164,9 +173,6 @@ pub(crate) struct RunArgs {
     /// The state that came with the question, as it came: it is sealed, and good for the same call for a day
     #[arg(long, value_name = "TEXT", requires = "answer", help_heading = "Context")]
     pub(crate) state: Option<String>,
-    /// Keep the key that seals states in this directory instead of the user's own
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Context")]
-    pub(crate) state_dir: Option<PathBuf>,
 }
 
 /// How much one call may use. What is typed wins over `toolcell.toml`, and that over the defaults; a tenant's own are on top.
@@ -257,9 +263,6 @@ pub(crate) struct BatchArgs {
     /// attempt
     #[arg(long, value_name = "JSON", help_heading = "Context")]
     pub(crate) context: Option<String>,
-    /// Keep the key that seals states of questions in this directory instead of the user's own
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Context")]
-    pub(crate) state_dir: Option<PathBuf>,
 }
 
 /// What a failed call does to its run.

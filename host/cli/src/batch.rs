@@ -35,7 +35,7 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
     let options = options(args, context, limits);
     let calls = calls::read(&args.calls)?;
     // Without a place for a key questions are sealed all the same, for nobody to answer.
-    let (sealer, unkept) = match state::sealer(args.state_dir.as_deref()) {
+    let (sealer, unkept) = match state::sealer(global.state_dir.as_deref()) {
         Ok(sealer) => (sealer, None),
         Err(failure) => (Sealer::generate()?, Some(failure)),
     };

@@ -153,7 +153,7 @@ impl Config {
         let components = || file.components.values().map(|component| base.join(&component.value.path.value));
         let guarded = Guarded {
             home: env::home(),
-            own: [global.cache_dir.clone(), env::cache_dir(), env::state_dir()].into_iter().flatten().collect(),
+            own: [global.cache_dir.clone(), env::cache_dir(), global.state_dir.clone(), env::state_dir()].into_iter().flatten().collect(),
             unread: secrets.files().map(Path::to_owned).collect(),
             unwritten: components().chain([path.clone()]).collect(),
         };
@@ -170,7 +170,7 @@ impl Config {
                 path: base.join(&path.value),
                 grants: grants
                     .as_ref()
-                    .map(|said| grants::grants(problems, &said.value, base, &guarded))
+                    .map(|said| grants::grants(problems, &said.value, base, &guarded, name))
                     .unwrap_or_default(),
                 limits: limits::over(problems, limits, defaults),
                 digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),

@@ -15,7 +15,9 @@ use crate::args::{self, Global};
 use crate::config::Config;
 use crate::env;
 use crate::failure::Failure;
+use crate::keys::Keys;
 use crate::printer::Printer;
+use crate::units::Date;
 
 /// A load that takes no longer needs no spinner.
 const PATIENCE: Duration = Duration::from_millis(150);
@@ -27,6 +29,15 @@ pub(crate) fn engine(printer: &Printer, global: &Global, calls: usize, config: &
     // A cell for each call, and one to spare.
     let cells = u32::try_from(calls).unwrap_or(MAX_CELLS).saturating_add(1).min(MAX_CELLS);
     let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
+    let builder = builder.keys(Keys::new(global.state_dir.as_deref()));
+    let builder = match global.seed {
+        Some(seed) => builder.seed(seed),
+        None => builder,
+    };
+    let builder = match global.now {
+        Some(Date(date)) => builder.now(date),
+        None => builder,
+    };
     let Some(dir) = cache_dir(printer, global) else {
         return Ok(builder.build()?);
     };

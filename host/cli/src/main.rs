@@ -19,6 +19,7 @@ mod files;
 mod format;
 mod host;
 mod inspect;
+mod keys;
 mod learn;
 mod list;
 mod logging;

@@ -25,6 +25,8 @@ struct Typed<'a> {
     limits: Limits,
     /// The configuration, where one was named.
     config: Option<&'a Path>,
+    /// The state directory, where one was named.
+    state_dir: Option<&'a Path>,
 }
 
 /// Makes the call.
@@ -38,7 +40,7 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
     let limits = args.limits.over(chosen.limits);
     let bytes = components::bytes(&chosen)?;
     // An answer needs it at once, a question at the end; any other call does without.
-    let (sealer, unsealed) = match state::sealer(args.state_dir.as_deref()) {
+    let (sealer, unsealed) = match state::sealer(global.state_dir.as_deref()) {
         Ok(sealer) => (Some(sealer), None),
         Err(failure) if context.resume.is_some() => return Err(failure),
         Err(failure) => (None, Some(failure)),
@@ -72,7 +74,7 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
     if args.json {
         printer.json(&completion)?;
     } else {
-        let typed = Typed { args, arguments: &arguments.text, limits, config: global.config.as_deref() };
+        let typed = Typed { args, arguments: &arguments.text, limits, config: global.config.as_deref(), state_dir: global.state_dir.as_deref() };
         report::show(printer, &typed, tool, &completion.result)?;
     }
     if args.receipt {

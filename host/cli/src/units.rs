@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A text that is none of the accepted forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +35,20 @@ fn shortest(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fm
     let fits = units.iter().filter(|(_, factor)| value.is_multiple_of(*factor)).max_by_key(|(_, factor)| *factor);
     let (name, factor) = fits.unwrap_or(&("", 1));
     write!(f, "{}{name}", value / factor)
+}
+
+/// A date: RFC 3339, or whole seconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Date(pub(crate) SystemTime);
+
+impl FromStr for Date {
+    type Err = BadUnit;
+
+    fn from_str(text: &str) -> Result<Self, BadUnit> {
+        let seconds = || SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(text.parse().ok()?));
+        let date = humantime::parse_rfc3339(text).ok().or_else(seconds);
+        date.map(Self).ok_or(BadUnit("write a date such as `2026-01-31T12:00:00Z`, or seconds since 1970"))
+    }
 }
 
 /// A span of time: `500ms`, `2s`, `1.5s`, `1m`.

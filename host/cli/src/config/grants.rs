@@ -20,8 +20,10 @@ use crate::units::{Count, Size};
 const SCRATCH: &str = "/scratch";
 
 /// What a component is granted.
-pub(super) fn grants(problems: &mut Problems<'_>, said: &file::Grants, base: &Path, guarded: &Guarded) -> Grants {
+pub(super) fn grants(problems: &mut Problems<'_>, said: &file::Grants, base: &Path, guarded: &Guarded, component: &str) -> Grants {
     let mut grants = Grants::default();
+    // A new version of the component goes on with the keys of the last.
+    grants.store = Some(component.to_owned());
     grants.http.extend(said.http.iter().filter_map(|line| http(problems, line)));
     grants.keys.extend(said.kv.iter().filter_map(|line| problems.rule(line)));
     directories(problems, said, base, guarded, &mut grants);

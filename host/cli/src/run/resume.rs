@@ -50,7 +50,7 @@ pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
     if let Some(context) = args.context.as_ref().map(|context| without_resume(context)) {
         option("--context", context);
     }
-    if let Some(dir) = &args.state_dir {
+    if let Some(dir) = typed.state_dir {
         option("--state-dir", dir.to_string_lossy().into_owned());
     }
     // Sealed, it is a JSON string of plain characters.

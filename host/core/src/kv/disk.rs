@@ -246,6 +246,10 @@ fn layout(database: &Database) -> Result<Option<u64>, redb::Error> {
 }
 
 /// A database that cannot be opened.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "another crate's open enum: whatever else it says is told in its words"
+)]
 fn refused(file: &Path, error: DatabaseError) -> Error {
     let place = file.display();
     let (problem, hint) = match &error {
@@ -265,6 +269,7 @@ fn refused(file: &Path, error: DatabaseError) -> Error {
 }
 
 /// An operation of the database that failed.
+#[expect(clippy::wildcard_enum_match_arm, reason = "as above")]
 fn failed(error: impl Into<redb::Error>) -> StoreError {
     StoreError::Unavailable(match error.into() {
         redb::Error::Io(error) if error.kind() == ErrorKind::StorageFull => format!("the disk is full: {error}"),
