@@ -125,6 +125,9 @@ fn a_tool_imports_only_what_it_uses() {
     }
 }
 
+/// Tested by name, in `grants.rs`.
+fn caller() {}
+
 /// Tested by name, in `files.rs`.
 fn clerk() {}
 

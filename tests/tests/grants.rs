@@ -197,6 +197,44 @@ fn a_request_goes_where_it_was_granted_and_nowhere_else() {
     assert_eq!(said(&executor, &fetch, &json!({"url": respelt}))["ok"]["value"]["status"], 200);
 }
 
+/// `wasi:http`, as the HTTP libraries of guests use it, is the same way out.
+#[test]
+fn ordinary_http_goes_the_same_way() {
+    let (engine, server, other) = (engine(), Echo::start(), Echo::start());
+    let error = load(&engine, "caller", Grants::default(), Missing::Refused).expect_err("no grant");
+    assert!(error.is_not_granted() && error.to_string().contains("wasi:http/outgoing-handler"), "{error}");
+    let mut grants = Grants::default();
+    let posts: HttpRule = format!("POST {}", server.url("/in")).parse().expect("a rule");
+    grants.http.push(posts.with_private(["127.0.0.0/8".parse().expect("a network")]));
+    let caller = load(&engine, "caller", grants, Missing::Refused).expect("it loads").tools()[0].clone();
+    let (executor, denials) = (Executor::new(), Arc::new(Mutex::new(0)));
+    let seen = Arc::clone(&denials);
+    let executor = executor.with_events(move |event: Event| {
+        if let Event::Denied { .. } = event {
+            *seen.lock().expect("denials") += 1;
+        }
+    });
+    let post = |address: SocketAddr, path: &str| {
+        let arguments = json!({"authority": address.to_string(), "path": path, "body": "two litres"});
+        said(&executor, &caller, &arguments)
+    };
+    let answered = post(server.address, "/in/x?q=1");
+    let text = answered["ok"]["value"].as_str().unwrap_or_else(|| panic!("{answered}"));
+    assert!(text.starts_with("200 POST /in/x?q=1 HTTP/1.1\r\n"), "{text}");
+    for header in ["x-own: 1", "content-length: 10", &format!("host: {}", server.address)] {
+        assert_eq!(text.matches(&format!("\r\n{header}\r\n")).count(), 1, "{header} in {text}");
+    }
+    for (address, path) in [(server.address, "/elsewhere"), (other.address, "/in"), (server.address, "/in/../x")] {
+        let refused = post(address, path);
+        assert!(refused["error"]["message"].as_str().expect("an error").contains("Denied"), "{path}: {refused}");
+    }
+    // What is no path of its own host never leaves.
+    for path in ["http://internal.example/", "//internal.example/in"] {
+        assert!(post(server.address, path)["error"].is_object(), "{path}");
+    }
+    assert_eq!((server.requests().len(), other.requests().len(), *denials.lock().expect("denials")), (1, 0, 4));
+}
+
 #[test]
 fn a_private_address_needs_its_network_named() {
     let (engine, server) = (engine(), Echo::start());

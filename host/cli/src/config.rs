@@ -153,7 +153,10 @@ impl Config {
         let components = || file.components.values().map(|component| base.join(&component.value.path.value));
         let guarded = Guarded {
             home: env::home(),
-            own: [global.cache_dir.clone(), env::cache_dir(), global.state_dir.clone(), env::state_dir()].into_iter().flatten().collect(),
+            own: [global.cache_dir.clone(), env::cache_dir(), global.state_dir.clone(), env::state_dir()]
+                .into_iter()
+                .flatten()
+                .collect(),
             unread: secrets.files().map(Path::to_owned).collect(),
             unwritten: components().chain([path.clone()]).collect(),
         };

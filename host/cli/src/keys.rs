@@ -31,7 +31,8 @@ impl Keys {
             Some(directory) => DiskStore::open(directory)
                 .map_err(|error| StoreError::Unavailable(format!("{error}; hint: {}", error.hint()))),
             None => Err(StoreError::Unavailable(
-                "neither `XDG_STATE_HOME` nor `HOME` says where it would be; hint: say it with `--state-dir DIR`".into(),
+                "neither `XDG_STATE_HOME` nor `HOME` says where it would be; hint: say it with `--state-dir DIR`"
+                    .into(),
             )),
         };
         self.store.get_or_init(open).as_ref().map_err(Clone::clone)
@@ -62,13 +63,7 @@ impl KeyStore for Keys {
         self.store()?.compare_and_swap(namespace, key, expected, data, ttl)
     }
 
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: Option<&str>,
-        most: usize,
-    ) -> Result<Page, StoreError> {
+    fn list(&self, namespace: &Namespace, prefix: &str, cursor: Option<&str>, most: usize) -> Result<Page, StoreError> {
         self.store()?.list(namespace, prefix, cursor, most)
     }
 }

@@ -74,7 +74,13 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
     if args.json {
         printer.json(&completion)?;
     } else {
-        let typed = Typed { args, arguments: &arguments.text, limits, config: global.config.as_deref(), state_dir: global.state_dir.as_deref() };
+        let typed = Typed {
+            args,
+            arguments: &arguments.text,
+            limits,
+            config: global.config.as_deref(),
+            state_dir: global.state_dir.as_deref(),
+        };
         report::show(printer, &typed, tool, &completion.result)?;
     }
     if args.receipt {

@@ -20,7 +20,13 @@ use crate::units::{Count, Size};
 const SCRATCH: &str = "/scratch";
 
 /// What a component is granted.
-pub(super) fn grants(problems: &mut Problems<'_>, said: &file::Grants, base: &Path, guarded: &Guarded, component: &str) -> Grants {
+pub(super) fn grants(
+    problems: &mut Problems<'_>,
+    said: &file::Grants,
+    base: &Path,
+    guarded: &Guarded,
+    component: &str,
+) -> Grants {
     let mut grants = Grants::default();
     // A new version of the component goes on with the keys of the last.
     grants.store = Some(component.to_owned());

@@ -58,9 +58,7 @@ fn take(words: &[&str], held: &mut Vec<File>) -> io::Result<String> {
         ["append", at, count] => {
             OpenOptions::new().append(true).create(true).open(path(at))?.write_all(&bytes(count)).map(done)
         }
-        ["resize", at, size] => {
-            OpenOptions::new().write(true).open(path(at))?.set_len(size.parse().unwrap()).map(done)
-        }
+        ["resize", at, size] => OpenOptions::new().write(true).open(path(at))?.set_len(size.parse().unwrap()).map(done),
         ["hold", at, count] => {
             let mut file = File::create(path(at))?;
             file.write_all(&bytes(count))?;

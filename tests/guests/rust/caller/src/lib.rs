@@ -1,0 +1,40 @@
+//! Calls servers with `wasi:http` alone, as the HTTP libraries of guests do.
+
+use toolcell_guest::{Failure, tool, tools};
+use wasip2::http::outgoing_handler::handle;
+use wasip2::http::types::{Fields, IncomingBody, Method, OutgoingBody, OutgoingRequest, Scheme};
+
+/// Sends a body to a server with POST and gives back its status and its body.
+#[tool]
+fn caller(authority: String, path: String, body: String) -> Result<String, Failure> {
+    let fault = |what: &str| Failure::new(what.to_owned());
+    let headers = Fields::new();
+    headers.append("x-own", b"1").map_err(|_| fault("no header"))?;
+    let request = OutgoingRequest::new(headers);
+    request.set_method(&Method::Post).map_err(|()| fault("no method"))?;
+    request.set_scheme(Some(&Scheme::Http)).map_err(|()| fault("no scheme"))?;
+    request.set_authority(Some(&authority)).map_err(|()| fault("no authority"))?;
+    request.set_path_with_query(Some(&path)).map_err(|()| fault("no path"))?;
+    let outgoing = request.body().map_err(|()| fault("no body"))?;
+    let pending = handle(request, None).map_err(|code| Failure::new(format!("{code:?}")))?;
+    {
+        let stream = outgoing.write().map_err(|()| fault("no stream"))?;
+        stream.blocking_write_and_flush(body.as_bytes()).map_err(|error| Failure::new(format!("{error:?}")))?;
+    }
+    OutgoingBody::finish(outgoing, None).map_err(|code| Failure::new(format!("{code:?}")))?;
+    pending.subscribe().block();
+    let answered = pending.get().ok_or_else(|| fault("no answer"))?.map_err(|()| fault("taken"))?;
+    let response = answered.map_err(|code| Failure::new(format!("{code:?}")))?;
+    let incoming = response.consume().map_err(|()| fault("no body came"))?;
+    let mut whole = Vec::new();
+    {
+        let stream = incoming.stream().map_err(|()| fault("no stream came"))?;
+        while let Ok(piece) = stream.blocking_read(4096) {
+            whole.extend(piece);
+        }
+    }
+    drop(IncomingBody::finish(incoming));
+    Ok(format!("{} {}", response.status(), String::from_utf8_lossy(&whole)))
+}
+
+tools![caller];
