@@ -3,6 +3,7 @@
 //! Invariants: the tour runs the real command on real components; a step that ends otherwise than told fails the demo.
 
 mod steps;
+mod world;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +13,8 @@ use anyhow::{Context as _, Result, ensure};
 use xtask::guests::{COMPONENT_TARGET, build, ensure_target};
 
 use crate::shell::{cargo, guest_workspaces, root, say};
-use steps::{STATE, STEPS, Step};
+use steps::{Reach, SERVER, STATE, STEPS, Step};
+use world::{TOKEN, TOKEN_VARIABLE, World};
 
 /// Builds and tours, and says how to go on.
 pub(crate) fn run() -> Result<()> {
@@ -58,9 +60,10 @@ impl Tour {
     /// Runs all steps, and ends at the first that does not end as told.
     fn run(&self) -> Result<()> {
         let start = Instant::now();
+        let world = World::new(&self.cache.with_file_name("demo-world"), |name| self.component(name))?;
         let mut state = None;
         for step in STEPS {
-            state = self.step(step, state)?;
+            state = self.step(step, state, &world)?;
         }
         let seconds = start.elapsed().as_secs_f64();
         say(&format!("\n{} calls in {seconds:.1} s, each in a cell of its own, and the host is well.\n", STEPS.len()));
@@ -79,25 +82,38 @@ impl Tour {
 
     /// Runs one step as a person would type it, and shows it. Returns the state of its question, which the next step may
     /// bring back.
-    fn step(&self, step: &Step, state: Option<String>) -> Result<Option<String>> {
+    fn step(&self, step: &Step, state: Option<String>, world: &World) -> Result<Option<String>> {
         let component = self.component(step.component)?;
         let state = state.as_deref().unwrap_or_default();
         let words = step.arguments.iter().map(|&word| if word == STATE { state } else { word });
-        let arguments: Vec<&str> = [step.tool].into_iter().chain(words).collect();
-        say(&format!("\n-- {}\n$ toolcell run {}.wasm {}\n", step.title, step.component, quoted(&arguments)));
-        let output = Command::new(&self.toolcell)
+        let words: Vec<String> = words.map(|word| word.replace(SERVER, &world.server)).collect();
+        let arguments: Vec<&str> = [step.tool].into_iter().chain(words.iter().map(String::as_str)).collect();
+        // With a grant a component goes by its name in the configuration.
+        let file = format!("{}.wasm", step.component);
+        let (typed, named) = match step.reach {
+            Reach::Nothing => (file.as_str(), component.as_os_str()),
+            Reach::Granted => (step.component, step.component.as_ref()),
+        };
+        say(&format!("\n-- {}\n$ toolcell run {typed} {}\n", step.title, quoted(&arguments)));
+        let mut command = Command::new(&self.toolcell);
+        if step.reach == Reach::Granted {
+            command.arg("--config").arg(&world.config).arg("--state-dir").arg(&world.state);
+        }
+        let output = command
             .arg("run")
-            .arg(&component)
+            .arg(named)
             .args(&arguments)
             .arg("--receipt")
             .arg("--cache-dir")
             .arg(&self.cache)
             .env("XDG_STATE_HOME", &self.cache)
+            .env(TOKEN_VARIABLE, TOKEN)
             .output()
             .context("toolcell does not run")?;
         for text in [&output.stdout, &output.stderr] {
             let text = String::from_utf8_lossy(text)
-                .replace(&component.display().to_string(), &format!("{}.wasm", step.component))
+                .replace(&component.display().to_string(), &file)
+                .replace(&world.config.display().to_string(), "toolcell.toml")
                 .replace(&self.toolcell.display().to_string(), "toolcell");
             for line in text.lines() {
                 say(&format!("   {line}\n"));
@@ -105,6 +121,7 @@ impl Tour {
         }
         let code = output.status.code();
         say(&format!("   exit code {}\n", code.map_or("none".into(), |code| code.to_string())));
+        ensure!(!String::from_utf8_lossy(&output.stdout).contains(TOKEN), "the secret came back");
         ensure!(code == Some(step.exit), "\"{}\" should have ended with exit code {}", step.title, step.exit);
         let printed = String::from_utf8_lossy(&output.stderr);
         Ok(printed.split_whitespace().skip_while(|word| *word != "--state").nth(1).map(str::to_owned))

@@ -8,7 +8,19 @@ pub(super) struct Step {
     pub(super) arguments: &'static [&'static str],
     /// The exit code that the README promises for this ending.
     pub(super) exit: i32,
+    pub(super) reach: Reach,
 }
+
+/// What a step's tool may reach.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    Nothing,
+    /// What the tour's configuration grants to its component.
+    Granted,
+}
+
+/// Stands for where the tour's server is.
+pub(super) const SERVER: &str = "SERVER";
 
 /// Stands for the state that the step before has printed with its question.
 pub(super) const STATE: &str = "STATE";
@@ -20,7 +32,18 @@ const fn step(
     arguments: &'static [&'static str],
     exit: i32,
 ) -> Step {
-    Step { title, component, tool, arguments, exit }
+    Step { title, component, tool, arguments, exit, reach: Reach::Nothing }
+}
+
+/// A step of a tool that was granted something.
+const fn granted(
+    title: &'static str,
+    component: &'static str,
+    tool: &'static str,
+    arguments: &'static [&'static str],
+    exit: i32,
+) -> Step {
+    Step { title, component, tool, arguments, exit, reach: Reach::Granted }
 }
 
 pub(super) const STEPS: &[Step] = &[
@@ -96,6 +119,36 @@ pub(super) const STEPS: &[Step] = &[
             r#"{"goal": "tea", "steps": [{"id": "pour", "title": "Pour", "depends_on": ["boil"]}, {"id": "boil", "title": "Boil water"}]}"#,
         ],
         12,
+    ),
+    step(
+        "Wants to keep something: not even loaded without a grant, and the refusal says which",
+        "notes",
+        "notes",
+        &[r#"{"action": "list"}"#],
+        1,
+    ),
+    granted(
+        "... and with that grant it keeps it",
+        "notes",
+        "notes",
+        &[r#"{"action": "add", "title": "tea", "text": "Earl Grey"}"#],
+        0,
+    ),
+    granted("... for the next call, in a new cell", "notes", "notes", &[r#"{"action": "get", "title": "tea"}"#], 0),
+    granted("Looks into the one directory that it was given", "file_search", "file_search", &[r#"{"text": "tea"}"#], 0),
+    granted(
+        "Asks the one server that it may, with a secret that the host adds and blacks out in the answer",
+        "fetch",
+        "fetch",
+        &[r#"{"url": "http://SERVER/menu", "with_token": true}"#],
+        0,
+    ),
+    granted(
+        "... and no other: this is where clouds keep the keys of machines",
+        "fetch",
+        "fetch",
+        &[r#"{"url": "http://169.254.169.254/latest/meta-data"}"#],
+        10,
     ),
     step("Hostile: an endless loop, until its fuel is spent", "mischief", "spin", &["--fuel", "50000000"], 20),
     step(
