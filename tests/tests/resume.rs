@@ -167,6 +167,9 @@ fn a_native_tool_that_leaves_no_state_is_answered_only_if_it_asked() {
     let context = answered(CallContext::default(), json!("yes"), Some(&sealed));
     let completion = call(&executor, &tool, "{}", context.clone());
     assert_eq!(completion.result.value().expect("ok").as_str(), "\"yes\"", "{completion:?}");
+    // Native code has no digest: its version is what an embedder says.
+    let upgraded = call(&executor, &tool.clone().with_version("2"), "{}", context.clone());
+    assert_eq!(ending(&upgraded.result), "refusal/resume_upgraded");
     // Asked alone, the check says the same.
     for (arguments, faults) in [("{}", 0), (r#"{"other": 1}"#, 1)] {
         let (executor, tool, options) =

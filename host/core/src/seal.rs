@@ -190,8 +190,7 @@ pub(crate) struct Origin<'a> {
 
 impl<'a> Origin<'a> {
     pub(crate) fn of(tool: &'a Tool, tenant: Option<&'a str>, arguments: &'a Value) -> Self {
-        let digest = tool.handler().and_then(|handler| handler.digest());
-        Self { tenant, tool: &tool.definition().name, digest, arguments }
+        Self { tenant, tool: &tool.definition().name, digest: tool.code(), arguments }
     }
 
     /// What must be the same when the answer comes, each with the fault when it is not. Whose it is comes first: nobody

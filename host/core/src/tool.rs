@@ -32,6 +32,7 @@ struct Inner {
     rules: Rules,
     circuit: Option<Arc<Circuit>>,
     rights: Option<Rights>,
+    version: Option<String>,
 }
 
 /// Time to say whether a tool is offered: a list waits for it.
@@ -82,6 +83,7 @@ impl Tool {
             rules: Rules::default(),
             circuit: None,
             rights: None,
+            version: None,
         })))
     }
 
@@ -108,6 +110,18 @@ impl Tool {
     #[must_use]
     pub fn wrapped<H: Handler>(self, wrap: impl FnOnce(Arc<dyn Handler>) -> H) -> Self {
         self.with(|tool| tool.handler = tool.handler.take().map(|handler| Arc::new(wrap(handler)) as _))
+    }
+
+    /// Names the version of the code behind it: an answer to a question of another version is refused under a sealer.
+    /// Components need none, their digest is theirs. Source: contract, section 7.
+    #[must_use]
+    pub fn with_version(self, version: impl Into<String>) -> Self {
+        self.with(|tool| tool.version = Some(version.into()))
+    }
+
+    /// What tells the code behind it from another version's.
+    pub(crate) fn code(&self) -> Option<&str> {
+        self.0.version.as_deref().or_else(|| self.handler().and_then(|handler| handler.digest()))
     }
 
     /// Notes what its handler may reach.
