@@ -124,7 +124,8 @@ impl Egress {
         credentials: &[Credential],
         deadline: Instant,
     ) -> Result<Incoming, SendError> {
-        let (head, body) = self.open(rights, budget, outgoing, credentials, deadline).await?.into_parts();
+        let admitted = admit(rights, budget, outgoing.method, &outgoing.target)?;
+        let (head, body) = self.open(admitted, budget, outgoing, credentials, deadline).await?.into_parts();
         let headers =
             head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
         Ok(Incoming { status: head.status.as_u16(), headers, body: body.whole().await? })
@@ -139,19 +140,21 @@ impl Egress {
     /// Dropped, it ends the connection, as dropping the body does.
     pub(crate) async fn open(
         &self,
-        rights: &Rights,
+        admitted: Admitted,
         budget: &Budget,
         outgoing: Outgoing,
         credentials: &[Credential],
         deadline: Instant,
     ) -> Result<Response<Body>, SendError> {
-        budget.take_request()?;
-        let private = allowed(rights, outgoing.method, &outgoing.target)?;
+        let Admitted { method, target, private, paid } = admitted;
+        if method != outgoing.method || target != outgoing.target {
+            return Err(SendError::Invalid("the request is not the one that was admitted".to_owned()));
+        }
         let redactor = redactor(credentials)?;
         let deadline = outgoing.deadline(deadline);
-        let (target, length) = (outgoing.target.clone(), outgoing.body.len());
+        let length = outgoing.body.len();
         let request = outgoing.into_request(credentials)?;
-        budget.take_sent(outgoing::size(&request, length))?;
+        budget.take_sent(outgoing::size(&request, length).saturating_sub(paid))?;
         let terms = Terms { budget: budget.clone(), meter: Meter::for_head(), deadline, redactor };
         let runtime = self.threads.handle().map_err(|error| SendError::unreachable(&target, error.kind()))?;
         let way = self.clone().go(target, private, request, terms);
@@ -192,6 +195,37 @@ impl Egress {
         let response = sender.send_request(request).await.map_err(|error| terms.fault(&error))?;
         accept(response, terms, connection, self.threads)
     }
+}
+
+/// A request that the tool may make, before its body is there.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    method: Method,
+    target: Target,
+    private: Vec<IpNet>,
+    /// Bytes of its body that the call's budget was charged.
+    paid: u64,
+}
+
+impl Admitted {
+    /// Charges bytes of its body as they come, so that no more of it is held than may be sent.
+    ///
+    /// # Errors
+    /// [`SendError::OverBudget`].
+    pub(crate) fn pay(&mut self, budget: &Budget, bytes: usize) -> Result<(), SendError> {
+        budget.take_sent(bytes as u64)?;
+        self.paid += bytes as u64;
+        Ok(())
+    }
+}
+
+/// Counts a request and judges it.
+///
+/// # Errors
+/// [`SendError::OverBudget`], [`SendError::Denied`].
+pub(crate) fn admit(rights: &Rights, budget: &Budget, method: Method, target: &Target) -> Result<Admitted, SendError> {
+    budget.take_request()?;
+    Ok(Admitted { method, target: target.clone(), private: allowed(rights, method, target)?, paid: 0 })
 }
 
 /// Whether the tool may, and the private networks that this request may go to.

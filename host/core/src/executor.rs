@@ -9,7 +9,7 @@ mod checks;
 mod terminal;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -193,7 +193,21 @@ impl Executor {
         };
         let events = Arc::new(CallEvents::new(self.events.clone()));
         let meter = Arc::default();
-        (Arc::new(Invocation { call, arguments, context, limits, started, abort, overlays, events, meter }), refused)
+        (
+            Arc::new(Invocation {
+                call,
+                arguments,
+                context,
+                limits,
+                started,
+                abort,
+                overlays,
+                egress: OnceLock::new(),
+                events,
+                meter,
+            }),
+            refused,
+        )
     }
 
     /// Everything that is wrong with a call's arguments, as far as the host's checks and the tool's own can say without

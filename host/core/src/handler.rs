@@ -6,12 +6,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::call::{AbortSignal, CallContext, CallResult, ToolCall};
+use crate::egress::Budget;
 use crate::event::{CallEvents, Event, Events};
 use crate::grants::Overlay;
 use crate::limits::Limits;
@@ -76,6 +78,9 @@ pub(crate) struct Overlays {
     pub(crate) call: Option<Arc<Overlay>>,
 }
 
+/// Denials of one call that observers hear of: enough to see what a tool is up to.
+const MAX_DENIALS: u64 = 100;
+
 /// One call on its way to a handler.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -93,6 +98,7 @@ pub struct Invocation {
     /// The caller's wish to end early.
     pub abort: AbortSignal,
     pub(crate) overlays: Overlays,
+    pub(crate) egress: OnceLock<Budget>,
     pub(crate) events: Arc<CallEvents>,
     pub(crate) meter: Arc<Meter>,
 }
@@ -118,9 +124,20 @@ impl Invocation {
         self.events.emit(|| Event::Progress { id: self.call.id.clone(), done, total, message });
     }
 
-    /// Tells observers that the tool asked for what it may not have.
+    /// Tells observers that the tool asked for what it may not have. It may ask often: what is over the bound counts as lost
+    /// log.
     pub(crate) fn denied(&self, denial: &Denial) {
-        self.events.emit(|| Event::Denied { id: self.call.id.clone(), denial: denial.clone() });
+        if self.meter.denials.fetch_add(1, Ordering::Relaxed) < MAX_DENIALS {
+            self.events.emit(|| Event::Denied { id: self.call.id.clone(), denial: denial.clone() });
+        } else {
+            let length = (denial.request.len() + denial.grant.len()) as u64;
+            self.meter.log_bytes_lost.fetch_add(length, Ordering::Relaxed);
+        }
+    }
+
+    /// What the requests of this call may use together, all attempts at it included.
+    pub(crate) fn egress_budget(&self) -> Budget {
+        self.egress.get_or_init(Budget::default).clone()
     }
 
     /// Tells observers that the call really starts: it has a cell, or needs none.
@@ -148,6 +165,7 @@ impl Invocation {
             started: Instant::now(),
             abort: AbortSignal::default(),
             overlays: Overlays::default(),
+            egress: OnceLock::new(),
             events: Arc::new(CallEvents::new(Events::default())),
             meter: Arc::default(),
         }
@@ -166,6 +184,7 @@ impl Invocation {
             started: self.started,
             abort: self.abort.clone(),
             overlays: self.overlays.clone(),
+            egress: self.egress_budget().into(),
             events: Arc::clone(&self.events),
             meter: Arc::clone(&self.meter),
         }

@@ -85,6 +85,9 @@ impl Denial {
     }
 }
 
+/// Bytes of a request that a denial quotes in full: more than a path, a key or a URL of a person's has.
+const MAX_REQUEST: usize = 1 << 10;
+
 /// Everything that says what one tool may do. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Rights {
@@ -140,7 +143,14 @@ impl Rights {
         } else {
             return Decision::Allowed;
         };
-        Decision::Denied(Denial { layer, request: request.to_string(), grant: request.smallest_grant() })
+        let (request, grant) = (request.to_string(), request.smallest_grant());
+        if request.len() > MAX_REQUEST {
+            // A stranger's text: long enough to be seen for what it is, and no rule.
+            let start: String = request.chars().take(MAX_REQUEST / 8).collect();
+            let grant = "none: the request is too long to be granted by itself".to_owned();
+            return Decision::Denied(Denial { layer, request: format!("{start}…"), grant });
+        }
+        Decision::Denied(Denial { layer, request, grant })
     }
 
     /// What may be opened of a directory with this name and access: the topmost paths at or below it that all layers leave,

@@ -64,6 +64,7 @@ pub(crate) struct Meter {
     pub(crate) host_calls: AtomicU64,
     pub(crate) log_bytes: AtomicU64,
     pub(crate) log_bytes_lost: AtomicU64,
+    pub(crate) denials: AtomicU64,
 }
 
 impl Meter {

@@ -19,7 +19,6 @@ use super::limiter::Limiter;
 use super::pulse::Pulse;
 use super::world::World;
 use crate::directory::Mounts;
-use crate::egress::Budget;
 use crate::event::LogSource;
 use crate::handler::Invocation;
 use crate::rights::{Decision, Denial, Request, Rights};
@@ -27,8 +26,9 @@ use crate::tool_error::{LimitHit, LimitKind};
 
 /// Handles of the component model in one cell; the engine's own limit is 100,000.
 const HANDLES: usize = 4096;
-/// Host objects (streams, pollables) in one cell; the engine's own limit is 1,000,000.
-const HOST_OBJECTS: usize = 1024;
+/// Host objects (streams, pollables, files, requests) in one cell; the engine's own limit is 1,000,000. Each may hold a
+/// descriptor, and a megabyte of the host's memory, that no limit of the guest's counts.
+const HOST_OBJECTS: usize = 256;
 /// Bytes that one call across the boundary may copy beyond the result's limit: its own structures and a log line.
 const COPY_SLACK: usize = 1 << 20;
 
@@ -51,7 +51,6 @@ pub(super) struct Cell {
     host_calls: u64,
     reach: Reach,
     wasi: Option<Box<Wasi>>,
-    pub(super) egress: Option<Budget>,
     pub(super) wasi_http: Option<Box<WasiHttpState>>,
     files: Option<Box<Files>>,
 }
@@ -92,7 +91,6 @@ impl Cell {
             host_calls,
             reach,
             wasi: None,
-            egress: None,
             wasi_http: None,
             files: None,
         };

@@ -92,6 +92,16 @@ fn the_smallest_grant_is_enough() {
     }
 }
 
+/// What a stranger asks for is quoted, not repeated at any length.
+#[test]
+fn a_long_request_is_quoted_in_part() {
+    for length in [1 << 11, 1 << 20] {
+        let request = Request::Secret { name: "x".repeat(length).into() };
+        let Decision::Denied(denial) = Rights::default().allows(&request) else { panic!("it is denied") };
+        assert!(denial.request.len() < MAX_REQUEST && denial.grant.len() < MAX_REQUEST, "{denial:?}");
+    }
+}
+
 #[test]
 fn what_cannot_be_read_says_why() {
     for text in ["", "GET", "GET nowhere", "FETCH https://a.example", "read data", "kv k", "kv drop k"] {

@@ -214,16 +214,20 @@ async fn dropping_a_request_or_a_body_gives_the_connection_back() {
     let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
     let (egress, rights) = (Egress::new().with_connections(1), local(&server));
     let (budget, deadline) = (Budget::default(), Instant::now() + AMPLE);
+    let admitted = || {
+        let Outgoing { method, target, .. } = get(&server.url("/"));
+        admit(&rights, &budget, method, &target).unwrap()
+    };
     for _ in 0..3 {
-        let response = egress.open(&rights, &budget, get(&server.url("/")), &[], deadline).await.unwrap();
+        let response = egress.open(admitted(), &budget, get(&server.url("/")), &[], deadline).await.unwrap();
         assert_eq!(egress.connections.available_permits(), 0);
-        let waiting = egress.open(&rights, &budget, get(&server.url("/")), &[], deadline);
+        let waiting = egress.open(admitted(), &budget, get(&server.url("/")), &[], deadline);
         assert!(tokio::time::timeout(SHORT, waiting).await.is_err(), "there is one connection");
         drop(response);
         drop(egress.connections.acquire().await.unwrap());
     }
     // The last of its owners, inside of a task.
-    let response = egress.open(&rights, &budget, get(&server.url("/")), &[], deadline).await.unwrap();
+    let response = egress.open(admitted(), &budget, get(&server.url("/")), &[], deadline).await.unwrap();
     drop(egress);
     drop(response);
 }

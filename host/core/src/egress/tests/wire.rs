@@ -174,3 +174,22 @@ async fn bytes_are_counted_over_all_requests_of_a_call() {
         assert!(refused.iter().all(|end| *end == "over budget"), "{ends:?}");
     }
 }
+
+/// What a guest hands over piece by piece is judged before the first piece and paid for with each: none is held in vain.
+#[tokio::test]
+async fn a_request_is_admitted_before_its_body_is_there() {
+    let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    let (rights, budget) = (local(&server), Budget::new(3, 1000, 1000));
+    let Outgoing { method, target, .. } = get(&server.url("/"));
+    let elsewhere = Target::parse("http://elsewhere.example/").unwrap();
+    assert!(matches!(admit(&rights, &budget, method, &elsewhere), Err(SendError::Denied(_))), "and it counts");
+    let mut admitted = admit(&rights, &budget, method, &target).unwrap();
+    admitted.pay(&budget, 600).unwrap();
+    assert!(matches!(admitted.pay(&budget, 500), Err(SendError::OverBudget(_))));
+    let other = Outgoing { target: elsewhere, ..get(&server.url("/")) };
+    let deadline = Instant::now() + AMPLE;
+    let sent = Egress::new().open(admitted, &budget, other, &[], deadline).await;
+    assert!(matches!(sent, Err(SendError::Invalid(_))), "what was admitted is what is sent");
+    admit(&rights, &budget, method, &target).unwrap();
+    assert!(matches!(admit(&rights, &budget, method, &target), Err(SendError::OverBudget(_))));
+}

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use super::secrets::{Handle, told};
-use crate::egress::{Budget, Credential, Outgoing, SendError};
+use crate::egress::{Credential, Outgoing, SendError};
 use crate::engine::bindings::toolcell::tool::http;
 use crate::engine::cell::Cell;
 use crate::grants::{Method, Target};
@@ -46,7 +46,8 @@ impl Cell {
         if let Some(name) = secret {
             credentials.push(self.credential(name).await?);
         }
-        let (egress, rights, budget) = (self.world().egress.clone(), self.shared_rights(), self.egress_budget());
+        let (egress, rights, budget) =
+            (self.world().egress.clone(), self.shared_rights(), self.invocation.egress_budget());
         let response = egress.send(&rights, &budget, outgoing, &credentials, self.latest()).await?;
         let text = |(name, value)| Some((name, String::from_utf8(value).ok()?));
         Ok(http::Response {
@@ -68,11 +69,6 @@ impl Cell {
             unavailable()
         })?;
         Credential::new(&used, secret)
-    }
-
-    /// What requests of this call may use together.
-    pub(super) fn egress_budget(&mut self) -> Budget {
-        self.egress.get_or_insert_default().clone()
     }
 
     /// When a request of this call ends at the latest.

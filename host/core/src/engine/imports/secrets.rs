@@ -61,8 +61,10 @@ impl reveal::Host for Cell {
         }
         let (source, context) = (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
         let found = source.secret(context.tenant.as_deref(), &name).await;
-        Ok(found
-            .map(|secret| secret.expose().to_owned())
-            .map_err(|error| secrets::Fault::Unavailable(error.to_string())))
+        Ok(found.map(|secret| secret.expose().to_owned()).map_err(|error| {
+            // Where a host keeps its secrets is not for the tool.
+            tracing::error!(name, %error, "a granted secret is not available");
+            secrets::Fault::Unavailable("the host does not have it now".into())
+        }))
     }
 }

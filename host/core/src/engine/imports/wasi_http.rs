@@ -4,9 +4,11 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, HOST};
+use http::request::Parts;
 use http::{HeaderName, Request, Response};
 use http_body_util::BodyExt as _;
 use wasmtime::component::Linker;
@@ -16,7 +18,7 @@ use wasmtime_wasi_http::{
     WasiHttpCtxView, WasiHttpHooks,
 };
 
-use crate::egress::{Budget, Egress, Outgoing, SendError};
+use crate::egress::{self, Admitted, Budget, Egress, Outgoing, SendError};
 use crate::engine::cell::Cell;
 use crate::grants::{Method, Target};
 use crate::handler::Invocation;
@@ -24,8 +26,6 @@ use crate::rights::Rights;
 
 /// Bytes of headers in memory, in one collection of them.
 const FIELDS: usize = 64 << 10;
-/// Bytes of a request's body, as much as one call may send in all.
-const BODY: usize = 8 << 20;
 
 /// Links it.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
@@ -50,7 +50,7 @@ impl Cell {
             let hooks = Hooks {
                 egress: self.world().egress.clone(),
                 rights: self.shared_rights(),
-                budget: self.egress_budget(),
+                budget: self.invocation.egress_budget(),
                 latest: self.latest(),
                 invocation: Arc::clone(&self.invocation),
             };
@@ -83,45 +83,55 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _processed: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Result<Sent, Error>> + Send> {
-        let (egress, rights, budget, latest) =
-            (self.egress.clone(), Arc::clone(&self.rights), self.budget.clone(), self.latest);
-        let invocation = Arc::clone(&self.invocation);
+        let (egress, budget, latest) = (self.egress.clone(), self.budget.clone(), self.latest);
+        let (head, body) = request.into_parts();
+        // Now, and not when its body is there: of what may not be sent, nothing is held.
+        let admitted = self.admit(&head);
         Box::new(async move {
-            let outgoing = outgoing(request, options).await?;
-            let response = egress.open(&rights, &budget, outgoing, &[], latest).await.map_err(|error| {
-                if let SendError::Denied(denial) = &error {
-                    invocation.denied(denial);
-                }
-                fault(error)
-            })?;
+            let (method, target, mut admitted) = admitted?;
+            let body = whole(body, |bytes| admitted.pay(&budget, bytes)).await?;
+            let outgoing = Outgoing { method, target, headers: headers(&head), body, timeout: timeout(options) };
+            let response = egress.open(admitted, &budget, outgoing, &[], latest).await.map_err(fault)?;
             let done: Box<dyn Future<Output = Result<(), Error>> + Send> = Box::new(std::future::ready(Ok(())));
             Ok((response.map(|body| body.map_err(fault).boxed_unsync()), done))
         })
     }
 }
 
-async fn outgoing(request: Request<WasiBody>, options: Option<RequestOptions>) -> Result<Outgoing, Error> {
-    let (head, body) = request.into_parts();
-    let method = Method::parse(head.method.as_str()).ok_or(Error::HttpRequestMethodInvalid)?;
-    let target = Target::parse(&head.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
-    let own = |name: &HeaderName| *name == http::header::HOST || *name == http::header::CONTENT_LENGTH;
-    let headers = head.headers.iter().filter(|(name, _)| !own(name));
-    let headers = headers.map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
-    // Three times are known of one request, the rest of the call's is the fourth: the longest of them bounds all of it.
-    let timeout = options.and_then(|options| {
-        [options.connect_timeout, options.first_byte_timeout, options.between_bytes_timeout].into_iter().flatten().max()
-    });
-    Ok(Outgoing { method, target, headers, body: whole(body).await?, timeout })
+impl Hooks {
+    /// Counts a request and judges it by its head.
+    fn admit(&self, head: &Parts) -> Result<(Method, Target, Admitted), Error> {
+        let method = Method::parse(head.method.as_str()).ok_or(Error::HttpRequestMethodInvalid)?;
+        let target = Target::parse(&head.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
+        let admitted = egress::admit(&self.rights, &self.budget, method, &target).map_err(|error| {
+            if let SendError::Denied(denial) = &error {
+                self.invocation.denied(denial);
+            }
+            fault(error)
+        })?;
+        Ok((method, target, admitted))
+    }
 }
 
-/// The whole body, as long as there is room for it.
-async fn whole(mut body: WasiBody) -> Result<Bytes, Error> {
+/// Its headers, without the two that are the host's to set.
+fn headers(head: &Parts) -> Vec<(String, Vec<u8>)> {
+    let own = |name: &HeaderName| *name == HOST || *name == CONTENT_LENGTH;
+    let theirs = head.headers.iter().filter(|(name, _)| !own(name));
+    theirs.map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect()
+}
+
+/// How long all of it may take: of the three times that a guest can set, the longest.
+fn timeout(options: Option<RequestOptions>) -> Option<Duration> {
+    let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } = options?;
+    [connect_timeout, first_byte_timeout, between_bytes_timeout].into_iter().flatten().max()
+}
+
+/// The whole body, paid for as it comes.
+async fn whole(mut body: WasiBody, mut pay: impl FnMut(usize) -> Result<(), SendError>) -> Result<Bytes, Error> {
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
-        if whole.len() + data.len() > BODY {
-            return Err(Error::HttpRequestBodySize(Some(BODY as u64)));
-        }
+        pay(data.len()).map_err(fault)?;
         whole.extend_from_slice(&data);
     }
     Ok(whole.freeze())
