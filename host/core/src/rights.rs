@@ -17,6 +17,8 @@ use serde::Serialize;
 use crate::definition::{Definition, Need};
 use crate::grants::{Access, BadRule, Grants, Overlay, SCRATCH, is_below};
 
+use request::{key, quoted};
+
 pub use request::Request;
 
 /// Who narrows a tool's rights.
@@ -214,15 +216,16 @@ fn insert(names: &mut Option<BTreeSet<String>>, name: &str) {
 /// The lines of configuration that would grant everything that a definition declares.
 pub fn grants_declared(needs: &[Need]) -> Vec<String> {
     let line = |Need { kind, pattern, .. }: &Need| match kind.as_str() {
-        "http" => Some(format!("http = [\"{pattern}\"]")),
+        "http" => Some(format!("http = [{}]", quoted(pattern))),
         "filesystem" => {
             let (access, name) = pattern.split_once(' ')?;
-            Some(format!("directories = [{{ name = \"{name}\", path = \"…\", access = \"{access}\" }}]"))
+            let access = Access::parse(access)?;
+            Some(format!("directories = [{{ name = {}, path = \"…\", access = \"{access}\" }}]", quoted(&name)))
         }
-        "environment" => Some(format!("environment = {{ {pattern} = \"…\" }}")),
-        "secret" => Some(format!("secrets = {{ {pattern} = {{ for = \"…\" }} }}")),
-        "reveal" => Some(format!("reveal = [\"{pattern}\"]")),
-        "kv" => Some(format!("kv = [\"{pattern}\"]")),
+        "environment" => Some(format!("environment = {{ {} = \"…\" }}", key(pattern))),
+        "secret" => Some(format!("secrets = {{ {} = {{ for = \"…\" }} }}", key(pattern))),
+        "reveal" => Some(format!("reveal = [{}]", quoted(pattern))),
+        "kv" => Some(format!("kv = [{}]", quoted(pattern))),
         _ => None,
     };
     needs.iter().filter_map(line).collect()

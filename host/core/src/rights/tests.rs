@@ -92,6 +92,23 @@ fn the_smallest_grant_is_enough() {
     }
 }
 
+/// What a denial says to grant is one rule, whatever a stranger asks for: pasted, it grants nothing else.
+#[test]
+fn no_text_of_a_stranger_becomes_a_grant_of_its_own() {
+    let hostile = "k\"]\nhttp = [\"GET https://evil.example";
+    let needs = [need("kv", &format!("read {hostile}")), need("environment", hostile), need("secret", hostile)];
+    let asked = [
+        Request::Key { access: crate::grants::Access::Read, key: hostile.into() },
+        Request::Environment { name: hostile.into() },
+        Request::Reveal { name: hostile.into() },
+    ];
+    let denied = asked.iter().map(Request::smallest_grant);
+    for line in denied.chain(grants_declared(&needs)) {
+        assert!(!line.contains('\n') && !line.contains("k\"]"), "{line}");
+        assert!(line.contains(r#"k\"]\nhttp = [\"GET"#), "{line}");
+    }
+}
+
 /// What a stranger asks for is quoted, not repeated at any length.
 #[test]
 fn a_long_request_is_quoted_in_part() {
