@@ -192,8 +192,8 @@ fn objects_and_handles_are_counted() {
             assert_eq!(ending(&completion.result), "handler_raised/host_call", "{misdeed:?}: {completion:?}");
             completion.usage
         };
-        // A pollable is two objects of 1024: what it waits for, and itself.
-        assert_eq!(usage(Misdeed::HoardObjects).host_calls, 512 + 1);
+        // A pollable is two objects of 256: what it waits for, and itself.
+        assert_eq!(usage(Misdeed::HoardObjects).host_calls, 128 + 1);
         // Three instructions a round, 4096 handles, and a few instructions before the first.
         let fuel = usage(Misdeed::HoardHandles).fuel.expect("a metered call");
         assert!((4096..4146).contains(&(fuel / 3)), "{fuel}");
