@@ -35,15 +35,12 @@ const fn step(
     Step { title, component, tool, arguments, exit, reach: Reach::Nothing }
 }
 
-/// A step of a tool that was granted something.
-const fn granted(
-    title: &'static str,
-    component: &'static str,
-    tool: &'static str,
-    arguments: &'static [&'static str],
-    exit: i32,
-) -> Step {
-    Step { title, component, tool, arguments, exit, reach: Reach::Granted }
+impl Step {
+    /// The same with what the tour grants to its component.
+    const fn granted(mut self) -> Self {
+        self.reach = Reach::Granted;
+        self
+    }
 }
 
 pub(super) const STEPS: &[Step] = &[
@@ -127,29 +124,34 @@ pub(super) const STEPS: &[Step] = &[
         &[r#"{"action": "list"}"#],
         1,
     ),
-    granted(
+    step(
         "... and with that grant it keeps it",
         "notes",
         "notes",
         &[r#"{"action": "add", "title": "tea", "text": "Earl Grey"}"#],
         0,
-    ),
-    granted("... for the next call, in a new cell", "notes", "notes", &[r#"{"action": "get", "title": "tea"}"#], 0),
-    granted("Looks into the one directory that it was given", "file_search", "file_search", &[r#"{"text": "tea"}"#], 0),
-    granted(
+    )
+    .granted(),
+    step("... for the next call, in a new cell", "notes", "notes", &[r#"{"action": "get", "title": "tea"}"#], 0)
+        .granted(),
+    step("Looks into the one directory that it was given", "file_search", "file_search", &[r#"{"text": "tea"}"#], 0)
+        .granted(),
+    step(
         "Asks the one server that it may, with a secret that the host adds and blacks out in the answer",
         "fetch",
         "fetch",
         &[r#"{"url": "http://SERVER/menu", "with_token": true}"#],
         0,
-    ),
-    granted(
+    )
+    .granted(),
+    step(
         "... and no other: this is where clouds keep the keys of machines",
         "fetch",
         "fetch",
         &[r#"{"url": "http://169.254.169.254/latest/meta-data"}"#],
         10,
-    ),
+    )
+    .granted(),
     step("Hostile: an endless loop, until its fuel is spent", "mischief", "spin", &["--fuel", "50000000"], 20),
     step(
         "Hostile: an endless loop, until its time is over",
