@@ -26,7 +26,7 @@ mod send_error;
 mod threads;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -71,7 +71,7 @@ const MAX_HEADERS: usize = 100;
 #[derive(Clone)]
 pub struct Egress {
     resolver: Arc<dyn Resolver>,
-    tls: Arc<ClientConfig>,
+    tls: Arc<Tls>,
     connections: Arc<Semaphore>,
     threads: Arc<Threads>,
 }
@@ -82,7 +82,7 @@ impl Egress {
     pub fn new() -> Self {
         Self {
             resolver: Arc::new(SystemResolver),
-            tls: Roots::default().config(),
+            tls: tls(Roots::default),
             connections: Arc::new(Semaphore::new(DEFAULT_CONNECTIONS)),
             threads: Arc::default(),
         }
@@ -98,7 +98,7 @@ impl Egress {
     /// These authorities are believed, and no others.
     #[must_use]
     pub fn with_roots(mut self, roots: Roots) -> Self {
-        self.tls = roots.config();
+        self.tls = tls(|| roots);
         self
     }
 
@@ -177,7 +177,7 @@ impl Egress {
     ) -> Result<Response<Body>, SendError> {
         let permit = self.connections.acquire_owned().await.map_err(|_| SendError::Timeout)?;
         let addresses = addresses(self.resolver.as_ref(), &target, &private).await?;
-        let stream = connect(&target, &addresses, self.tls, terms.deadline).await?;
+        let stream = connect(&target, &addresses, Arc::clone(&**self.tls), terms.deadline).await?;
         let metered = TokioIo::new(Metered { stream, meter: terms.meter.clone() });
         let (mut sender, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)
@@ -195,6 +195,13 @@ impl Egress {
         let response = sender.send_request(request).await.map_err(|error| terms.fault(&error))?;
         accept(response, terms, connection, self.threads)
     }
+}
+
+/// How TLS is spoken, made with the first request: most hosts never send one.
+type Tls = LazyLock<Arc<ClientConfig>, Box<dyn FnOnce() -> Arc<ClientConfig> + Send>>;
+
+fn tls(roots: impl FnOnce() -> Roots + Send + 'static) -> Arc<Tls> {
+    Arc::new(LazyLock::new(Box::new(|| roots().config())))
 }
 
 /// A request that the tool may make, before its body is there.
