@@ -7,12 +7,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use toolcell::{Component, Engine, Examination, Grants, Missing, Tool};
+use toolcell::{Component, Engine, Examination, Grants, Missing, Suggestion, Tool, toml_text};
 
 use crate::config::{self, Chosen, Config, Configured, Section};
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::suggestion::{self, Suggestion};
 use crate::{files, host};
 
 /// The bytes of a component, if they are the ones that are pinned.
@@ -109,7 +108,7 @@ pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
             let name: String =
                 name.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(64).collect();
             let name = if name.is_empty() { "NAME" } else { &name };
-            let path = suggestion::text(&chosen.shown());
+            let path = toml_text(&chosen.shown());
             format!("to allow it, add to `{file}`:\n[components.{name}]\npath = {path}\n{}", section(name, &lines))
         }
     }

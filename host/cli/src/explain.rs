@@ -5,14 +5,13 @@
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::{CallContext, Component, Decision, Engine, Layer, Request, Tool, names};
+use toolcell::{CallContext, Component, Decision, Engine, Layer, Request, Suggestion, Tool, names, toml_text};
 
 use crate::args::{ExplainArgs, Global};
 use crate::config::{Chosen, Config};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::suggestion::Suggestion;
 use crate::{components, host};
 
 /// Explains.
@@ -65,7 +64,7 @@ fn hint(
             let tenant = tenant.unwrap_or("NAME");
             // A tenant's files are paths as the tool sees them.
             let lines = if let Request::File { access, path } = request {
-                vec![format!("files = [{}]", crate::suggestion::text(&format!("{access} {path}")))]
+                vec![format!("files = [{}]", toml_text(&format!("{access} {path}")))]
             } else {
                 lines.to_vec()
             };

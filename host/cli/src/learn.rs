@@ -5,14 +5,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
-use toolcell::{CallOptions, CallResult, DEFAULT_ARGUMENTS, Denial, Event, Executor, Layer, Request, ToolCall};
+use toolcell::{
+    CallOptions, CallResult, DEFAULT_ARGUMENTS, Denial, Event, Executor, Layer, Request, Suggestion, ToolCall,
+};
 
 use crate::args::{DEFAULT_ID, Global, LearnArgs};
 use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::suggestion::Suggestion;
 use crate::{components, explain, files, host};
 
 /// Denials that are kept: a tool can ask a hundred thousand times.

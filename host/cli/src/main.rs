@@ -28,7 +28,6 @@ mod printer;
 mod run;
 mod schema;
 mod state;
-mod suggestion;
 mod table;
 mod tools;
 mod units;

@@ -44,7 +44,7 @@ pub enum Access {
 }
 
 impl Access {
-    pub(crate) fn parse(word: &str) -> Option<Self> {
+    fn parse(word: &str) -> Option<Self> {
         match word {
             "read" => Some(Self::Read),
             "write" => Some(Self::Write),

@@ -108,7 +108,7 @@ pub use provider::{Converted, Note, Provider, ProviderError, agui_events};
 pub use refusal::{Fault, MAX_FAULTS, Refusal, ResumeFault};
 pub use registry::{Registry, Toolbox};
 pub use retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};
-pub use rights::{Decision, Denial, Layer, Request, Rights, grants_declared};
+pub use rights::{Decision, Denial, Layer, PLACEHOLDER, Request, Rights, Suggestion, toml_text};
 pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
 pub use seal::{DEFAULT_SEAL_LIFETIME, MAX_STATE, Sealer};
 pub use secret::{MIN_SECRET, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets};

@@ -7,6 +7,7 @@
 //! Source: contract, section 7.
 
 mod request;
+mod suggestion;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,9 +18,8 @@ use serde::Serialize;
 use crate::definition::{Definition, Need};
 use crate::grants::{Access, BadRule, Grants, Overlay, SCRATCH, is_below};
 
-use request::{key, quoted};
-
 pub use request::Request;
+pub use suggestion::{PLACEHOLDER, Suggestion, toml_text};
 
 /// Who narrows a tool's rights.
 ///
@@ -145,7 +145,7 @@ impl Rights {
         } else {
             return Decision::Allowed;
         };
-        let (request, grant) = (request.to_string(), request.smallest_grant());
+        let (request, grant) = (request.to_string(), smallest_grant(request));
         if request.len() > MAX_REQUEST {
             // A stranger's text: long enough to be seen for what it is, and no rule.
             let start: String = request.chars().take(MAX_REQUEST / 8).collect();
@@ -182,6 +182,10 @@ impl Rights {
     }
 }
 
+fn smallest_grant(request: &Request<'_>) -> String {
+    Suggestion::of(request).lines().concat()
+}
+
 impl Default for Rights {
     /// Nothing.
     fn default() -> Self {
@@ -214,21 +218,8 @@ fn insert(names: &mut Option<BTreeSet<String>>, name: &str) {
 }
 
 /// The lines of configuration that would grant everything that a definition declares.
-pub fn grants_declared(needs: &[Need]) -> Vec<String> {
-    let line = |Need { kind, pattern, .. }: &Need| match kind.as_str() {
-        "http" => Some(format!("http = [{}]", quoted(pattern))),
-        "filesystem" => {
-            let (access, name) = pattern.split_once(' ')?;
-            let access = Access::parse(access)?;
-            Some(format!("directories = [{{ name = {}, path = \"…\", access = \"{access}\" }}]", quoted(&name)))
-        }
-        "environment" => Some(format!("environment = {{ {} = \"…\" }}", key(pattern))),
-        "secret" => Some(format!("secrets = {{ {} = {{ for = \"…\" }} }}", key(pattern))),
-        "reveal" => Some(format!("reveal = [{}]", quoted(pattern))),
-        "kv" => Some(format!("kv = [{}]", quoted(pattern))),
-        _ => None,
-    };
-    needs.iter().filter_map(line).collect()
+pub(crate) fn grants_declared(needs: &[Need]) -> Vec<String> {
+    needs.iter().flat_map(|need| Suggestion::of_need(need).lines()).collect()
 }
 
 impl fmt::Display for Decision {

@@ -6,14 +6,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use toolcell::{Access, Directory, Grants, HttpRule, Overlay, PathRule, Placed, Room, SecretUse};
+use toolcell::{Access, Directory, Grants, HttpRule, Overlay, PLACEHOLDER, PathRule, Placed, Room, SecretUse};
 
 use super::file::{self, At, Either};
 use super::limits::amount;
 use super::problem::Problems;
 use super::roots::Guarded;
 use crate::effective;
-use crate::suggestion::PLACEHOLDER;
 use crate::units::{Count, Size};
 
 /// The tool's name for a directory of each call's own.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::grants::{Access, BadRule, Grants, HttpRule, Method, Overlay, Target};
+use crate::grants::{Access, BadRule, Grants, Method, Overlay, Target};
 
 /// One thing that a tool asks for.
 ///
@@ -134,32 +134,6 @@ impl Request<'_> {
             }
         }
     }
-
-    /// The smallest grant that would cover it, as a line of configuration.
-    pub(super) fn smallest_grant(&self) -> String {
-        match self {
-            Self::Http { method, target } => format!("http = [{}]", quoted(&HttpRule::smallest(*method, target))),
-            Self::File { access, path } => {
-                format!("directories = [{{ name = {}, path = \"…\", access = \"{access}\" }}]", quoted(path))
-            }
-            Self::Environment { name } => format!("environment = {{ {} = \"…\" }}", key(name)),
-            Self::Secret { name } => format!("secrets = {{ {} = {{ for = \"…\" }} }}", key(name)),
-            Self::Reveal { name } => format!("reveal = [{}]", quoted(name)),
-            Self::Key { access, key } => format!("kv = [{}]", quoted(&format_args!("{access} {key}"))),
-            Self::Keys { prefix } => format!("kv = [{}]", quoted(&format_args!("read {prefix}*"))),
-        }
-    }
-}
-
-/// A stranger's text as a string of TOML, which JSON's strings are too: it stays one string wherever it is pasted.
-pub(super) fn quoted(text: &impl fmt::Display) -> String {
-    serde_json::Value::from(text.to_string()).to_string()
-}
-
-/// A stranger's text as a key of TOML.
-pub(super) fn key(name: &str) -> String {
-    let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    if is_bare { name.to_owned() } else { quoted(&name) }
 }
 
 impl fmt::Display for Request<'_> {

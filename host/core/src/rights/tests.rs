@@ -102,7 +102,7 @@ fn no_text_of_a_stranger_becomes_a_grant_of_its_own() {
         Request::Environment { name: hostile.into() },
         Request::Reveal { name: hostile.into() },
     ];
-    let denied = asked.iter().map(Request::smallest_grant);
+    let denied = asked.iter().map(smallest_grant);
     for line in denied.chain(grants_declared(&needs)) {
         assert!(!line.contains('\n') && !line.contains("k\"]"), "{line}");
         assert!(line.contains(r#"k\"]\nhttp = [\"GET"#), "{line}");

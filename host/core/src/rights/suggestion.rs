@@ -1,15 +1,16 @@
-//! Lines of configuration that would grant something: what a refusal, an explanation and `learn` print to be pasted.
+//! Lines of configuration that would grant something: what a denial, a refusal and an explanation say, to be pasted.
 //!
 //! In: requests and needs, a stranger's words among them. Out: TOML, the kinds in one order, each once.
-//! Invariants: a stranger's text stays text: whatever it holds, it ends no string and begins no grant of its own; the
-//! notation is that of `Denial::grant`.
+//! Invariants: a stranger's text stays text: whatever it holds, it ends no string and begins no grant of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolcell::{HttpRule, Need, Request};
+use super::Request;
+use crate::definition::Need;
+use crate::grants::HttpRule;
 
 /// What stands in a line for what only the operator knows.
-pub(crate) const PLACEHOLDER: &str = "…";
+pub const PLACEHOLDER: &str = "…";
 
 /// A kind of grant, in the order in which they are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,40 +23,47 @@ enum Kind {
     Keys,
 }
 
-/// Grants that could be added.
+/// Grants that could be added, as lines of configuration.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Suggestion(BTreeMap<Kind, BTreeSet<String>>);
+pub struct Suggestion(BTreeMap<Kind, BTreeSet<String>>);
 
 impl Suggestion {
     /// What one request would need.
-    pub(crate) fn of(request: &Request<'_>) -> Self {
+    #[must_use]
+    pub fn of(request: &Request<'_>) -> Self {
         let mut suggestion = Self::default();
         suggestion.add(request);
         suggestion
     }
 
+    /// What a need would.
+    #[must_use]
+    pub fn of_need(need: &Need) -> Self {
+        let mut suggestion = Self::default();
+        suggestion.add_need(need);
+        suggestion
+    }
+
     /// Adds the smallest grant for a request.
-    pub(crate) fn add(&mut self, request: &Request<'_>) {
+    pub fn add(&mut self, request: &Request<'_>) {
         match request {
             Request::Http { method, target } => {
-                self.insert(Kind::Http, text(&HttpRule::smallest(*method, target).to_string()));
+                self.insert(Kind::Http, toml_text(&HttpRule::smallest(*method, target).to_string()));
             }
             Request::File { access, path } => self.insert(Kind::Directories, directory(path, &access.to_string())),
             Request::Environment { name } => self.insert(Kind::Environment, variable(name)),
             Request::Secret { name } => self.insert(Kind::Secrets, secret(name)),
-            Request::Reveal { name } => self.insert(Kind::Reveal, text(name)),
-            Request::Key { access, key } => self.insert(Kind::Keys, text(&format!("{access} {key}"))),
-            Request::Keys { prefix } => self.insert(Kind::Keys, text(&format!("read {prefix}*"))),
-            // Of later versions of the library.
-            _ => {}
+            Request::Reveal { name } => self.insert(Kind::Reveal, toml_text(name)),
+            Request::Key { access, key } => self.insert(Kind::Keys, toml_text(&format!("{access} {key}"))),
+            Request::Keys { prefix } => self.insert(Kind::Keys, toml_text(&format!("read {prefix}*"))),
         }
     }
 
     /// Adds what a definition declares.
-    pub(crate) fn add_need(&mut self, need: &Need) {
+    pub fn add_need(&mut self, need: &Need) {
         let Need { kind, pattern, .. } = need;
         match kind.as_str() {
-            "http" => self.insert(Kind::Http, text(pattern)),
+            "http" => self.insert(Kind::Http, toml_text(pattern)),
             "filesystem" => {
                 if let Some((access @ ("read" | "write"), path)) = pattern.split_once(' ') {
                     self.insert(Kind::Directories, directory(path, access));
@@ -63,8 +71,8 @@ impl Suggestion {
             }
             "environment" => self.insert(Kind::Environment, variable(pattern)),
             "secret" => self.insert(Kind::Secrets, secret(pattern)),
-            "reveal" => self.insert(Kind::Reveal, text(pattern)),
-            "kv" => self.insert(Kind::Keys, text(pattern)),
+            "reveal" => self.insert(Kind::Reveal, toml_text(pattern)),
+            "kv" => self.insert(Kind::Keys, toml_text(pattern)),
             // A need of no kind is refused when the component is loaded.
             _ => {}
         }
@@ -74,12 +82,15 @@ impl Suggestion {
         self.0.entry(kind).or_default().insert(item);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// One line for each kind.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
         let line = |(kind, items): (&Kind, &BTreeSet<String>)| {
             let items = items.iter().cloned().collect::<Vec<_>>().join(", ");
             match kind {
@@ -95,12 +106,14 @@ impl Suggestion {
     }
 }
 
-/// Text of TOML, in one line whatever it holds.
-pub(crate) fn text(text: &str) -> String {
+/// A text as a string of TOML, in one line whatever it holds.
+#[must_use]
+pub fn toml_text(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
         match c {
             '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
             c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
             c => quoted.push(c),
         }
@@ -111,11 +124,11 @@ pub(crate) fn text(text: &str) -> String {
 
 fn key(name: &str) -> String {
     let is_bare = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-    if is_bare { name.to_owned() } else { text(name) }
+    if is_bare { name.to_owned() } else { toml_text(name) }
 }
 
 fn directory(name: &str, access: &str) -> String {
-    format!("{{ name = {}, path = \"{PLACEHOLDER}\", access = \"{access}\" }}", text(name))
+    format!("{{ name = {}, path = \"{PLACEHOLDER}\", access = \"{access}\" }}", toml_text(name))
 }
 
 fn variable(name: &str) -> String {
@@ -128,9 +141,8 @@ fn secret(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use toolcell::{Decision, Rights};
-
     use super::*;
+    use crate::rights::{Decision, Rights};
 
     #[test]
     fn lines_are_those_of_a_denial() {
