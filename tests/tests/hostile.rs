@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use toolcell::{Engine, Limits, Placement, RESERVED_HALT_REASONS};
+use toolcell::{CallResult, Engine, Limits, Placement, RESERVED_HALT_REASONS, ToolError};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending};
 
@@ -297,5 +297,22 @@ fn a_component_that_does_not_fit_its_limit() {
         let component = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
         let completion = call(&component, "hostile", "{}", tight().with_memory(65_536));
         assert_eq!(ending(&completion.result), "handler_raised/limit_at_start+memory", "{completion:?}");
+    }
+}
+
+/// The names of its functions are a guest's own words: short and harmless on the receipt of a trap.
+#[test]
+fn a_traps_names_are_short_and_harmless() {
+    // A terminal's clipboard, a line of a log, a word written backwards; and nearly the longest name that there can be.
+    let symbol: String = "\u{1b}]52;c;Y3VybA==\u{7}\n\u{202e}evil\u{0}".repeat(3000);
+    let mut hostile = Hostile::new(Place::Execute, Misdeed::Recurse);
+    hostile.symbol = symbol.leak();
+    let component = load(&cell(Placement::Cells), hostile.component()).expect("it loads");
+    let completion = call(&component, "hostile", "{}", tight());
+    let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &completion.result else { panic!("{completion:?}") };
+    assert!(raised.backtrace.iter().any(|name| name.contains("52")), "{raised:?}");
+    assert!(raised.backtrace.len() <= 32, "{}", raised.backtrace.len());
+    for name in &raised.backtrace {
+        assert!(name.len() <= 120 && name.chars().all(|c| c.is_ascii_graphic() || c == ' '), "{name:?}");
     }
 }

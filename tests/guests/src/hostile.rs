@@ -78,6 +78,8 @@ pub struct Hostile {
     pub listed: u32,
     /// Whether the first eight letters of its tool's name are others each time it is asked.
     pub unsteady: bool,
+    /// What its module calls the function that recurses.
+    pub symbol: &'static str,
     /// Memories beside its own: the pool has room for three.
     pub more_memories: usize,
 }
@@ -99,6 +101,7 @@ impl Hostile {
             needs: &[],
             listed: 1,
             unsteady: false,
+            symbol: "recurse",
             more_memories: 0,
         }
     }
@@ -150,7 +153,7 @@ impl Hostile {
   (type $none (func))
   (func $start {at_start})
   (start $start)
-  (func $recurse (call $recurse) (call $recurse))
+  (func $recurse (@name "{symbol}") (call $recurse) (call $recurse))
   (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (local $at i32)
     {at_realloc}
     (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
@@ -171,6 +174,7 @@ impl Hostile {
             more_memories = "(memory 1)".repeat(self.more_memories),
             pages = heap / PAGE + 1,
             start = Memory::START,
+            symbol = escaped(self.symbol.as_bytes()),
             data = memory.escaped(),
             tool = "toolcell:tool/tool@0.1.0",
             visible = u32::from(self.visible),
@@ -334,6 +338,11 @@ impl Memory {
     }
 
     fn escaped(&self) -> String {
-        self.0.iter().map(|byte| format!("\\{byte:02x}")).collect()
+        escaped(&self.0)
     }
+}
+
+/// Bytes as a text in the text format.
+fn escaped(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("\\{byte:02x}")).collect()
 }
