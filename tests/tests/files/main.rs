@@ -2,6 +2,7 @@
 
 mod own;
 mod paths;
+mod races;
 mod refused;
 mod room;
 

@@ -1,5 +1,6 @@
 //! A tool that does with files, environment, clocks and randomness what its arguments say, step by step.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::hint::black_box;
@@ -54,6 +55,12 @@ fn take(words: &[&str], held: &mut Vec<File>) -> io::Result<String> {
     let done = |()| "done".to_owned();
     match *words {
         ["read", at] => fs::read(path(at)).map(|read| String::from_utf8_lossy(&read).into_owned()),
+        // What came of each of so many readings, once.
+        ["again", at, times] => {
+            let reading = || fs::read_to_string(path(at)).unwrap_or_else(|error| kind(&error));
+            let seen: BTreeSet<_> = (0..times.parse().unwrap()).map(|_: u32| reading()).collect();
+            Ok(seen.into_iter().collect::<Vec<_>>().join(" "))
+        }
         ["write", at, count] => fs::write(path(at), bytes(count)).map(done),
         ["append", at, count] => {
             OpenOptions::new().append(true).create(true).open(path(at))?.write_all(&bytes(count)).map(done)

@@ -1,0 +1,74 @@
+//! A directory that changes while it is walked through, and a kernel that has no call for walking safely.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use toolcell::Access;
+
+use super::{BIG, granted, load, run, tree};
+
+/// `openat2` and the number of an errno, as kernels for x86-64 and ARM count them. Source: `asm-generic/unistd.h`.
+const OPENAT2: i64 = 437;
+const ENOSYS: u32 = 38;
+/// Calls that are made at most until a reader has met the door in both its states.
+const ROUNDS: u32 = 50;
+
+/// Somebody swaps a directory for a link that leads out of it, over and over, while a tool goes through it. Seen to fail with
+/// paths opened by the operating system's own rules.
+#[test]
+fn a_door_that_is_swapped_leads_nowhere_else() {
+    let outer = tree();
+    let inner = outer.path().join("inner");
+    let (door, other) = (inner.join("door"), inner.join("other"));
+    fs::create_dir_all(&door).expect("a directory");
+    fs::write(door.join("word"), "inside").expect("a file");
+    fs::create_dir(outer.path().join("away")).expect("a directory");
+    fs::write(outer.path().join("away/word"), "CANARY").expect("a file");
+    symlink(outer.path().join("away"), &other).expect("a link");
+    let component = load(granted(&[("/data", &inner, Access::Read, BIG)]));
+    let over = AtomicBool::new(false);
+    let seen = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                renameat_with(CWD, &door, CWD, &other, RenameFlags::EXCHANGE).expect("two names");
+            }
+        });
+        let readings = (0..ROUNDS).map(|_| run(&component, &[&["again", "/data/door/word", "2000"]]).remove(0));
+        let mut all = Vec::new();
+        for seen in readings {
+            all.push(seen);
+            if all.len() > 5 && all.iter().any(|seen| seen.contains("inside") && seen.contains("PermissionDenied")) {
+                break;
+            }
+        }
+        over.store(true, Relaxed);
+        all
+    });
+    assert!(seen.iter().all(|seen| !seen.contains("CANARY")), "{seen:?}");
+    assert!(seen.iter().any(|seen| seen.contains("inside")), "the door was never open: {seen:?}");
+    assert!(seen.iter().any(|seen| seen.contains("PermissionDenied")), "the door was never swapped: {seen:?}");
+}
+
+/// The same tests on a kernel before Linux 5.6: this one denies having the call, to a process that a filter was put on.
+#[test]
+fn without_openat2_no_path_leads_out_either() {
+    let rules = [(OPENAT2, Vec::new())].into();
+    let arch = std::env::consts::ARCH.try_into().expect("an architecture with filters");
+    let missing = SeccompAction::Errno(ENOSYS);
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, missing, arch).expect("a filter");
+    let program: BpfProgram = filter.try_into().expect("a program");
+    // A filter is its thread's, and what the thread starts has it too.
+    let filtered = thread::spawn(move || {
+        seccompiler::apply_filter(&program).expect("this thread may filter itself");
+        let tests = ["paths::no_path_leads_out", "races::a_door_that_is_swapped_leads_nowhere_else"];
+        Command::new(std::env::current_exe().expect("this program")).arg("--exact").args(tests).output()
+    });
+    let output = filtered.join().expect("no panic").expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("2 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
