@@ -34,7 +34,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
             "usage",
         ],
     ),
-    ("decisions", &["assemble", "encode", "policy", "rules", "schema", "statistics", "view"]),
+    ("decisions", &["assemble", "encode", "policy", "rules", "schema", "statistics", "suspicion", "view"]),
     ("time", &["clock"]),
     ("world", &["directory", "egress", "kv", "secret"]),
     ("the handler trait", &["handler"]),

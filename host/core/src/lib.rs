@@ -47,6 +47,7 @@ mod policy;
 mod rules;
 mod schema;
 mod statistics;
+mod suspicion;
 mod view;
 // -- time
 mod clock;
@@ -118,6 +119,7 @@ pub use step::{
     DEFAULT_STOP_GRACE, Deliberate, FunctionResponse, HistoryEntry, MIN_STEP_TIMEOUT, RawCall, STEP_TIMEOUT_VARIABLE,
     Step, StepConfig, StepEvent, Stepper, Turn,
 };
+pub use suspicion::{Suspicion, SuspicionKind, is_unseen};
 pub use tool::Tool;
 pub use tool_error::{Exit, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout, ToolError};
 pub use usage::Usage;

@@ -1,0 +1,195 @@
+//! What in a definition seems to be written to steer a model rather than to describe a tool.
+//!
+//! In: a [`Definition`]. Out: places to look at twice, for whoever decides whether the tool may be used.
+//! Invariants: linear in the text; every text of the definition is looked at, names of members too.
+//! This is an aid for the eye and no defence. Words can always be found that no pattern knows; what defends is that nobody's
+//! tool is used before somebody has read its definition, and that it stays the one that was read.
+//! Source: the published attacks on tool descriptions (hidden instructions, shadowing of other tools, secrecy).
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexSet};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::definition::Definition;
+
+/// Suspicions that are told of one definition: whoever writes more has been found out already.
+const MOST: usize = 32;
+/// Characters around what was found.
+const EXCERPT: usize = 80;
+/// Blank lines, or blanks in a line, that push what follows out of sight.
+const OUT_OF_SIGHT: &str = r"(?:\n[ \t\r]*){5}|[ \t]{30}";
+
+/// Why a text should be read twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SuspicionKind {
+    /// Characters that no reader sees, or text that is pushed out of sight.
+    Hidden,
+    /// It pretends to be somebody else's: the system's, the user's, another tool's result.
+    Disguised,
+    /// It speaks of not following instructions, or of following others.
+    Overriding,
+    /// It speaks of keeping something from the user.
+    Secretive,
+    /// It says how other tools are to be used, or not to be.
+    Steering,
+    /// It asks for the conversation, for files or for credentials.
+    Prying,
+    /// It is, or asks to follow, something that cannot be read as it stands.
+    Encoded,
+}
+
+impl fmt::Display for SuspicionKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Hidden => "hides something from a reader",
+            Self::Disguised => "pretends to be somebody else's words",
+            Self::Overriding => "speaks of other instructions",
+            Self::Secretive => "keeps something from the user",
+            Self::Steering => "says how other tools are to be used",
+            Self::Prying => "asks for the conversation, files or credentials",
+            Self::Encoded => "cannot be read as it stands",
+        })
+    }
+}
+
+/// A piece of a definition that should be read twice.
+///
+/// # Shape
+/// As JSON: `{"place", "kind", "excerpt"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Suspicion {
+    /// JSON pointer into the definition.
+    pub place: String,
+    /// Why.
+    pub kind: SuspicionKind,
+    /// The text around it on one line, at most 80 characters, invisible characters left out.
+    pub excerpt: String,
+}
+
+impl Definition {
+    /// What in it seems to be written to steer a model: at most 32 places, in the definition's order. That there are none
+    /// says nothing for a tool.
+    #[must_use]
+    pub fn suspicions(&self) -> Vec<Suspicion> {
+        let mut found = Vec::new();
+        if let Ok(value) = serde_json::to_value(self) {
+            look(&value, &mut String::new(), &mut found);
+        }
+        found.truncate(MOST);
+        found
+    }
+}
+
+/// Whether a reader cannot see it, or a terminal acts on it.
+///
+/// The soft hyphen, marks and overrides of direction, zero widths, line separators, invisible operators, interlinear marks,
+/// tags and the variation selectors that carry hidden bytes. The joiners too, though emoji and some scripts are written with
+/// them: rows of them spell words that only a machine reads. Not U+FE0F: emoji are written with it.
+#[must_use]
+pub fn is_unseen(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{61c}'
+        | '\u{115f}'..='\u{1160}'
+        | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{2800}'
+        | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0e}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}' => true,
+        _ => c.is_control(),
+    }
+}
+
+fn look(value: &Value, place: &mut String, found: &mut Vec<Suspicion>) {
+    let length = place.len();
+    match value {
+        _ if found.len() >= MOST => {}
+        Value::String(text) => suspect(text, place, found),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                place.push_str(&format!("/{index}"));
+                look(item, place, found);
+                place.truncate(length);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                place.push_str(&format!("/{}", name.replace('~', "~0").replace('/', "~1")));
+                suspect(name, place, found);
+                look(member, place, found);
+                place.truncate(length);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn suspect(text: &str, place: &str, found: &mut Vec<Suspicion>) {
+    static FAR: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(OUT_OF_SIGHT).ok());
+    let seen: String = text.chars().filter(|c| !is_unseen(*c)).collect();
+    let plain = seen.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase().replace('’', "'");
+    let mut add = |kind, at: usize| {
+        found.push(Suspicion { place: place.to_owned(), kind, excerpt: excerpt(&plain, at) });
+    };
+    let far = FAR.as_ref().and_then(|far| far.find(text)).map(|far| far.start());
+    if seen.len() < text.len() || far.is_some() {
+        add(SuspicionKind::Hidden, 0);
+    }
+    let Some(patterns) = PATTERNS.as_ref() else { return };
+    let mut last = None;
+    for index in patterns.all.matches(&plain) {
+        let (kind, one) = &patterns.each[index];
+        if last != Some(*kind) {
+            add(*kind, one.find(&plain).map_or(0, |there| there.start()));
+            last = Some(*kind);
+        }
+    }
+}
+
+/// The text around a place.
+fn excerpt(text: &str, at: usize) -> String {
+    let before = text.get(..at).map_or(0, |before| before.chars().count());
+    let skipped = before.saturating_sub(EXCERPT / 4);
+    let mut excerpt: String = text.chars().skip(skipped).take(EXCERPT - 2).collect();
+    if skipped > 0 {
+        excerpt.insert(0, '…');
+    }
+    if text.chars().nth(skipped + EXCERPT - 2).is_some() {
+        excerpt.push('…');
+    }
+    excerpt
+}
+
+/// What is looked for: all at once, then each for its place.
+struct Patterns {
+    all: RegexSet,
+    each: Vec<(SuspicionKind, Regex)>,
+}
+
+static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+    let all = RegexSet::new(words::ALL.map(|(_, pattern)| pattern)).ok()?;
+    let each =
+        words::ALL.iter().map(|(kind, pattern)| Some((*kind, Regex::new(pattern).ok()?))).collect::<Option<_>>()?;
+    Some(Patterns { all, each })
+});
+
+mod words;
+
+#[cfg(test)]
+mod tests;
