@@ -17,6 +17,7 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use tempfile::TempDir;
 
 use crate::error::Error;
@@ -135,22 +136,20 @@ impl Mounts {
     }
 
     /// What a call with these rights may open. What is gone, or has become a link, is not there.
-    pub(crate) fn roots(&self, rights: &Rights) -> Vec<Root> {
-        let openings = |mount: &Mount| rights.openings(&mount.name, mount.access);
-        let open = |mount: &Mount, (name, access): (String, Access)| -> io::Result<Root> {
-            let below = name.strip_prefix(mount.name.trim_end_matches('/')).unwrap_or_default();
-            let area = if access == Access::Write { mount.area.clone() } else { None };
-            Ok(Root { dir: descend(&mount.dir, below)?, name, area })
-        };
-        let found = |mount, opening: (String, Access)| {
-            let name = opening.0.clone();
-            open(mount, opening).inspect_err(|error| tracing::warn!(%error, name, "a granted directory is gone")).ok()
-        };
-        let found = &found;
-        self.mounts
-            .iter()
-            .flat_map(|mount| openings(mount).into_iter().filter_map(move |opening| found(mount, opening)))
-            .collect()
+    ///
+    /// # Errors
+    /// When there are too many open files: then what is granted is there, and cannot be opened now.
+    pub(crate) fn roots(&self, rights: &Rights) -> io::Result<Vec<Root>> {
+        let mut roots = Vec::new();
+        for mount in &self.mounts {
+            for (name, access) in rights.openings(&mount.name, mount.access) {
+                let below = name.strip_prefix(mount.name.trim_end_matches('/')).unwrap_or_default();
+                let area = if access == Access::Write { mount.area.clone() } else { None };
+                let dir = there(descend(&mount.dir, below), &name)?;
+                roots.extend(dir.map(|dir| Root { name, dir, area }));
+            }
+        }
+        Ok(roots)
     }
 
     /// A directory of a call's own, where one is granted and the call's rights leave all of it.
@@ -208,6 +207,26 @@ impl Mount {
         let reads = self.access == Access::Read && other.access == Access::Read;
         let same = || matches!((ledger::inode(&self.dir), ledger::inode(&other.dir)), (Ok(one), Ok(two)) if one == two);
         !reads && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path) || same())
+    }
+}
+
+/// Whether the process, or the machine, has no descriptor left.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE].into_iter().any(|full| error.raw_os_error() == Some(full.raw_os_error()))
+}
+
+/// A directory that was opened; none where it is gone.
+fn there(opened: io::Result<File>, name: &str) -> io::Result<Option<File>> {
+    match opened {
+        Ok(dir) => Ok(Some(dir)),
+        Err(error) if is_exhausted(&error) => {
+            tracing::error!(%error, name, "too many files are open: a granted directory cannot be opened");
+            Err(error)
+        }
+        Err(error) => {
+            tracing::warn!(%error, name, "a granted directory is gone");
+            Ok(None)
+        }
     }
 }
 
