@@ -5,6 +5,7 @@
 //! to lies in no other mount; only what a tool cannot move is followed.
 //! Source: security design, rows 25 to 32.
 
+mod forbidden;
 mod ledger;
 mod scratch;
 mod work;
@@ -25,56 +26,11 @@ use crate::grants::{Access, Directory, Grants, Room, SCRATCH};
 use crate::rights::Rights;
 use ledger::Ledger;
 
+pub use forbidden::forbidden_root;
 pub(crate) use ledger::{Area, Hold};
 pub(crate) use scratch::Scratch;
 pub(crate) use work::{At, Opened, Opening, open};
 
-/// Directories of the machine: nothing at or below them is for a tool.
-const SYSTEM: [&str; 20] = [
-    "/proc",
-    "/sys",
-    "/dev",
-    "/run",
-    "/etc",
-    "/boot",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/usr/bin",
-    "/usr/sbin",
-    "/usr/lib",
-    "/var/run",
-    "/var/log",
-    "/var/spool",
-    "/var/lib/docker",
-    "/snap",
-    "/private/etc",
-];
-/// Directories that hold everybody's: only one of their own below them is for a tool.
-const SHARED: [&str; 16] = [
-    "/",
-    "/home",
-    "/Users",
-    "/root",
-    "/usr",
-    "/usr/local",
-    "/usr/share",
-    "/var",
-    "/var/lib",
-    "/var/tmp",
-    "/tmp",
-    "/opt",
-    "/srv",
-    "/mnt",
-    "/media",
-    "/private",
-];
-/// Where the homes of people are, each of which is private as a whole.
-const HOMES: [&str; 2] = ["/home", "/Users"];
-/// Names of directories in which people keep keys, wherever they are.
-const KEYS: [&str; 7] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"];
 /// Kinds of filesystems that are the kernel's own, wherever they are mounted: proc, sysfs, devpts, cgroup, cgroup2,
 /// debugfs, tracefs, securityfs. Source: Linux, `magic.h`.
 const KERNEL: [u64; 8] = [0x9fa0, 0x6265_6572, 0x1cd1, 0x0027_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163, 0x7363_6673];
@@ -188,8 +144,9 @@ impl Mount {
         }
         let path = path.canonicalize().map_err(cannot)?;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(cannot)?.into_std_file();
-        if is_forbidden(&path) || is_kernels(&dir) {
-            return Err(fault(directory, "it is the machine's own or private", "grant a directory made for the tool"));
+        let kernels = || is_kernels(&dir).then(|| "is the kernel's own, which is the system's".to_owned());
+        if let Some(why) = forbidden_root(&path).or_else(kernels) {
+            return Err(fault(directory, format!("it {why}"), "grant a directory made for the tool"));
         }
         let area = match directory.access {
             Access::Read => None,
@@ -232,14 +189,6 @@ fn there(opened: io::Result<File>, name: &str) -> io::Result<Option<File>> {
 
 fn fault(directory: &Directory, problem: impl Into<String>, hint: &'static str) -> Error {
     Error::directory(&directory.name, &directory.path, problem, hint)
-}
-
-fn is_forbidden(path: &Path) -> bool {
-    let is_key = |part: std::path::Component<'_>| KEYS.iter().any(|name| part.as_os_str() == *name);
-    SYSTEM.iter().any(|root| path.starts_with(root))
-        || SHARED.iter().any(|root| path == Path::new(root))
-        || path.parent().is_some_and(|parent| HOMES.iter().any(|home| parent == Path::new(home)))
-        || path.components().any(is_key)
 }
 
 fn is_kernels(dir: &File) -> bool {

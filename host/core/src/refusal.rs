@@ -182,11 +182,9 @@ impl Refusal {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::CircuitOpen { retry_after } | Self::Overloaded { retry_after } => Some(*retry_after),
-            Self::InvalidArguments(_)
-            | Self::NotVisible
-            | Self::NotAllowed
-            | Self::UnknownTenant
-            | Self::Resume(_) => None,
+            Self::InvalidArguments(_) | Self::NotVisible | Self::NotAllowed | Self::UnknownTenant | Self::Resume(_) => {
+                None
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use rustix::io::Errno;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
 use crate::directory::{At, Hold};
@@ -47,7 +48,7 @@ enum Writing {
 fn told<T>(done: Result<io::Result<T>, Unserved>) -> wasmtime::Result<T> {
     match done {
         Ok(done) => done.map_err(wasmtime::Error::from),
-        Err(Unserved::Blocked) => Err(io::Error::from(io::ErrorKind::ResourceBusy).into()),
+        Err(Unserved::Blocked) => Err(io::Error::from(Errno::BUSY).into()),
         Err(Unserved::Failed(error)) => Err(error),
     }
 }
