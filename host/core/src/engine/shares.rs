@@ -238,6 +238,11 @@ mod tests {
         }
     }
 
+    /// What work comes to, which nothing should hold up.
+    async fn soon<T>(work: impl Future<Output = Result<T, Unserved>>) -> Result<T, Unserved> {
+        before(Instant::now().checked_add(Duration::from_secs(20)), work).await.expect("it is held up")
+    }
+
     fn gate() -> (mpsc::Sender<()>, Gate) {
         let (opens, gate) = mpsc::channel();
         (opens, Arc::new(Mutex::new(gate)))
@@ -257,14 +262,14 @@ mod tests {
             // Its calls go, the work stays.
             drop(out);
             let cell = shares.way(Some("hog"));
-            assert!(matches!(cell.run(|| ()).await, Err(Unserved::Blocked)));
+            assert!(matches!(soon(cell.run(|| ())).await, Err(Unserved::Blocked)));
             for other in [Some("other"), Some(""), None] {
-                assert_eq!(shares.way(other).run(|| 7).await.unwrap(), 7, "{other:?}");
+                assert_eq!(soon(shares.way(other).run(|| 7)).await.unwrap(), 7, "{other:?}");
             }
             drop(opens);
             // What comes back is given back.
             cells[0].share.left.subscribe().wait_for(|left| *left == 0).await.unwrap();
-            assert_eq!(cell.run(|| 7).await.unwrap(), 7);
+            assert_eq!(soon(cell.run(|| 7)).await.unwrap(), 7);
         });
     }
 
@@ -277,7 +282,7 @@ mod tests {
             for _ in 0..OF_TENANT {
                 begun.recv().unwrap();
             }
-            assert_eq!(shares.way(Some("other")).run(|| 7).await.unwrap(), 7);
+            assert_eq!(soon(shares.way(Some("other")).run(|| 7)).await.unwrap(), 7);
             assert!(begun.try_recv().is_err(), "no more than its share has begun");
             drop(opens);
             assert!(join_all(busy).await.iter().all(Result::is_ok), "and all of it is done in the end");
@@ -294,7 +299,7 @@ mod tests {
             for _ in 0..OF_CELL {
                 begun.recv().unwrap();
             }
-            assert_eq!(shares.way(None).run(|| 7).await.unwrap(), 7);
+            assert_eq!(soon(shares.way(None).run(|| 7)).await.unwrap(), 7);
             assert!(begun.try_recv().is_err());
             drop(opens);
             assert!(join_all(work).await.iter().all(Result::is_ok));
@@ -310,7 +315,7 @@ mod tests {
             for _ in 0..2 * OF_TENANT {
                 assert!(matches!(cell.run(|| panic!("a bug")).await, Err(Unserved::Failed(_))));
             }
-            assert_eq!(cell.run(|| 7).await.unwrap(), 7);
+            assert_eq!(soon(cell.run(|| 7)).await.unwrap(), 7);
             drop(cell);
             shares.share("b");
             assert_eq!(shares.tenants.lock().unwrap().len(), 1, "who has no cells is forgotten");
