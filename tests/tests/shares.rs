@@ -88,7 +88,7 @@ impl KeyStore for Gated {
     }
 }
 
-/// Seen to fail with one pool for keys and files, and with no share of a tenant's in it.
+/// Seen to fail with one pool for keys and files, and with one share for all tenants.
 #[test]
 fn a_tenant_whose_store_hangs_holds_up_nobody_else() {
     let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel());
