@@ -36,7 +36,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
     ),
     ("decisions", &["assemble", "encode", "policy", "rules", "schema", "statistics", "suspicion", "view"]),
     ("time", &["clock"]),
-    ("world", &["directory", "egress", "kv", "secret"]),
+    ("world", &["directory", "egress", "kv", "private", "secret"]),
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),
     ("handlers", &["breaker", "layer", "native", "retry", "scripted", "tool", "wasm"]),

@@ -265,10 +265,10 @@ impl Config {
         Ok(context)
     }
 
-    /// The executor with every tenant.
+    /// The executor with every tenant, and for calls of the user's own.
     pub(crate) fn executor(&self) -> Executor {
         let with = |executor: Executor, (name, tenant): (&String, &Tenant)| executor.with_tenant(name, tenant.clone());
-        self.tenants.iter().fold(Executor::new(), with)
+        self.tenants.iter().fold(Executor::new().with_untenanted(Tenant::default()), with)
     }
 }
 

@@ -5,6 +5,7 @@
 //! to lies in no other mount; only what a tool cannot move is followed.
 //! Source: security design, rows 25 to 32.
 
+mod forbidden;
 mod ledger;
 mod scratch;
 mod work;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use tempfile::TempDir;
 
 use crate::error::Error;
@@ -24,56 +26,11 @@ use crate::grants::{Access, Directory, Grants, Room, SCRATCH};
 use crate::rights::Rights;
 use ledger::Ledger;
 
+pub use forbidden::forbidden_root;
 pub(crate) use ledger::{Area, Hold};
 pub(crate) use scratch::Scratch;
 pub(crate) use work::{At, Opened, Opening, open};
 
-/// Directories of the machine: nothing at or below them is for a tool.
-const SYSTEM: [&str; 20] = [
-    "/proc",
-    "/sys",
-    "/dev",
-    "/run",
-    "/etc",
-    "/boot",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/usr/bin",
-    "/usr/sbin",
-    "/usr/lib",
-    "/var/run",
-    "/var/log",
-    "/var/spool",
-    "/var/lib/docker",
-    "/snap",
-    "/private/etc",
-];
-/// Directories that hold everybody's: only one of their own below them is for a tool.
-const SHARED: [&str; 16] = [
-    "/",
-    "/home",
-    "/Users",
-    "/root",
-    "/usr",
-    "/usr/local",
-    "/usr/share",
-    "/var",
-    "/var/lib",
-    "/var/tmp",
-    "/tmp",
-    "/opt",
-    "/srv",
-    "/mnt",
-    "/media",
-    "/private",
-];
-/// Where the homes of people are, each of which is private as a whole.
-const HOMES: [&str; 2] = ["/home", "/Users"];
-/// Names of directories in which people keep keys, wherever they are.
-const KEYS: [&str; 7] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"];
 /// Kinds of filesystems that are the kernel's own, wherever they are mounted: proc, sysfs, devpts, cgroup, cgroup2,
 /// debugfs, tracefs, securityfs. Source: Linux, `magic.h`.
 const KERNEL: [u64; 8] = [0x9fa0, 0x6265_6572, 0x1cd1, 0x0027_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163, 0x7363_6673];
@@ -135,22 +92,20 @@ impl Mounts {
     }
 
     /// What a call with these rights may open. What is gone, or has become a link, is not there.
-    pub(crate) fn roots(&self, rights: &Rights) -> Vec<Root> {
-        let openings = |mount: &Mount| rights.openings(&mount.name, mount.access);
-        let open = |mount: &Mount, (name, access): (String, Access)| -> io::Result<Root> {
-            let below = name.strip_prefix(mount.name.trim_end_matches('/')).unwrap_or_default();
-            let area = if access == Access::Write { mount.area.clone() } else { None };
-            Ok(Root { dir: descend(&mount.dir, below)?, name, area })
-        };
-        let found = |mount, opening: (String, Access)| {
-            let name = opening.0.clone();
-            open(mount, opening).inspect_err(|error| tracing::warn!(%error, name, "a granted directory is gone")).ok()
-        };
-        let found = &found;
-        self.mounts
-            .iter()
-            .flat_map(|mount| openings(mount).into_iter().filter_map(move |opening| found(mount, opening)))
-            .collect()
+    ///
+    /// # Errors
+    /// When there are too many open files: then what is granted is there, and cannot be opened now.
+    pub(crate) fn roots(&self, rights: &Rights) -> io::Result<Vec<Root>> {
+        let mut roots = Vec::new();
+        for mount in &self.mounts {
+            for (name, access) in rights.openings(&mount.name, mount.access) {
+                let below = name.strip_prefix(mount.name.trim_end_matches('/')).unwrap_or_default();
+                let area = if access == Access::Write { mount.area.clone() } else { None };
+                let dir = there(descend(&mount.dir, below), &name)?;
+                roots.extend(dir.map(|dir| Root { name, dir, area }));
+            }
+        }
+        Ok(roots)
     }
 
     /// A directory of a call's own, where one is granted and the call's rights leave all of it.
@@ -189,8 +144,9 @@ impl Mount {
         }
         let path = path.canonicalize().map_err(cannot)?;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(cannot)?.into_std_file();
-        if is_forbidden(&path) || is_kernels(&dir) {
-            return Err(fault(directory, "it is the machine's own or private", "grant a directory made for the tool"));
+        let kernels = || is_kernels(&dir).then(|| "is the kernel's own, which is the system's".to_owned());
+        if let Some(why) = forbidden_root(&path).or_else(kernels) {
+            return Err(fault(directory, format!("it {why}"), "grant a directory made for the tool"));
         }
         let area = match directory.access {
             Access::Read => None,
@@ -211,16 +167,28 @@ impl Mount {
     }
 }
 
-fn fault(directory: &Directory, problem: impl Into<String>, hint: &'static str) -> Error {
-    Error::directory(&directory.name, &directory.path, problem, hint)
+/// Whether the process, or the machine, has no descriptor left.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE].into_iter().any(|full| error.raw_os_error() == Some(full.raw_os_error()))
 }
 
-fn is_forbidden(path: &Path) -> bool {
-    let is_key = |part: std::path::Component<'_>| KEYS.iter().any(|name| part.as_os_str() == *name);
-    SYSTEM.iter().any(|root| path.starts_with(root))
-        || SHARED.iter().any(|root| path == Path::new(root))
-        || path.parent().is_some_and(|parent| HOMES.iter().any(|home| parent == Path::new(home)))
-        || path.components().any(is_key)
+/// A directory that was opened; none where it is gone.
+fn there(opened: io::Result<File>, name: &str) -> io::Result<Option<File>> {
+    match opened {
+        Ok(dir) => Ok(Some(dir)),
+        Err(error) if is_exhausted(&error) => {
+            tracing::error!(%error, name, "too many files are open: a granted directory cannot be opened");
+            Err(error)
+        }
+        Err(error) => {
+            tracing::warn!(%error, name, "a granted directory is gone");
+            Ok(None)
+        }
+    }
+}
+
+fn fault(directory: &Directory, problem: impl Into<String>, hint: &'static str) -> Error {
+    Error::directory(&directory.name, &directory.path, problem, hint)
 }
 
 fn is_kernels(dir: &File) -> bool {

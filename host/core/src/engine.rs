@@ -11,6 +11,7 @@ mod cell;
 mod classify;
 mod compile;
 mod config;
+mod descriptors;
 mod guest;
 mod imports;
 mod invoke;
@@ -19,8 +20,10 @@ mod load;
 mod placement;
 mod pulse;
 mod quick;
+mod retained;
 mod runtimes;
 mod scan;
+mod shares;
 mod ticker;
 mod translate;
 mod world;
@@ -51,6 +54,7 @@ use crate::secret::SecretSource;
 use crate::tool_error::ToolError;
 use cell::Cell;
 use config::Allocation;
+use descriptors::Descriptors;
 use runtimes::Lanes;
 use world::{Pace, World};
 
@@ -166,6 +170,14 @@ impl EngineBuilder {
     /// Where tools keep their keys. Without one, a granted store is unavailable.
     pub fn keys(mut self, store: impl KeyStore) -> Self {
         self.world.keys = Some(Arc::new(store));
+        self
+    }
+
+    /// How many files and directories of the host the cells of this engine may have open at once; calls of one tenant at
+    /// most half of them. Default: half of what the process could have when its first engine was made, for all engines
+    /// together. One more is an error that the tool sees.
+    pub fn open_files(mut self, most: usize) -> Self {
+        self.world.descriptors = Descriptors::new(most);
         self
     }
 

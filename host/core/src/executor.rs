@@ -45,6 +45,8 @@ pub struct Executor {
     events: Events,
     sealer: Option<Sealer>,
     tenants: Arc<HashMap<String, Tenant>>,
+    /// What narrows a call without a tenant.
+    untenanted: Option<Tenant>,
 }
 
 /// What narrows every call of one tenant.
@@ -101,12 +103,26 @@ impl Executor {
         self.limits
     }
 
-    /// Narrows every call on behalf of this tenant. A tenant that is not named, and a call without one, is narrowed by
-    /// nothing.
+    /// Narrows every call on behalf of this tenant. With the first tenant that is defined, a call on behalf of another one
+    /// is refused, and so is a call without a tenant unless [`with_untenanted`](Self::with_untenanted) says what it may: whom
+    /// nobody thought of is not whom nothing narrows. Without any, all are narrowed by nothing.
     #[must_use]
     pub fn with_tenant(mut self, name: impl Into<String>, tenant: Tenant) -> Self {
         Arc::make_mut(&mut self.tenants).insert(name.into(), tenant);
         self
+    }
+
+    /// Lets calls be made without a tenant where there are some, narrowed by this.
+    #[must_use]
+    pub fn with_untenanted(mut self, tenant: Tenant) -> Self {
+        self.untenanted = Some(tenant);
+        self
+    }
+
+    /// What narrows a call of this tenant.
+    fn tenant(&self, name: Option<&str>) -> Result<Option<&Tenant>, Refusal> {
+        let found = name.map_or(self.untenanted.as_ref(), |name| self.tenants.get(name));
+        if found.is_none() && !self.tenants.is_empty() { Err(Refusal::UnknownTenant) } else { Ok(found) }
     }
 
     /// With this observer.
@@ -174,7 +190,9 @@ impl Executor {
     fn prepared(&self, tool: &Tool, mut call: ToolCall, options: CallOptions) -> (Arc<Invocation>, Option<Refusal>) {
         let started = Instant::now();
         let CallOptions { mut context, limits, abort, overlay } = options;
-        let tenant = context.tenant.as_ref().and_then(|tenant| self.tenants.get(tenant));
+        let tenant = self.tenant(context.tenant.as_deref());
+        let unknown = tenant.as_ref().err().cloned();
+        let tenant = tenant.ok().flatten();
         let mut limits = self.limits.tightened(&limits);
         if let Some(tenant) = tenant {
             limits = limits.tightened(&tenant.limits);
@@ -185,8 +203,11 @@ impl Executor {
         }
         // The caller resolved the name, perhaps an alias, to this tool: what was checked is what runs.
         call.name.clone_from(&tool.definition().name);
-        let checked = fenced(|| self.checked(tool, &call, &mut context, &limits))
-            .unwrap_or_else(|| Err(invalid(vec![Fault::new("", "the check against the tool's schema failed")])));
+        let checked = match unknown {
+            Some(refusal) => Err(refusal),
+            None => fenced(|| self.checked(tool, &call, &mut context, &limits))
+                .unwrap_or_else(|| Err(invalid(vec![Fault::new("", "the check against the tool's schema failed")]))),
+        };
         let (arguments, refused) = match checked {
             Ok(arguments) => (arguments, None),
             Err(refusal) => (Value::Null, Some(refusal)),

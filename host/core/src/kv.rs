@@ -54,8 +54,8 @@ impl Default for Quota {
 pub struct Entry {
     /// The value.
     pub data: Vec<u8>,
-    /// Which writing of this key it is. Grows with every one and never comes again, also after a deletion. Says nothing of
-    /// other namespaces.
+    /// Which writing of this key it is. Grows with every one and never comes again, also after a deletion. A namespace that
+    /// had no key left goes on after the highest version of all that went; otherwise it says nothing of others.
     pub version: u64,
 }
 

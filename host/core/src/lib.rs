@@ -55,6 +55,7 @@ mod clock;
 mod directory;
 mod egress;
 pub mod kv;
+mod private;
 mod secret;
 // -- engine: the only place that knows wasm
 mod engine;
@@ -82,6 +83,7 @@ pub use breaker::{Breaker, BreakerState, DEFAULT_FAILURES, DEFAULT_OPEN_TIME};
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
+pub use directory::forbidden_root;
 pub use egress::{DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, SystemResolver};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{

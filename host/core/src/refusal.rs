@@ -39,6 +39,8 @@ pub enum Refusal {
         /// When to try again, a guess from the current load.
         retry_after: Duration,
     },
+    /// The call is made on behalf of no tenant that the host has defined, though it has defined some.
+    UnknownTenant,
     /// The call brings an answer to a question that was not asked of it.
     Resume(ResumeFault),
 }
@@ -156,6 +158,7 @@ impl Refusal {
             Self::NotAllowed => "not_allowed",
             Self::CircuitOpen { .. } => "circuit_open",
             Self::Overloaded { .. } => "overloaded",
+            Self::UnknownTenant => "unknown_tenant",
             Self::Resume(fault) => fault.kind(),
         }
     }
@@ -169,6 +172,7 @@ impl Refusal {
             Self::NotAllowed => "change the call: whoever offers the tool has a rule for what it takes",
             Self::CircuitOpen { .. } => "wait that long, and look at why the calls before failed",
             Self::Overloaded { .. } => "wait that long, make fewer calls at once, or allow more cells",
+            Self::UnknownTenant => "call on behalf of a tenant that the host has defined, or have it define this one",
             Self::Resume(fault) => fault.hint(),
         }
     }
@@ -178,7 +182,9 @@ impl Refusal {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::CircuitOpen { retry_after } | Self::Overloaded { retry_after } => Some(*retry_after),
-            Self::InvalidArguments(_) | Self::NotVisible | Self::NotAllowed | Self::Resume(_) => None,
+            Self::InvalidArguments(_) | Self::NotVisible | Self::NotAllowed | Self::UnknownTenant | Self::Resume(_) => {
+                None
+            }
         }
     }
 }
@@ -198,6 +204,7 @@ impl fmt::Display for Refusal {
             Self::Overloaded { retry_after } => {
                 write!(f, "all cells are busy; try again in {} ms", retry_after.as_millis())
             }
+            Self::UnknownTenant => f.write_str("this host knows no such tenant"),
             Self::Resume(fault) => write!(f, "{fault}; call the tool without an answer, and it asks anew"),
         }
     }
@@ -269,6 +276,7 @@ mod tests {
             Refusal::NotAllowed,
             Refusal::CircuitOpen { retry_after: wait },
             Refusal::Overloaded { retry_after: wait },
+            Refusal::UnknownTenant,
         ];
         for refusal in others.into_iter().chain(faults.map(Refusal::Resume)) {
             let hint = refusal.hint();

@@ -176,6 +176,10 @@ pub enum LimitKind {
     TableElements,
     /// Calls from the guest into the host.
     HostCalls,
+    /// Bytes that the host keeps for the cell between two calls: requests, streams, listings.
+    HostBytes,
+    /// Files and directories that cells have open.
+    OpenFiles,
 }
 
 /// Why there is nobody left to answer.
@@ -326,6 +330,8 @@ impl fmt::Display for Raised {
                     write!(f, " after it asked for a table of {asked} elements; the limit is {limit}")?;
                 }
                 LimitKind::HostCalls => write!(f, " after {asked} calls into the host; its limit is {limit}")?,
+                LimitKind::HostBytes => write!(f, " after the host kept {asked} bytes for it; the limit is {limit}")?,
+                LimitKind::OpenFiles => write!(f, ": too many files are open, and there may be {limit}")?,
             }
         }
         match &self.panic_message {

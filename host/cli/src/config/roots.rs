@@ -8,11 +8,6 @@ use std::path::{Path, PathBuf};
 
 use toolcell::Access;
 
-/// Where the system keeps devices, processes, sockets, settings, and what it starts from.
-const SYSTEM: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/etc", "/boot"];
-/// Where programs keep keys, wherever it lies.
-const KEYS: [&str; 8] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla"];
-
 /// What must not be reached, beyond what no machine's tools may.
 #[derive(Debug, Default)]
 pub(super) struct Guarded {
@@ -40,14 +35,8 @@ impl Guarded {
 
     /// Why this directory is none to grant, its links resolved.
     fn forbids(&self, path: &Path, access: Access) -> Option<String> {
-        if path == Path::new("/") {
-            return Some("is the whole machine".to_owned());
-        }
-        if let Some(place) = SYSTEM.iter().find(|place| path.starts_with(place)) {
-            return Some(format!("lies in `{place}`, which is the system's own"));
-        }
-        if let Some(keys) = path.iter().find(|part| KEYS.iter().any(|keys| part == keys)) {
-            return Some(format!("lies in `{}`, where keys are kept", keys.to_string_lossy()));
+        if let Some(why) = toolcell::forbidden_root(path) {
+            return Some(why);
         }
         if self.home.as_ref().is_some_and(|home| home.starts_with(path)) {
             return Some("has your whole home in it".to_owned());

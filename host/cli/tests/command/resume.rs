@@ -80,7 +80,7 @@ fn the_key_lies_where_it_was_said_and_is_kept() {
     fs::set_permissions(dir.join("resume.key"), fs::Permissions::from_mode(0o644)).unwrap();
     for shown in [answered(ARGUMENTS, &with_state), typed(&["run", "desk.wasm", "book_table", words[0], words[1]])] {
         assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
-        assert!(shown.stderr.contains("resume.key can be read by others"), "{shown}");
+        assert!(shown.stderr.contains("resume.key can be read or written by others"), "{shown}");
         assert!(shown.stderr.contains("hint: remove it, and a new one is made"), "{shown}");
     }
     assert_eq!(typed(&["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#, words[0], words[1]]).status, 0);

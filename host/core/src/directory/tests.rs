@@ -25,7 +25,7 @@ fn what_is_there_is_counted_without_following_links() {
     let mut grants = Grants::default();
     grants.directories.push(Directory::new("/data", dir.path(), Access::Write).unwrap());
     let mounts = Mounts::open(&grants).unwrap().unwrap();
-    let roots = mounts.roots(&all(&grants));
+    let roots = mounts.roots(&all(&grants)).unwrap();
     let link = elsewhere.path().as_os_str().len() as u64;
     assert_eq!(roots[0].area.as_ref().unwrap().used(), (100 + link, 4));
 }
@@ -60,4 +60,16 @@ fn a_calls_own_directory_is_removed_without_following_links() {
     }
     drop(mounts);
     assert!(!parent.exists());
+}
+
+/// Seen to fail with every error taken for a directory that is gone.
+#[test]
+fn too_many_files_is_not_a_directory_that_is_gone() {
+    let of = |errno: Errno| there(Err(errno.into()), "/data");
+    for gone in [Errno::NOENT, Errno::LOOP, Errno::NOTDIR] {
+        assert!(of(gone).unwrap().is_none());
+    }
+    for full in [Errno::MFILE, Errno::NFILE] {
+        assert!(is_exhausted(&of(full).unwrap_err()));
+    }
 }

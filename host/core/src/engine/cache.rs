@@ -6,12 +6,10 @@
 //! (over name and content of both). `KEY` is the component's digest and the engine's own fingerprint.
 //! Invariants: an entry that does not fit is removed and made again; nothing here ever fails a load.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
 
 use crate::error::Error;
 
@@ -131,9 +129,7 @@ fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
 
 /// Opens a plain file of the directory: never through a link, never waiting for the other end of a pipe.
 fn open(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a plain file")) }
+    crate::private::open(path, crate::grants::Access::Read).map_err(io::Error::from)
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -145,10 +141,9 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// The key in a file that nobody but this user could have written or read.
 fn read_secret(path: &Path) -> Option<[u8; KEY_BYTES]> {
     let mut file = open(path).ok()?;
-    let found = file.metadata().ok()?;
-    let is_ours = found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
+    let found = crate::private::alone(&file).ok()?;
     let mut secret = [0; KEY_BYTES];
-    (is_ours && found.len() == KEY_BYTES as u64).then_some(())?;
+    (found.len() == KEY_BYTES as u64).then_some(())?;
     file.read_exact(&mut secret).ok()?;
     Some(secret)
 }

@@ -17,6 +17,7 @@ use super::imports::lines::Lines;
 use super::imports::wasi_http::WasiHttpState;
 use super::limiter::Limiter;
 use super::pulse::Pulse;
+use super::retained;
 use super::world::World;
 use crate::directory::Mounts;
 use crate::event::LogSource;
@@ -119,6 +120,12 @@ impl Cell {
         Err(Stop(LimitHit::new(LimitKind::HostCalls, limit, self.host_calls)))
     }
 
+    /// What the host keeps for this cell. Objects of the engine's own do not say how they grow: the next tick does.
+    fn host_bytes_left(&mut self) -> Result<(), Stop> {
+        let charged = self.files.as_ref().map_or(0, |files| files.retained().held());
+        retained::within(charged.saturating_add(retained::weigh(&mut self.table)))
+    }
+
     fn is_over(&self) -> bool {
         self.pulse.is_cancelled() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
@@ -135,7 +142,8 @@ impl Cell {
 
     /// What it has open.
     pub(super) fn files(&mut self) -> &mut Files {
-        self.files.get_or_insert_default()
+        let (world, tenant) = (&self.reach.world, self.invocation.context.tenant.as_deref());
+        self.files.get_or_insert_with(|| Box::new(Files::new(world.for_files.way(tenant))))
     }
 
     /// What the tool may reach.
@@ -194,10 +202,11 @@ impl WasiView for Cell {
 }
 
 /// Once a tick while the guest runs: the receipt so far, then on or out.
-fn at_tick(store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadline> {
+fn at_tick(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadline> {
     let left = store.get_fuel()?;
-    let cell = store.data();
+    let cell = store.data_mut();
     cell.host_calls_left()?;
+    cell.host_bytes_left()?;
     cell.note(cell.invocation.limits.fuel.saturating_sub(left));
     if cell.is_over() {
         return Ok(UpdateDeadline::Interrupt);

@@ -55,7 +55,7 @@ impl Lanes {
 }
 
 impl Threads {
-    fn build(mut builder: Builder) -> Result<Self, Error> {
+    pub(super) fn build(mut builder: Builder) -> Result<Self, Error> {
         let runtime = builder.build().map_err(|error| Error::engine("no threads").with_source(error))?;
         Ok(Self(Some(runtime)))
     }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::descriptors::Descriptors;
+use super::shares::Shares;
 use crate::egress::Egress;
 use crate::kv::KeyStore;
 use crate::secret::{SecretSource, StoredSecrets};
@@ -16,6 +18,11 @@ pub(super) struct World {
     pub(super) keys: Option<Arc<dyn KeyStore>>,
     pub(super) time: Time,
     pub(super) seed: Option<u64>,
+    pub(super) descriptors: Arc<Descriptors>,
+    /// Threads that wait for files of guests. Those of the store are others: it is the embedder's, and neither is held up
+    /// by the other.
+    pub(super) for_files: Arc<Shares>,
+    pub(super) for_keys: Arc<Shares>,
 }
 
 /// What a cell's clocks tell.
@@ -42,6 +49,9 @@ impl Default for World {
             keys: None,
             time: Time::default(),
             seed: None,
+            descriptors: Descriptors::of_process(),
+            for_files: Shares::new("toolcell-files"),
+            for_keys: Shares::new("toolcell-keys"),
         }
     }
 }

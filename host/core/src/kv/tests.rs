@@ -2,6 +2,7 @@
 
 mod model;
 mod races;
+mod room;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

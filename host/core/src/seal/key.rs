@@ -4,15 +4,14 @@
 //! Invariants: never a key that another user could have read or written; no process sees a key half written; of processes
 //! that make one at the same time all go on with the same.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
-
-use rustix::fs::OFlags;
 
 use super::KEY_BYTES;
 use crate::error::Error;
+use crate::grants::Access;
+use crate::private::{self, Unfit};
 
 /// The file's name.
 const FILE: &str = "resume.key";
@@ -33,64 +32,35 @@ pub(super) fn fresh() -> Result<[u8; KEY_BYTES], Error> {
 /// The directory's key.
 pub(super) fn kept_in(dir: &Path) -> Result<[u8; KEY_BYTES], Error> {
     let path = dir.join(FILE);
-    secure(dir)?;
+    private::directory(dir).map_err(|unfit| of(dir, unfit, OTHER_DIRECTORY))?;
     if let Some(key) = read(&path)? {
         return Ok(key);
     }
-    keep(dir, &path, fresh()?).map_err(|error| failed(dir, "no key can be written there", error))?;
+    keep(dir, &path, fresh()?).map_err(|error| {
+        Error::seal_key(format!("{}: no key can be written there", dir.display()), OTHER_DIRECTORY).with_source(error)
+    })?;
     read(&path)?.ok_or_else(|| Error::seal_key(format!("{} does not stay", path.display()), OTHER_DIRECTORY))
 }
 
-/// Makes the directory if it is not there, and sees to it that it is this user's.
-fn secure(dir: &Path) -> Result<(), Error> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.map_err(|error| failed(dir, "cannot be made", error))?;
-    let found = fs::metadata(dir).map_err(|error| failed(dir, "cannot be read", error))?;
-    if found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(Error::seal_key(format!("{} belongs to another user", dir.display()), OTHER_DIRECTORY));
-    }
-    if found.mode() & 0o022 != 0 {
-        return Err(Error::seal_key(format!("{} can be written by others", dir.display()), OTHER_DIRECTORY));
-    }
-    Ok(())
-}
-
-/// Puts the key into its place in one step. Whoever comes first wins.
+/// Puts the key into its place in one step.
 fn keep(dir: &Path, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
-    let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(dir)?;
+    let mut file = private::nameless(dir)?;
     file.write_all(&key)?;
     file.as_file().sync_all()?;
-    match file.persist_noclobber(path) {
-        Ok(_) => Ok(()),
-        Err(lost) if lost.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error.error),
-    }
+    private::publish(file, path)
 }
 
 /// The key in the file, if there is a file.
 fn read(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, Error> {
-    // Never through a link, never waiting for the other end of a pipe.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            let problem = format!("{} cannot be opened, or is a link", path.display());
-            return Err(Error::seal_key(problem, REMOVE).with_source(error));
-        }
+    let doubtful = |unfit| of(path, unfit, REMOVE);
+    let file = match private::open(path, Access::Read) {
+        Err(Unfit::Unopened(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(doubtful)?,
     };
-    let doubtful = |what: &str| Error::seal_key(format!("{} {what}", path.display()), REMOVE);
-    let found = file.metadata().map_err(|error| doubtful("cannot be read").with_source(error))?;
-    if !found.is_file() {
-        return Err(doubtful("is not a plain file"));
+    if private::alone(&file).map_err(doubtful)?.len() != KEY_BYTES as u64 {
+        return Err(Error::seal_key(format!("{} has not the length of a key", path.display()), REMOVE));
     }
-    if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o077 != 0 {
-        return Err(doubtful("can be read by others, so they may know the key"));
-    }
-    if found.len() != KEY_BYTES as u64 {
-        return Err(doubtful("has not the length of a key"));
-    }
-    exactly(file).map(Some).map_err(|error| doubtful("cannot be read").with_source(error))
+    exactly(file).map(Some).map_err(|error| doubtful(Unfit::Unread(error)))
 }
 
 fn exactly(mut file: File) -> io::Result<[u8; KEY_BYTES]> {
@@ -99,12 +69,15 @@ fn exactly(mut file: File) -> io::Result<[u8; KEY_BYTES]> {
     Ok(key)
 }
 
-fn failed(dir: &Path, what: &str, error: io::Error) -> Error {
-    Error::seal_key(format!("{}: {what}", dir.display()), OTHER_DIRECTORY).with_source(error)
+fn of(path: &Path, unfit: Unfit, hint: &'static str) -> Error {
+    Error::seal_key(format!("{} {unfit}", path.display()), hint).with_source(unfit)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
     use super::*;
 
     #[test]
@@ -134,7 +107,7 @@ mod tests {
     fn a_doubtful_key_is_refused() {
         type Spoil = fn(&Path);
         let spoilt: [(&str, Spoil); 5] = [
-            ("read by others", |key| fs::set_permissions(key, Permissions::from_mode(0o640)).unwrap()),
+            ("read or written by others", |key| fs::set_permissions(key, Permissions::from_mode(0o640)).unwrap()),
             ("length", |key| fs::write(key, "short").unwrap()),
             ("is a link", |key| {
                 fs::rename(key, key.with_extension("old")).unwrap();

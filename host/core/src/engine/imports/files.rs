@@ -2,13 +2,16 @@
 //!
 //! What only looks is done by the engine's own host. What opens or changes something is done by [`directory`](crate::directory),
 //! which counts it.
-//! Invariants: nothing is opened before a call first asks; no disk is waited for on a guest's thread.
+//! Invariants: nothing is opened before a call first asks; a disk is waited for on threads of the tenant's share alone; what
+//! is open is counted until it is closed, and so is what streams and listings keep.
 
+mod listing;
 mod streams;
 mod types;
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io;
 use std::sync::Arc;
 
 use wasmtime::component::{HasSelf, Linker, Resource};
@@ -16,20 +19,36 @@ use wasmtime_wasi::filesystem::{Descriptor, Dir};
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types as wasi};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
-use crate::directory::{Area, Hold, Mounts, Root, Scratch};
-use crate::engine::cell::Cell;
+use crate::directory::{Area, Hold, Mounts, Root, Scratch, is_exhausted};
+use crate::engine::cell::{Cell, Stop};
+use crate::engine::descriptors::Slot;
+use crate::engine::retained::Retained;
+use crate::engine::shares::Way;
 
 /// What a cell has open, in a cell that has anything.
-#[derive(Default)]
 pub(in crate::engine) struct Files {
-    /// Where each descriptor of a directory that can be written to, and of a file in one, is counted.
+    /// What is open, by descriptor.
     places: HashMap<u32, Place>,
     scratch: Option<Scratch>,
+    way: Way,
+    retained: Arc<Retained>,
+}
+
+/// Something that is open, and where it is counted.
+#[derive(Clone)]
+struct Place {
+    /// Of all that cells have open.
+    slot: Arc<Slot>,
+    account: Account,
 }
 
 #[derive(Clone)]
-enum Place {
+enum Account {
+    /// For reading.
+    None,
+    /// A directory that can be written to.
     Directory(Arc<Area>),
+    /// A file in one.
     File(Arc<Hold>),
 }
 
@@ -40,54 +59,89 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 }
 
 impl Files {
+    pub(in crate::engine) fn new(way: Way) -> Self {
+        Self { places: HashMap::new(), scratch: None, way, retained: Arc::default() }
+    }
+
+    /// What its streams and listings keep.
+    pub(in crate::engine) fn retained(&self) -> &Arc<Retained> {
+        &self.retained
+    }
+
     /// What the call's rights leave of its component's directories, and one of its own.
-    fn roots(&mut self, mounts: &Mounts, rights: &crate::rights::Rights) -> Vec<Root> {
-        let mut roots = mounts.roots(rights);
+    fn roots(&mut self, mounts: &Mounts, rights: &crate::rights::Rights) -> io::Result<Vec<Root>> {
+        let mut roots = mounts.roots(rights)?;
         if self.scratch.is_none() {
-            self.scratch = mounts.scratch(rights).unwrap_or_else(|error| {
-                tracing::error!(%error, "a call gets no directory of its own");
-                None
-            });
+            self.scratch = match mounts.scratch(rights) {
+                Err(error) if !is_exhausted(&error) => {
+                    tracing::error!(%error, "a call gets no directory of its own");
+                    None
+                }
+                made => made?,
+            };
         }
-        roots.extend(self.scratch.as_ref().and_then(|scratch| scratch.root().ok()));
-        roots
+        if let Some(scratch) = &self.scratch {
+            roots.push(scratch.root()?);
+        }
+        Ok(roots)
+    }
+
+    fn place(&self, descriptor: &Resource<Descriptor>) -> Option<&Place> {
+        self.places.get(&descriptor.rep())
     }
 
     fn area(&self, descriptor: &Resource<Descriptor>) -> Option<Arc<Area>> {
-        match self.places.get(&descriptor.rep()) {
-            Some(Place::Directory(area)) => Some(Arc::clone(area)),
-            Some(Place::File(_)) | None => None,
+        match &self.place(descriptor)?.account {
+            Account::Directory(area) => Some(Arc::clone(area)),
+            Account::File(_) | Account::None => None,
         }
     }
 
     fn hold(&self, descriptor: &Resource<Descriptor>) -> Option<Arc<Hold>> {
-        match self.places.get(&descriptor.rep()) {
-            Some(Place::File(hold)) => Some(Arc::clone(hold)),
-            Some(Place::Directory(_)) | None => None,
+        match &self.place(descriptor)?.account {
+            Account::File(hold) => Some(Arc::clone(hold)),
+            Account::Directory(_) | Account::None => None,
         }
     }
 }
 
 impl Cell {
+    /// Room for one more file or directory.
+    fn slot(&self) -> Result<Arc<Slot>, Stop> {
+        self.world().descriptors.take(self.invocation.context.tenant.as_deref()).map(Arc::new)
+    }
+
     /// A descriptor of a directory.
-    fn push_directory(&mut self, dir: File, area: Option<Arc<Area>>) -> wasmtime::Result<Resource<Descriptor>> {
+    fn push_directory(
+        &mut self,
+        dir: File,
+        area: Option<Arc<Area>>,
+        slot: Arc<Slot>,
+    ) -> wasmtime::Result<Resource<Descriptor>> {
         let (perms, mode) = match area {
             Some(_) => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
             None => (FsPerms::ReadOnly, OpenMode::READ),
         };
-        let descriptor = self.table.push(Descriptor::Dir(Dir::new(dir, perms, mode, false)))?;
-        if let Some(area) = area {
-            self.files().places.insert(descriptor.rep(), Place::Directory(area));
-        }
+        let descriptor = self.table.push(Descriptor::Dir(Dir::new(dir, perms, mode, BY_THEMSELVES)))?;
+        let account = area.map_or(Account::None, Account::Directory);
+        self.files().places.insert(descriptor.rep(), Place { slot, account });
         Ok(descriptor)
     }
 }
+
+/// The engine's own host does its work where it is asked: we ask it on a thread that may wait.
+const BY_THEMSELVES: bool = true;
 
 impl preopens::Host for Cell {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         self.count_host_call()?;
         let Some((mounts, rights)) = self.mounts() else { return Ok(Vec::new()) };
-        let roots = self.files().roots(&mounts, &rights);
-        roots.into_iter().map(|Root { name, dir, area }| Ok((self.push_directory(dir, area)?, name))).collect()
+        let roots = self.files().roots(&mounts, &rights)?;
+        let mut opened = Vec::with_capacity(roots.len());
+        for Root { name, dir, area } in roots {
+            let slot = self.slot()?;
+            opened.push((self.push_directory(dir, area, slot)?, name));
+        }
+        Ok(opened)
     }
 }

@@ -7,11 +7,15 @@ use wasmtime::component::{HasSelf, Linker};
 use super::secrets::told;
 use crate::engine::bindings::toolcell::tool::kv;
 use crate::engine::cell::Cell;
+use crate::engine::shares::Unserved;
 use crate::grants::Access;
 use crate::kv::{KeyStore, Namespace, StoreError};
 use crate::rights::Request;
 
 type Answer<T> = wasmtime::Result<Result<T, kv::Fault>>;
+
+/// What a tool is told where all of its tenant's share waits for a store that does not come back.
+const BLOCKED: &str = "blocked: what calls before this one asked of the store has not come back; try again later";
 
 /// Links it.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
@@ -59,8 +63,8 @@ impl kv::Host for Cell {
 }
 
 impl Cell {
-    /// Asks the store, if the tool may. On a thread that may wait for a disk: when the call ends meanwhile, what was begun
-    /// goes on to its end.
+    /// Asks the store, if the tool may. On a thread that may wait for a disk, of its tenant's share: when the call ends
+    /// meanwhile, what was begun goes on to its end.
     async fn in_store<T: Send + 'static>(
         &mut self,
         request: &Request<'_>,
@@ -73,9 +77,13 @@ impl Cell {
         let Some(store) = self.world().keys.clone() else {
             return Ok(Err(kv::Fault::Unavailable("this host keeps no keys".into())));
         };
-        let own = Namespace::new(self.invocation.context.tenant.as_deref(), self.rights().store());
-        let done = tokio::task::spawn_blocking(move || work(&*store, &own)).await?;
-        Ok(done.map_err(fault))
+        let tenant = self.invocation.context.tenant.as_deref();
+        let own = Namespace::new(tenant, self.rights().store());
+        match self.world().for_keys.way(tenant).run(move || work(&*store, &own)).await {
+            Ok(done) => Ok(done.map_err(fault)),
+            Err(Unserved::Blocked) => Ok(Err(kv::Fault::Unavailable(BLOCKED.into()))),
+            Err(Unserved::Failed(error)) => Err(error),
+        }
     }
 }
 

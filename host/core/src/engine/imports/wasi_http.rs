@@ -25,7 +25,9 @@ use crate::handler::Invocation;
 use crate::rights::Rights;
 
 /// Bytes of headers in memory, in one collection of them.
-const FIELDS: usize = 64 << 10;
+pub(in crate::engine) const FIELDS: usize = 64 << 10;
+/// Bytes of a piece of a request's body, of which two are on their way at once; the stock size is 1 MiB.
+pub(in crate::engine) const CHUNK: usize = 64 << 10;
 
 /// Links it.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
@@ -75,6 +77,10 @@ impl WasiHttpHooks for Hooks {
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
         // A library sets the length by itself: it is checked against the body, and set anew on the way out.
         Arc::new(|name: &HeaderName| DEFAULT_FORBIDDEN_HEADERS.contains(name))
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        CHUNK
     }
 
     fn send_request(

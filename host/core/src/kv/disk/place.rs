@@ -4,14 +4,13 @@
 //! Invariants: never a file that another user could have read or written; no process sees a file half made, also when the
 //! one that makes it is killed.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
-
 use crate::error::Error;
+use crate::grants::Access;
+use crate::private::{self, Unfit};
 
 /// The file's name.
 pub(super) const FILE: &str = "keys.redb";
@@ -24,24 +23,11 @@ pub(super) fn secure(dir: &Path, fill: impl FnOnce(&Path, File) -> Result<(), Er
     let failed = |what: &str, error: io::Error| {
         Error::store(format!("{}: {what}: {error}", dir.display()), OTHER_DIRECTORY).with_source(error)
     };
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.map_err(|error| failed("the directory cannot be made", error))?;
-    let found = fs::metadata(dir).map_err(|error| failed("the directory cannot be read", error))?;
-    if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o022 != 0 {
-        let problem = format!("{} belongs to another user, or others can write it", dir.display());
-        return Err(Error::store(problem, OTHER_DIRECTORY));
-    }
+    private::directory(dir).map_err(|unfit| of(dir, unfit, OTHER_DIRECTORY))?;
     if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-        let new = tempfile::Builder::new().prefix("new-").permissions(Permissions::from_mode(0o600)).tempfile_in(dir);
-        let new = new.map_err(|error| failed("no file can be made", error))?;
+        let new = private::nameless(dir).map_err(|error| failed("no file can be made", error))?;
         fill(new.path(), new.reopen().map_err(|error| failed("no file can be made", error))?)?;
-        match new.persist_noclobber(&path) {
-            Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed("no file can be made", lost.error));
-            }
-            // Whoever comes first wins.
-            Ok(_) | Err(_) => {}
-        }
+        private::publish(new, &path).map_err(|error| failed("no file can be made", error))?;
         // The name, too, is to outlive the machine's next stop.
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(|error| failed("no file can be made", error))?;
     }
@@ -50,24 +36,20 @@ pub(super) fn secure(dir: &Path, fill: impl FnOnce(&Path, File) -> Result<(), Er
 }
 
 fn check(path: &Path) -> Result<(), Error> {
-    let doubtful = |what: &str| Error::store(format!("{} {what}", path.display()), DOUBTFUL);
-    let file = open(path).map_err(|error| doubtful("cannot be opened, or is a link").with_source(error))?;
-    let found = file.metadata().map_err(|error| doubtful("cannot be read").with_source(error))?;
-    if !found.is_file() {
-        return Err(doubtful("is not a plain file"));
-    }
-    if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o077 != 0 {
-        return Err(doubtful("can be read or written by others"));
-    }
+    let doubtful = |unfit| of(path, unfit, DOUBTFUL);
+    let file = private::open(path, Access::Write).map_err(doubtful)?;
     // A new one has content before it has its name: this one has lost it.
-    if found.len() == 0 {
-        return Err(doubtful("is empty"));
+    if private::alone(&file).map_err(doubtful)?.len() == 0 {
+        return Err(Error::store(format!("{} is empty", path.display()), DOUBTFUL));
     }
     Ok(())
 }
 
-/// Opens the file: never through a link, never waiting for the other end of a pipe.
+fn of(path: &Path, unfit: Unfit, hint: &'static str) -> Error {
+    Error::store(format!("{} {unfit}", path.display()), hint).with_source(unfit)
+}
+
+/// Opens the file.
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
+    private::open(path, Access::Write).map_err(io::Error::from)
 }

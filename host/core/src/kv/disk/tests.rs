@@ -83,7 +83,7 @@ fn what_is_no_store_of_ours_is_refused() {
             rustix::fs::mknodat(rustix::fs::CWD, file, fifo, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR, 0)
                 .unwrap();
         }),
-        ("others can write it", |file| {
+        ("written by others", |file| {
             fs::set_permissions(file.parent().unwrap(), Permissions::from_mode(0o770)).unwrap();
         }),
     ];

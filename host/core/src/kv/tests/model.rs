@@ -18,16 +18,18 @@ struct Model {
 }
 
 impl Model {
-    fn keep(&mut self, key: &str, data: &[u8], end: u64) -> Option<u64> {
+    /// What a write answers that was answered so: the same version if it is a new one.
+    fn keep(&mut self, key: &str, data: &[u8], end: u64, said: Option<u64>) -> Option<u64> {
         let others = || self.held.iter().filter(|(other, _)| *other != key);
         let bytes: usize = others().map(|(key, held)| key.len() + held.0.len()).sum();
         let size = (bytes + key.len() + data.len()) as u64;
         if data.len() as u64 > QUOTA.value || size > QUOTA.bytes || others().count() as u64 + 1 > QUOTA.keys {
             return None;
         }
-        self.version += 1;
-        self.held.insert(key.into(), (data.into(), self.version, end));
-        Some(self.version)
+        let version = said.filter(|said| *said > self.version).unwrap_or_default();
+        self.version = version;
+        self.held.insert(key.into(), (data.into(), version, end));
+        Some(version)
     }
 }
 
@@ -67,7 +69,7 @@ fn nobody_sees_a_foreign_value() {
                 0..4 => {
                     let version = kept(store.set(space, &key, &data, ttl));
                     over += usize::from(version.is_none());
-                    assert_eq!(version, model.keep(&key, &data, end), "{round}");
+                    assert_eq!(version, model.keep(&key, &data, end, version), "{round}");
                 }
                 4..6 => {
                     let found = store.get(space, &key).unwrap().map(|entry| (entry.data, entry.version));
@@ -78,7 +80,11 @@ fn nobody_sees_a_foreign_value() {
                     let actual = held.map(|held| held.1);
                     let expected = if random.bool() { actual } else { Some(random.u64(..model.version + 2)) };
                     let swapped = kept(store.compare_and_swap(space, &key, expected, &data, ttl));
-                    let right = if expected == actual { model.keep(&key, &data, end).map(Some) } else { Some(None) };
+                    let right = if expected == actual {
+                        model.keep(&key, &data, end, swapped.flatten()).map(Some)
+                    } else {
+                        Some(None)
+                    };
                     assert_eq!(swapped, right, "{round}");
                 }
                 _ => {

@@ -37,4 +37,19 @@ fn caller(authority: String, path: String, body: String) -> Result<String, Failu
     Ok(format!("{} {}", response.status(), String::from_utf8_lossy(&whole)))
 }
 
-tools![caller];
+/// Has the host keep so many requests, each with a method of a megabyte, and then runs on as long as it is told: how many
+/// it has.
+#[tool]
+fn hoarder(requests: u32, rounds: u64) -> usize {
+    let method = Method::Other("m".repeat(1 << 20));
+    let request = |_| {
+        let request = OutgoingRequest::new(Fields::new());
+        request.set_method(&method).expect("a method");
+        request
+    };
+    let kept: Vec<_> = (0..requests).map(request).collect();
+    (0..rounds).for_each(|round| drop(std::hint::black_box(round)));
+    kept.len()
+}
+
+tools![caller, hoarder];

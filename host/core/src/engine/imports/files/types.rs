@@ -4,22 +4,27 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use wasmtime::component::Resource;
-use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemView as _};
+use futures_util::FutureExt as _;
+use wasmtime::component::{Resource, ResourceTable};
+use wasmtime_wasi::filesystem::{
+    Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView, WasiFilesystemView as _,
+};
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream, ErrorCode, Filesize,
     Host, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
-use wasmtime_wasi::runtime::spawn_blocking;
 use wasmtime_wasi::{FsPerms, OpenMode};
 
-use super::Place;
-use super::streams::{Reader, Writer};
-use crate::directory::{Area, At, Hold, Opened, Opening, open};
+use super::listing::Listing;
+use super::streams::{PIECE, Reader, Source, Writer};
+use super::{Account, BY_THEMSELVES, Place};
+use crate::directory::{Area, At, Hold, Opened, Opening, is_exhausted, open};
 use crate::engine::cell::Cell;
+use crate::engine::shares::Unserved;
 
 type Fd = Resource<Descriptor>;
+type View<'a> = WasiFilesystemCtxView<'a>;
 
 impl Cell {
     fn directory(&self, fd: &Fd) -> FsResult<Dir> {
@@ -56,10 +61,59 @@ impl Cell {
         let same = self.files().area(other).ok_or(ErrorCode::NotPermitted)?;
         if Arc::ptr_eq(&area, &same) { Ok((from, to, area)) } else { Err(ErrorCode::CrossDevice.into()) }
     }
-}
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> FsResult<T> {
-    spawn_blocking(work).await.map_err(FsError::from)
+    /// Does this on a thread that may wait, when it is the cell's turn.
+    async fn wait_for<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> FsResult<T> {
+        let way = self.files().way.clone();
+        way.run(work).await.map_err(|unserved| match unserved {
+            Unserved::Blocked => ErrorCode::Busy.into(),
+            Unserved::Failed(error) => FsError::trap(error),
+        })
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> FsResult<T> {
+        self.wait_for(work).await?.map_err(|error| {
+            // The guest's list of errors has none for too many files; what is over a quota is the nearest.
+            if is_exhausted(&error) { ErrorCode::Quota.into() } else { FsError::from(error) }
+        })
+    }
+
+    /// What the engine's own host says of a descriptor, asked on a thread that may wait.
+    async fn look<T: Send + 'static, L>(&mut self, fd: &Fd, look: L) -> FsResult<T>
+    where
+        L: AsyncFnOnce(&mut WasiFilesystemCtxView<'_>, Fd) -> FsResult<T> + Send + 'static,
+    {
+        self.count_host_call().map_err(FsError::trap)?;
+        let seen = self.seen(fd)?;
+        let asked = self.wait_for(move || {
+            let (mut ctx, mut table) = (WasiFilesystemCtx::default(), ResourceTable::new());
+            let fd = table.push(seen)?;
+            let mut view = WasiFilesystemCtxView { ctx: &mut ctx, table: &mut table };
+            let answer = look(&mut view, fd).now_or_never();
+            // It works where it is asked: there is nothing that it could wait for.
+            answer.unwrap_or_else(|| Err(FsError::trap(wasmtime::Error::msg("an answer that is not there yet"))))
+        });
+        asked.await?
+    }
+
+    /// The same file or directory once more.
+    fn seen(&self, fd: &Fd) -> FsResult<Descriptor> {
+        Ok(match self.table.get(fd)? {
+            Descriptor::File(file) => Descriptor::File(file.clone()),
+            Descriptor::Dir(dir) => Descriptor::Dir(dir.clone()),
+        })
+    }
+
+    /// What a stream of a file works on.
+    fn source(&mut self, fd: &Fd, file: File) -> FsResult<Source> {
+        let files = self.files();
+        let charge = files.retained().charge(PIECE as u64).map_err(FsError::trap)?;
+        let slot = files.place(fd).map(|place| Arc::clone(&place.slot));
+        Ok(Source { file: file.file, way: files.way.clone(), _slot: slot, _charge: charge })
+    }
 }
 
 /// A time that a tool gives, where this machine can say it.
@@ -119,8 +173,9 @@ impl HostDescriptor for Cell {
             return Err(ErrorCode::Invalid.into());
         }
         let account = area.clone();
-        match blocking(move || open(account.as_ref(), &dir.dir, &path, opening)).await? {
-            Opened::Directory(dir) => self.push_directory(dir, area).map_err(FsError::trap),
+        let slot = self.slot().map_err(|_| ErrorCode::Quota)?;
+        match self.blocking(move || open(account.as_ref(), &dir.dir, &path, opening)).await? {
+            Opened::Directory(dir) => self.push_directory(dir, area, slot).map_err(FsError::trap),
             Opened::File(file, hold) => {
                 let writes = opening.write || changes;
                 let mode = match (writes, opening.read) {
@@ -129,10 +184,9 @@ impl HostDescriptor for Cell {
                     (false, _) => OpenMode::READ,
                 };
                 let perms = if hold.is_some() { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
-                let opened = self.table.push(Descriptor::File(File::new(file, perms, mode, false)))?;
-                if let Some(hold) = hold {
-                    self.files().places.insert(opened.rep(), Place::File(Arc::new(hold)));
-                }
+                let opened = self.table.push(Descriptor::File(File::new(file, perms, mode, BY_THEMSELVES)))?;
+                let account = hold.map_or(Account::None, |hold| Account::File(Arc::new(hold)));
+                self.files().places.insert(opened.rep(), Place { slot, account });
                 Ok(opened)
             }
         }
@@ -147,52 +201,52 @@ impl HostDescriptor for Cell {
 
     async fn set_size(&mut self, fd: Fd, size: Filesize) -> FsResult<()> {
         let (file, hold) = self.writable_file(&fd)?;
-        blocking(move || hold.set_size(&file.file, size)).await
+        self.blocking(move || hold.set_size(&file.file, size)).await
     }
 
     async fn write(&mut self, fd: Fd, bytes: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
         let (file, hold) = self.writable_file(&fd)?;
-        blocking(move || hold.write(&file.file, &bytes, At::Offset(offset)).map(|()| bytes.len() as u64)).await
+        self.blocking(move || hold.write(&file.file, &bytes, At::Offset(offset)).map(|()| bytes.len() as u64)).await
     }
 
     fn write_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
         let (file, hold) = self.writable_file(&fd)?;
-        let writer: DynOutputStream = Box::new(Writer::new(file.file, hold, At::Offset(offset)));
+        let writer: DynOutputStream = Box::new(Writer::new(self.source(&fd, file)?, hold, At::Offset(offset)));
         Ok(self.table.push(writer)?)
     }
 
     fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
         let (file, hold) = self.writable_file(&fd)?;
-        let writer: DynOutputStream = Box::new(Writer::new(file.file, hold, At::End));
+        let writer: DynOutputStream = Box::new(Writer::new(self.source(&fd, file)?, hold, At::End));
         Ok(self.table.push(writer)?)
     }
 
     fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
+        self.count_host_call().map_err(FsError::trap)?;
+        let Descriptor::File(file) = self.seen(&fd)? else { return Err(ErrorCode::IsDirectory.into()) };
         let hold = self.files().hold(&fd);
-        let plain = self.filesystem().read_via_stream(fd, offset)?;
-        let Some(hold) = hold else { return Ok(plain) };
-        let reader: DynInputStream = Box::new(Reader { stream: self.table.delete(plain)?, _hold: hold });
+        let reader: DynInputStream = Box::new(Reader::new(self.source(&fd, file)?, hold, offset));
         Ok(self.table.push(reader)?)
     }
 
     async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
         let (dir, area) = self.writable(&fd)?;
-        blocking(move || area.create_directory(&dir.dir, &path)).await
+        self.blocking(move || area.create_directory(&dir.dir, &path)).await
     }
 
     async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
         let (dir, area) = self.writable(&fd)?;
-        blocking(move || area.remove_directory(&dir.dir, &path)).await
+        self.blocking(move || area.remove_directory(&dir.dir, &path)).await
     }
 
     async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
         let (dir, area) = self.writable(&fd)?;
-        blocking(move || area.remove_file(&dir.dir, &path)).await
+        self.blocking(move || area.remove_file(&dir.dir, &path)).await
     }
 
     async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
         let (dir, area) = self.writable(&fd)?;
-        blocking(move || area.create_link(&dir.dir, &target, &path)).await
+        self.blocking(move || area.create_link(&dir.dir, &target, &path)).await
     }
 
     async fn link_at(&mut self, fd: Fd, flags: PathFlags, path: String, new_fd: Fd, new_path: String) -> FsResult<()> {
@@ -200,16 +254,16 @@ impl HostDescriptor for Cell {
         if flags.contains(PathFlags::SYMLINK_FOLLOW) {
             return Err(ErrorCode::Invalid.into());
         }
-        blocking(move || area.name_again(&dir.dir, &path, &new_dir.dir, &new_path)).await
+        self.blocking(move || area.name_again(&dir.dir, &path, &new_dir.dir, &new_path)).await
     }
 
     async fn rename_at(&mut self, fd: Fd, path: String, new_fd: Fd, new_path: String) -> FsResult<()> {
         let (dir, new_dir, area) = self.writable_both(&fd, &new_fd)?;
-        blocking(move || area.rename(&dir.dir, &path, &new_dir.dir, &new_path)).await
+        self.blocking(move || area.rename(&dir.dir, &path, &new_dir.dir, &new_path)).await
     }
 
     async fn set_times(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> FsResult<()> {
-        self.filesystem().set_times(fd, accessed, modified).await
+        self.look(&fd, async move |host, fd| host.set_times(fd, accessed, modified).await).await
     }
 
     async fn set_times_at(
@@ -221,14 +275,16 @@ impl HostDescriptor for Cell {
         modified: NewTimestamp,
     ) -> FsResult<()> {
         if !flags.contains(PathFlags::SYMLINK_FOLLOW) {
-            return self.filesystem().set_times_at(fd, flags, path, accessed, modified).await;
+            let look =
+                async move |host: &mut View<'_>, fd| host.set_times_at(fd, flags, path, accessed, modified).await;
+            return self.look(&fd, look).await;
         }
         // The engine's own way opens what is there, and would wait for the other end of a pipe.
         let (dir, area) = self.writable(&fd)?;
         let mut times = std::fs::FileTimes::new();
         times = time(accessed)?.map_or(times, |time| times.set_accessed(time));
         times = time(modified)?.map_or(times, |time| times.set_modified(time));
-        blocking(move || {
+        self.blocking(move || {
             let opening = Opening { read: true, follow: true, ..Opening::default() };
             match open(Some(&area), &dir.dir, &path, opening)? {
                 Opened::Directory(file) | Opened::File(file, _) => file.set_times(times),
@@ -240,55 +296,69 @@ impl HostDescriptor for Cell {
     // -- what only looks, or says how something will be used
 
     async fn advise(&mut self, fd: Fd, offset: Filesize, len: Filesize, advice: Advice) -> FsResult<()> {
-        self.filesystem().advise(fd, offset, len, advice).await
+        self.look(&fd, async move |host, fd| host.advise(fd, offset, len, advice).await).await
     }
 
     async fn sync_data(&mut self, fd: Fd) -> FsResult<()> {
-        self.filesystem().sync_data(fd).await
+        self.look(&fd, async move |host, fd| host.sync_data(fd).await).await
     }
 
     async fn get_flags(&mut self, fd: Fd) -> FsResult<DescriptorFlags> {
-        self.filesystem().get_flags(fd).await
+        self.look(&fd, async move |host, fd| host.get_flags(fd).await).await
     }
 
     async fn get_type(&mut self, fd: Fd) -> FsResult<DescriptorType> {
-        self.filesystem().get_type(fd).await
+        self.look(&fd, async move |host, fd| host.get_type(fd).await).await
     }
 
     async fn read(&mut self, fd: Fd, len: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
-        self.filesystem().read(fd, len, offset).await
+        self.look(&fd, async move |host, fd| host.read(fd, len, offset).await).await
     }
 
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
-        self.filesystem().read_directory(fd).await
+        let dir = self.directory(&fd)?;
+        self.count_host_call().map_err(FsError::trap)?;
+        let charge = self.files().retained().charge(0).map_err(FsError::trap)?;
+        let listing = self.wait_for(move || Listing::of(&dir.dir, charge)).await??;
+        Ok(Resource::new_own(self.table.push(listing)?.rep()))
     }
 
     async fn sync(&mut self, fd: Fd) -> FsResult<()> {
-        self.filesystem().sync(fd).await
+        self.look(&fd, async move |host, fd| host.sync(fd).await).await
     }
 
     async fn stat(&mut self, fd: Fd) -> FsResult<DescriptorStat> {
-        self.filesystem().stat(fd).await
+        self.look(&fd, async move |host, fd| host.stat(fd).await).await
     }
 
     async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
-        self.filesystem().stat_at(fd, flags, path).await
+        self.look(&fd, async move |host, fd| host.stat_at(fd, flags, path).await).await
     }
 
     async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {
-        self.filesystem().readlink_at(fd, path).await
+        self.look(&fd, async move |host, fd| host.readlink_at(fd, path).await).await
     }
 
     async fn is_same_object(&mut self, one: Fd, other: Fd) -> wasmtime::Result<bool> {
-        self.filesystem().is_same_object(one, other).await
+        let same = match self.seen(&other) {
+            Ok(other) => {
+                let look = async move |host: &mut View<'_>, one| {
+                    let other = host.table.push(other)?;
+                    host.is_same_object(one, other).await.map_err(FsError::trap)
+                };
+                self.look(&one, look).await
+            }
+            Err(error) => Err(error),
+        };
+        same.or_else(|error| Err(error.downcast()?.into()))
     }
 
     async fn metadata_hash(&mut self, fd: Fd) -> FsResult<MetadataHashValue> {
-        self.filesystem().metadata_hash(fd).await
+        self.look(&fd, async move |host, fd| host.metadata_hash(fd).await).await
     }
 
     async fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
-        self.filesystem().metadata_hash_at(fd, flags, path).await
+        self.look(&fd, async move |host, fd| host.metadata_hash_at(fd, flags, path).await).await
     }
 }
 
@@ -297,10 +367,13 @@ impl HostDirectoryEntryStream for Cell {
         &mut self,
         stream: Resource<DirectoryEntryStream>,
     ) -> FsResult<Option<DirectoryEntry>> {
-        self.filesystem().read_directory_entry(stream).await
+        self.count_host_call().map_err(FsError::trap)?;
+        self.table.get_mut(&Resource::<Listing>::new_borrow(stream.rep()))?.next().transpose()
     }
 
     fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
-        HostDirectoryEntryStream::drop(&mut self.filesystem(), stream)
+        self.count_host_call()?;
+        self.table.delete(Resource::<Listing>::new_own(stream.rep()))?;
+        Ok(())
     }
 }

@@ -1,0 +1,100 @@
+//! Directories that are for no tool, whoever grants them.
+//!
+//! The one list of them: the library refuses them when it opens what was granted, and whoever reads grants from a file asks
+//! here to refuse them with their line.
+
+use std::path::{Component, Path};
+
+/// Directories of the machine: nothing at or below them is for a tool.
+const SYSTEM: [&str; 20] = [
+    "/proc",
+    "/sys",
+    "/dev",
+    "/run",
+    "/etc",
+    "/boot",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/var/run",
+    "/var/log",
+    "/var/spool",
+    "/var/lib/docker",
+    "/snap",
+    "/private/etc",
+];
+/// Directories that hold everybody's: only one of their own below them is for a tool.
+const SHARED: [&str; 16] = [
+    "/",
+    "/home",
+    "/Users",
+    "/root",
+    "/usr",
+    "/usr/local",
+    "/usr/share",
+    "/var",
+    "/var/lib",
+    "/var/tmp",
+    "/tmp",
+    "/opt",
+    "/srv",
+    "/mnt",
+    "/media",
+    "/private",
+];
+/// Where the homes of people are, each of which is private as a whole.
+const HOMES: [&str; 2] = ["/home", "/Users"];
+/// Names of directories in which people keep keys, wherever they are.
+const KEYS: [&str; 8] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla"];
+
+/// Why no tool may have this directory, as the end of a sentence that begins with it; none where nothing speaks against it.
+/// Links in the path have to be resolved before. Source: security design, rows 25 to 32.
+#[must_use]
+pub fn forbidden_root(path: &Path) -> Option<String> {
+    if path == Path::new("/") {
+        return Some("is the whole machine".to_owned());
+    }
+    if let Some(root) = SYSTEM.iter().find(|root| path.starts_with(root)) {
+        return Some(format!("lies in `{root}`, which is the system's own"));
+    }
+    let mut parts = path.components();
+    if let Some(keys) = parts.find_map(|part| KEYS.iter().find(|keys| part == Component::Normal(keys.as_ref()))) {
+        return Some(format!("lies in `{keys}`, where keys are kept"));
+    }
+    if SHARED.iter().any(|root| path == Path::new(root)) {
+        return Some("has in it what belongs to many".to_owned());
+    }
+    let is_home = path.parent().is_some_and(|parent| HOMES.iter().any(|homes| parent == Path::new(homes)));
+    is_home.then(|| "is somebody's whole home".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_tool_may_have() {
+        let homes = HOMES.map(|homes| format!("{homes}/somebody"));
+        let forbidden = SYSTEM.iter().chain(&SHARED).copied().chain(homes.iter().map(String::as_str));
+        for root in forbidden {
+            assert!(forbidden_root(Path::new(root)).is_some(), "{root}");
+        }
+        for root in SYSTEM {
+            assert!(forbidden_root(&Path::new(root).join("deep/below")).is_some(), "{root}");
+        }
+        for keys in KEYS {
+            assert!(forbidden_root(&Path::new("/srv/data").join(keys).join("deep")).is_some(), "{keys}");
+        }
+        for fine in ["/srv/data", "/tmp/a", "/var/lib/tool", "/procession", "/etcetera"] {
+            assert_eq!(forbidden_root(Path::new(fine)), None, "{fine}");
+        }
+        for home in &homes {
+            assert_eq!(forbidden_root(&Path::new(home).join("project")), None);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! How many files and directories of the host cells have open, all together.
+//!
+//! In: that a cell is about to open one. Out: a [`Slot`], which is given back when it is dropped.
+//! Invariants: what cells have open leaves half of the process's descriptors to everything else; one tenant never has
+//! more than half of what cells may have.
+//! Source: security design, row 31.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Resource, getrlimit};
+
+use super::cell::Stop;
+use crate::tool_error::{LimitHit, LimitKind};
+
+/// What is taken for the process's limit where it has none.
+const UNLIMITED: u64 = 1 << 20;
+
+/// The bound, and what is taken of it.
+pub(super) struct Descriptors {
+    most: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    all: usize,
+    tenants: HashMap<String, usize>,
+}
+
+/// Room for one that is open.
+pub(super) struct Slot {
+    descriptors: Arc<Descriptors>,
+    tenant: Option<String>,
+}
+
+impl Descriptors {
+    pub(super) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, open: Mutex::default() })
+    }
+
+    /// Those of this process: every engine without a bound of its own shares them.
+    pub(super) fn of_process() -> Arc<Self> {
+        static OF_PROCESS: LazyLock<Arc<Descriptors>> = LazyLock::new(|| {
+            let most = getrlimit(Resource::Nofile).current.unwrap_or(UNLIMITED).min(UNLIMITED) / 2;
+            Descriptors::new(usize::try_from(most).unwrap_or(usize::MAX))
+        });
+        Arc::clone(&OF_PROCESS)
+    }
+
+    /// Room for one more, if there is any for this tenant.
+    pub(super) fn take(self: &Arc<Self>, tenant: Option<&str>) -> Result<Slot, Stop> {
+        let mut open = self.open();
+        let full = |limit: usize| {
+            tracing::warn!(tenant, limit, "too many files are open: a tool gets no more");
+            Stop(LimitHit::new(LimitKind::OpenFiles, limit as u64, limit as u64 + 1))
+        };
+        if open.all >= self.most {
+            return Err(full(self.most));
+        }
+        if let Some(tenant) = tenant {
+            let (theirs, most) = (open.tenants.entry(tenant.to_owned()).or_default(), self.most.div_ceil(2));
+            if *theirs >= most {
+                return Err(full(most));
+            }
+            *theirs += 1;
+        }
+        open.all += 1;
+        Ok(Slot { descriptors: Arc::clone(self), tenant: tenant.map(str::to_owned) })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        // Sums: whole after each of their steps.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut open = self.descriptors.open();
+        open.all -= 1;
+        if let Some(tenant) = &self.tenant
+            && let Some(theirs) = open.tenants.get_mut(tenant)
+        {
+            *theirs -= 1;
+            if *theirs == 0 {
+                open.tenants.remove(tenant);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seen to fail without the bound, and without a tenant's half of it.
+    #[test]
+    fn open_files_have_a_bound_and_each_tenant_half_of_it() {
+        let descriptors = Descriptors::new(5);
+        let take = |tenant| descriptors.take(tenant).map_err(|Stop(hit)| (hit.kind, hit.limit));
+        let mut hog: Vec<_> = (0..3).map(|_| take(Some("hog")).unwrap()).collect();
+        assert_eq!(take(Some("hog")).err(), Some((LimitKind::OpenFiles, 3)));
+        let others = [take(Some("other")).unwrap(), take(None).unwrap()];
+        for tenant in [Some("third"), None] {
+            assert_eq!(take(tenant).err(), Some((LimitKind::OpenFiles, 5)), "{tenant:?}");
+        }
+        hog.pop();
+        let again = take(Some("hog")).unwrap();
+        drop((again, hog, others));
+        let open = descriptors.open();
+        assert_eq!((open.all, open.tenants.len()), (0, 0), "all of it comes back");
+    }
+
+    #[test]
+    fn half_of_the_process_is_left_to_others() {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(UNLIMITED).min(UNLIMITED);
+        assert_eq!(Descriptors::of_process().most as u64, limit / 2);
+    }
+}

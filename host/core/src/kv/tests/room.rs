@@ -1,0 +1,63 @@
+//! What a store takes up: nothing for who keeps nothing.
+
+use std::ops::ControlFlow;
+
+use super::*;
+
+fn rows<B: Backend>(store: &B) -> Vec<Vec<u8>> {
+    let mut rows = Vec::new();
+    let seen = store.read(|all| {
+        all.visit(b"", &mut |row, _| {
+            rows.push(row.to_owned());
+            ControlFlow::Continue(())
+        })
+    });
+    seen.unwrap();
+    rows
+}
+
+/// Namespaces that come and go, by deletion and by the end of their keys' time.
+fn come_and_go<B: Backend>(store: &B, hand: &Hand) {
+    for at in 0..100 {
+        hand.set(at);
+        let space = Namespace::new(Some(&format!("tenant {at}")), "notes");
+        store.set(&space, "a", b"1", None).unwrap();
+        store.set(&space, "b", b"2", Some(Duration::from_millis(1))).unwrap();
+        assert!(store.delete(&space, "a").unwrap());
+        hand.set(at + 1);
+        assert_eq!(store.get(&space, "b").unwrap(), None);
+        assert_eq!(rows(store), [b"v"], "{at}");
+        audit(store, &space);
+    }
+}
+
+/// In memory and on disk. Seen to fail with a namespace's usage kept.
+#[test]
+fn a_namespace_without_keys_takes_up_nothing() {
+    let hand = Hand::default();
+    come_and_go(&MemoryStore::new().with_clock(hand.clock()), &hand);
+    come_and_go(&DiskStore::without_disk().with_clock(hand.clock()), &hand);
+}
+
+/// Whoever remembers a version of a namespace that went does not take what is there now for what was there then. Seen to
+/// fail with versions that begin at one again.
+#[test]
+fn no_version_comes_again() {
+    script(
+        Quota::default(),
+        "set a one          = 1
+         set a two          = 2
+         delete a           = true
+         set a three        = 3
+         swap a 1 x         = none
+         swap a 2 x         = none
+         swap a 3 four      = 4
+         delete a           = true
+         swap a 4 x         = none
+         as other notes
+         set a x            = 5
+         set a x            = 6
+         as acme notes
+         set b x            = 5",
+    );
+}

@@ -1,0 +1,142 @@
+//! Files and directories that are this user's alone: how they are made, opened and judged.
+//!
+//! In: a path. Out: what was opened or made, or an [`Unfit`] that says why it is not to be relied on.
+//! Invariants: nothing is opened through a link or waits for the other end of a pipe; what another user could have written
+//! is not read; a file has all of its content before it has its name.
+
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use tempfile::NamedTempFile;
+
+use crate::grants::Access;
+
+/// Bits of a mode that let others write, and those that let them do anything.
+const WRITE: u32 = 0o022;
+const ANYTHING: u32 = 0o077;
+
+/// Why something is not this user's alone, as the end of a sentence that begins with its path.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unfit {
+    #[error("cannot be made: {0}")]
+    Unmade(#[source] io::Error),
+    #[error("cannot be opened, or is a link")]
+    Unopened(#[source] io::Error),
+    #[error("cannot be read")]
+    Unread(#[source] io::Error),
+    #[error("is not a plain file")]
+    NotPlain,
+    #[error("belongs to another user")]
+    Foreign,
+    #[error("can be written by others")]
+    Writable,
+    #[error("can be read or written by others")]
+    Readable,
+}
+
+impl From<Unfit> for io::Error {
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            Unfit::Unmade(error) | Unfit::Unopened(error) | Unfit::Unread(error) => error,
+            Unfit::NotPlain | Unfit::Foreign | Unfit::Writable | Unfit::Readable => Self::other(unfit),
+        }
+    }
+}
+
+/// Opens a plain file, whosever it is.
+pub(crate) fn open(path: &Path, access: Access) -> Result<File, Unfit> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let is_writing = access == Access::Write;
+    let file = OpenOptions::new().read(true).write(is_writing).custom_flags(flags).open(path);
+    let file = file.map_err(Unfit::Unopened)?;
+    if file.metadata().map_err(Unfit::Unread)?.is_file() { Ok(file) } else { Err(Unfit::NotPlain) }
+}
+
+/// What is known of a file that nobody else could have read or written.
+pub(crate) fn alone(file: &File) -> Result<Metadata, Unfit> {
+    let found = file.metadata().map_err(Unfit::Unread)?;
+    if is_ours(&found, ANYTHING) { Ok(found) } else { Err(Unfit::Readable) }
+}
+
+/// Makes a directory if it is not there, and sees to it that nobody else can write it.
+pub(crate) fn directory(dir: &Path) -> Result<(), Unfit> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(Unfit::Unmade)?;
+    let found = fs::metadata(dir).map_err(Unfit::Unread)?;
+    if !is_ours(&found, 0) {
+        return Err(Unfit::Foreign);
+    }
+    if is_ours(&found, WRITE) { Ok(()) } else { Err(Unfit::Writable) }
+}
+
+/// A file in a directory that has no name yet that anybody looks for.
+pub(crate) fn nameless(dir: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new().prefix("new-").permissions(Permissions::from_mode(0o600)).tempfile_in(dir)
+}
+
+/// Gives a whole file its name. Whoever comes first wins.
+pub(crate) fn publish(file: NamedTempFile, path: &Path) -> io::Result<()> {
+    match file.persist_noclobber(path) {
+        Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => Err(lost.error),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Whether it is this user's and none of these bits is set.
+fn is_ours(found: &Metadata, bits: u32) -> bool {
+    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & bits == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said<T>(result: Result<T, Unfit>) -> String {
+        result.err().map_or_else(|| "fit".to_owned(), |unfit| unfit.to_string())
+    }
+
+    /// Seen to fail with each of the checks left out.
+    #[test]
+    fn what_others_could_touch_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        publish(nameless(dir.path()).unwrap(), &at("file")).unwrap();
+        std::os::unix::fs::symlink("file", at("link")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+            .unwrap();
+        for (name, expected) in
+            [("file", "fit"), ("link", "cannot be opened, or is a link"), ("pipe", "is not a plain file")]
+        {
+            for access in [Access::Read, Access::Write] {
+                assert_eq!(said(open(&at(name), access)), expected, "{name}");
+            }
+        }
+        let missing: io::Error = open(&at("missing"), Access::Read).unwrap_err().into();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        for (mode, expected) in
+            [(0o600, "fit"), (0o640, "can be read or written by others"), (0o602, "can be read or written by others")]
+        {
+            fs::set_permissions(at("file"), Permissions::from_mode(mode)).unwrap();
+            assert_eq!(said(alone(&open(&at("file"), Access::Read).unwrap())), expected, "{mode:o}");
+        }
+        assert_eq!(said(directory(&at("a/b"))), "fit");
+        assert_eq!(fs::metadata(at("a/b")).unwrap().mode() & 0o777, 0o700);
+        fs::set_permissions(at("a"), Permissions::from_mode(0o720)).unwrap();
+        assert_eq!(said(directory(&at("a"))), "can be written by others");
+        assert!(said(directory(&at("file"))).starts_with("cannot be made"));
+    }
+
+    #[test]
+    fn whoever_comes_first_wins() {
+        let dir = tempfile::tempdir().unwrap();
+        for content in ["first", "second"] {
+            let file = nameless(dir.path()).unwrap();
+            fs::write(file.path(), content).unwrap();
+            publish(file, &dir.path().join("name")).unwrap();
+        }
+        assert_eq!(fs::read_to_string(dir.path().join("name")).unwrap(), "first");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left there");
+    }
+}

@@ -1,0 +1,218 @@
+//! What cells share, and each tenant's part of it: threads that wait, open files, the host's memory, the host itself.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcell::kv::{Entry, KeyStore, MemoryStore, Namespace, Page, StoreError};
+use toolcell::{
+    Access, CallOptions, Completion, Component, Definition, Directory, Engine, EngineBuilder, Executor, Grants, Limits,
+    Missing, Refusal, Tenant, Tool, ToolCall,
+};
+use toolcell_test_guests::bytes;
+use toolcell_tests::{context, ending, wait};
+
+/// Threads of a pool that one tenant keeps.
+const SHARE: usize = 8;
+
+fn engine(make: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Engine {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shares");
+    make(Engine::builder().cells(40).cache(cache)).build().expect("an engine")
+}
+
+fn tool(engine: &Engine, component: &'static str, tool: &'static str, grants: Grants) -> Tool {
+    let engine = engine.clone();
+    let load = async move { Component::load_with(&engine, bytes(component), grants, Missing::Denied).await };
+    wait(load).expect("it loads").tool(tool).expect("the tool").clone()
+}
+
+fn of(tenant: &str) -> CallOptions {
+    CallOptions::default().with_context(context(&json!({ "tenant": tenant })))
+}
+
+async fn made(tool: Tool, arguments: Value, options: CallOptions) -> Completion {
+    let call = ToolCall::with_value("1", tool.definition().name.as_str(), &arguments);
+    Executor::new().call(&tool, call, options).await
+}
+
+fn call(tool: &Tool, arguments: &Value, options: CallOptions) -> Completion {
+    wait(made(tool.clone(), arguments.clone(), options))
+}
+
+/// A store that does not come back to one tenant until its gate is gone.
+struct Gated {
+    store: MemoryStore,
+    began: mpsc::Sender<()>,
+    gate: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Gated {
+    fn past_the_gate(&self, whose: &Namespace) -> &MemoryStore {
+        if whose.tenant() == Some("hog") {
+            let _ = self.began.send(());
+            let _ = self.gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        }
+        &self.store
+    }
+}
+
+impl KeyStore for Gated {
+    fn get(&self, whose: &Namespace, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.past_the_gate(whose).get(whose, key)
+    }
+
+    fn set(&self, whose: &Namespace, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError> {
+        self.past_the_gate(whose).set(whose, key, data, ttl)
+    }
+
+    fn delete(&self, whose: &Namespace, key: &str) -> Result<bool, StoreError> {
+        self.past_the_gate(whose).delete(whose, key)
+    }
+
+    fn compare_and_swap(
+        &self,
+        whose: &Namespace,
+        key: &str,
+        expected: Option<u64>,
+        data: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<Option<u64>, StoreError> {
+        self.past_the_gate(whose).compare_and_swap(whose, key, expected, data, ttl)
+    }
+
+    fn list(&self, whose: &Namespace, prefix: &str, cursor: Option<&str>, most: usize) -> Result<Page, StoreError> {
+        self.past_the_gate(whose).list(whose, prefix, cursor, most)
+    }
+}
+
+/// Seen to fail with one pool for keys and files, and with one share for all tenants.
+#[test]
+fn a_tenant_whose_store_hangs_holds_up_nobody_else() {
+    let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel());
+    let engine = engine(|engine| engine.keys(Gated { store: MemoryStore::new(), began, gate: Mutex::new(gate) }));
+    let mut grants = Grants::default();
+    grants.keys.push("write notes/*".parse().expect("a rule"));
+    let notes = tool(&engine, "notes", "notes", grants);
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("a"), "inside").expect("a file");
+    let clerk = tool(&engine, "clerk", "clerk", reading(dir.path()));
+
+    let add = json!({"action": "add", "title": "milk", "text": "two litres"});
+    let (stuck, arguments) = (notes.clone(), add.clone());
+    let hogs: Vec<_> = wait(async move {
+        (0..SHARE).map(|_| tokio::spawn(made(stuck.clone(), arguments.clone(), of("hog")))).collect()
+    });
+    for _ in 0..SHARE {
+        begun.recv().expect("a call waits for the store");
+    }
+    // Its callers go; the store does not come back.
+    wait(async move {
+        for hog in hogs {
+            hog.abort();
+            assert!(hog.await.is_err());
+        }
+    });
+    let told = call(&notes, &add, of("hog"));
+    assert!(serde_json::to_string(&told.result).expect("JSON").contains("blocked"), "{told:?}");
+    for other in [of("other"), CallOptions::default()] {
+        assert_eq!(ending(&call(&notes, &add, other).result), "ok");
+    }
+    let read = call(&clerk, &json!({"steps": [["read", "/data/a"]]}), of("hog"));
+    assert_eq!(read.result.value().map(|value| value.as_str()), Some(r#"["inside"]"#), "files are not keys");
+    drop(opens);
+    // What was begun went on to its end: this note is another one.
+    let another = json!({"action": "add", "title": "bread", "text": "one loaf"});
+    assert_eq!(ending(&call(&notes, &another, of("hog")).result), "ok", "it came back");
+}
+
+fn reading(dir: &Path) -> Grants {
+    let mut grants = Grants::default();
+    grants.directories.push(Directory::new("/data", dir, Access::Read).expect("a name"));
+    grants
+}
+
+/// Seen to fail without the bound.
+#[test]
+fn open_files_have_a_bound_that_the_tool_sees() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("a"), "inside").expect("a file");
+    let look = ["look", "/data/a"];
+    let clerk = |most| tool(&engine(|engine| engine.open_files(most)), "clerk", "clerk", reading(dir.path()));
+    let (few, none) = (clerk(6), clerk(0));
+    for _ in 0..3 {
+        // The directory itself is one.
+        let all = call(&few, &json!({"steps": [look, look, look, look, look, look, ["release"], look]}), of_nobody());
+        let answers = all.result.value().expect("an answer").as_str().to_owned();
+        let answers: Vec<String> = serde_json::from_str(&answers).expect("a list");
+        assert_eq!(answers.iter().filter(|answer| *answer == "done").count(), 7, "{answers:?}");
+        assert_ne!(answers[5], "done");
+        // A tenant has half of it.
+        let some = call(&few, &json!({"steps": [look, look, look]}), of("a"));
+        let answers = some.result.value().expect("an answer").as_str().to_owned();
+        assert!(answers.starts_with(r#"["done","done","#) && !answers.ends_with(r#""done"]"#), "{answers}");
+    }
+    let refused = call(&none, &json!({"steps": [look]}), of_nobody());
+    assert_eq!(ending(&refused.result), "handler_raised/host_call+open_files");
+    assert!(format!("{:?}", refused.result).contains("OpenFiles"));
+}
+
+fn of_nobody() -> CallOptions {
+    CallOptions::default()
+}
+
+/// Seen to fail with requests that weigh nothing.
+#[test]
+fn what_the_host_keeps_for_a_cell_has_a_bound() {
+    let mut grants = Grants::default();
+    grants.http.push("https://example.com/".parse().expect("a rule"));
+    let hoarder = tool(&engine(|engine| engine), "caller", "hoarder", grants);
+    let kept = |requests: u32, rounds: u64| {
+        let limits = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(60));
+        let arguments = json!({"requests": requests, "rounds": rounds});
+        ending(&call(&hoarder, &arguments, CallOptions::default().with_limits(limits)).result)
+    };
+    assert_eq!(kept(12, 10_000_000), "ok");
+    assert_eq!(kept(40, u64::MAX), "handler_raised/host_call+host_bytes");
+}
+
+/// Seen to fail with a tenant that is not defined narrowed by nothing.
+#[test]
+fn where_tenants_are_defined_a_call_of_no_such_tenant_is_refused() {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let definition = Definition::new("count", "Counts.").expect("a name").with_parameters(json!({
+        "type": "object", "properties": {"secret_word": {"enum": ["a"]}}, "required": ["secret_word"],
+    }));
+    let count = Tool::native(definition, async |_: Value| json!(MADE.fetch_add(1, Ordering::SeqCst))).expect("a tool");
+    let said = |executor: &Executor, tenant: Option<&str>, arguments: &str| {
+        let options = tenant.map_or_else(CallOptions::default, of);
+        let (executor, count, call) = (executor.clone(), count.clone(), ToolCall::new("1", "count", arguments));
+        wait(async move { executor.call(&count, call, options).await }).result
+    };
+    let good = r#"{"secret_word": "a"}"#;
+    let open = Executor::new();
+    let some = open.clone().with_tenant("a", Tenant::default());
+    let own = some.clone().with_untenanted(Tenant::default());
+    for (executor, tenant, expected) in [
+        (&open, None, "ok"),
+        (&open, Some("b"), "ok"),
+        (&some, Some("a"), "ok"),
+        (&some, Some("b"), "refusal/unknown_tenant"),
+        (&some, Some(""), "refusal/unknown_tenant"),
+        (&some, None, "refusal/unknown_tenant"),
+        (&own, None, "ok"),
+        (&own, Some("a"), "ok"),
+        (&own, Some("b"), "refusal/unknown_tenant"),
+    ] {
+        let before = MADE.load(Ordering::SeqCst);
+        assert_eq!(ending(&said(executor, tenant, good)), expected, "{tenant:?}");
+        assert_eq!(MADE.load(Ordering::SeqCst) - before, u64::from(expected == "ok"), "{tenant:?}");
+    }
+    // Whom it does not know learns nothing of what the tool takes.
+    let toolcell::CallResult::Refusal(refused) = said(&some, Some("b"), "{}") else { panic!("it was made") };
+    assert_eq!(refused, Refusal::UnknownTenant);
+    let narrow = some.with_untenanted(Tenant::default().with_limits(Limits::default().with_arguments(3)));
+    assert_eq!(ending(&said(&narrow, None, good)), "refusal/invalid_arguments", "it is narrowed like a tenant");
+}
