@@ -107,8 +107,8 @@ pub(crate) enum Command {
     /// Compile the component on standard input: this command's own child process
     #[command(name = COMPILE_WORKER, hide = true)]
     CompileWorker {
-        /// Processor time
-        seconds: u64,
+        /// What the parent's library tells its worker
+        order: String,
     },
 }
 
