@@ -98,7 +98,8 @@ fn it_answers_before_it_is_optimised() {
 #[test]
 fn the_next_process_optimises_what_this_one_did_not() {
     let shop = Workshop::new(echo().component());
-    for (script, code) in [("kill -TERM $$", Code::Unoptimised), ("exit 4", Code::Unoptimised), (":", Code::Optimised)] {
+    for (script, code) in [("kill -TERM $$", Code::Unoptimised), ("exit 4", Code::Unoptimised), (":", Code::Optimised)]
+    {
         let (_, component) = shop.load(shop.builder(script));
         assert_eq!(last(&component), code, "{script}");
         assert!(answers(&component));
@@ -132,7 +133,10 @@ fn what_cannot_be_optimised_is_tried_once() {
 #[test]
 fn an_engine_without_a_cache_tries_once_too() {
     let shop = Workshop::new(echo().component());
-    let script = format!(r#"cd "{}"; echo $0 >>orders; case $0 in quick*) exec cat quick;; esac; exit 3"#, shop.scratch.0.path().display());
+    let script = format!(
+        r#"cd "{}"; echo $0 >>orders; case $0 in quick*) exec cat quick;; esac; exit 3"#,
+        shop.scratch.0.path().display()
+    );
     let engine = Engine::builder().compile_in("/bin/sh", ["-c", &script], Duration::from_secs(60)).build().unwrap();
     for _ in 0..2 {
         assert_eq!(last(&load(&engine, shop.guest.clone()).expect("it loads")), Code::Unoptimised);
@@ -267,7 +271,7 @@ fn equal_loads_at_once_compile_once() {
 #[test]
 fn a_component_made_to_stall_the_optimiser_answers() {
     let engine = Engine::builder().cells(4).optimise(Optimise::Never).build().expect("an engine");
-    let loaded = load(&engine, compile_bomb());
+    let loaded = load(&engine, compile_bomb(1));
     assert_eq!(load_ending(&loaded), "ok");
     assert!(answers(&loaded.expect("it loads")));
 }

@@ -32,6 +32,8 @@ const MAX_CODE: u64 = 512 << 20;
 /// A worker that waits instead of working is killed after this many times its processor time, and a moment.
 const WALL_FACTOR: u32 = 4;
 const WALL_SLACK: Duration = Duration::from_secs(10);
+/// One that nobody waits for, after this long: it is less urgent than all the rest of a machine that may be busy for long.
+const BACKGROUND_WALL: Duration = Duration::from_hours(1);
 /// Seconds that a worker has left to die of its processor time: at the last one it would be killed like by anybody.
 const LAST_SECOND: u64 = 1;
 /// How a process dies that is over its processor time, and that finds no memory.
@@ -85,7 +87,7 @@ pub(super) fn compile(
     watch: Watch,
 ) -> Result<Vec<u8>, NoCode> {
     match worker {
-        Some(worker) => worker.compile(tier, component, watch),
+        Some(worker) => worker.compile(tier, haste, component, watch),
         // The compiler is the validator too: what it refuses is malformed, or uses a proposal that is off.
         None => config::compiler(tier, haste)
             .map_err(NoCode::Interrupted)?
@@ -136,8 +138,11 @@ impl Worker {
         self.limit.as_secs().max(1)
     }
 
-    fn compile(&self, tier: Tier, component: &[u8], watch: Watch) -> Result<Vec<u8>, NoCode> {
-        let wall = self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK);
+    fn compile(&self, tier: Tier, haste: Haste, component: &[u8], watch: Watch) -> Result<Vec<u8>, NoCode> {
+        let wall = match haste {
+            Haste::Awaited => self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK),
+            Haste::Background => BACKGROUND_WALL,
+        };
         let ended = self
             .run(tier, component, wall, watch)
             .map_err(|error| NoCode::Interrupted(Error::engine("no compiler process").with_source(error)))?;
@@ -155,9 +160,7 @@ impl Worker {
             (None, Some(signal)) if ASKED.contains(&signal) => {
                 Err(NoCode::Interrupted(Error::engine(format!("the compiler process was ended ({})", ended.status))))
             }
-            _ => {
-                Err(NoCode::Refused(Error::malformed(format!("the compiler crashed on it ({})", ended.status))))
-            }
+            _ => Err(NoCode::Refused(Error::malformed(format!("the compiler crashed on it ({})", ended.status)))),
         }
     }
 
@@ -266,7 +269,7 @@ fn bounded_compile(order: &Order, input: impl Read, output: &mut impl Write) -> 
     }
     let mut component = Vec::new();
     input.take(scan::MAX_COMPONENT).read_to_end(&mut component).map_err(failed)?;
-    let compiler = config::compiler(order.tier, Haste::All).map_err(|error| (FAILED, error.to_string()))?;
+    let compiler = config::compiler(order.tier, Haste::Awaited).map_err(|error| (FAILED, error.to_string()))?;
     let code = compiler.precompile_component(&component).map_err(|error| (REFUSED, format!("{error:#}")))?;
     output.write_all(&code).map_err(failed)
 }

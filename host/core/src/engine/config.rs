@@ -52,13 +52,13 @@ pub(super) enum Allocation {
     OnDemand,
 }
 
-/// How much of the machine a compiler takes.
+/// Whether somebody waits for a compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Haste {
-    /// Every core, since somebody waits.
-    All,
-    /// The thread that it is called on, with that one's urgency.
-    OneThread,
+    /// Somebody does: it takes every core.
+    Awaited,
+    /// Nobody does: in this process it takes the thread that it is called on, with that one's urgency.
+    Background,
 }
 
 /// Makes a compiler. What it makes runs on every [`engine`].
@@ -67,7 +67,7 @@ pub(super) enum Haste {
 /// As [`engine`].
 pub(super) fn compiler(tier: Tier, haste: Haste) -> Result<Engine, Error> {
     let mut config = base();
-    config.parallel_compilation(haste == Haste::All).cranelift_opt_level(match tier {
+    config.parallel_compilation(haste == Haste::Awaited).cranelift_opt_level(match tier {
         Tier::Quick => OptLevel::None,
         Tier::Optimised => OptLevel::Speed,
     });

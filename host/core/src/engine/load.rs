@@ -181,7 +181,7 @@ fn compiled(
     known: Option<Vec<Definition>>,
 ) -> Result<Found, Error> {
     let started = Instant::now();
-    let code = compile::compile(inner.worker.as_ref(), tier, Haste::All, bytes, Watch::unattended())?;
+    let code = compile::compile(inner.worker.as_ref(), tier, Haste::Awaited, bytes, Watch::unattended())?;
     let compile_time = Some(started.elapsed());
     let (ready, pooled) = link_new(inner, &code, mounts)?;
     let definitions = known.map_or_else(|| describe(inner, &ready), Ok)?;

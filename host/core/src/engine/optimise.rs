@@ -86,9 +86,7 @@ pub(super) fn later(
         current: Arc::downgrade(&current),
         watch,
         work: Box::new(move |component, current, watch| {
-            let compile = || {
-                compile::compile(worker.as_ref(), Tier::Optimised, Haste::OneThread, component, watch)
-            };
+            let compile = || compile::compile(worker.as_ref(), Tier::Optimised, Haste::Background, component, watch);
             optimise(&weak, current, &names, &definitions, compile);
         }),
     });
@@ -102,12 +100,7 @@ fn optimise(
     definitions: &[Definition],
     compile: impl FnOnce() -> Result<Vec<u8>, NoCode>,
 ) {
-    // Somebody else may have been faster. What is upgraded here is let go before the compiler runs.
-    let found = wanted(inner, current).and_then(|(inner, current)| {
-        let mounts = current.ready().mounts.clone();
-        from_cache(&inner, &names.optimised, mounts.as_ref()).map(|found| current.replace(found.ready))
-    });
-    if found.is_some() {
+    if is_done(inner, current, names) {
         return;
     }
     let compiled = compile();
@@ -134,6 +127,18 @@ fn optimise(
             current.keep();
         }
     }
+}
+
+/// Whether somebody else was faster, or failed before. Keeps nothing alive while the compiler runs.
+fn is_done(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> bool {
+    let Some((inner, current)) = wanted(inner, current) else { return true };
+    let mounts = current.ready().mounts.clone();
+    match from_cache(&inner, &names.optimised, mounts.as_ref()) {
+        Some(found) => current.replace(found.ready),
+        None if is_given_up(&inner, names) => current.keep(),
+        None => return false,
+    }
+    true
 }
 
 /// Both, while both are there.

@@ -27,7 +27,7 @@ fn each_way_a_worker_ends() {
             false,
         ),
     ] {
-        let ended = worker(script).compile(Tier::Quick, b"bytes", Watch::unattended());
+        let ended = worker(script).compile(Tier::Quick, Haste::Awaited, b"bytes", Watch::unattended());
         assert_eq!(!matches!(ended, Err(NoCode::Interrupted(_))), is_lasting, "{script}");
         let ended = ended.map_err(|none| Error::from(none).to_string().replace(" (core dumped)", ""));
         let ended = ended.as_deref().map(|code| std::str::from_utf8(code).unwrap()).map_err(String::as_str);

@@ -15,8 +15,8 @@ use crate::fence::fenced;
 const MAX_WAITING: usize = 256 << 20;
 /// Names of components that cannot be optimised, before all are forgotten: a megabyte or two.
 const MAX_GIVEN_UP: usize = 10_000;
-/// How much less urgent than the host's own threads, in steps of `nice`: guests go first.
-const NICENESS: i32 = 15;
+/// How much less urgent than the host's own threads, in steps of `nice`: as a guest that takes long.
+const NICENESS: i32 = 10;
 
 /// Optimised code for one component.
 pub(in crate::engine) struct Job {
