@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::os::unix::net::UnixListener;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 
-use crate::typed::{check, example, fed, typed};
+use crate::typed::{check, command, example, fed, typed};
 
 #[test]
 fn what_is_no_usable_component() {
@@ -94,6 +94,16 @@ fn a_component_made_to_stall_the_compiler() {
     let shown = typed(&["inspect", path, "--compile-time", "1s", "--no-cache"]);
     assert_eq!(shown.status, 1, "{shown}");
     assert!(shown.stderr.contains("cannot be compiled within 1s of processor time"), "{shown}");
+}
+
+/// Its parent may die before it is tied to that one's life. It would refuse this component, with another status.
+#[test]
+fn a_compiler_that_nobody_reads_from_does_not_begin() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut worker = command();
+    let worker = worker.args(["compile-worker", "quick/60"]).stdin(Stdio::null()).stdout(writer).stderr(Stdio::null());
+    assert_eq!(worker.status().unwrap().code(), Some(4));
 }
 
 /// What stalls only the optimiser answers all the same: nobody waits for it but who prepares, and that once.

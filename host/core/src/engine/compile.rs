@@ -47,6 +47,8 @@ const ASKED: [i32; 4] = [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUI
 const REFUSED: i32 = 3;
 /// A worker's exit code when it could not do its work at all, likewise.
 const FAILED: i32 = 4;
+/// What code begins with: it lies in a file of this format.
+const MAGIC: &[u8] = b"\x7fELF";
 /// Bytes of a worker's complaint that are kept.
 const COMPLAINT: u64 = 2048;
 
@@ -269,9 +271,12 @@ fn bounded_compile(order: &Order, input: impl Read, output: &mut impl Write) -> 
     }
     let mut component = Vec::new();
     input.take(scan::MAX_COMPONENT).read_to_end(&mut component).map_err(failed)?;
+    // A parent that died before this process was tied to it does not read: so it hears the beginning before the work.
+    output.write_all(MAGIC).and_then(|()| output.flush()).map_err(failed)?;
     let compiler = config::compiler(order.tier, Haste::Awaited).map_err(|error| (FAILED, error.to_string()))?;
     let code = compiler.precompile_component(&component).map_err(|error| (REFUSED, format!("{error:#}")))?;
-    output.write_all(&code).map_err(failed)
+    let rest = code.strip_prefix(MAGIC).ok_or_else(|| (FAILED, "its code has an unknown format".to_owned()))?;
+    output.write_all(rest).and_then(|()| output.flush()).map_err(failed)
 }
 
 #[cfg(test)]

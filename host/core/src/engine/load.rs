@@ -130,37 +130,27 @@ fn loaded(inner: &Arc<Inner>, bytes: Vec<u8>, mounts: Option<&Arc<Mounts>>) -> R
     let names = Names::new(entry_name(&inner.on_demand.engine, &examination.digest));
     // Without a cache there would be nothing to find after the wait.
     let _alone = inner.cache.is_some().then(|| inner.flights.alone(&names.optimised));
-    let loaded = |found: Found, current: Arc<Current>| {
-        let Found { definitions, pooled, compile_time, .. } = found;
-        Ok(Loaded { examination, definitions, current, pooled, compile_time })
-    };
     let kept = |name: &str| from_cache(inner, name, mounts);
-    if let Some(found) = kept(&names.optimised) {
-        let current = Current::settled(Arc::clone(&found.ready), Code::Optimised);
-        return loaded(found, Arc::new(current));
-    }
-    let compiled = |tier, known| {
-        let (name, definitions) = (names.of(tier), known);
-        compiled(inner, tier, name, &bytes, mounts, definitions)
-    };
-    match (inner.optimise, kept(&names.quick)) {
-        (Optimise::First, quick) => {
-            let found = compiled(Tier::Optimised, quick.map(|quick| quick.definitions))?;
+    let compiled = |tier, known| compiled(inner, tier, names.of(tier), &bytes, mounts, known);
+    let quick = || kept(&names.quick).map_or_else(|| compiled(Tier::Quick, None), Ok);
+    let (found, code) = match (kept(&names.optimised), inner.optimise) {
+        (Some(found), Optimise::Later | Optimise::First | Optimise::Never) => (found, Code::Optimised),
+        (None, Optimise::First) => {
+            // Who has told its tools is not asked again.
+            let known = kept(&names.quick).map(|quick| quick.definitions);
+            let found = compiled(Tier::Optimised, known)?;
             names.forget_all_but_optimised(inner);
-            let current = Current::settled(Arc::clone(&found.ready), Code::Optimised);
-            loaded(found, Arc::new(current))
+            (found, Code::Optimised)
         }
-        (Optimise::Never, quick) => {
-            let found = quick.map_or_else(|| compiled(Tier::Quick, None), Ok)?;
-            let current = Current::settled(Arc::clone(&found.ready), Code::Unoptimised);
-            loaded(found, Arc::new(current))
-        }
-        (Optimise::Later, quick) => {
-            let found = quick.map_or_else(|| compiled(Tier::Quick, None), Ok)?;
-            let (ready, definitions) = (Arc::clone(&found.ready), found.definitions.clone());
-            loaded(found, optimise::later(inner, bytes, names, ready, definitions))
-        }
-    }
+        (None, Optimise::Never) => (quick()?, Code::Unoptimised),
+        (None, Optimise::Later) => (quick()?, Code::Quick),
+    };
+    let Found { ready, definitions, pooled, compile_time } = found;
+    let current = match code {
+        Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
+        Code::Quick => optimise::later(inner, bytes, names, ready, definitions.clone()),
+    };
+    Ok(Loaded { examination, definitions, current, pooled, compile_time })
 }
 
 /// Code that is linked, and the tools in it.
