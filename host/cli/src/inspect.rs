@@ -111,7 +111,8 @@ fn tier(code: Code) -> &'static str {
     match code {
         Code::Optimised => "optimised",
         Code::Unoptimised => "not optimised",
-        _ => "being optimised",
+        Code::Quick => "being optimised",
+        _ => "in another way",
     }
 }
 

@@ -18,6 +18,9 @@ const MAX_GIVEN_UP: usize = 10_000;
 /// How much less urgent than the host's own threads, in steps of `nice`: as a guest that takes long.
 const NICENESS: i32 = 10;
 
+/// Compiles, and replaces the current code or keeps it.
+pub(in crate::engine) type Work = Box<dyn FnOnce(&[u8], &Weak<Current>, Watch) + Send>;
+
 /// Optimised code for one component.
 pub(in crate::engine) struct Job {
     pub(in crate::engine) component: Vec<u8>,
@@ -25,8 +28,7 @@ pub(in crate::engine) struct Job {
     pub(in crate::engine) current: Weak<Current>,
     /// Hears when it is for nobody any more.
     pub(in crate::engine) watch: Watch,
-    /// Compiles, and replaces the current code or keeps it.
-    pub(in crate::engine) work: Box<dyn FnOnce(&[u8], &Weak<Current>, Watch) + Send>,
+    pub(in crate::engine) work: Work,
 }
 
 /// The jobs of an engine.
