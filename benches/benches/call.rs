@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use tokio::runtime::{Builder, Runtime};
 use toolcell::{
-    CallOptions, CallResult, Component, Engine, Executor, Limits, Placement, Timeout, Tool, ToolCall, ToolError,
+    CallOptions, CallResult, Code, Component, Engine, Executor, Limits, Placement, Timeout, Tool, ToolCall, ToolError,
 };
 use toolcell_benches::floor::Floor;
 use toolcell_benches::timing::{Contender, Summary, interleaved, percentile};
@@ -63,6 +63,7 @@ impl Bench {
 
     fn tool(&self, engine: &Engine, bytes: &[u8], name: &str) -> Result<Tool> {
         let component = self.runtime.block_on(Component::load(engine, bytes.to_vec()))?;
+        ensure!(self.runtime.block_on(component.optimised()) == Code::Optimised, "{name} is not optimised");
         Ok(component.tool(name)?.clone())
     }
 

@@ -4,12 +4,12 @@
 
 use std::io::Write as _;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use toolcell::{
-    CallOptions, Component, Definition, Engine, Executor, Placement, Registry, RunOptions, Runner, Tool, ToolCall,
+    CallOptions, Code, Component, Definition, Engine, Executor, Placement, Registry, RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_benches::timing::{Contender, Step, Summary, interleaved, steps};
 use toolcell_test_guests::{Answer, Hostile};
@@ -43,6 +43,7 @@ fn batch() -> Vec<ToolCall> {
 fn run(runtime: &Runtime, placement: Placement, most: usize) -> Result<()> {
     let engine = Engine::builder().placement(placement).build()?;
     let component = runtime.block_on(Component::load(&engine, Hostile::answering(Answer::Echo).component()))?;
+    ensure!(runtime.block_on(component.optimised()) == Code::Optimised, "the guest is not optimised");
     let tool = component.tools().first().cloned().ok_or_else(|| anyhow::anyhow!("no tool"))?;
     let (registry, executor) = (Registry::new(), Executor::new());
     registry.register(tool.clone())?;

@@ -107,8 +107,8 @@ pub(crate) enum Command {
     /// Compile the component on standard input: this command's own child process
     #[command(name = COMPILE_WORKER, hide = true)]
     CompileWorker {
-        /// Processor time
-        seconds: u64,
+        /// What the parent's library tells its worker
+        order: String,
     },
 }
 
@@ -322,7 +322,8 @@ pub(crate) struct ToolsArgs {
 /// Show what a component offers and what it asks for
 ///
 /// Runs no tool: the component is compiled and asked for its definitions, in a cell that is granted nothing. One that
-/// cannot be loaded is shown as far as it can be, with the reason and exit status 1.
+/// cannot be loaded is shown as far as it can be, with the reason and exit status 1. Waits until the component is
+/// optimised, for every command that uses it later.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

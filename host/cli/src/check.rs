@@ -31,6 +31,9 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     for chosen in config.all() {
         let loaded = components::one(printer, &engine, &config, &chosen).await;
         let loaded = loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
+        if let Ok(component) = &loaded {
+            host::optimised(printer, component, &chosen.path).await;
+        }
         let judged = match &loaded {
             Ok(component) if args.json => to_json(&config, &chosen, component),
             Ok(component) => Value::String(to_text(&config, &chosen, component)),

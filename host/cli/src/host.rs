@@ -1,15 +1,17 @@
 //! The engine behind every command, and a component loaded on it.
 //!
 //! Invariants: a stranger's component is compiled in a child process or not at all; a cache that cannot be used costs a
-//! warning, never the command.
+//! warning, never the command; what is optimised in the background ends with the command, and only those wait for it that
+//! prepare others.
 
+use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use toolcell::{Component, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing};
+use toolcell::{Code, Component, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing, Optimise};
 
 use crate::args::{self, Global};
 use crate::config::Config;
@@ -19,7 +21,7 @@ use crate::keys::Keys;
 use crate::printer::Printer;
 use crate::units::Date;
 
-/// A load that takes no longer needs no spinner.
+/// What takes no longer needs no spinner.
 const PATIENCE: Duration = Duration::from_millis(150);
 
 /// Makes the engine for so many calls at once, with the cache if it can be used.
@@ -38,11 +40,13 @@ pub(crate) fn engine(printer: &Printer, global: &Global, calls: usize, config: &
         Some(Date(date)) => builder.now(date),
         None => builder,
     };
+    // For a single call optimised code would come too late, and where it is not kept it comes for nobody else.
+    let keeping_nothing = if calls > 1 { builder.clone() } else { builder.clone().optimise(Optimise::Never) };
     let Some(dir) = cache_dir(printer, global) else {
-        return Ok(builder.build()?);
+        return Ok(keeping_nothing.build()?);
     };
-    builder.clone().cache(&dir).build().or_else(|error| {
-        let engine = builder.build()?;
+    builder.cache(&dir).build().or_else(|error| {
+        let engine = keeping_nothing.build()?;
         printer.note("warning", &format!("{error}; what is compiled now is not kept"));
         printer.note("hint", &format!("{}, with `--cache-dir DIR` or `--no-cache`", error.hint()));
         Ok(engine)
@@ -78,17 +82,28 @@ pub(crate) async fn load(
     grants: Grants,
     missing: Missing,
 ) -> Result<Component, Error> {
-    let mut loading = pin!(Component::load_with(engine, bytes, grants, missing));
-    let loaded = match tokio::time::timeout(PATIENCE, loading.as_mut()).await {
-        Ok(loaded) => loaded,
-        Err(_) => {
-            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-            let _spinner = printer.spinner(&format!("compiling {name}"));
-            loading.await
-        }
-    }?;
+    let loading = Component::load_with(engine, bytes, grants, missing);
+    let loaded = patiently(printer, "compiling", path, loading).await?;
     tracing::info!(component = %path.display(), compile_time = ?loaded.compile_time(), "loaded");
     Ok(loaded)
+}
+
+/// Waits until the component is optimised, or cannot be, which is kept for later commands; with a spinner likewise.
+pub(crate) async fn optimised(printer: &Printer, component: &Component, path: &Path) -> Code {
+    patiently(printer, "optimising", path, component.optimised()).await
+}
+
+/// Waits, after a moment with a spinner.
+async fn patiently<T>(printer: &Printer, doing: &str, path: &Path, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    match tokio::time::timeout(PATIENCE, work.as_mut()).await {
+        Ok(done) => done,
+        Err(_) => {
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+            let _spinner = printer.spinner(&format!("{doing} {name}"));
+            work.await
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::{Component, Definition, Examination, Grants, Hints, Standing, Tool};
+use toolcell::{Code, Component, Definition, Examination, Grants, Hints, Standing, Tool};
 
 use crate::args::{Global, InspectArgs};
 use crate::config::Config;
@@ -26,6 +26,10 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     let loaded = components::loaded(printer, &engine, &config, &chosen, components::pinned(&chosen, bytes)?).await;
     let loaded = loaded.map_err(|failure| failure.about(format_args!("{} cannot be loaded", chosen.shown())));
     let path = &chosen.path;
+    // Whoever looks at a component is about to use it: what comes next finds it optimised.
+    if let Ok(component) = &loaded {
+        host::optimised(printer, component, path).await;
+    }
     if args.json {
         printer.json(&to_json(path, &seen, &loaded))?;
     } else {
@@ -51,6 +55,7 @@ fn to_json(path: &Path, seen: &Examination, loaded: &Result<Component, Failure>)
         Ok(component) => json!({
             "cached": component.is_cached(),
             "compile_us": component.compile_time().map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
+            "code": component.code(),
             "pooled": component.is_pooled(),
             "tools": component.definitions().collect::<Vec<_>>(),
             "rights": component.tools().iter().filter_map(rights).collect::<serde_json::Map<_, _>>(),
@@ -77,13 +82,11 @@ fn to_text(path: &Path, seen: &Examination, loaded: Option<&Component>) -> Strin
         row("size", Size(seen.size).rounded()),
     ];
     if let Some(component) = loaded {
-        facts.push(row(
-            "compiled",
-            match component.compile_time() {
-                Some(time) => format!("now, in {} ms", time.as_millis()),
-                None => "before: it came from the cache".to_owned(),
-            },
-        ));
+        let when = match component.compile_time() {
+            Some(time) => format!("now, in {} ms", time.as_millis()),
+            None => "before: it came from the cache".to_owned(),
+        };
+        facts.push(row("compiled", format!("{when}; {}", tier(component.code()))));
         facts.push(row(
             "cells",
             if component.is_pooled() {
@@ -102,6 +105,15 @@ fn to_text(path: &Path, seen: &Examination, loaded: Option<&Component>) -> Strin
         }
     }
     text.join("\n")
+}
+
+fn tier(code: Code) -> &'static str {
+    match code {
+        Code::Optimised => "optimised",
+        Code::Unoptimised => "not optimised",
+        Code::Quick => "being optimised",
+        _ => "in another way",
+    }
 }
 
 fn imports(seen: &Examination) -> String {

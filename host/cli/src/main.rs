@@ -48,8 +48,8 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return mistyped::show(&printer, error).into(),
     };
-    if let Command::CompileWorker { seconds } = args.command {
-        return compile(seconds);
+    if let Command::CompileWorker { order } = &args.command {
+        return compile(order);
     }
     logging::start(&printer, args.global.verbose);
     let json = args.command.is_json();
@@ -85,7 +85,7 @@ fn dispatch(printer: &Printer, args: Args) -> Result<ExitStatus, Failure> {
 }
 
 /// Compiles one component for the process that started this one.
-fn compile(seconds: u64) -> ExitCode {
+fn compile(order: &str) -> ExitCode {
     let (input, output, complaints) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    toolcell::compile_worker(seconds, input.lock(), output.lock(), complaints.lock()).into()
+    toolcell::compile_worker(order, input.lock(), output.lock(), complaints.lock()).into()
 }

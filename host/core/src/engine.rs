@@ -12,11 +12,13 @@ mod classify;
 mod compile;
 mod config;
 mod descriptors;
+mod flights;
 mod guest;
 mod imports;
 mod invoke;
 mod limiter;
 mod load;
+mod optimise;
 mod placement;
 mod pulse;
 mod quick;
@@ -25,6 +27,7 @@ mod runtimes;
 mod scan;
 mod shares;
 mod ticker;
+mod tier;
 mod translate;
 mod world;
 
@@ -63,6 +66,7 @@ pub use imports::Standing;
 pub use load::{Examination, Missing};
 pub use placement::Placement;
 pub use scan::MAX_COMPONENT;
+pub use tier::{Code, Optimise};
 
 /// How many cells may live at once unless the builder says otherwise. Each is up to a memory limit of RAM and 16 GiB of
 /// address space.
@@ -87,6 +91,9 @@ struct Inner {
     ticker: Arc<ticker::Ticker>,
     cache: Option<cache::Cache>,
     worker: Option<compile::Worker>,
+    optimise: Optimise,
+    background: tier::Background,
+    flights: flights::Flights,
     placement: Placement,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
@@ -100,7 +107,8 @@ struct Inner {
 /// Makes an [`Engine`].
 ///
 /// # Defaults
-/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; as many guest threads a lane as the machine has cores; no cache; compiling in this process.
+/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; as many guest threads a lane as the machine has cores; no cache; compiling
+/// in this process; [`Optimise::Later`].
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EngineBuilder {
@@ -109,6 +117,7 @@ pub struct EngineBuilder {
     placement: Placement,
     cache: Option<PathBuf>,
     worker: Option<compile::Worker>,
+    optimise: Optimise,
     world: World,
 }
 
@@ -138,12 +147,13 @@ impl EngineBuilder {
         self
     }
 
-    /// Compiles in child processes: `program` is started with `arguments` and, as the last one, its processor time in
-    /// seconds; it must answer with [`compile_worker`](crate::compile_worker). Without this, compiling happens in this
-    /// process, and a hostile component can keep a thread busy for hours. [`DEFAULT_COMPILE_TIME`] is a good `limit`.
+    /// Compiles in child processes: `program` is started with `arguments` and, as the last one, an order, with which it
+    /// must call [`compile_worker`](crate::compile_worker). Without this, compiling happens in this process, and a hostile
+    /// component can keep a thread busy for hours. [`DEFAULT_COMPILE_TIME`] is a good `limit`.
     ///
     /// # Units
     /// `limit` is processor time of one compilation, in whole seconds and at least one; what is over a whole one is cut off.
+    /// To optimise is a compilation of its own.
     pub fn compile_in(
         mut self,
         program: impl Into<PathBuf>,
@@ -152,6 +162,12 @@ impl EngineBuilder {
     ) -> Self {
         let arguments = arguments.into_iter().map(Into::into).collect();
         self.worker = Some(compile::Worker { program: program.into(), arguments, limit });
+        self
+    }
+
+    /// When components are optimised.
+    pub fn optimise(mut self, optimise: Optimise) -> Self {
+        self.optimise = optimise;
         self
     }
 
@@ -228,6 +244,9 @@ impl EngineBuilder {
             ticker,
             cache: self.cache.as_deref().map(cache::Cache::open).transpose()?,
             worker: self.worker,
+            optimise: self.optimise,
+            background: tier::Background::default(),
+            flights: flights::Flights::default(),
             placement: self.placement,
             slots: Arc::new(Semaphore::new(self.cells as usize)),
             waiting: AtomicUsize::new(0),
@@ -248,6 +267,7 @@ impl Engine {
             placement: Placement::Cells,
             cache: None,
             worker: None,
+            optimise: Optimise::default(),
             world: World::default(),
         }
     }
@@ -271,7 +291,7 @@ impl Engine {
         std::thread::Builder::new()
             .name("toolcell-load".into())
             .spawn(move || {
-                let result = load::load(&inner, &bytes, &grants, missing);
+                let result = load::load(&inner, bytes, &grants, missing);
                 drop(turn);
                 let _ =
                     done.send(result.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) }));
@@ -313,7 +333,7 @@ impl LoadedComponent {
     }
 
     pub(crate) fn is_cached(&self) -> bool {
-        self.loaded.cached
+        self.loaded.compile_time.is_none()
     }
 
     pub(crate) fn is_pooled(&self) -> bool {
@@ -324,21 +344,34 @@ impl LoadedComponent {
         self.loaded.compile_time
     }
 
+    /// What a call that begins now runs on.
+    pub(crate) fn code(&self) -> Code {
+        self.loaded.current.code()
+    }
+
+    /// Waits until that does not change any more.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub(crate) async fn optimised(&self) -> Code {
+        self.loaded.current.last().await
+    }
+
     /// Answers one call in a fresh cell.
     pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks, rights: Arc<Rights>) -> CallResult {
-        placement::execute(&self.engine.0, Arc::clone(&self.loaded.ready), invocation, checks, rights).await
+        placement::execute(&self.engine.0, self.loaded.current.ready(), invocation, checks, rights).await
     }
 
     /// Asks whether the tool is offered, in a cell of its own.
     pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
-        let ready = Arc::clone(&self.loaded.ready);
+        let ready = self.loaded.current.ready();
         placement::ask(&self.engine.0, &invocation, |pulse| invoke::visible(ready, Arc::clone(&invocation), pulse))
             .await
     }
 
     /// Asks what is wrong with the invocation's arguments, in a cell of its own.
     pub(crate) async fn validate(&self, invocation: Arc<Invocation>) -> Result<Vec<Fault>, ToolError> {
-        let ready = Arc::clone(&self.loaded.ready);
+        let ready = self.loaded.current.ready();
         placement::ask(&self.engine.0, &invocation, |pulse| invoke::validate(ready, Arc::clone(&invocation), pulse))
             .await
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::definition::{Checks, Definition};
-use crate::engine::{Engine, Examination, LoadedComponent, Missing};
+use crate::engine::{Code, Engine, Examination, LoadedComponent, Missing};
 use crate::error::Error;
 use crate::grants::Grants;
 use crate::handler::{Handler, HandlerFuture, Invocation, Overlays, ValidateFuture, VisibleFuture};
@@ -21,8 +21,10 @@ pub struct Component {
 }
 
 impl Component {
-    /// Loads a component. Compiling takes as long as it takes (a Rust tool 0.1 s, a language runtime several seconds);
-    /// from the cache it takes well under a millisecond per megabyte.
+    /// Loads a component. Compiling takes as long as it takes (a Rust tool 0.1 s, a language runtime seconds); from the cache
+    /// it takes well under a millisecond per megabyte. Unless the engine's [`Optimise`](crate::Optimise) says otherwise, the
+    /// component answers on quickly compiled code until [`optimised`](Self::optimised) code is there, with the same answers
+    /// on the same fuel. The optimiser stops when the last clone of the component and of its tools is dropped.
     ///
     /// # Errors
     /// [`Error::is_component`] for bytes that are not a usable component, [`Error::is_not_granted`] for imports that no
@@ -104,10 +106,25 @@ impl Component {
         self.loaded.is_pooled()
     }
 
-    /// How long the compiler took, if it had to.
+    /// How long the compiler took before the component could answer, if it had to.
     #[must_use]
     pub fn compile_time(&self) -> Option<Duration> {
         self.loaded.compile_time()
+    }
+
+    /// What a call that begins now runs on.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.loaded.code()
+    }
+
+    /// Waits until that does not change any more, and tells it: [`Code::Optimised`], or [`Code::Unoptimised`] where it could
+    /// not be optimised or was not to be.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub async fn optimised(&self) -> Code {
+        self.loaded.optimised().await
     }
 }
 

@@ -271,14 +271,14 @@ impl Hostile {
     }
 }
 
-/// A component that would keep a compiler busy for minutes: one function of thirty thousand nested blocks,
-/// each left early on a condition of its own.
+/// A component that behaves, and would keep an optimiser busy for minutes and any compiler for a second a function: functions
+/// of thirty thousand nested blocks, each left early on a condition of its own.
 #[must_use]
-pub fn compile_bomb() -> Vec<u8> {
+pub fn compile_bomb(functions: usize) -> Vec<u8> {
     const DEPTH: usize = 30_000;
     let body =
         "block local.get 0 br_if 0 local.get 1 i32.const 1 i32.add local.set 1 ".repeat(DEPTH) + &"end ".repeat(DEPTH);
-    with_text(&format!("(func (param i32 i32) {body})"))
+    with_text(&format!("(func (param i32 i32) {body})").repeat(functions))
 }
 
 /// A component that behaves, with more text in its module.

@@ -2,12 +2,13 @@
 //! hint. And the cache: it saves time, and never changes what is loaded.
 
 mod bounds;
+mod tiers;
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use toolcell::{Component, Engine, Error, Examination, Limits, Standing};
+use toolcell::{Component, Engine, EngineBuilder, Error, Examination, Limits, Optimise, Standing};
 use toolcell_test_guests::{Answer, Hostile, bare_hello, bytes};
 use toolcell_tests::binary::{COMPONENT, CUSTOM, MODULE, list, of_component, section};
 use toolcell_tests::{call, ending, load, load_ending};
@@ -201,9 +202,13 @@ impl Scratch {
         self.0.path().join("artefacts")
     }
 
-    /// A new engine, as after a restart.
+    fn builder(&self) -> EngineBuilder {
+        Engine::builder().cells(4).cache(self.path())
+    }
+
+    /// A new engine, as after a restart, that does nothing in the background.
     fn engine(&self) -> Engine {
-        Engine::builder().cells(4).cache(self.path()).build().expect("an engine")
+        self.builder().optimise(Optimise::First).build().expect("an engine")
     }
 
     fn files(&self, extension: &str) -> Vec<PathBuf> {

@@ -10,7 +10,8 @@ use super::LimitArgs;
 ///
 /// Everything that is wrong is told at once, each thing with its line. Then every component is loaded, and for each of its
 /// tools, and each tenant, what is left of the grants is printed: what the tool declares, of what the file grants, of what
-/// the tenant is left. A tool that declares nothing gets all that its component is granted.
+/// the tenant is left. A tool that declares nothing gets all that its component is granted. Waits until the components are
+/// optimised, for every command that uses them later.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::os::unix::net::UnixListener;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 
-use crate::typed::{check, example, fed, typed};
+use crate::typed::{check, command, example, fed, typed};
 
 #[test]
 fn what_is_no_usable_component() {
@@ -85,15 +85,55 @@ fn what_is_no_file() {
     drop(reader);
 }
 
-/// A few hundred kilobytes that would keep the compiler busy for minutes: its process is ended, this one says why.
+/// A few megabytes that would keep the compiler busy for minutes: its process is ended, this one says why.
 #[test]
 fn a_component_made_to_stall_the_compiler() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    fs::write(file.path(), toolcell_test_guests::compile_bomb()).unwrap();
+    fs::write(file.path(), toolcell_test_guests::compile_bomb(8)).unwrap();
     let path = file.path().to_str().unwrap();
     let shown = typed(&["inspect", path, "--compile-time", "1s", "--no-cache"]);
     assert_eq!(shown.status, 1, "{shown}");
     assert!(shown.stderr.contains("cannot be compiled within 1s of processor time"), "{shown}");
+}
+
+/// Its parent may die before it is tied to that one's life. It would refuse this component, with another status.
+#[test]
+fn a_compiler_that_nobody_reads_from_does_not_begin() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut worker = command();
+    let worker = worker.args(["compile-worker", "quick/60"]).stdin(Stdio::null()).stdout(writer).stderr(Stdio::null());
+    assert_eq!(worker.status().unwrap().code(), Some(4));
+}
+
+/// What stalls only the optimiser answers all the same: nobody waits for it but who prepares, and that once.
+#[test]
+fn a_component_made_to_stall_the_optimiser() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, cache) = (dir.path().join("bomb.wasm.bin"), dir.path().join("cache"));
+    fs::write(&path, toolcell_test_guests::compile_bomb(1)).unwrap();
+    let (path, cache) = (path.to_str().unwrap(), cache.to_str().unwrap());
+    let run = typed(&["run", path, "hostile", "{}", "--cache-dir", cache]);
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{run}");
+    for warnings in [1, 0] {
+        let shown = typed(&["inspect", path, "--json", "--cache-dir", cache, "--compile-time", "1s"]);
+        let json = shown.json();
+        assert_eq!((&json["code"], &json["cached"]), (&"unoptimised".into(), &true.into()), "{shown}");
+        assert_eq!(shown.stderr.matches("stays unoptimised").count(), warnings, "{shown}");
+    }
+}
+
+/// Who looks at a component prepares it for those who use it.
+#[test]
+fn a_component_that_was_inspected_is_optimised() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = dir.path().to_str().unwrap();
+    for cached in [false, true] {
+        let json = typed(&["inspect", "hello.wasm", "--json", "--cache-dir", cache]).json();
+        assert_eq!((&json["code"], &json["cached"]), (&"optimised".into(), &cached.into()), "{json}");
+    }
+    let json = typed(&["inspect", "hello.wasm", "--json", "--no-cache"]).json();
+    assert_eq!((&json["code"], &json["cached"]), (&"unoptimised".into(), &false.into()), "{json}");
 }
 
 #[test]

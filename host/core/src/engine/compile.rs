@@ -3,24 +3,27 @@
 //! Compiling a stranger's bytes can take hours on purpose (a few hundred kilobytes of nested blocks are enough) and is the
 //! largest parser in the house. So a program may lend itself as a worker: a child process with a bound on its processor
 //! time and memory, which can run away, or crash, alone.
-//! Not here: which bytes are let through to the compiler (`scan`), where the code is kept (`cache`).
+//! Invariants: what is the component's own doing is told from what ended its compiler from outside.
+//! Not here: which bytes are let through to the compiler (`scan`), where the code is kept (`cache`), when it is optimised
+//! (`tier`).
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
-use wasmtime::Engine;
 
-use super::config::{self, Allocation};
+use super::config::{self, Haste};
 use super::scan;
+use super::tier::Tier;
 use crate::error::Error;
 
-/// Processor time of one compilation: a language runtime of 18 MB takes about 15 s.
+/// Processor time of one compilation: to optimise a language runtime of 18 MB takes about 15 s.
 pub const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(60);
 /// Address space of a worker in bytes.
 const WORKER_MEMORY: u64 = 4 << 30;
@@ -29,14 +32,23 @@ const MAX_CODE: u64 = 512 << 20;
 /// A worker that waits instead of working is killed after this many times its processor time, and a moment.
 const WALL_FACTOR: u32 = 4;
 const WALL_SLACK: Duration = Duration::from_secs(10);
-/// How a process dies that is over its processor time, that was killed, and that finds no memory.
+/// One that nobody waits for, after this long: it is less urgent than all the rest of a machine that may be busy for long.
+const BACKGROUND_WALL: Duration = Duration::from_hours(1);
+/// Seconds that a worker has left to die of its processor time: at the last one it would be killed like by anybody.
+const LAST_SECOND: u64 = 1;
+/// How a process dies that is over its processor time, and that finds no memory.
 const SIGXCPU: i32 = Signal::XCPU.as_raw();
-const SIGKILL: i32 = Signal::KILL.as_raw();
 const SIGABRT: i32 = Signal::ABORT.as_raw();
+/// How a process dies that is over its wall time, or that the machine had no memory for.
+const SIGKILL: i32 = Signal::KILL.as_raw();
+/// How a process dies by somebody's wish, with its parent or before it.
+const ASKED: [i32; 4] = [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::TERM.as_raw()];
 /// A worker's exit code for a component that the compiler refuses, with the reason on standard error.
 const REFUSED: i32 = 3;
 /// A worker's exit code when it could not do its work at all, likewise.
 const FAILED: i32 = 4;
+/// What code begins with: it lies in a file of this format.
+const MAGIC: &[u8] = b"\x7fELF";
 /// Bytes of a worker's complaint that are kept.
 const COMPLAINT: u64 = 2048;
 
@@ -48,38 +60,117 @@ pub(super) struct Worker {
     pub(super) limit: Duration,
 }
 
-/// Compiles, in the worker if there is one.
-///
-/// # Errors
-/// [`Error::is_component`] when the component is refused or costs too much.
-pub(super) fn compile(engine: &Engine, worker: Option<&Worker>, component: &[u8]) -> Result<Vec<u8>, Error> {
-    match worker {
-        Some(worker) => worker.compile(component),
-        // The compiler is the validator too: what it refuses is malformed, or uses a proposal that is off.
-        None => engine.precompile_component(component).map_err(|error| Error::malformed(format!("{error:#}"))),
+/// Why there is no code.
+#[derive(Debug)]
+pub(super) enum NoCode {
+    /// The component's own doing: another attempt would end the same.
+    Refused(Error),
+    /// Something else's.
+    Interrupted(Error),
+}
+
+impl From<NoCode> for Error {
+    fn from(none: NoCode) -> Self {
+        match none {
+            NoCode::Refused(error) | NoCode::Interrupted(error) => error,
+        }
     }
 }
 
+/// Compiles, in the worker if there is one. In this process nothing ends it early.
+///
+/// # Errors
+/// [`Error::is_component`] when the component is refused or costs too much.
+pub(super) fn compile(
+    worker: Option<&Worker>,
+    tier: Tier,
+    haste: Haste,
+    component: &[u8],
+    watch: Watch,
+) -> Result<Vec<u8>, NoCode> {
+    match worker {
+        Some(worker) => worker.compile(tier, haste, component, watch),
+        // The compiler is the validator too: what it refuses is malformed, or uses a proposal that is off.
+        None => config::compiler(tier, haste)
+            .map_err(NoCode::Interrupted)?
+            .precompile_component(component)
+            .map_err(|error| NoCode::Refused(Error::malformed(format!("{error:#}")))),
+    }
+}
+
+/// What ends a wait for a worker.
+enum News {
+    Ended,
+    Unwanted,
+}
+
+/// Ends the worker that is watched on its other end when it is dropped.
+pub(super) struct Leash(Sender<News>);
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        // Nobody listens when the worker has ended.
+        let _ = self.0.send(News::Unwanted);
+    }
+}
+
+/// Waits for one worker, on behalf of whoever holds the leash.
+pub(super) struct Watch {
+    news: Receiver<News>,
+    end: Sender<News>,
+}
+
+impl Watch {
+    /// For a compilation that goes on to its end.
+    pub(super) fn unattended() -> Self {
+        let (end, news) = mpsc::channel();
+        Self { news, end }
+    }
+}
+
+/// A leash and its other end.
+pub(super) fn leash() -> (Leash, Watch) {
+    let watch = Watch::unattended();
+    (Leash(watch.end.clone()), watch)
+}
+
 impl Worker {
-    fn compile(&self, component: &[u8]) -> Result<Vec<u8>, Error> {
-        let wall = self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK);
-        let ended =
-            self.run(component, wall).map_err(|error| Error::engine("no compiler process").with_source(error))?;
+    /// Whole seconds of processor time.
+    pub(super) fn seconds(&self) -> u64 {
+        self.limit.as_secs().max(1)
+    }
+
+    fn compile(&self, tier: Tier, haste: Haste, component: &[u8], watch: Watch) -> Result<Vec<u8>, NoCode> {
+        let wall = match haste {
+            Haste::Awaited => self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK),
+            Haste::Background => BACKGROUND_WALL,
+        };
+        let ended = self
+            .run(tier, component, wall, watch)
+            .map_err(|error| NoCode::Interrupted(Error::engine("no compiler process").with_source(error)))?;
         match (ended.status.code(), ended.status.signal()) {
             (Some(0), _) => Ok(ended.code),
-            (Some(REFUSED), _) => Err(Error::malformed(ended.complaint)),
-            (Some(FAILED), _) => Err(Error::engine(format!("the compiler process failed: {}", ended.complaint))),
-            // Its bounds: processor time, wall time or code (killed), memory (aborted).
-            (None, Some(SIGXCPU | SIGKILL | SIGABRT)) => Err(Error::too_costly(self.limit)),
-            _ => Err(Error::malformed(format!("the compiler crashed on it ({})", ended.status))),
+            (Some(REFUSED), _) => Err(NoCode::Refused(Error::malformed(ended.complaint))),
+            (Some(FAILED), _) => {
+                let problem = format!("the compiler process failed: {}", ended.complaint);
+                Err(NoCode::Interrupted(Error::engine(problem)))
+            }
+            // Its bounds on processor time and memory.
+            (None, Some(SIGXCPU | SIGABRT)) => Err(NoCode::Refused(Error::too_costly(self.limit))),
+            // Its bound on wall time, which a busy machine can make short.
+            (None, Some(SIGKILL)) => Err(NoCode::Interrupted(Error::too_costly(self.limit))),
+            (None, Some(signal)) if ASKED.contains(&signal) => {
+                Err(NoCode::Interrupted(Error::engine(format!("the compiler process was ended ({})", ended.status))))
+            }
+            _ => Err(NoCode::Refused(Error::malformed(format!("the compiler crashed on it ({})", ended.status)))),
         }
     }
 
-    /// Runs the program to its end, or to the end of its wall time.
-    fn run(&self, component: &[u8], wall: Duration) -> io::Result<Ended> {
+    /// Runs the program to its end, or to the end of its wall time, or for as long as it is wanted.
+    fn run(&self, tier: Tier, component: &[u8], wall: Duration, watch: Watch) -> io::Result<Ended> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
-            .arg(self.limit.as_secs().max(1).to_string())
+            .arg(Order { tier, seconds: self.seconds() }.to_string())
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -90,21 +181,22 @@ impl Worker {
             unreachable!("all three were asked for");
         };
         std::thread::scope(|scope| {
-            let (finished, end) = mpsc::channel::<()>();
+            let Watch { news, end } = watch;
             let watch = scope.spawn(move || {
-                if end.recv_timeout(wall) == Err(RecvTimeoutError::Timeout) {
-                    child.kill()?;
+                match news.recv_timeout(wall) {
+                    Ok(News::Ended) => {}
+                    Ok(News::Unwanted) | Err(_) => child.kill()?,
                 }
                 child.wait()
             });
             // A worker that died early has closed its end; its status says why.
             scope.spawn(move || input.write_all(component));
             let complaint = scope.spawn(move || bounded(complaints, COMPLAINT));
-            let code = bounded(output, MAX_CODE)?;
-            let complaint = complaint.join().unwrap_or_else(|_| Ok(Vec::new()))?;
-            drop(finished);
+            let code = bounded(output, MAX_CODE);
+            let complaint = complaint.join().unwrap_or_else(|_| Ok(Vec::new()));
+            let _ = end.send(News::Ended);
             let status = watch.join().unwrap_or_else(|_| Err(io::Error::other("the watch died")))?;
-            Ok(Ended { status, code, complaint: String::from_utf8_lossy(&complaint).trim().to_owned() })
+            Ok(Ended { status, code: code?, complaint: String::from_utf8_lossy(&complaint?).trim().to_owned() })
         })
     }
 }
@@ -123,11 +215,36 @@ fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// What a worker is told to do, as its last argument.
+struct Order {
+    tier: Tier,
+    /// Processor time.
+    seconds: u64,
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.tier.word(), self.seconds)
+    }
+}
+
+impl Order {
+    fn of(text: &str) -> Option<Self> {
+        let (tier, seconds) = text.split_once('/')?;
+        Some(Self { tier: Tier::of(tier)?, seconds: seconds.parse().ok()? })
+    }
+}
+
 /// The worker's side: compiles the component on `input` and writes the code to `output`. Meant to be a process's only
-/// work: it bounds the whole process to `seconds` of processor time and a few gigabytes, and ties it to its parent's life.
-/// Returns the exit code: what it means is between this and the parent's [`EngineBuilder`](crate::EngineBuilder).
-pub fn compile_worker(seconds: u64, input: impl Read, mut output: impl Write, mut complaints: impl Write) -> u8 {
-    match bounded_compile(seconds, input, &mut output) {
+/// work: it bounds the whole process to a few gigabytes and to the processor time that the `order` names, and ties it to
+/// its parent's life. Returns the exit code: what it and the order mean is between this and the parent's
+/// [`EngineBuilder`](crate::EngineBuilder).
+pub fn compile_worker(order: &str, input: impl Read, mut output: impl Write, mut complaints: impl Write) -> u8 {
+    let done = match Order::of(order) {
+        Some(order) => bounded_compile(&order, input, &mut output),
+        None => Err((FAILED, "it was started with no order to compile".to_owned())),
+    };
+    match done {
         Ok(()) => 0,
         Err((code, problem)) => {
             // Nobody left to tell: the code has to do.
@@ -137,55 +254,30 @@ pub fn compile_worker(seconds: u64, input: impl Read, mut output: impl Write, mu
     }
 }
 
-fn bounded_compile(seconds: u64, input: impl Read, output: &mut impl Write) -> Result<(), (i32, String)> {
+fn bounded_compile(order: &Order, input: impl Read, output: &mut impl Write) -> Result<(), (i32, String)> {
     let failed = |error: io::Error| (FAILED, error.to_string());
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| failed(error.into()))?;
-    for (resource, ours) in [(Resource::Cpu, seconds), (Resource::As, WORKER_MEMORY), (Resource::Core, 0)] {
+    let seconds = order.seconds;
+    for (resource, soft, hard) in [
+        (Resource::Cpu, seconds, seconds.saturating_add(LAST_SECOND)),
+        (Resource::As, WORKER_MEMORY, WORKER_MEMORY),
+        (Resource::Core, 0, 0),
+    ] {
         // A machine may have set a lower one, which cannot be raised and need not be.
-        let limit = getrlimit(resource).maximum.map_or(ours, |theirs| theirs.min(ours));
-        setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })
-            .map_err(|error| failed(error.into()))?;
+        let within = |ours: u64| Some(getrlimit(resource).maximum.map_or(ours, |theirs| theirs.min(ours)));
+        let limit = Rlimit { current: within(soft), maximum: within(hard) };
+        setrlimit(resource, limit).map_err(|error| failed(error.into()))?;
     }
     let mut component = Vec::new();
     input.take(scan::MAX_COMPONENT).read_to_end(&mut component).map_err(failed)?;
-    let engine = config::engine(Allocation::OnDemand).map_err(|error| (FAILED, error.to_string()))?;
-    let code = engine.precompile_component(&component).map_err(|error| (REFUSED, format!("{error:#}")))?;
-    output.write_all(&code).map_err(failed)
+    // A parent that died before this process was tied to it does not read: so it hears the beginning before the work.
+    output.write_all(MAGIC).and_then(|()| output.flush()).map_err(failed)?;
+    let compiler = config::compiler(order.tier, Haste::Awaited).map_err(|error| (FAILED, error.to_string()))?;
+    let code = compiler.precompile_component(&component).map_err(|error| (REFUSED, format!("{error:#}")))?;
+    let rest = code.strip_prefix(MAGIC).ok_or_else(|| (FAILED, "its code has an unknown format".to_owned()))?;
+    output.write_all(rest).and_then(|()| output.flush()).map_err(failed)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn worker(script: &str) -> Worker {
-        let arguments = ["-c", script].map(OsString::from).to_vec();
-        Worker { program: "/bin/sh".into(), arguments, limit: Duration::from_secs(60) }
-    }
-
-    #[test]
-    fn each_way_a_worker_ends() {
-        for (script, expected) in [
-            ("cat", Ok("bytes")),
-            ("echo no >&2; exit 3", Err("the component is malformed: no")),
-            ("echo disk >&2; exit 4", Err("the engine cannot be set up: the compiler process failed: disk")),
-            ("exit 101", Err("the component is malformed: the compiler crashed on it (exit status: 101)")),
-            (
-                "kill -XCPU $$",
-                Err("the component cannot be compiled within 60s of processor time and the memory for it"),
-            ),
-            ("kill -SEGV $$", Err("the component is malformed: the compiler crashed on it (signal: 11 (SIGSEGV))")),
-        ] {
-            let ended = worker(script).compile(b"bytes").map_err(|error| error.to_string());
-            let ended = ended.as_deref().map(|code| std::str::from_utf8(code).unwrap()).map_err(String::as_str);
-            assert_eq!(ended.map_err(|error| error.trim_end_matches(" (core dumped)")), expected, "{script}");
-        }
-    }
-
-    /// One that neither works nor ends is killed.
-    #[test]
-    fn a_worker_that_only_waits_is_killed() {
-        let ended = worker("exec sleep 600").run(&[0; 1 << 20], Duration::from_millis(10)).unwrap();
-        assert_eq!(ended.status.signal(), Some(SIGKILL));
-    }
-}
+mod tests;

@@ -1,15 +1,18 @@
 //! The two engine configurations.
 //!
 //! Pooled is the default: cells come from slots that are reset, not remade. On-demand makes each cell from scratch, for
-//! components that are bigger than a slot. They differ in the allocator alone, so one artefact fits both.
+//! components that are bigger than a slot. They differ in the allocator alone, so one artefact fits both; compilers differ in
+//! how much they optimise, so what each makes fits both too.
 //! Source of the values: measurements on wasmtime 48, each beside its line.
 
 use std::num::NonZeroUsize;
 
 use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy, WasmBacktraceDetails,
+    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy,
+    WasmBacktraceDetails,
 };
 
+use super::tier::Tier;
 use crate::error::Error;
 
 /// Guest stack in bytes. Host functions get what is left of the fiber.
@@ -47,6 +50,28 @@ pub(super) enum Allocation {
     },
     /// From the operating system, per cell.
     OnDemand,
+}
+
+/// Whether somebody waits for a compiler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Haste {
+    /// Somebody does: it takes every core.
+    Awaited,
+    /// Nobody does: in this process it takes the thread that it is called on, with that one's urgency.
+    Background,
+}
+
+/// Makes a compiler. What it makes runs on every [`engine`].
+///
+/// # Errors
+/// As [`engine`].
+pub(super) fn compiler(tier: Tier, haste: Haste) -> Result<Engine, Error> {
+    let mut config = base();
+    config.parallel_compilation(haste == Haste::Awaited).cranelift_opt_level(match tier {
+        Tier::Quick => OptLevel::None,
+        Tier::Optimised => OptLevel::Speed,
+    });
+    Engine::new(&config).map_err(|error| Error::engine(format!("{error:#}")))
 }
 
 /// Makes an engine.

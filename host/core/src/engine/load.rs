@@ -2,7 +2,8 @@
 //!
 //! In: bytes. Out: a [`Loaded`] component: checked, compiled or taken from the cache, linked, described.
 //! Invariants: imports are judged before the compiler runs; nothing of the guest runs but `describe`, in a cell that is
-//! granted nothing.
+//! granted nothing, and once whatever is compiled how often; what somebody else compiles at this moment is waited for.
+//! Not here: compiling a second time, for speed (`optimise`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,9 +14,13 @@ use wasmtime::component::Component;
 
 use super::bindings::ToolboxWithGrantsPre;
 use super::cache::Entry;
+use super::compile::{self, Watch};
+use super::config::Haste;
 use super::imports::{self, Standing};
 use super::invoke::Ready;
-use super::{Allocator, Inner, compile, scan};
+use super::optimise::{self, Names};
+use super::tier::{Code, Current, Optimise, Tier};
+use super::{Allocator, Inner, scan};
 use crate::definition::Definition;
 use crate::directory::Mounts;
 use crate::error::Error;
@@ -101,14 +106,14 @@ pub enum Missing {
 pub(super) struct Loaded {
     pub(super) examination: Examination,
     pub(super) definitions: Vec<Definition>,
-    pub(super) ready: Arc<Ready>,
+    pub(super) current: Arc<Current>,
     pub(super) pooled: bool,
-    pub(super) cached: bool,
+    /// What it took to answer the first call; nothing where that came from the cache.
     pub(super) compile_time: Option<Duration>,
 }
 
 /// Loads. Blocks for as long as the compiler takes: for a thread of its own.
-pub(super) fn load(inner: &Arc<Inner>, bytes: &[u8], grants: &Grants, missing: Missing) -> Result<Loaded, Error> {
+pub(super) fn load(inner: &Arc<Inner>, bytes: Vec<u8>, grants: &Grants, missing: Missing) -> Result<Loaded, Error> {
     let mounts = Mounts::open(grants)?.map(Arc::new);
     let loaded = loaded(inner, bytes, mounts.as_ref())?;
     let denied: Vec<_> = loaded.examination.ungranted(grants).map(|(name, _)| name.clone()).collect();
@@ -119,62 +124,100 @@ pub(super) fn load(inner: &Arc<Inner>, bytes: &[u8], grants: &Grants, missing: M
     Err(Error::not_granted(denied, needs))
 }
 
-fn loaded(inner: &Arc<Inner>, bytes: &[u8], mounts: Option<&Arc<Mounts>>) -> Result<Loaded, Error> {
-    let examination = Examination::of(bytes)?;
+fn loaded(inner: &Arc<Inner>, bytes: Vec<u8>, mounts: Option<&Arc<Mounts>>) -> Result<Loaded, Error> {
+    let examination = Examination::of(&bytes)?;
     examination.admit()?;
-    let name = entry_name(&inner.on_demand.engine, &examination.digest);
-    if let Some(loaded) = from_cache(inner, &name, &examination, mounts) {
-        return Ok(loaded);
-    }
-    let started = Instant::now();
-    let code = compile::compile(&inner.on_demand.engine, inner.worker.as_ref(), bytes)?;
-    let compile_time = started.elapsed();
-    // SAFETY: `code` was compiled a line above, here or by this program's own worker.
-    #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
-    let make = |engine: &Engine| unsafe { Component::deserialize(engine, &code) };
-    let (ready, pooled) = link(inner, mounts, make)?;
-    let definitions = describe(inner, &ready)?;
-    if let Some(cache) = &inner.cache {
-        let tools = serde_json::to_vec(&definitions).unwrap_or_default();
-        if let Err(error) = cache.put(&name, &code, &tools) {
-            tracing::warn!(%error, "the compiled component could not be kept");
+    let names = Names::new(entry_name(&inner.on_demand.engine, &examination.digest));
+    // Without a cache there would be nothing to find after the wait.
+    let _alone = inner.cache.is_some().then(|| inner.flights.alone(&names.optimised));
+    let kept = |name: &str| from_cache(inner, name, mounts);
+    let compiled = |tier, known| compiled(inner, tier, names.of(tier), &bytes, mounts, known);
+    let quick = || kept(&names.quick).map_or_else(|| compiled(Tier::Quick, None), Ok);
+    let (found, code) = match (kept(&names.optimised), inner.optimise) {
+        (Some(found), Optimise::Later | Optimise::First | Optimise::Never) => (found, Code::Optimised),
+        (None, Optimise::First) => {
+            // Who has told its tools is not asked again.
+            let known = kept(&names.quick).map(|quick| quick.definitions);
+            let found = compiled(Tier::Optimised, known)?;
+            names.forget_all_but_optimised(inner);
+            (found, Code::Optimised)
         }
+        (None, Optimise::Never) => (quick()?, Code::Unoptimised),
+        (None, Optimise::Later) => (quick()?, Code::Quick),
+    };
+    let Found { ready, definitions, pooled, compile_time } = found;
+    let current = match code {
+        Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
+        Code::Quick => optimise::later(inner, bytes, names, ready, definitions.clone()),
+    };
+    Ok(Loaded { examination, definitions, current, pooled, compile_time })
+}
+
+/// Code that is linked, and the tools in it.
+pub(super) struct Found {
+    pub(super) ready: Arc<Ready>,
+    pooled: bool,
+    definitions: Vec<Definition>,
+    compile_time: Option<Duration>,
+}
+
+/// Compiles, asks for the tools unless they are known, and keeps both.
+fn compiled(
+    inner: &Arc<Inner>,
+    tier: Tier,
+    name: &str,
+    bytes: &[u8],
+    mounts: Option<&Arc<Mounts>>,
+    known: Option<Vec<Definition>>,
+) -> Result<Found, Error> {
+    let started = Instant::now();
+    let code = compile::compile(inner.worker.as_ref(), tier, Haste::Awaited, bytes, Watch::unattended())?;
+    let compile_time = Some(started.elapsed());
+    let (ready, pooled) = link_new(inner, &code, mounts)?;
+    let definitions = known.map_or_else(|| describe(inner, &ready), Ok)?;
+    keep(inner, name, &code, &definitions);
+    Ok(Found { ready, pooled, definitions, compile_time })
+}
+
+/// Keeps code and tools in the cache, if there is one.
+pub(super) fn keep(inner: &Inner, name: &str, code: &[u8], definitions: &[Definition]) {
+    let Some(cache) = &inner.cache else { return };
+    let tools = serde_json::to_vec(definitions).unwrap_or_default();
+    if let Err(error) = cache.put(name, code, &tools) {
+        tracing::warn!(%error, "the compiled component could not be kept");
     }
-    Ok(Loaded { examination, definitions, ready, pooled, cached: false, compile_time: Some(compile_time) })
 }
 
 /// The entry, if there is one that works. One that does not is no error: it is made again.
-fn from_cache(
-    inner: &Arc<Inner>,
-    name: &str,
-    examination: &Examination,
-    mounts: Option<&Arc<Mounts>>,
-) -> Option<Loaded> {
+pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, mounts: Option<&Arc<Mounts>>) -> Option<Found> {
     let cache = inner.cache.as_ref()?;
     let Entry { code, tools } = cache.get(name)?;
     // SAFETY: the content was checked against a MAC with a key that only this user can read.
     #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
     let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
-    let linked = link(inner, mounts, make).and_then(|linked| {
+    let linked = link(inner, mounts, make).and_then(|(ready, pooled)| {
         let definitions: Vec<Definition> = serde_json::from_slice(&tools)
             .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
-        Ok((linked, definitions))
+        Ok(Found { ready, pooled, definitions, compile_time: None })
     });
-    match linked {
-        Ok(((ready, pooled), definitions)) => Some(Loaded {
-            examination: examination.clone(),
-            definitions,
-            ready,
-            pooled,
-            cached: true,
-            compile_time: None,
-        }),
-        Err(error) => {
+    linked
+        .inspect_err(|error| {
             tracing::warn!(%error, "a kept component could not be used and is compiled again");
             cache.remove(name);
-            None
-        }
-    }
+        })
+        .ok()
+}
+
+/// Links what the compiler just made.
+pub(super) fn link_new(
+    inner: &Arc<Inner>,
+    code: &[u8],
+    mounts: Option<&Arc<Mounts>>,
+) -> Result<(Arc<Ready>, bool), Error> {
+    // SAFETY: `code` was compiled a moment ago, here or by this program's own worker.
+    #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
+    let make = |engine: &Engine| unsafe { Component::deserialize(engine, code) };
+    link(inner, mounts, make)
 }
 
 /// Links for the pool; a component that is bigger than a slot, or a machine without a pool, gets memory on demand.

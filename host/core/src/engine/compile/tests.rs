@@ -1,0 +1,66 @@
+//! Every way a worker ends, with a shell in the compiler's place.
+
+use super::*;
+
+fn worker(script: &str) -> Worker {
+    let arguments = ["-c", script].map(OsString::from).to_vec();
+    Worker { program: "/bin/sh".into(), arguments, limit: Duration::from_secs(60) }
+}
+
+#[test]
+fn each_way_a_worker_ends() {
+    let costly = "the component cannot be compiled within 60s of processor time and the memory for it";
+    // What is the component's own doing would end the same tomorrow.
+    for (script, expected, is_lasting) in [
+        ("cat", Ok("bytes"), true),
+        ("echo $0", Ok("quick/60\n"), true),
+        ("echo no >&2; exit 3", Err("the component is malformed: no"), true),
+        ("echo disk >&2; exit 4", Err("the engine cannot be set up: the compiler process failed: disk"), false),
+        ("exit 101", Err("the component is malformed: the compiler crashed on it (exit status: 101)"), true),
+        ("kill -XCPU $$", Err(costly), true),
+        ("kill -ABRT $$", Err(costly), true),
+        ("kill -KILL $$", Err(costly), false),
+        ("kill -SEGV $$", Err("the component is malformed: the compiler crashed on it (signal: 11 (SIGSEGV))"), true),
+        (
+            "kill -TERM $$",
+            Err("the engine cannot be set up: the compiler process was ended (signal: 15 (SIGTERM))"),
+            false,
+        ),
+    ] {
+        let ended = worker(script).compile(Tier::Quick, Haste::Awaited, b"bytes", Watch::unattended());
+        assert_eq!(!matches!(ended, Err(NoCode::Interrupted(_))), is_lasting, "{script}");
+        let ended = ended.map_err(|none| Error::from(none).to_string().replace(" (core dumped)", ""));
+        let ended = ended.as_deref().map(|code| std::str::from_utf8(code).unwrap()).map_err(String::as_str);
+        assert_eq!(ended, expected, "{script}");
+    }
+}
+
+/// One that neither works nor ends is killed.
+#[test]
+fn a_worker_that_only_waits_is_killed() {
+    let wall = Duration::from_millis(10);
+    let ended = worker("exec sleep 600").run(Tier::Quick, &[0; 1 << 20], wall, Watch::unattended()).unwrap();
+    assert_eq!(ended.status.signal(), Some(SIGKILL));
+}
+
+/// So is one whose work nobody wants any more, whether it has begun by then or not.
+#[test]
+fn a_worker_that_nobody_waits_for_is_killed() {
+    let (leash, watch) = leash();
+    drop(leash);
+    let ended = worker("exec sleep 600").run(Tier::Optimised, b"", Duration::MAX, watch).unwrap();
+    assert_eq!(ended.status.signal(), Some(SIGKILL));
+}
+
+#[test]
+fn an_order_is_read_as_it_was_written() {
+    for tier in [Tier::Quick, Tier::Optimised] {
+        let order = Order::of(&Order { tier, seconds: 7 }.to_string()).unwrap();
+        assert_eq!((order.tier, order.seconds), (tier, 7));
+    }
+    for nonsense in ["", "60", "quick", "quick/", "fast/60", "quick/-1", "quick/60/1"] {
+        let mut complaints = Vec::new();
+        assert_eq!(i32::from(compile_worker(nonsense, &b""[..], Vec::new(), &mut complaints)), FAILED, "{nonsense}");
+        assert!(!complaints.is_empty());
+    }
+}

@@ -1,0 +1,147 @@
+//! A component's second compilation, for speed, while the first already answers.
+//!
+//! In: a component that runs on quick code. Out: that it runs on optimised code, or stays as it is.
+//! Invariants: nothing of the guest runs; what cannot be optimised within its bounds is tried once, by this process and by
+//! the next; the engine is not kept alive.
+
+use std::sync::{Arc, Weak};
+
+use super::Inner;
+use super::compile::{self, NoCode};
+use super::config::Haste;
+use super::invoke::Ready;
+use super::load::{from_cache, keep, link_new};
+use super::tier::{Code, Current, Job, Tier};
+use crate::definition::Definition;
+use crate::error::Error;
+
+/// A component's entries in the cache.
+#[derive(Debug, Clone)]
+pub(super) struct Names {
+    pub(super) optimised: String,
+    pub(super) quick: String,
+    /// An entry without code: within so many seconds of processor time it could not be optimised.
+    given_up: String,
+}
+
+impl Names {
+    pub(super) fn new(optimised: String) -> Self {
+        Self { quick: format!("{optimised}-quick"), given_up: format!("{optimised}-given-up"), optimised }
+    }
+
+    pub(super) fn of(&self, tier: Tier) -> &str {
+        match tier {
+            Tier::Quick => &self.quick,
+            Tier::Optimised => &self.optimised,
+        }
+    }
+
+    /// Removes what optimised code makes useless.
+    pub(super) fn forget_all_but_optimised(&self, inner: &Inner) {
+        if let Some(cache) = &inner.cache {
+            cache.remove(&self.quick);
+            cache.remove(&self.given_up);
+        }
+    }
+}
+
+/// Seconds of processor time that there are to optimise a component; without a worker nothing ends it.
+fn seconds(inner: &Inner) -> u64 {
+    inner.worker.as_ref().map_or(u64::MAX, compile::Worker::seconds)
+}
+
+/// Whether it was tried with as much time as there is now.
+fn is_given_up(inner: &Inner, names: &Names) -> bool {
+    let kept = || {
+        let entry = inner.cache.as_ref()?.get(&names.given_up)?;
+        std::str::from_utf8(&entry.tools).ok()?.parse().ok()
+    };
+    inner.background.has_given_up(&names.given_up) || kept().is_some_and(|tried: u64| tried >= seconds(inner))
+}
+
+fn give_up(inner: &Inner, names: &Names) {
+    inner.background.give_up(&names.given_up);
+    let Some(cache) = &inner.cache else { return };
+    if let Err(error) = cache.put(&names.given_up, b"", seconds(inner).to_string().as_bytes()) {
+        tracing::warn!(%error, "the next process will try to optimise it again");
+    }
+}
+
+/// Has quick code replaced when there is better.
+pub(super) fn later(
+    inner: &Arc<Inner>,
+    component: Vec<u8>,
+    names: Names,
+    ready: Arc<Ready>,
+    definitions: Vec<Definition>,
+) -> Arc<Current> {
+    if is_given_up(inner, &names) {
+        return Arc::new(Current::settled(ready, Code::Unoptimised));
+    }
+    let (leash, watch) = compile::leash();
+    let current = Arc::new(Current::quick(ready, leash));
+    let (weak, worker) = (Arc::downgrade(inner), inner.worker.clone());
+    inner.background.push(Job {
+        component,
+        current: Arc::downgrade(&current),
+        watch,
+        work: Box::new(move |component, current, watch| {
+            let compile = || compile::compile(worker.as_ref(), Tier::Optimised, Haste::Background, component, watch);
+            optimise(&weak, current, &names, &definitions, compile);
+        }),
+    });
+    current
+}
+
+fn optimise(
+    inner: &Weak<Inner>,
+    current: &Weak<Current>,
+    names: &Names,
+    definitions: &[Definition],
+    compile: impl FnOnce() -> Result<Vec<u8>, NoCode>,
+) {
+    if is_done(inner, current, names) {
+        return;
+    }
+    let compiled = compile();
+    // A worker that was killed because nobody waits for it any more says nothing about the component.
+    let Some((inner, current)) = wanted(inner, current) else { return };
+    let linked = compiled.and_then(|code| {
+        let mounts = current.ready().mounts.clone();
+        let (ready, _) = link_new(&inner, &code, mounts.as_ref()).map_err(NoCode::Interrupted)?;
+        Ok((code, ready))
+    });
+    match linked {
+        Ok((code, ready)) => {
+            // A load of this engine's is not to lose the quick code between finding and using it.
+            let _alone = inner.flights.alone(&names.optimised);
+            keep(&inner, &names.optimised, &code, definitions);
+            names.forget_all_but_optimised(&inner);
+            current.replace(ready);
+        }
+        Err(none) => {
+            if matches!(none, NoCode::Refused(_)) {
+                give_up(&inner, names);
+            }
+            tracing::warn!(error = %Error::from(none), "a component stays unoptimised");
+            current.keep();
+        }
+    }
+}
+
+/// Whether somebody else was faster, or failed before. Keeps nothing alive while the compiler runs.
+fn is_done(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> bool {
+    let Some((inner, current)) = wanted(inner, current) else { return true };
+    let mounts = current.ready().mounts.clone();
+    match from_cache(&inner, &names.optimised, mounts.as_ref()) {
+        Some(found) => current.replace(found.ready),
+        None if is_given_up(&inner, names) => current.keep(),
+        None => return false,
+    }
+    true
+}
+
+/// Both, while both are there.
+fn wanted(inner: &Weak<Inner>, current: &Weak<Current>) -> Option<(Arc<Inner>, Arc<Current>)> {
+    inner.upgrade().zip(current.upgrade())
+}

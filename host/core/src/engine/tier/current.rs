@@ -1,0 +1,104 @@
+//! The code that a component's calls run on now, which is replaced once at most.
+//!
+//! Invariants: a call ends on the code it began on, which lives until then; what is settled costs a call one load of an
+//! atomic, and no lock.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::SetOnce;
+
+use super::Code;
+use crate::engine::compile::Leash;
+use crate::engine::invoke::Ready;
+
+/// The code of a component.
+pub(in crate::engine) struct Current<R = Ready> {
+    /// What calls get until it is settled.
+    now: RwLock<Arc<R>>,
+    settled: SetOnce<(Arc<R>, Code)>,
+    /// Ends the compiler when nobody has the component any more.
+    _leash: Option<Leash>,
+}
+
+impl<R> Current<R> {
+    /// Code that stays.
+    pub(in crate::engine) fn settled(ready: Arc<R>, code: Code) -> Self {
+        let settled = SetOnce::new_with(Some((Arc::clone(&ready), code)));
+        Self { now: RwLock::new(ready), settled, _leash: None }
+    }
+
+    /// Code that better code will replace, if the compiler on this leash has it.
+    pub(in crate::engine) fn quick(ready: Arc<R>, leash: Leash) -> Self {
+        Self { now: RwLock::new(ready), settled: SetOnce::new(), _leash: Some(leash) }
+    }
+
+    /// What a call that begins now runs on.
+    pub(in crate::engine) fn ready(&self) -> Arc<R> {
+        match self.settled.get() {
+            Some((ready, _)) => Arc::clone(ready),
+            None => Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+
+    /// What that is.
+    pub(in crate::engine) fn code(&self) -> Code {
+        self.settled.get().map_or(Code::Quick, |(_, code)| *code)
+    }
+
+    /// Waits until it does not change any more.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub(in crate::engine) async fn last(&self) -> Code {
+        self.settled.wait().await.1
+    }
+
+    /// Has later calls run on this.
+    pub(in crate::engine) fn replace(&self, ready: Arc<R>) {
+        // The quick code goes with its last call.
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&ready);
+        self.settle(ready, Code::Optimised);
+    }
+
+    /// Leaves it as it is.
+    pub(in crate::engine) fn keep(&self) {
+        self.settle(self.ready(), Code::Unoptimised);
+    }
+
+    fn settle(&self, ready: Arc<R>, code: Code) {
+        // Settled before: the first word counts.
+        let _ = self.settled.set((ready, code));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::engine::compile::leash;
+
+    #[test]
+    fn a_call_ends_on_the_code_it_began_on() {
+        let quick = Arc::new("quick");
+        let current = Current::quick(Arc::clone(&quick), leash().0);
+        let in_flight = current.ready();
+        assert_eq!((current.code(), current.last().now_or_never()), (Code::Quick, None));
+        current.replace(Arc::new("optimised"));
+        assert_eq!((*in_flight, *current.ready(), current.code()), ("quick", "optimised", Code::Optimised));
+        assert_eq!(current.last().now_or_never(), Some(Code::Optimised));
+        drop(in_flight);
+        assert_eq!(Arc::strong_count(&quick), 1, "the quick code is not freed");
+    }
+
+    #[test]
+    fn the_last_word_is_the_first() {
+        let current = Current::quick(Arc::new("quick"), leash().0);
+        current.keep();
+        current.keep();
+        assert_eq!((*current.ready(), current.last().now_or_never()), ("quick", Some(Code::Unoptimised)));
+        let settled = Current::settled(Arc::new("optimised"), Code::Optimised);
+        settled.keep();
+        assert_eq!((*settled.ready(), settled.code()), ("optimised", Code::Optimised));
+    }
+}

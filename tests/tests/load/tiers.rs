@@ -1,0 +1,277 @@
+//! Quick code first, optimised code when it is there: with a shell in the compiler's place, which hands out what the real
+//! one made and does so when it is told.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use toolcell::{Code, Component, Engine, EngineBuilder, Limits, Optimise};
+use toolcell_test_guests::{Hostile, Misdeed, Place, bytes, compile_bomb};
+use toolcell_tests::{call, load, load_ending, wait};
+
+use crate::{Scratch, answers, echo};
+
+/// A directory with what the compiler makes of a guest, the words of a worker, and what it was told to do.
+struct Workshop {
+    guest: Vec<u8>,
+    scratch: Scratch,
+}
+
+impl Workshop {
+    fn new(guest: Vec<u8>) -> Self {
+        let shop = Self { guest, scratch: Scratch::new() };
+        for (tier, optimise) in [("quick", Optimise::Never), ("optimised", Optimise::First)] {
+            let made = Scratch::new();
+            load(&made.builder().optimise(optimise).build().expect("an engine"), shop.guest.clone()).expect("it loads");
+            fs::copy(&made.files("code")[0], shop.file(tier)).expect("copied");
+        }
+        shop
+    }
+
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.scratch.0.path().join(name)
+    }
+
+    fn fifo(&self, name: &str) -> std::path::PathBuf {
+        let made = std::process::Command::new("mkfifo").arg(self.file(name)).status();
+        assert!(made.expect("mkfifo runs").success());
+        self.file(name)
+    }
+
+    /// An engine whose worker hands out quick code, and optimised code after this script.
+    fn builder(&self, optimised: &str) -> EngineBuilder {
+        self.limited(optimised, 60)
+    }
+
+    fn limited(&self, optimised: &str, seconds: u64) -> EngineBuilder {
+        let script = format!(
+            r#"cd "{}"; tier=${{0%/*}}; echo $tier >>orders; case $tier in optimised) {optimised};; esac; exec cat $tier"#,
+            self.scratch.0.path().display()
+        );
+        self.scratch.builder().compile_in("/bin/sh", ["-c", script.as_str()], Duration::from_secs(seconds))
+    }
+
+    fn load(&self, engine: EngineBuilder) -> (Engine, Component) {
+        let engine = engine.build().expect("an engine");
+        let component = load(&engine, self.guest.clone()).expect("it loads");
+        (engine, component)
+    }
+
+    /// What the workers were told, in order.
+    fn orders(&self) -> Vec<String> {
+        let orders = fs::read_to_string(self.file("orders")).unwrap_or_default();
+        orders.lines().map(str::to_owned).collect()
+    }
+}
+
+fn last(component: &Component) -> Code {
+    let component = component.clone();
+    wait(async move { component.optimised().await })
+}
+
+#[test]
+fn it_answers_before_it_is_optimised() {
+    let shop = Workshop::new(echo().component());
+    let gate = shop.fifo("gate");
+    let (engine, component) = shop.load(shop.builder("read word <gate"));
+    // The optimiser waits at the gate.
+    assert!(answers(&component));
+    assert_eq!((component.code(), component.is_cached()), (Code::Quick, false));
+    let (_, other) = shop.load(shop.scratch.builder().optimise(Optimise::Never));
+    assert_eq!((other.code(), other.is_cached()), (Code::Unoptimised, true), "the quick code was not kept");
+
+    fs::write(gate, "go\n").expect("the optimiser is at the gate");
+    assert_eq!(last(&component), Code::Optimised);
+    assert!(answers(&component) && component.code() == Code::Optimised);
+    for optimise in [Optimise::Later, Optimise::First, Optimise::Never] {
+        let (_, next) = shop.load(shop.builder("exit 3").optimise(optimise));
+        assert_eq!((next.code(), next.is_cached()), (Code::Optimised, true), "{optimise:?}");
+        assert!(answers(&next));
+    }
+    assert_eq!(shop.orders(), ["quick", "optimised"]);
+    assert_eq!(shop.scratch.files("code").len(), 1, "the quick code is of no use any more");
+    drop(engine);
+}
+
+/// Where a process ended before its optimiser did, the next one begins with the quick code and tries again.
+#[test]
+fn the_next_process_optimises_what_this_one_did_not() {
+    let shop = Workshop::new(echo().component());
+    for (script, code) in [("kill -TERM $$", Code::Unoptimised), ("exit 4", Code::Unoptimised), (":", Code::Optimised)]
+    {
+        let (_, component) = shop.load(shop.builder(script));
+        assert_eq!(last(&component), code, "{script}");
+        assert!(answers(&component));
+    }
+    assert_eq!(shop.orders(), ["quick", "optimised", "optimised", "optimised"]);
+}
+
+/// With as little time as before there is no other end to it.
+#[test]
+fn what_cannot_be_optimised_is_tried_once() {
+    for script in ["kill -XCPU $$", "exit 3", "exit 101"] {
+        let shop = Workshop::new(echo().component());
+        let (engine, component) = shop.load(shop.builder(script));
+        assert_eq!((last(&component), component.code()), (Code::Unoptimised, Code::Unoptimised), "{script}");
+        assert!(answers(&component));
+        let again = load(&engine, shop.guest.clone()).expect("it loads");
+        assert_eq!((last(&again), again.is_cached()), (Code::Unoptimised, true));
+        let (_, next) = shop.load(shop.limited(":", 59));
+        assert_eq!((last(&next), next.is_cached()), (Code::Unoptimised, true));
+        assert!(answers(&next));
+        assert_eq!(shop.orders(), ["quick", "optimised"], "{script}");
+
+        let (_, patient) = shop.load(shop.limited(":", 61));
+        assert_eq!(last(&patient), Code::Optimised, "{script}");
+        let (_, next) = shop.load(shop.limited("exit 3", 1));
+        assert_eq!(next.code(), Code::Optimised, "{script}");
+    }
+}
+
+/// Also where there is no cache to remember it.
+#[test]
+fn an_engine_without_a_cache_tries_once_too() {
+    let shop = Workshop::new(echo().component());
+    let script = format!(
+        r#"cd "{}"; echo $0 >>orders; case $0 in quick*) exec cat quick;; esac; exit 3"#,
+        shop.scratch.0.path().display()
+    );
+    let engine = Engine::builder().compile_in("/bin/sh", ["-c", &script], Duration::from_secs(60)).build().unwrap();
+    for _ in 0..2 {
+        assert_eq!(last(&load(&engine, shop.guest.clone()).expect("it loads")), Code::Unoptimised);
+    }
+    assert_eq!(shop.orders(), ["quick/60", "optimised/60", "quick/60"]);
+}
+
+/// What nobody has any more is not optimised: its compiler is ended in the middle.
+#[test]
+fn a_dropped_component_ends_its_optimiser() {
+    let shop = Workshop::new(echo().component());
+    let held = shop.fifo("held");
+    let (_engine, component) = shop.load(shop.builder("exec 3>held; echo begun >&3; exec sleep 60"));
+    let mut pipe = fs::File::open(held).expect("the optimiser holds the other end");
+    let mut begun = [0; 6];
+    pipe.read_exact(&mut begun).expect("it has begun");
+    drop(component);
+    // Ends when the last process that holds the pipe has.
+    assert_eq!(pipe.read_to_end(&mut Vec::new()).expect("the end"), 0);
+    let (_, next) = shop.load(shop.builder(":"));
+    assert_eq!((next.is_cached(), last(&next)), (true, Code::Optimised));
+}
+
+#[test]
+fn it_is_optimised_when_the_builder_says() {
+    let shop = Workshop::new(echo().component());
+    let (_, never) = shop.load(shop.builder("exit 3").optimise(Optimise::Never));
+    assert_eq!((never.code(), last(&never)), (Code::Unoptimised, Code::Unoptimised));
+    assert_eq!(shop.orders(), ["quick"]);
+    let (_, first) = shop.load(shop.builder(":").optimise(Optimise::First));
+    assert_eq!((first.code(), first.is_cached()), (Code::Optimised, false));
+    assert_eq!(shop.orders(), ["quick", "optimised"]);
+    assert!(answers(&never) && answers(&first));
+}
+
+/// Both ways, and with the compiler in this process.
+#[test]
+fn both_tiers_answer_alike_on_the_same_fuel() {
+    let engines = [Optimise::Never, Optimise::First]
+        .map(|optimise| Engine::builder().cells(4).optimise(optimise).build().expect("an engine"));
+    let limits = Limits::default().with_fuel(50_000_000).with_memory(8 << 20);
+    let guests: [(Vec<u8>, &str, &str); 9] = [
+        (bytes("calculator"), "calculator", r#"{"expression": "2 * (3 + 4) - sqrt(16) / 0.1"}"#),
+        (bytes("calculator"), "calculator", r#"{"expression": "("}"#),
+        (bytes("jq"), "jq", r#"{"filter": "map(.a * 2) | add", "input": [{"a": 1}, {"a": 2.5}]}"#),
+        (bytes("text_stats"), "text_stats", r#"{"text": "One sentence. And one more, with ünïcode."}"#),
+        (Hostile::new(Place::Execute, Misdeed::Abort).component(), "hostile", "{}"),
+        (Hostile::new(Place::Execute, Misdeed::ReadOutside).component(), "hostile", "{}"),
+        (Hostile::new(Place::Execute, Misdeed::BurnFuel).component(), "hostile", "{}"),
+        (Hostile::new(Place::Execute, Misdeed::Hoard).component(), "hostile", "{}"),
+        (echo().component(), "hostile", r#"{"a": [1, 2, 3]}"#),
+    ];
+    for (guest, tool, arguments) in guests {
+        let [quick, optimised] = engines.each_ref().map(|engine| {
+            let component = load(engine, guest.clone()).expect("it loads");
+            (call(&component, tool, arguments, limits), component)
+        });
+        assert_eq!([quick.1.code(), optimised.1.code()], [Code::Unoptimised, Code::Optimised]);
+        let text = |completion: &toolcell::Completion| serde_json::to_string(&completion.result).expect("JSON");
+        assert_eq!(text(&quick.0), text(&optimised.0), "{tool} {arguments}");
+        assert_eq!(quick.0.usage.fuel, optimised.0.usage.fuel, "{tool} {arguments}");
+        assert!(quick.0.usage.fuel.is_some_and(|fuel| fuel > 0), "{tool} {arguments}");
+    }
+}
+
+/// It is asked for its tools when it is first compiled, and never again.
+#[test]
+fn an_unsteady_guest_keeps_its_names_when_it_is_optimised() {
+    let guest = Hostile { name: "unsteady", unsteady: true, ..echo() }.component();
+    let scratch = Scratch::new();
+    let name = |optimise: Optimise| {
+        let component = load(&scratch.builder().optimise(optimise).build().expect("an engine"), guest.clone());
+        let component = component.expect("it loads");
+        last(&component);
+        assert!(answers(&component));
+        component.tools()[0].definition().name.clone()
+    };
+    let first = name(Optimise::Never);
+    for optimise in [Optimise::Later, Optimise::First] {
+        assert_eq!(name(optimise), first, "{optimise:?}");
+    }
+}
+
+/// Each tier's entry is checked like the other, and neither passes for the other.
+#[test]
+fn a_tampered_tier_is_compiled_again() {
+    let guest = echo().component();
+    let scratch = Scratch::new();
+    for optimise in [Optimise::Never, Optimise::First] {
+        let is_cached = || {
+            let engine = scratch.builder().optimise(optimise).build().expect("an engine");
+            let component = load(&engine, guest.clone()).expect("it loads");
+            assert!(answers(&component));
+            component.is_cached()
+        };
+        assert!(!is_cached() && is_cached(), "{optimise:?}");
+        for part in ["code", "tools", "mac"] {
+            let path = &scratch.files(part)[0];
+            let mut content = fs::read(path).expect("a part of the entry");
+            content[0] ^= 1;
+            fs::write(path, content).expect("written");
+            assert!(!is_cached(), "{optimise:?} {part}");
+        }
+        for part in ["code", "tools", "mac"] {
+            let path = &scratch.files(part)[0];
+            let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+            let other = name.strip_suffix("-quick").map_or_else(|| format!("{name}-quick"), str::to_owned);
+            move_to(path, &path.with_file_name(other).with_extension(part));
+        }
+        assert!(!is_cached(), "{optimise:?}: one tier's entry passes for the other's");
+    }
+}
+
+fn move_to(from: &Path, to: &Path) {
+    fs::rename(from, to).expect("renamed");
+}
+
+/// Loads of the same bytes at once, by one engine.
+#[test]
+fn equal_loads_at_once_compile_once() {
+    let shop = Workshop::new(echo().component());
+    let engine = shop.builder(":").optimise(Optimise::Never).build().expect("an engine");
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| assert!(answers(&load(&engine, shop.guest.clone()).expect("it loads"))));
+        }
+    });
+    assert_eq!(shop.orders(), ["quick"]);
+}
+
+/// What stalls an optimiser for minutes does not keep a tool from answering.
+#[test]
+fn a_component_made_to_stall_the_optimiser_answers() {
+    let engine = Engine::builder().cells(4).optimise(Optimise::Never).build().expect("an engine");
+    let loaded = load(&engine, compile_bomb(1));
+    assert_eq!(load_ending(&loaded), "ok");
+    assert!(answers(&loaded.expect("it loads")));
+}
