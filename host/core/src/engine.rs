@@ -21,8 +21,10 @@ mod pulse;
 mod quick;
 mod runtimes;
 mod scan;
+mod screening;
 mod ticker;
 mod translate;
+mod veil;
 mod world;
 
 use std::ffi::OsString;
