@@ -122,8 +122,8 @@ fn whatever_a_tool_says_of_a_secret_nobody_hears_it() {
     for placement in PLACEMENTS {
         let scene = Scene::of("gossip", placement, reveals(&server, None));
         for how in [
-            "value", "deep", "pieces", "beside", "error", "ask", "halt", "log", "stdout", "stderr", "progress", "panic",
-            "keep", "recall",
+            "value", "deep", "pieces", "beside", "error", "ask", "halt", "log", "stdout", "stderr", "progress",
+            "panic", "keep", "recall",
         ] {
             let result = scene.gossip(how, "");
             let events = serde_json::to_string(&scene.heard()).expect("JSON");

@@ -74,7 +74,9 @@ impl Denial {
             Layer::Granted => format!("`{request}` is denied: it was not granted"),
             Layer::Tenant => format!("`{request}` is denied for this tenant"),
             Layer::Call => format!("`{request}` is denied for this call"),
-            Layer::Secrets => format!("`{request}` is denied: it carries the value of a secret that is not bound to it"),
+            Layer::Secrets => {
+                format!("`{request}` is denied: it carries the value of a secret that is not bound to it")
+            }
         }
     }
 

@@ -135,7 +135,8 @@ impl Redactor {
 impl Search {
     /// Every form in these bytes, in no order.
     fn each<'a>(&'a self, bytes: &[u8], mut tell: impl FnMut(Found<'a>)) {
-        let owners = |automaton: &'a Automaton, pattern: usize| automaton.owners.get(pattern).map_or(&[][..], Vec::as_slice);
+        let owners =
+            |automaton: &'a Automaton, pattern: usize| automaton.owners.get(pattern).map_or(&[][..], Vec::as_slice);
         if self.written.owners.is_empty() {
             return;
         }

@@ -11,10 +11,10 @@ use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 use tokio::task::yield_now;
 
+use super::SendError;
 use super::outgoing::Outgoing;
 use super::redact::Redactor;
 use super::shapes::kinds;
-use super::SendError;
 use crate::grants::{HttpRule, Method, Target};
 use crate::rights::{Denial, Layer};
 use crate::secret::Secret;

@@ -89,10 +89,10 @@ mod tests {
             (token("-----BEGIN RSA ", "PRIVATE KEY-----\nMII"), &["a private key"]),
             (token("-----BEGIN ", "PUBLIC KEY-----"), &[]),
             (format!("ghp_ AKIA{}", token("ghs_", &"x".repeat(40)).repeat(2)), &["a GitHub token"]),
-            (format!("{} {}", token("AKIA", &"A".repeat(16)), token("sk_live_", &"0".repeat(24))), &[
-                "an AWS access key",
-                "a Stripe key",
-            ]),
+            (
+                format!("{} {}", token("AKIA", &"A".repeat(16)), token("sk_live_", &"0".repeat(24))),
+                &["an AWS access key", "a Stripe key"],
+            ),
             (String::new(), &[]),
         ] {
             assert_eq!(kinds(text.as_bytes()), expected, "{text}");

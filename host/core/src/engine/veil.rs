@@ -53,7 +53,8 @@ impl Veil {
         let names: BTreeSet<_> = granted.secrets.keys().chain(&granted.reveal).collect();
         let tenant = invocation.context.tenant.as_deref();
         // One that is not to be had now is asked for again when it is used.
-        let found = names.into_iter().map(async |name| Some((name.clone(), world.secrets.secret(tenant, name).await.ok()?)));
+        let found =
+            names.into_iter().map(async |name| Some((name.clone(), world.secrets.secret(tenant, name).await.ok()?)));
         let named: Vec<_> = join_all(found).await.into_iter().flatten().collect();
         let redactors = Arc::clone(&world.redactors);
         let Some(redactor) = redactors.of(values(&named)).await else {

@@ -104,7 +104,8 @@ async fn a_flood_is_read_to_its_bound_and_no_further() {
         let shown = String::from_utf8_lossy(&again[..again.len().min(20)]).into_owned();
         let server = flooding(first, again).await;
         let (budget, deadline) = (Budget::new(1, 1 << 20, 256 << 10), Instant::now() + AMPLE);
-        let result = Egress::new().send(&local(&server), &budget, get(&server.url("/")), Secrets::default(), deadline).await;
+        let result =
+            Egress::new().send(&local(&server), &budget, get(&server.url("/")), Secrets::default(), deadline).await;
         assert_eq!(kind(&result), expected, "{first:?} {shown:?}");
     }
 }
@@ -219,7 +220,8 @@ async fn dropping_a_request_or_a_body_gives_the_connection_back() {
         admit(&rights, &budget, method, &target).unwrap()
     };
     for _ in 0..3 {
-        let response = egress.open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline).await.unwrap();
+        let response =
+            egress.open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline).await.unwrap();
         assert_eq!(egress.connections.all.available_permits(), 0);
         let waiting = egress.open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline);
         assert!(tokio::time::timeout(SHORT, waiting).await.is_err(), "there is one connection");

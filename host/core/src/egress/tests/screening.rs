@@ -30,7 +30,11 @@ fn with_body(mut outgoing: Outgoing, body: impl Into<Bytes>) -> Outgoing {
     outgoing
 }
 
-async fn sent(server: &Server, outgoing: Outgoing, seen: &Arc<Mutex<Vec<&'static str>>>) -> Result<Incoming, SendError> {
+async fn sent(
+    server: &Server,
+    outgoing: Outgoing,
+    seen: &Arc<Mutex<Vec<&'static str>>>,
+) -> Result<Incoming, SendError> {
     let secrets = screen(&format!("GET,POST {}", server.url("/own")), seen);
     Egress::new().send(&local(server), &Budget::default(), outgoing, secrets, Instant::now() + AMPLE).await
 }

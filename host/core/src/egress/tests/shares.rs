@@ -58,9 +58,7 @@ async fn names_that_are_not_answered_hold_up_their_own_tenant_only() {
     let egress = Egress::new().with_resolver(resolver.clone());
     let asked = |budget: Budget, url: &str, time| {
         let (egress, rights, outgoing) = (&egress, &rights, get(url));
-        async move {
-            kind(&egress.send(rights, &budget, outgoing, Secrets::default(), Instant::now() + time).await)
-        }
+        async move { kind(&egress.send(rights, &budget, outgoing, Secrets::default(), Instant::now() + time).await) }
     };
     let one = Budget::of(Some("b"));
     let ends = join_all((0..6).map(|_| asked(one.clone(), "http://slow.example/", SHORT))).await;
