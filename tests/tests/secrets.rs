@@ -214,6 +214,6 @@ fn what_a_server_learnt_comes_back_in_no_other_answer_either() {
     let page = scene.say(&json!({"url": server.url("/"), "with_token": false}));
     let text = page["ok"]["value"]["text"].as_str().unwrap_or_else(|| panic!("{page}"));
     assert!(text.contains("Bearer [redacted]") && !shows(text, OWN), "{text}");
-    assert!(text.ends_with("\r\naccept-encoding: identity\r\nconnection: close\r\n\r\n"), "{text}");
+    assert_eq!(text.matches("accept-encoding: identity").count(), 2, "what is compressed cannot be searched: {text}");
     assert!(server.seen.lock().expect("requests")[0].contains(OWN));
 }
