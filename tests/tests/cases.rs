@@ -131,6 +131,9 @@ fn caller() {}
 /// Tested by name, in `files.rs`.
 fn clerk() {}
 
+/// Tested by name, in `secrets.rs`.
+fn gossip() {}
+
 /// Tested by name, in `mischief.rs`.
 fn mischief() {}
 

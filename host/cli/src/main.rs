@@ -10,6 +10,7 @@ mod clean;
 mod components;
 mod config;
 mod context;
+mod core_dumps;
 mod effective;
 mod env;
 mod exit;
@@ -43,6 +44,7 @@ use failure::Failure;
 use printer::Printer;
 
 fn main() -> ExitCode {
+    core_dumps::off();
     let printer = Printer::new();
     let args = match Args::try_parse_from(env::args()) {
         Ok(args) => args,

@@ -1,8 +1,9 @@
 //! The one way by which a tool's request leaves the host.
 //!
 //! ```text
-//! count → rights → headers → secrets → a free connection → resolve once → every address checked → connect to one of them
-//!       → its own address once more → TLS with the checked name → HTTP/1.1 → bounded head → bounded, redacted body
+//! count → rights → headers → secrets → what the tool wrote is searched → a free connection → resolve once
+//!       → every address checked → connect to one of them → its own address once more → TLS with the checked name
+//!       → HTTP/1.1 → bounded head → bounded, redacted body
 //! ```
 //!
 //! In: an [`Outgoing`], the tool's [`Rights`], the call's [`Budget`] and deadline, secrets to add. Out: a response, or one of
@@ -22,7 +23,10 @@ mod redact;
 mod resolve;
 mod response;
 mod roots;
+mod screen;
 mod send_error;
+mod shapes;
+mod slots;
 mod threads;
 
 use std::fmt;
@@ -30,13 +34,13 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::Response;
+use http::header::ACCEPT_ENCODING;
+use http::{HeaderValue, Response};
 use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
 use rustls::ClientConfig;
-use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -44,20 +48,24 @@ use crate::grants::{Method, Target};
 use crate::rights::{Decision, Request, Rights};
 use connect::connect;
 use meter::{Meter, Metered};
-use resolve::addresses;
+use resolve::{Names, addresses};
 use response::{Terms, accept};
+use screen::Screening;
+use slots::Slots;
 use threads::Threads;
 
 pub(crate) use budget::Budget;
 pub(crate) use credential::Credential;
 pub(crate) use outgoing::Outgoing;
-pub(crate) use redact::Redactor;
+pub(crate) use redact::{Redactor, Redactors};
 pub use resolve::{Resolved, Resolver, SystemResolver};
 pub(crate) use response::{Body, Incoming};
 pub use roots::Roots;
+pub(crate) use screen::Screen;
 pub(crate) use send_error::SendError;
 
-/// Connections that are open at once, over all calls: a host has a thousand descriptors in most places.
+/// Connections that are open at once, over all calls: a host has a thousand descriptors in most places. One tenant has a
+/// quarter of them at most, one call eight; who wants more waits, within the time of its request.
 pub const DEFAULT_CONNECTIONS: usize = 128;
 /// Bytes of the headers of one message.
 const MAX_HEAD: usize = 64 << 10;
@@ -70,9 +78,9 @@ const MAX_HEADERS: usize = 100;
 /// The system's resolver, the authorities of the public internet, [`DEFAULT_CONNECTIONS`].
 #[derive(Clone)]
 pub struct Egress {
-    resolver: Arc<dyn Resolver>,
+    names: Names,
     tls: Arc<Tls>,
-    connections: Arc<Semaphore>,
+    connections: Arc<Slots>,
     threads: Arc<Threads>,
 }
 
@@ -81,9 +89,9 @@ impl Egress {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            resolver: Arc::new(SystemResolver),
+            names: Names::new(SystemResolver),
             tls: tls(Roots::default),
-            connections: Arc::new(Semaphore::new(DEFAULT_CONNECTIONS)),
+            connections: Arc::new(Slots::new(DEFAULT_CONNECTIONS)),
             threads: Arc::default(),
         }
     }
@@ -91,7 +99,7 @@ impl Egress {
     /// Names are resolved by this.
     #[must_use]
     pub fn with_resolver(mut self, resolver: impl Resolver + 'static) -> Self {
-        self.resolver = Arc::new(resolver);
+        self.names = Names::new(resolver);
         self
     }
 
@@ -105,7 +113,7 @@ impl Egress {
     /// This many connections at once, one at least.
     #[must_use]
     pub fn with_connections(mut self, connections: usize) -> Self {
-        self.connections = Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS)));
+        self.connections = Arc::new(Slots::new(connections));
         self
     }
 
@@ -121,11 +129,11 @@ impl Egress {
         rights: &Rights,
         budget: &Budget,
         outgoing: Outgoing,
-        credentials: &[Credential],
+        secrets: Secrets,
         deadline: Instant,
     ) -> Result<Incoming, SendError> {
         let admitted = admit(rights, budget, outgoing.method, &outgoing.target)?;
-        let (head, body) = self.open(admitted, budget, outgoing, credentials, deadline).await?.into_parts();
+        let (head, body) = self.open(admitted, budget, outgoing, secrets, deadline).await?.into_parts();
         let headers =
             head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
         Ok(Incoming { status: head.status.as_u16(), headers, body: body.whole().await? })
@@ -143,21 +151,27 @@ impl Egress {
         admitted: Admitted,
         budget: &Budget,
         outgoing: Outgoing,
-        credentials: &[Credential],
+        secrets: Secrets,
         deadline: Instant,
     ) -> Result<Response<Body>, SendError> {
         let Admitted { method, target, private, paid } = admitted;
         if method != outgoing.method || target != outgoing.target {
             return Err(SendError::Invalid("the request is not the one that was admitted".to_owned()));
         }
-        let redactor = redactor(credentials)?;
+        let Secrets { credentials, redactor, screen } = secrets;
+        let redactor = redactor.map_or_else(|| redactor_of(&credentials), |redactor| Ok(Some(redactor)))?;
         let deadline = outgoing.deadline(deadline);
         let length = outgoing.body.len();
-        let request = outgoing.into_request(credentials)?;
+        let screening = screen.map(|screen| screen.of(&outgoing));
+        let mut request = outgoing.into_request(&credentials)?;
+        if redactor.is_some() {
+            // What comes back is searched for secrets, which nobody finds in what is compressed.
+            request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
         budget.take_sent(outgoing::size(&request, length).saturating_sub(paid))?;
         let terms = Terms { budget: budget.clone(), meter: Meter::for_head(), deadline, redactor };
         let runtime = self.threads.handle().map_err(|error| SendError::unreachable(&target, error.kind()))?;
-        let way = self.clone().go(target, private, request, terms);
+        let way = self.clone().go(Way { screening, target, private, request }, terms);
         let task = AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), way)));
         match task.await {
             Ok(Ok(answered)) => answered,
@@ -168,15 +182,14 @@ impl Egress {
     }
 
     /// On the threads of requests, before the deadline.
-    async fn go(
-        self,
-        target: Target,
-        private: Vec<IpNet>,
-        request: http::Request<Full<Bytes>>,
-        terms: Terms,
-    ) -> Result<Response<Body>, SendError> {
-        let permit = self.connections.acquire_owned().await.map_err(|_| SendError::Timeout)?;
-        let addresses = addresses(self.resolver.as_ref(), &target, &private).await?;
+    async fn go(self, way: Way, terms: Terms) -> Result<Response<Body>, SendError> {
+        let Way { screening, target, private, request } = way;
+        if let Some(screening) = screening {
+            screening.pass().await?;
+        }
+        let budget = &terms.budget;
+        let slot = self.connections.take(budget.connections(), budget.tenant()).await.ok_or(SendError::Timeout)?;
+        let addresses = addresses(&self.names, &target, &private, budget).await?;
         let stream = connect(&target, &addresses, Arc::clone(&**self.tls), terms.deadline).await?;
         let metered = TokioIo::new(Metered { stream, meter: terms.meter.clone() });
         let (mut sender, connection) = http1::Builder::new()
@@ -188,13 +201,32 @@ impl Egress {
             .map_err(|error| terms.fault(&error))?;
         let deadline = terms.deadline;
         let connection = AbortOnDropHandle::new(tokio::spawn(async move {
-            let _permit = permit;
+            let _slot = slot;
             // How it ended is the response's to say.
             let _ = timeout_at(deadline.into(), connection).await;
         }));
         let response = sender.send_request(request).await.map_err(|error| terms.fault(&error))?;
         accept(response, terms, connection, self.threads)
     }
+}
+
+/// What a request has to do with secrets.
+#[derive(Default)]
+pub(crate) struct Secrets {
+    /// Those that the host puts into it.
+    pub(crate) credentials: Vec<Credential>,
+    /// What does not come back. Where there is none, it is what the host puts in.
+    pub(crate) redactor: Option<Redactor>,
+    /// What does not leave by the tool's own words.
+    pub(crate) screen: Option<Screen>,
+}
+
+/// A request that is ready to leave.
+struct Way {
+    screening: Option<Screening>,
+    target: Target,
+    private: Vec<IpNet>,
+    request: http::Request<Full<Bytes>>,
 }
 
 /// How TLS is spoken, made with the first request: most hosts never send one.
@@ -247,11 +279,11 @@ fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet
     }
 }
 
-fn redactor(credentials: &[Credential]) -> Result<Option<Redactor>, SendError> {
+fn redactor_of(credentials: &[Credential]) -> Result<Option<Redactor>, SendError> {
     if credentials.is_empty() {
         return Ok(None);
     }
-    let redactor = Redactor::new(credentials.iter().map(Credential::value));
+    let redactor = Redactor::new(credentials.iter().map(|credential| credential.secret().clone()).collect());
     redactor.map(Some).ok_or_else(|| outgoing::invalid("it has too many secrets"))
 }
 
@@ -263,7 +295,7 @@ impl Default for Egress {
 
 impl fmt::Debug for Egress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Egress({} connections free)", self.connections.available_permits())
+        write!(f, "Egress({} connections free)", self.connections.all.available_permits())
     }
 }
 

@@ -25,10 +25,12 @@ mod quick;
 mod retained;
 mod runtimes;
 mod scan;
+mod screening;
 mod shares;
 mod ticker;
 mod tier;
 mod translate;
+mod veil;
 mod world;
 
 use std::ffi::OsString;

@@ -92,6 +92,8 @@ pub enum LogSource {
     Stdout,
     /// Standard error.
     Stderr,
+    /// The host itself, about the call.
+    Host,
 }
 
 /// How loud a line is.
@@ -160,7 +162,12 @@ impl Events {
 pub(crate) struct CallEvents {
     events: Events,
     stage: Mutex<Stage>,
+    veil: Mutex<Option<Veil>>,
 }
+
+/// What every event of a running call goes through.
+#[derive(Clone)]
+struct Veil(Arc<dyn Fn(Event) -> Event + Send + Sync>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -173,7 +180,12 @@ enum Stage {
 
 impl CallEvents {
     pub(crate) fn new(events: Events) -> Self {
-        Self { events, stage: Mutex::new(Stage::Waiting) }
+        Self { events, stage: Mutex::new(Stage::Waiting), veil: Mutex::default() }
+    }
+
+    /// From now on every event of the running call is what this makes of it.
+    pub(crate) fn veil(&self, veil: impl Fn(Event) -> Event + Send + Sync + 'static) {
+        *self.veil.lock().unwrap_or_else(PoisonError::into_inner) = Some(Veil(Arc::new(veil)));
     }
 
     /// Sends the first event, if it was not sent.
@@ -190,7 +202,11 @@ impl CallEvents {
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         self.at_stage(|stage| {
             if *stage == Stage::Open {
-                self.events.emit(event);
+                let veil = self.veil.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                self.events.emit(|| match veil {
+                    Some(Veil(veil)) => veil(event()),
+                    None => event(),
+                });
             }
         });
     }
@@ -210,6 +226,12 @@ impl CallEvents {
         if self.events.0.is_some() {
             send(&mut self.stage.lock().unwrap_or_else(PoisonError::into_inner));
         }
+    }
+}
+
+impl fmt::Debug for Veil {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Veil")
     }
 }
 

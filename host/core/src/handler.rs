@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::call::{AbortSignal, CallContext, CallResult, ToolCall};
 use crate::egress::Budget;
-use crate::event::{CallEvents, Event, Events};
+use crate::event::{CallEvents, Event, Events, LogLevel, LogSource};
 use crate::grants::Overlay;
 use crate::limits::Limits;
 use crate::refusal::Fault;
@@ -135,9 +135,17 @@ impl Invocation {
         }
     }
 
+    /// Tells observers that a request of the tool's looks as if it carried a secret of a well-known kind. At most a few times
+    /// per request, and so outside of the limit that the tool could use up before.
+    pub(crate) fn seems_to_carry(&self, kind: &str) {
+        let message = format!("a request of the tool seems to carry {kind}");
+        let (source, level) = (LogSource::Host, LogLevel::Warn);
+        self.events.emit(|| Event::Log { id: self.call.id.clone(), source, level, message });
+    }
+
     /// What the requests of this call may use together, all attempts at it included.
     pub(crate) fn egress_budget(&self) -> Budget {
-        self.egress.get_or_init(Budget::default).clone()
+        self.egress.get_or_init(|| Budget::of(self.context.tenant.as_deref())).clone()
     }
 
     /// Tells observers that the call really starts: it has a cell, or needs none.

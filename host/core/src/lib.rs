@@ -114,7 +114,7 @@ pub use retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};
 pub use rights::{Decision, Denial, Layer, PLACEHOLDER, Request, Rights, Suggestion, toml_text};
 pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
 pub use seal::{DEFAULT_SEAL_LIFETIME, MAX_STATE, Sealer};
-pub use secret::{MIN_SECRET, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets};
+pub use secret::{KnownFuture, MIN_SECRET, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets};
 pub use statistics::Statistics;
 pub use step::{
     AbortStatus, DEFAULT_CONTEXT_TURNS, DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT,

@@ -37,6 +37,8 @@ pub enum Layer {
     Tenant,
     /// The call's overlay.
     Call,
+    /// The host's secrets: the request carries the value of one that is not bound to it.
+    Secrets,
 }
 
 /// Whether a request is within a tool's rights.
@@ -72,6 +74,9 @@ impl Denial {
             Layer::Granted => format!("`{request}` is denied: it was not granted"),
             Layer::Tenant => format!("`{request}` is denied for this tenant"),
             Layer::Call => format!("`{request}` is denied for this call"),
+            Layer::Secrets => {
+                format!("`{request}` is denied: it carries the value of a secret that is not bound to it")
+            }
         }
     }
 
@@ -83,6 +88,7 @@ impl Denial {
             Layer::Granted => format!("to allow it, grant: {}", self.grant),
             Layer::Tenant => format!("to allow it, widen the tenant's overlay: {}", self.grant),
             Layer::Call => format!("to allow it, widen the call's overlay: {}", self.grant),
+            Layer::Secrets => "have the host put the secret in, where a grant binds it to the destination".to_owned(),
         }
     }
 }

@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, ready};
 use std::pin::Pin;
+use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
 /// Shortest value in bytes. A shorter one could not be told from ordinary text where it is to be blacked out.
 pub const MIN_SECRET: usize = 8;
 
-/// The value of a secret.
+/// The value of a secret. Cheap to clone; its memory is cleared with the last clone.
 #[derive(Clone)]
-pub struct Secret(Zeroizing<String>);
+pub struct Secret(Arc<Zeroizing<String>>);
 
 impl Secret {
     /// A secret of this value.
@@ -31,7 +32,7 @@ impl Secret {
         if value.chars().any(char::is_control) {
             return Err(SecretError::new("its value has a control character, perhaps a line's end"));
         }
-        Ok(Self(value))
+        Ok(Self(Arc::new(value)))
     }
 
     /// The value. Whoever takes it sees to it that it goes nowhere else.
@@ -62,13 +63,29 @@ impl SecretError {
 /// A value on its way.
 pub type SecretFuture<'a> = Pin<Box<dyn Future<Output = Result<Secret, SecretError>> + Send + 'a>>;
 
+/// Values on their way.
+pub type KnownFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<Secret>, SecretError>> + Send + 'a>>;
+
 /// Where values are: a vault, the environment, files.
 pub trait SecretSource: Send + Sync + 'static {
-    /// The value of this name on behalf of this tenant. Asked at each use; within the call's time.
+    /// The value of this name on behalf of this tenant. Asked at each use, and at the beginning of each call of a tool that
+    /// was granted it; within the call's time.
     ///
     /// # Errors
     /// [`SecretError`] when it is not there now.
     fn secret<'a>(&'a self, tenant: Option<&'a str>, name: &'a str) -> SecretFuture<'a>;
+
+    /// Every value that must not leave with a tool's own words in a request on behalf of this tenant. Asked at each request;
+    /// within the call's time. What a tool was granted is looked for whether it is here or not.
+    ///
+    /// # Defaults
+    /// None.
+    ///
+    /// # Errors
+    /// [`SecretError`] when they cannot be had now: then no request is sent.
+    fn known<'a>(&'a self, _tenant: Option<&'a str>) -> KnownFuture<'a> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
 }
 
 /// Values that an embedder has at hand, the same for every tenant unless one has its own.
@@ -100,6 +117,11 @@ impl SecretSource for StoredSecrets {
         let found = tenant.and_then(|tenant| of(Some(tenant))).or_else(|| of(None)).cloned();
         Box::pin(ready(found.ok_or_else(|| SecretError::new(format!("there is no value for `{name}`")))))
     }
+
+    /// All of them, whoever they belong to: no tenant's value is another's to send.
+    fn known<'a>(&'a self, _tenant: Option<&'a str>) -> KnownFuture<'a> {
+        Box::pin(ready(Ok(self.0.values().cloned().collect())))
+    }
 }
 
 #[cfg(test)]
@@ -122,6 +144,7 @@ mod tests {
         assert_eq!(value(Some("other"), "token").unwrap(), "for-everybody");
         assert_eq!(value(Some("acme"), "token").unwrap(), "for-acme-only");
         assert_eq!(value(Some("acme"), "key").unwrap_err().to_string(), "there is no value for `key`");
+        assert_eq!(stored.known(Some("other")).now_or_never().unwrap().unwrap().len(), 2);
     }
 
     #[test]

@@ -82,6 +82,7 @@ fn line(event: Event) -> Line {
 /// Where a line comes from; none of it can be taken for a line of ours.
 fn label(source: LogSource, level: LogLevel) -> &'static str {
     match (source, level) {
+        (LogSource::Host, _) => "toolcell",
         (LogSource::Stdout, _) => "tool stdout",
         (LogSource::Stderr, _) => "tool stderr",
         (LogSource::Log, LogLevel::Trace) => "tool log trace",

@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tokio::sync::Semaphore;
+
 use super::SendError;
 
 /// Requests that one call may make. A tool that follows ten redirects of three pages stays below it, a port scan does not.
@@ -14,10 +16,15 @@ pub(crate) const DEFAULT_SENT: u64 = 8 << 20;
 /// Bytes that one call may receive, likewise. A guest could not hold much more.
 pub(crate) const DEFAULT_RECEIVED: u64 = 8 << 20;
 
+/// Connections of one call that are open at once: a browser has as many to a host or two.
+const CONNECTIONS: usize = 8;
+/// Names that are being resolved at once for one call, those among them that it has given up on.
+const RESOLVING: usize = 4;
+
 /// How much one call may send and receive. Cheap to clone.
 ///
 /// # Defaults
-/// [`DEFAULT_REQUESTS`], [`DEFAULT_SENT`], [`DEFAULT_RECEIVED`].
+/// [`DEFAULT_REQUESTS`], [`DEFAULT_SENT`], [`DEFAULT_RECEIVED`]; no tenant.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget(Arc<Left>);
 
@@ -26,12 +33,47 @@ struct Left {
     requests: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
+    connections: Arc<Semaphore>,
+    resolving: Arc<Semaphore>,
+    tenant: Option<String>,
 }
 
 impl Budget {
     /// This many requests, bytes out and bytes in.
+    #[cfg(test)]
     pub(crate) fn new(requests: u64, sent: u64, received: u64) -> Self {
-        Self(Arc::new(Left { requests: requests.into(), sent: sent.into(), received: received.into() }))
+        Self::with(requests, sent, received, None)
+    }
+
+    /// The default of a call on behalf of a tenant, whose calls share connections.
+    pub(crate) fn of(tenant: Option<&str>) -> Self {
+        Self::with(DEFAULT_REQUESTS, DEFAULT_SENT, DEFAULT_RECEIVED, tenant.map(str::to_owned))
+    }
+
+    fn with(requests: u64, sent: u64, received: u64, tenant: Option<String>) -> Self {
+        Self(Arc::new(Left {
+            requests: requests.into(),
+            sent: sent.into(),
+            received: received.into(),
+            connections: Arc::new(Semaphore::new(CONNECTIONS)),
+            resolving: Arc::new(Semaphore::new(RESOLVING)),
+            tenant,
+        }))
+    }
+
+    /// On whose behalf.
+    pub(super) fn tenant(&self) -> Option<&str> {
+        self.0.tenant.as_deref()
+    }
+
+    /// The call's share of connections.
+    pub(super) fn connections(&self) -> &Arc<Semaphore> {
+        &self.0.connections
+    }
+
+    /// The call's share of names that are being resolved.
+    pub(super) fn resolving(&self) -> &Arc<Semaphore> {
+        &self.0.resolving
     }
 
     /// One request, whatever becomes of it.
@@ -55,7 +97,7 @@ impl Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self::new(DEFAULT_REQUESTS, DEFAULT_SENT, DEFAULT_RECEIVED)
+        Self::of(None)
     }
 }
 

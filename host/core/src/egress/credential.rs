@@ -65,8 +65,8 @@ impl Credential {
         &self.placing
     }
 
-    pub(super) fn value(&self) -> &[u8] {
-        self.secret.expose().as_bytes()
+    pub(super) fn secret(&self) -> &Secret {
+        &self.secret
     }
 }
 

@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, HOST};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, IF_RANGE, RANGE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use http_body_util::Full;
@@ -78,6 +78,9 @@ impl Outgoing {
                 return Err(invalid("a secret of this request is bound to other requests"));
             }
         }
+        if !credentials.is_empty() && [RANGE, IF_RANGE].iter().any(|name| all.contains_key(name)) {
+            return Err(invalid("a part of what is answered could begin or end within a secret: ask for all of it"));
+        }
         for credential in credentials {
             match credential.placing() {
                 Placing::Header(name, _) if all.contains_key(name) || is_forbidden(name.as_str()) => {
@@ -91,10 +94,6 @@ impl Outgoing {
                 }
                 Placing::Query(name, secret) => target = target.with_query_pair(name, secret.expose()),
             }
-        }
-        if !credentials.is_empty() {
-            // What comes back is searched for the secret, which nobody finds in what is compressed.
-            all.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         // A connection is used once.
         all.insert(CONNECTION, HeaderValue::from_static("close"));

@@ -1,66 +1,171 @@
-//! Takes the values of secrets out of what is read or written, in every form that a server echoes them in.
+//! Takes the values of secrets out of what is read or written, in every form that one echoes them in.
 //!
 //! In: values, and bytes in one piece or in many. Out: the bytes with [`MARK`] in place of each value.
-//! Forms: plain; base64 and base64url wherever the value begins in the encoded text; hex; URL-encoded, as much or as little
-//! as an encoder may; as a string of JSON. Letters of both cases.
-//! Invariants: pure; linear in the bytes, whatever they are; pieces give what the whole gives.
+//! Forms: plain; base64 and base64url wherever the value begins in the encoded text; hex; URL-encoded once or twice, as much
+//! or as little as an encoder may; as a string of JSON or HTML, also by the numbers of its characters; backwards. Letters of
+//! both cases. Plain, base64, hex and backwards also with white space, quotes or characters without width in between. Of a
+//! value that is broken in two, each piece of at least half of it and 8 bytes (12 without both a letter and a digit, which
+//! words of a language have too).
+//! Invariants: pure; linear in the bytes, whatever they are; pieces give what the whole gives; memory is bounded, by looking
+//! for fewer forms where there are very many values.
+//! Not here: what somebody writes who does not want it to be found. Whoever is given a value can change it beyond recognition.
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_encode};
+mod forms;
+mod kept;
+
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use tokio::task::yield_now;
+
+use crate::secret::Secret;
+use forms::{Forms, Patterns, is_separator};
+
+pub(crate) use kept::Redactors;
 
 /// What stands in place of a secret.
 pub(crate) const MARK: &[u8] = b"[redacted]";
-/// Shortest encoded form that is looked for, in bytes: shorter ones stand everywhere by chance.
-const MIN_FORM: usize = 6;
+/// How many times longer than a form it may be with what stands in between.
+const SPREAD: usize = 8;
+/// Bytes that are searched at once: what a search keeps beside them is a few times as much.
+const CHUNK: usize = 64 << 10;
 
-/// Escapes what a component of a URL must, and no more.
-const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-/// As JavaScript's `encodeURIComponent` does.
-const SCRIPT: &AsciiSet = &COMPONENT.remove(b'!').remove(b'\'').remove(b'(').remove(b')').remove(b'*');
-/// As little as a query allows.
-const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
-/// As little as a path allows.
-const PATH: &AsciiSet = &QUERY.add(b'?').add(b'`').add(b'{').add(b'}');
-
-/// Knows the forms of some secrets.
+/// Knows the forms of some secrets. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Redactor {
-    forms: AhoCorasick,
-    longest: usize,
+pub(crate) struct Redactor(Arc<Search>);
+
+struct Search {
+    values: Vec<Secret>,
+    written: Automaton,
+    bare: Automaton,
+    /// No form is longer than this, separators included.
+    reach: usize,
+}
+
+struct Automaton {
+    patterns: AhoCorasick,
+    /// Whose form each pattern may be.
+    owners: Vec<Vec<usize>>,
+}
+
+impl Automaton {
+    fn new(patterns: Patterns) -> Option<Self> {
+        let (patterns, owners): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
+        let patterns =
+            AhoCorasick::builder().match_kind(MatchKind::Standard).ascii_case_insensitive(true).build(patterns).ok()?;
+        Some(Self { patterns, owners })
+    }
+}
+
+/// A form of a value in some bytes.
+struct Found<'a> {
+    start: usize,
+    end: usize,
+    owners: &'a [usize],
 }
 
 impl Redactor {
     /// For these values, or nothing where there are too many and too long ones to look for at once.
-    pub(crate) fn new<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
-        let forms: Vec<_> = values.into_iter().filter(|value| !value.is_empty()).flat_map(forms).collect();
-        let longest = forms.iter().map(Vec::len).max().unwrap_or(0);
-        let forms = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .ascii_case_insensitive(true)
-            .build(forms)
-            .ok()?;
-        Some(Self { forms, longest })
+    pub(crate) fn new(mut values: Vec<Secret>) -> Option<Self> {
+        values.sort_by(|one, other| one.expose().cmp(other.expose()));
+        values.dedup_by(|one, other| one.expose() == other.expose());
+        let bytes: Vec<_> = values.iter().map(|value| value.expose().as_bytes()).collect();
+        let Forms { written, bare } = Forms::of(&bytes);
+        let longest = |patterns: &Patterns| patterns.keys().map(Vec::len).max().unwrap_or(0);
+        let reach = longest(&written).max(SPREAD * longest(&bare)).max(1);
+        let (written, bare) = (Automaton::new(written)?, Automaton::new(bare)?);
+        Some(Self(Arc::new(Search { values, written, bare, reach })))
+    }
+
+    /// Bytes that it takes, about.
+    fn size(&self) -> usize {
+        self.0.written.patterns.memory_usage() + self.0.bare.patterns.memory_usage()
+    }
+
+    /// Whether it looks for this value.
+    pub(crate) fn knows(&self, value: &Secret) -> bool {
+        self.0.values.binary_search_by(|known| known.expose().cmp(value.expose())).is_ok()
+    }
+
+    /// The values that it looks for.
+    pub(crate) fn values(&self) -> &[Secret] {
+        &self.0.values
     }
 
     /// Whether one of the values stands in these bytes.
     pub(crate) fn finds(&self, bytes: &[u8]) -> bool {
-        self.forms.is_match(bytes)
+        (0..bytes.len()).step_by(CHUNK).any(|from| self.finds_at(bytes, from, |_| true))
+    }
+
+    /// Whether one of the values that are sought stands in these bytes; others have their turn in between. A form that two
+    /// values have in common is one of a sought value only if both are.
+    pub(super) async fn finds_any(&self, bytes: &[u8], is_sought: &[bool]) -> bool {
+        let sought = |owners: &[usize]| owners.iter().all(|owner| is_sought.get(*owner) == Some(&true));
+        for from in (0..bytes.len()).step_by(CHUNK) {
+            if self.finds_at(bytes, from, sought) {
+                return true;
+            }
+            yield_now().await;
+        }
+        false
+    }
+
+    /// Whether a form begins in the piece of the bytes that begins here.
+    fn finds_at(&self, bytes: &[u8], from: usize, is_sought: impl Fn(&[usize]) -> bool) -> bool {
+        let to = from.saturating_add(CHUNK + self.0.reach).min(bytes.len());
+        let mut is_found = false;
+        self.0.each(&bytes[from..to], |found| is_found |= is_sought(found.owners));
+        is_found
     }
 
     /// The bytes without them.
     pub(crate) fn redact(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut pieces = self.clone().in_pieces();
+        let mut pieces = self.in_pieces();
         let mut all = pieces.feed(bytes);
         all.extend(pieces.finish());
         all
     }
 
     /// For bytes that come in pieces.
-    pub(crate) fn in_pieces(self) -> Redaction {
-        Redaction { redactor: self, held: Vec::new() }
+    pub(crate) fn in_pieces(&self) -> Redaction {
+        Redaction { redactor: self.clone(), held: Vec::new(), covered: 0 }
     }
+}
+
+impl Search {
+    /// Every form in these bytes, in no order.
+    fn each<'a>(&'a self, bytes: &[u8], mut tell: impl FnMut(Found<'a>)) {
+        let owners =
+            |automaton: &'a Automaton, pattern: usize| automaton.owners.get(pattern).map_or(&[][..], Vec::as_slice);
+        if self.written.owners.is_empty() {
+            return;
+        }
+        for found in self.written.patterns.find_overlapping_iter(bytes) {
+            let owners = owners(&self.written, found.pattern().as_usize());
+            tell(Found { start: found.start(), end: found.end(), owners });
+        }
+        if self.bare.owners.is_empty() {
+            return;
+        }
+        let (bare, places) = without_separators(bytes);
+        for found in self.bare.patterns.find_overlapping_iter(&bare) {
+            let (start, end) = (places[found.start()], places[found.end() - 1] + 1);
+            if end - start <= self.reach {
+                tell(Found { start, end, owners: owners(&self.bare, found.pattern().as_usize()) });
+            }
+        }
+    }
+}
+
+/// What is left of the bytes, and where each stood. Written as it is because every byte goes through it: no branch.
+fn without_separators(bytes: &[u8]) -> (Vec<u8>, Vec<usize>) {
+    let (mut bare, mut places, mut length) = (vec![0; bytes.len()], vec![0; bytes.len()], 0);
+    for (at, byte) in bytes.iter().enumerate() {
+        (bare[length], places[length]) = (*byte, at);
+        length += usize::from(!is_separator(*byte));
+    }
+    bare.truncate(length);
+    (bare, places)
 }
 
 /// Redacts bytes that come in pieces.
@@ -68,77 +173,51 @@ pub(crate) struct Redaction {
     redactor: Redactor,
     /// What may be the beginning of a value.
     held: Vec<u8>,
+    /// Bytes at the beginning of these for which a mark was written already.
+    covered: usize,
 }
 
 impl Redaction {
     /// One more piece. Returns what can be said already.
     pub(crate) fn feed(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.held.extend_from_slice(piece);
-        // Each search lets go of half of what it searches: the smallest pieces cost no more than the largest.
-        if self.held.len() < 2 * self.redactor.longest {
-            return Vec::new();
+        let mut out = Vec::with_capacity(piece.len());
+        let reach = self.redactor.0.reach;
+        for piece in piece.chunks(CHUNK) {
+            self.held.extend_from_slice(piece);
+            // Each search lets go of half of what it searches: the smallest pieces cost no more than the largest.
+            if self.held.len() >= 2 * reach {
+                // A form that begins before this is here in full.
+                self.release(self.held.len() + 1 - reach, &mut out);
+            }
         }
-        // A form that begins before this is here in full.
-        let settled = (self.held.len() + 1).saturating_sub(self.redactor.longest.max(1));
-        self.release(settled)
+        out
     }
 
     /// The rest.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        self.release(self.held.len())
-    }
-
-    fn release(&mut self, settled: usize) -> Vec<u8> {
-        let mut out = Vec::with_capacity(settled);
-        let mut from = 0;
-        while let Some(found) = self.redactor.forms.find(Input::new(&self.held).range(from..)) {
-            if found.start() >= settled {
-                break;
-            }
-            out.extend_from_slice(&self.held[from..found.start()]);
-            out.extend_from_slice(MARK);
-            from = found.end();
-        }
-        let kept = settled.max(from);
-        out.extend_from_slice(&self.held[from..kept]);
-        self.held.drain(..kept);
+        let mut out = Vec::with_capacity(self.held.len());
+        self.release(self.held.len(), &mut out);
         out
     }
-}
 
-fn forms(value: &[u8]) -> Vec<Vec<u8>> {
-    let mut forms = Vec::new();
-    for before in 0..3 {
-        forms.extend(base64_inside(before, value));
+    fn release(&mut self, settled: usize, out: &mut Vec<u8>) {
+        let mut spans = Vec::new();
+        self.redactor.0.each(&self.held, |found| spans.push((found.start, found.end)));
+        spans.sort_unstable();
+        let mut at = self.covered;
+        for (start, end) in spans.into_iter().take_while(|(start, _)| *start < settled) {
+            // Forms that overlap are one.
+            if start >= at {
+                out.extend_from_slice(&self.held[at..start]);
+                out.extend_from_slice(MARK);
+            }
+            at = at.max(end);
+        }
+        if at < settled {
+            out.extend_from_slice(&self.held[at..settled]);
+            at = settled;
+        }
+        self.held.drain(..settled);
+        self.covered = at - settled;
     }
-    forms.push(value.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect());
-    forms.push(value.iter().flat_map(|byte| format!("%{byte:02x}").into_bytes()).collect());
-    for kept in [NON_ALPHANUMERIC, COMPONENT, SCRIPT, QUERY, PATH] {
-        let escaped = percent_encode(value, kept).to_string();
-        forms.push(escaped.replace("%20", "+").into_bytes());
-        forms.push(escaped.into_bytes());
-    }
-    forms.push(url::form_urlencoded::byte_serialize(value).collect::<String>().into_bytes());
-    if let Ok(text) = std::str::from_utf8(value) {
-        let quoted = serde_json::Value::from(text).to_string();
-        let inside = quoted[1..quoted.len() - 1].to_owned();
-        forms.push(inside.replace('/', "\\/").into_bytes());
-        forms.push(inside.into_bytes());
-    }
-    forms.retain(|form| form.len() >= MIN_FORM);
-    forms.push(value.to_vec());
-    forms.sort_unstable();
-    forms.dedup();
-    forms
-}
-
-/// The characters of base64 that the value alone decides when this many bytes of its group stand before it.
-fn base64_inside(before: usize, value: &[u8]) -> [Vec<u8>; 2] {
-    let bytes = [&[0; 2][..before], value].concat();
-    // Of the first character that the value has a part in, some bits are those of what stands before it; of the last one,
-    // those of what follows.
-    let from = [0, 2, 3][before];
-    let to = bytes.len() * 8 / 6;
-    [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD]
-        .map(|engine| engine.encode(&bytes).as_bytes().get(from..to).unwrap_or_default().to_vec())
 }

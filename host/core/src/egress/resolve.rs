@@ -4,14 +4,24 @@ use std::future::Future;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::SendError;
+use tokio::time::timeout;
+
 use super::addresses::is_let_through;
+use super::slots::Slots;
+use super::threads::RESOLVING;
+use super::{Budget, SendError};
 use crate::grants::{Host, Target};
 use ipnet::IpNet;
 
 /// Addresses of one answer that are looked at. No honest name has more, and each is a connection that may be tried.
 const MAX_ADDRESSES: usize = 64;
+
+/// How long a name is being resolved at most: what the system's resolver takes for three servers that are silent, asked twice
+/// for five seconds each.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// Addresses, or why there are none.
 pub type Resolved = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
@@ -23,7 +33,8 @@ pub trait Resolver: Send + Sync {
     /// and timers of tokio.
     ///
     /// # Cancel safety
-    /// The future is dropped when the request's time is up.
+    /// When the request's time is up, it goes on until it ends, half a minute at most: the system's own cannot be
+    /// interrupted, and whoever asks for slow names is to notice it, not others.
     fn resolve(&self, host: &str, port: u16) -> Resolved;
 }
 
@@ -43,16 +54,14 @@ impl Resolver for SystemResolver {
 
 /// The addresses that this request may be sent to: found once, and every one of them checked.
 pub(super) async fn addresses(
-    resolver: &dyn Resolver,
+    names: &Names,
     target: &Target,
     private: &[IpNet],
+    budget: &Budget,
 ) -> Result<Vec<IpAddr>, SendError> {
     let mut found = match target.host() {
         Host::Address(address) => vec![address],
-        Host::Name(name) => resolver
-            .resolve(&name, target.port())
-            .await
-            .map_err(|_| SendError::unreachable(target, "its name cannot be resolved"))?,
+        Host::Name(name) => names.resolve(name, target, budget).await?,
     };
     found.truncate(MAX_ADDRESSES);
     if found.is_empty() {
@@ -60,4 +69,33 @@ pub(super) async fn addresses(
     }
     found.retain(|address| is_let_through(*address, private));
     if found.is_empty() { Err(SendError::private(target)) } else { Ok(found) }
+}
+
+/// A resolver, and how many names it is asked for at once.
+#[derive(Clone)]
+pub(super) struct Names {
+    resolver: Arc<dyn Resolver>,
+    slots: Arc<Slots>,
+}
+
+impl Names {
+    pub(super) fn new(resolver: impl Resolver + 'static) -> Self {
+        Self { resolver: Arc::new(resolver), slots: Arc::new(Slots::new(RESOLVING)) }
+    }
+
+    /// Asks once. Whoever does not wait for the answer any more keeps the place of the question until it comes.
+    async fn resolve(&self, name: String, target: &Target, budget: &Budget) -> Result<Vec<IpAddr>, SendError> {
+        let slot = self.slots.take(budget.resolving(), budget.tenant()).await.ok_or(SendError::Timeout)?;
+        let (resolver, port) = (Arc::clone(&self.resolver), target.port());
+        let asked = tokio::spawn(async move {
+            let _slot = slot;
+            timeout(LONGEST, resolver.resolve(&name, port)).await
+        });
+        match asked.await {
+            Ok(Ok(Ok(found))) => Ok(found),
+            Ok(Ok(Err(_)) | Err(_)) => Err(SendError::unreachable(target, "its name cannot be resolved")),
+            // A resolver of the embedder's own may panic.
+            Err(_panicked) => Err(SendError::broken("the host failed on the way to it")),
+        }
+    }
 }

@@ -84,7 +84,7 @@ pub(super) fn accept(
     if let Some(redactor) = &terms.redactor {
         headers = redacted(&headers, redactor)?;
     }
-    let redaction = terms.redactor.clone().map(Redactor::in_pieces);
+    let redaction = terms.redactor.as_ref().map(Redactor::in_pieces);
     let body = Body { received, terms, redaction, is_over: false, _connection: connection, _threads: threads };
     let mut response = Response::new(body);
     *response.status_mut() = head.status;

@@ -5,7 +5,9 @@ mod misbehaving;
 mod private;
 mod redaction;
 mod rules;
+mod screening;
 mod server;
+mod shares;
 mod tls;
 mod wire;
 
@@ -50,7 +52,7 @@ fn with_header(mut outgoing: Outgoing, name: &str, value: impl AsRef<[u8]>) -> O
 }
 
 async fn send(egress: &Egress, rights: &Rights, outgoing: Outgoing) -> Result<Incoming, SendError> {
-    egress.send(rights, &Budget::default(), outgoing, &[], Instant::now() + AMPLE).await
+    egress.send(rights, &Budget::default(), outgoing, Secrets::default(), Instant::now() + AMPLE).await
 }
 
 /// The kind of error, and that its text shows nothing of what it must not.

@@ -9,9 +9,8 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Threads for I/O and TLS.
 const THREADS: usize = 2;
-/// Threads that ask the system's resolver, which cannot be interrupted. A tool that asks for slow names keeps those busy that
-/// it waits for, and each of them ends by the system's own limit.
-const RESOLVING: usize = 32;
+/// Threads that ask the system's resolver, which cannot be interrupted: each ends by the system's own limit.
+pub(super) const RESOLVING: usize = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Threads(Mutex<Option<Runtime>>);

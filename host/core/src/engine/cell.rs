@@ -18,6 +18,8 @@ use super::imports::wasi_http::WasiHttpState;
 use super::limiter::Limiter;
 use super::pulse::Pulse;
 use super::retained;
+use super::screening::Screening;
+use super::veil::Veil;
 use super::world::World;
 use crate::directory::Mounts;
 use crate::event::LogSource;
@@ -61,6 +63,7 @@ pub(super) struct Reach {
     pub(super) world: Arc<World>,
     pub(super) mounts: Option<Arc<Mounts>>,
     pub(super) rights: Option<Arc<Rights>>,
+    pub(super) veil: Option<Arc<Veil>>,
 }
 
 /// The part that a call makes when it first needs it.
@@ -155,6 +158,21 @@ impl Cell {
     /// The same, to be taken along.
     pub(super) fn shared_rights(&self) -> Arc<Rights> {
         self.reach.rights.clone().unwrap_or_default()
+    }
+
+    /// What hides the call's secrets; none where the tool was granted none.
+    pub(super) fn veil(&self) -> Option<Arc<Veil>> {
+        self.reach.veil.clone()
+    }
+
+    /// What its requests are held against.
+    pub(super) fn screening(&self) -> Screening {
+        Screening {
+            world: Arc::clone(&self.reach.world),
+            invocation: Arc::clone(&self.invocation),
+            rights: self.shared_rights(),
+            veil: self.reach.veil.clone(),
+        }
     }
 
     /// Whether the tool may. A denial is told to observers.

@@ -10,6 +10,7 @@ use super::classify::{Phase, classify};
 use super::pulse::Pulse;
 use super::ticker::Ticker;
 use super::translate;
+use super::veil::Veil;
 use super::world::World;
 use crate::call::CallResult;
 use crate::definition::{Checks, Definition};
@@ -38,7 +39,16 @@ pub(super) async fn execute(
     rights: Arc<Rights>,
     pulse: Arc<Pulse>,
 ) -> CallResult {
-    let answer = in_cell(&ready, &invocation, Some(rights), pulse, async |store, toolbox| {
+    let veil = if Veil::is_needed(&rights) {
+        // In a box: most tools need none, and it would make every call's future larger.
+        match Box::pin(Veil::over(&ready.world, &invocation, &rights)).await {
+            Ok(veil) => Some(veil),
+            Err(error) => return CallResult::ToolError(error),
+        }
+    } else {
+        None
+    };
+    let answer = in_cell(&ready, &invocation, Some(rights), veil.clone(), pulse, async |store, toolbox| {
         let tool = toolbox.toolcell_tool_tool();
         let wire = translate::Context::of(&invocation);
         if checks.visible && !tool.call_visible(&mut *store, &invocation.call.name, wire.context()).await? {
@@ -56,7 +66,11 @@ pub(super) async fn execute(
             Err(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
         })
     });
-    answer.await.unwrap_or_else(CallResult::ToolError)
+    let result = answer.await.unwrap_or_else(CallResult::ToolError);
+    match veil {
+        Some(veil) => veil.result(result),
+        None => result,
+    }
 }
 
 /// Asks whether the tool is offered.
@@ -65,7 +79,7 @@ pub(super) async fn visible(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<bool, ToolError> {
-    let asked = in_cell(&ready, &invocation, None, pulse, async |store, toolbox| {
+    let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, toolbox| {
         let wire = translate::Context::of(&invocation);
         toolbox.toolcell_tool_tool().call_visible(store, &invocation.call.name, wire.context()).await
     });
@@ -78,7 +92,7 @@ pub(super) async fn validate(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<Vec<Fault>, ToolError> {
-    let asked = in_cell(&ready, &invocation, None, pulse, async |store, toolbox| {
+    let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, toolbox| {
         toolbox.toolcell_tool_tool().call_validate(store, translate::Context::of(&invocation).call()).await
     });
     asked.await.map(Fault::of_handler)
@@ -93,7 +107,7 @@ pub(super) async fn describe(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<Vec<Definition>, Error> {
-    let asked = in_cell(&ready, &invocation, None, pulse, async |store, toolbox| {
+    let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, toolbox| {
         toolbox.toolcell_tool_tool().call_describe(store).await
     });
     asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
@@ -104,11 +118,12 @@ async fn in_cell<T>(
     ready: &Ready,
     invocation: &Arc<Invocation>,
     rights: Option<Arc<Rights>>,
+    veil: Option<Arc<Veil>>,
     pulse: Arc<Pulse>,
     guest: impl AsyncFnOnce(&mut Store<Cell>, ToolboxWithGrants) -> wasmtime::Result<T>,
 ) -> Result<T, ToolError> {
     let _running = ready.ticker.run();
-    let reach = Reach { world: Arc::clone(&ready.world), mounts: ready.mounts.clone(), rights };
+    let reach = Reach { world: Arc::clone(&ready.world), mounts: ready.mounts.clone(), rights, veil };
     let store = Cell::store(&ready.engine, reach, Arc::clone(invocation), pulse);
     let mut cell = Settling(store.map_err(|error| set_up_failed(&error))?);
     let ended = match ready.pre.instantiate_async(&mut cell.0).await {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::descriptors::Descriptors;
 use super::shares::Shares;
-use crate::egress::Egress;
+use crate::egress::{Egress, Redactors};
 use crate::kv::KeyStore;
 use crate::secret::{SecretSource, StoredSecrets};
 
@@ -15,6 +15,7 @@ use crate::secret::{SecretSource, StoredSecrets};
 pub(super) struct World {
     pub(super) egress: Egress,
     pub(super) secrets: Arc<dyn SecretSource>,
+    pub(super) redactors: Arc<Redactors>,
     pub(super) keys: Option<Arc<dyn KeyStore>>,
     pub(super) time: Time,
     pub(super) seed: Option<u64>,
@@ -46,6 +47,7 @@ impl Default for World {
         Self {
             egress: Egress::new(),
             secrets: Arc::new(StoredSecrets::default()),
+            redactors: Arc::default(),
             keys: None,
             time: Time::default(),
             seed: None,

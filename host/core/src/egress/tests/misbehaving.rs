@@ -104,7 +104,8 @@ async fn a_flood_is_read_to_its_bound_and_no_further() {
         let shown = String::from_utf8_lossy(&again[..again.len().min(20)]).into_owned();
         let server = flooding(first, again).await;
         let (budget, deadline) = (Budget::new(1, 1 << 20, 256 << 10), Instant::now() + AMPLE);
-        let result = Egress::new().send(&local(&server), &budget, get(&server.url("/")), &[], deadline).await;
+        let result =
+            Egress::new().send(&local(&server), &budget, get(&server.url("/")), Secrets::default(), deadline).await;
         assert_eq!(kind(&result), expected, "{first:?} {shown:?}");
     }
 }
@@ -175,7 +176,7 @@ async fn one_deadline_covers_every_stage() {
             let deadline = if own { AMPLE } else { SHORT };
             outgoing.timeout = Some(if own { SHORT } else { Duration::MAX });
             let deadline = Instant::now() + deadline;
-            let result = Egress::new().send(&rights, &Budget::default(), outgoing, &[], deadline).await;
+            let result = Egress::new().send(&rights, &Budget::default(), outgoing, Secrets::default(), deadline).await;
             assert_eq!(kind(&result), "timeout", "{url}: {result:?}");
         }
     }
@@ -200,11 +201,11 @@ async fn the_deadline_covers_the_resolver_and_the_wait_for_a_connection() {
     let rights = rights(["http://slow.example".parse().unwrap()]);
     let egress = Egress::new().with_resolver(Stuck(false)).with_connections(1);
     let (budget, soon) = (Budget::default(), Instant::now() + SHORT);
-    let ends = (0..3).map(|_| egress.send(&rights, &budget, get("http://slow.example/"), &[], soon));
+    let ends = (0..3).map(|_| egress.send(&rights, &budget, get("http://slow.example/"), Secrets::default(), soon));
     for end in futures_util::future::join_all(ends).await {
         assert_eq!(kind(&end), "timeout");
     }
-    assert_eq!(egress.connections.available_permits(), 1);
+    assert_eq!(egress.connections.all.available_permits(), 1);
     let panicking = Egress::new().with_resolver(Stuck(true));
     assert_eq!(kind(&send(&panicking, &rights, get("http://slow.example/")).await), "broken");
 }
@@ -219,15 +220,16 @@ async fn dropping_a_request_or_a_body_gives_the_connection_back() {
         admit(&rights, &budget, method, &target).unwrap()
     };
     for _ in 0..3 {
-        let response = egress.open(admitted(), &budget, get(&server.url("/")), &[], deadline).await.unwrap();
-        assert_eq!(egress.connections.available_permits(), 0);
-        let waiting = egress.open(admitted(), &budget, get(&server.url("/")), &[], deadline);
+        let response =
+            egress.open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline).await.unwrap();
+        assert_eq!(egress.connections.all.available_permits(), 0);
+        let waiting = egress.open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline);
         assert!(tokio::time::timeout(SHORT, waiting).await.is_err(), "there is one connection");
         drop(response);
-        drop(egress.connections.acquire().await.unwrap());
+        drop(egress.connections.all.acquire().await.unwrap());
     }
     // The last of its owners, inside of a task.
-    let response = egress.open(admitted(), &budget, get(&server.url("/")), &[], deadline).await.unwrap();
+    let response = egress.open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline).await.unwrap();
     drop(egress);
     drop(response);
 }

@@ -146,12 +146,12 @@ async fn a_call_has_32_requests_and_gives_every_connection_back() {
     let server = Server::echoing().await;
     let (egress, rights, budget) = (Egress::new().with_connections(4), local(&server), Budget::default());
     let deadline = Instant::now() + AMPLE;
-    let sends = (0..10_000).map(|_| egress.send(&rights, &budget, get(&server.url("/")), &[], deadline));
+    let sends = (0..10_000).map(|_| egress.send(&rights, &budget, get(&server.url("/")), Secrets::default(), deadline));
     let ends: Vec<_> = futures_util::future::join_all(sends).await.iter().map(kind).collect();
     assert_eq!(ends.iter().filter(|end| **end == "response").count(), 32);
     assert_eq!(ends.iter().filter(|end| **end == "over budget").count(), 10_000 - 32);
     assert_eq!(server.connections(), 32);
-    let all = egress.connections.acquire_many(4);
+    let all = egress.connections.all.acquire_many(4);
     assert!(tokio::time::timeout(AMPLE, all).await.unwrap().is_ok());
 }
 
@@ -167,7 +167,7 @@ async fn bytes_are_counted_over_all_requests_of_a_call() {
         for _ in 0..9 {
             let outgoing = outgoing.clone();
             let deadline = Instant::now() + AMPLE;
-            ends.push(kind(&egress.send(&rights, &budget, outgoing, &[], deadline).await));
+            ends.push(kind(&egress.send(&rights, &budget, outgoing, Secrets::default(), deadline).await));
         }
         let (answered, refused) = ends.split_at(allowed);
         assert!(answered.iter().all(|end| *end == "response"), "{ends:?}");
@@ -188,7 +188,7 @@ async fn a_request_is_admitted_before_its_body_is_there() {
     assert!(matches!(admitted.pay(&budget, 500), Err(SendError::OverBudget(_))));
     let other = Outgoing { target: elsewhere, ..get(&server.url("/")) };
     let deadline = Instant::now() + AMPLE;
-    let sent = Egress::new().open(admitted, &budget, other, &[], deadline).await;
+    let sent = Egress::new().open(admitted, &budget, other, Secrets::default(), deadline).await;
     assert!(matches!(sent, Err(SendError::Invalid(_))), "what was admitted is what is sent");
     admit(&rights, &budget, method, &target).unwrap();
     assert!(matches!(admit(&rights, &budget, method, &target), Err(SendError::OverBudget(_))));

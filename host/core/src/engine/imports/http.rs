@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 
-use super::secrets::{Handle, told};
+use super::secrets::{Handle, hide, told};
 use crate::egress::{Credential, Outgoing, SendError};
 use crate::engine::bindings::toolcell::tool::http;
 use crate::engine::cell::Cell;
@@ -48,7 +48,10 @@ impl Cell {
         }
         let (egress, rights, budget) =
             (self.world().egress.clone(), self.shared_rights(), self.invocation.egress_budget());
-        let response = egress.send(&rights, &budget, outgoing, &credentials, self.latest()).await?;
+        let screening = self.screening();
+        let secrets = screening.secrets(credentials).await?;
+        let sent = egress.send(&rights, &budget, outgoing, secrets, self.latest()).await;
+        let response = sent.inspect_err(|error| self.tell(error))?;
         let text = |(name, value)| Some((name, String::from_utf8(value).ok()?));
         Ok(http::Response {
             status: response.status,
@@ -64,11 +67,22 @@ impl Cell {
         let unavailable = || SendError::Invalid(format!("the secret `{name}` is not available"));
         let used = self.rights().granted().secrets.get(name).cloned().ok_or_else(unavailable)?;
         let (source, context) = (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
+        let veil = self.veil();
         let secret = source.secret(context.tenant.as_deref(), name).await.map_err(|error| {
             tracing::error!(name, %error, "a granted secret is not available");
             unavailable()
         })?;
+        if !hide(veil, name, &secret).await {
+            return Err(unavailable());
+        }
         Credential::new(&used, secret)
+    }
+
+    /// Tells observers what was denied on the way out, after all that was asked here.
+    fn tell(&self, error: &SendError) {
+        if let SendError::Denied(denial) = error {
+            self.invocation.denied(denial);
+        }
     }
 
     /// When a request of this call ends at the latest.

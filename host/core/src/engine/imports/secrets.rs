@@ -6,7 +6,9 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 
 use crate::engine::bindings::toolcell::tool::{reveal, secrets};
 use crate::engine::cell::Cell;
+use crate::engine::veil::Veil;
 use crate::rights::{Denial, Request};
+use crate::secret::Secret;
 
 /// A secret, as a guest holds it: the name under which it was granted.
 #[derive(Debug)]
@@ -60,11 +62,29 @@ impl reveal::Host for Cell {
             return Ok(Err(denied(&denial)));
         }
         let (source, context) = (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
-        let found = source.secret(context.tenant.as_deref(), &name).await;
-        Ok(found.map(|secret| secret.expose().to_owned()).map_err(|error| {
-            // Where a host keeps its secrets is not for the tool.
-            tracing::error!(name, %error, "a granted secret is not available");
-            secrets::Fault::Unavailable("the host does not have it now".into())
-        }))
+        let veil = self.veil();
+        match source.secret(context.tenant.as_deref(), &name).await {
+            // Hidden first: from here on the tool may say it.
+            Ok(secret) if hide(veil, &name, &secret).await => Ok(Ok(secret.expose().to_owned())),
+            Ok(_) => Ok(Err(unavailable())),
+            Err(error) => {
+                // Where a host keeps its secrets is not for the tool.
+                tracing::error!(name, %error, "a granted secret is not available");
+                Ok(Err(unavailable()))
+            }
+        }
     }
+}
+
+/// Sees to it that a value that is about to be used is hidden wherever it is said again. False where it cannot be.
+pub(super) async fn hide(veil: Option<Arc<Veil>>, name: &str, value: &Secret) -> bool {
+    match veil {
+        Some(veil) => veil.learn(name, value).await,
+        // Not reached: who was granted a secret has one.
+        None => false,
+    }
+}
+
+fn unavailable() -> secrets::Fault {
+    secrets::Fault::Unavailable("the host does not have it now".into())
 }

@@ -20,6 +20,7 @@ use wasmtime_wasi_http::{
 
 use crate::egress::{self, Admitted, Budget, Egress, Outgoing, SendError};
 use crate::engine::cell::Cell;
+use crate::engine::screening::Screening;
 use crate::grants::{Method, Target};
 use crate::handler::Invocation;
 use crate::rights::Rights;
@@ -55,6 +56,7 @@ impl Cell {
                 budget: self.invocation.egress_budget(),
                 latest: self.latest(),
                 invocation: Arc::clone(&self.invocation),
+                screening: self.screening(),
             };
             self.wasi_http = Some(Box::new(WasiHttpState { context, hooks }));
         }
@@ -69,6 +71,7 @@ struct Hooks {
     budget: Budget,
     latest: Instant,
     invocation: Arc<Invocation>,
+    screening: Screening,
 }
 
 type Sent = (Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>);
@@ -90,6 +93,7 @@ impl WasiHttpHooks for Hooks {
         _processed: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Result<Sent, Error>> + Send> {
         let (egress, budget, latest) = (self.egress.clone(), self.budget.clone(), self.latest);
+        let (screening, invocation) = (self.screening.clone(), Arc::clone(&self.invocation));
         let (head, body) = request.into_parts();
         // Now, and not when its body is there: of what may not be sent, nothing is held.
         let admitted = self.admit(&head);
@@ -97,7 +101,9 @@ impl WasiHttpHooks for Hooks {
             let (method, target, mut admitted) = admitted?;
             let body = whole(body, |bytes| admitted.pay(&budget, bytes)).await?;
             let outgoing = Outgoing { method, target, headers: headers(&head), body, timeout: timeout(options) };
-            let response = egress.open(admitted, &budget, outgoing, &[], latest).await.map_err(fault)?;
+            let secrets = screening.secrets(Vec::new()).await.map_err(fault)?;
+            let response = egress.open(admitted, &budget, outgoing, secrets, latest).await;
+            let response = response.map_err(|error| told(&invocation, error))?;
             let done: Box<dyn Future<Output = Result<(), Error>> + Send> = Box::new(std::future::ready(Ok(())));
             Ok((response.map(|body| body.map_err(fault).boxed_unsync()), done))
         })
@@ -109,12 +115,8 @@ impl Hooks {
     fn admit(&self, head: &Parts) -> Result<(Method, Target, Admitted), Error> {
         let method = Method::parse(head.method.as_str()).ok_or(Error::HttpRequestMethodInvalid)?;
         let target = Target::parse(&head.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
-        let admitted = egress::admit(&self.rights, &self.budget, method, &target).map_err(|error| {
-            if let SendError::Denied(denial) = &error {
-                self.invocation.denied(denial);
-            }
-            fault(error)
-        })?;
+        let admitted = egress::admit(&self.rights, &self.budget, method, &target);
+        let admitted = admitted.map_err(|error| told(&self.invocation, error))?;
         Ok((method, target, admitted))
     }
 }
@@ -141,6 +143,14 @@ async fn whole(mut body: WasiBody, mut pay: impl FnMut(usize) -> Result<(), Send
         whole.extend_from_slice(&data);
     }
     Ok(whole.freeze())
+}
+
+/// Tells observers what was denied.
+fn told(invocation: &Invocation, error: SendError) -> Error {
+    if let SendError::Denied(denial) = &error {
+        invocation.denied(denial);
+    }
+    fault(error)
 }
 
 fn fault(error: SendError) -> Error {

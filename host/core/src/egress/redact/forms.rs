@@ -1,0 +1,228 @@
+//! The forms in which a value is written, as the patterns that are looked for.
+//!
+//! In: values. Out: patterns, each with the values that it may be a form of.
+//! Invariants: pure; what stands everywhere by chance is no pattern; the patterns of all values together are bounded, and the
+//! rarer forms go first.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_encode};
+
+/// Shortest encoded form that is looked for, in bytes: shorter ones stand everywhere by chance.
+const MIN_FORM: usize = 6;
+/// Shortest piece of a value that is looked for, in bytes, and shortest form without separators.
+const MIN_PIECE: usize = 8;
+/// Shortest piece without both a letter and a digit, in bytes: below it is many a word of a language.
+const MIN_WORD: usize = 12;
+/// Longest piece that is looked for, in bytes. A longer one has it in it.
+const MAX_PIECE: usize = 32;
+/// Bytes of all patterns together before the rarer forms are left out. An automaton takes some ten times as much memory; a
+/// value of 40 bytes has 4,000 in all forms and 1,000 in the usual ones.
+const MAX_PATTERNS: usize = 1 << 20;
+
+/// Escapes what a component of a URL must, and no more.
+const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+/// As JavaScript's `encodeURIComponent` does.
+const SCRIPT: &AsciiSet = &COMPONENT.remove(b'!').remove(b'\'').remove(b'(').remove(b')').remove(b'*');
+/// As little as a query allows.
+const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
+/// As little as a path allows.
+const PATH: &AsciiSet = &QUERY.add(b'?').add(b'`').add(b'{').add(b'}');
+
+/// Patterns, each with the numbers of the values that it may be a form of.
+pub(super) type Patterns = BTreeMap<Vec<u8>, Vec<usize>>;
+
+/// What is looked for in bytes as they are, and what in bytes without separators.
+#[derive(Debug, Default)]
+pub(super) struct Forms {
+    pub(super) written: Patterns,
+    pub(super) bare: Patterns,
+}
+
+/// How many of its forms a value is looked for in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Every,
+    Usual,
+    Plain,
+}
+
+impl Forms {
+    /// Of these values, in as many forms as their number leaves room for.
+    pub(super) fn of(values: &[&[u8]]) -> Self {
+        for extent in [Extent::Every, Extent::Usual] {
+            let forms = Self::within(values, extent);
+            if forms.size() <= MAX_PATTERNS {
+                return forms;
+            }
+        }
+        Self::within(values, Extent::Plain)
+    }
+
+    fn within(values: &[&[u8]], extent: Extent) -> Self {
+        let mut forms = Self::default();
+        for (number, value) in values.iter().enumerate() {
+            for form in written(value, extent) {
+                note(&mut forms.written, form, number);
+            }
+            for form in bare(value, extent) {
+                note(&mut forms.bare, form, number);
+            }
+            if extent != Extent::Plain && forms.size() > MAX_PATTERNS {
+                break;
+            }
+        }
+        forms
+    }
+
+    fn size(&self) -> usize {
+        self.written.keys().chain(self.bare.keys()).map(Vec::len).sum()
+    }
+}
+
+fn note(patterns: &mut Patterns, form: Vec<u8>, number: usize) {
+    // Cases of one letter are one pattern.
+    let owners = patterns.entry(form.to_ascii_lowercase()).or_default();
+    if owners.last() != Some(&number) {
+        owners.push(number);
+    }
+}
+
+/// Whether a byte is no part of a value for who reads it with the separators left out: what is white or not seen, quotes and
+/// what joins quoted pieces, the zeros of UTF-16, and everything beyond ASCII, the characters without width among it.
+pub(super) fn is_separator(byte: u8) -> bool {
+    SEPARATORS[usize::from(byte)]
+}
+
+const SEPARATORS: [bool; 256] = {
+    let mut all = [true; 256];
+    let mut byte = b'!';
+    while byte <= b'~' {
+        all[byte as usize] = matches!(byte, b'"' | b'\'' | b'`' | b'+' | b',' | b'\\');
+        byte += 1;
+    }
+    all
+};
+
+fn written(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
+    let mut forms = vec![value.to_vec()];
+    if extent == Extent::Plain {
+        return forms;
+    }
+    let mut encoded: Vec<_> = (0..3).flat_map(|before| base64_inside(before, value)).collect();
+    encoded.push(each(value, |byte| format!("{byte:02x}")));
+    encoded.extend(urls(value));
+    if let Ok(text) = std::str::from_utf8(value) {
+        encoded.extend(quoted(text));
+    }
+    if extent == Extent::Every {
+        let twice: Vec<_> = urls(value).iter().map(|form| replaced(form, "%", "%25")).collect();
+        encoded.extend(twice);
+        encoded.push(each(value, |byte| format!("{byte:02x}:")));
+        encoded.push(each(value, |byte| format!("{byte:02x}-")));
+        encoded.push(each(value, |byte| format!("\\x{byte:02x}")));
+        encoded.push(each(value, |byte| format!("\\{byte:03o}")));
+        if let Ok(text) = std::str::from_utf8(value) {
+            encoded.extend(by_numbers(text));
+            encoded.push(text.chars().rev().collect::<String>().into_bytes());
+        }
+        encoded.push(value.iter().rev().copied().collect());
+        forms.extend(pieces(value));
+    }
+    encoded.retain(|form| form.len() >= MIN_FORM);
+    forms.extend(encoded);
+    forms
+}
+
+/// Forms that are also found when something stands between their characters.
+fn bare(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
+    let mut forms = vec![value.to_vec()];
+    if extent != Extent::Plain {
+        forms.extend((0..3).flat_map(|before| base64_inside(before, value)));
+        forms.push(each(value, |byte| format!("{byte:02x}")));
+    }
+    if extent == Extent::Every {
+        forms.push(each(value, |byte| format!("0x{byte:02x}")));
+        forms.push(value.iter().rev().copied().collect());
+    }
+    let without = |form: Vec<u8>| form.into_iter().filter(|byte| !is_separator(*byte)).collect::<Vec<_>>();
+    forms.into_iter().map(without).filter(|form| form.len() >= MIN_PIECE).collect()
+}
+
+fn each(value: &[u8], form: impl Fn(u8) -> String) -> Vec<u8> {
+    let mut text: Vec<u8> = value.iter().flat_map(|byte| form(*byte).into_bytes()).collect();
+    // What stands between two is not behind the last.
+    if text.last().is_some_and(|last| b":-".contains(last)) {
+        text.pop();
+    }
+    text
+}
+
+fn replaced(form: &[u8], from: &str, to: &str) -> Vec<u8> {
+    String::from_utf8_lossy(form).replace(from, to).into_bytes()
+}
+
+/// URL-encoded, as much or as little as an encoder may.
+fn urls(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut forms = vec![each(value, |byte| format!("%{byte:02x}"))];
+    for kept in [NON_ALPHANUMERIC, COMPONENT, SCRIPT, QUERY, PATH] {
+        let escaped = percent_encode(value, kept).to_string();
+        forms.push(escaped.replace("%20", "+").into_bytes());
+        forms.push(escaped.into_bytes());
+    }
+    forms.push(url::form_urlencoded::byte_serialize(value).collect::<String>().into_bytes());
+    forms
+}
+
+/// As a string of JSON, and as text of HTML.
+fn quoted(text: &str) -> Vec<Vec<u8>> {
+    let quoted = serde_json::Value::from(text).to_string();
+    let json = quoted[1..quoted.len() - 1].to_owned();
+    let html = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let quotes = html.replace('"', "&quot;");
+    let apostrophes = ["&#39;", "&#x27;", "&apos;"].map(|entity| quotes.replace('\'', entity).into_bytes());
+    let mut forms = vec![json.replace('/', "\\/").into_bytes(), json.into_bytes(), html.into_bytes()];
+    forms.extend(apostrophes);
+    forms
+}
+
+/// Every character by its number.
+fn by_numbers(text: &str) -> Vec<Vec<u8>> {
+    let all = |form: &dyn Fn(char) -> String| text.chars().map(form).collect::<String>().into_bytes();
+    let mut units = [0; 2];
+    let utf16: String = text
+        .chars()
+        .flat_map(|c| c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>())
+        .collect();
+    vec![
+        utf16.into_bytes(),
+        all(&|c| format!("\\u{{{:x}}}", u32::from(c))),
+        all(&|c| format!("&#{};", u32::from(c))),
+        all(&|c| format!("&#x{:x};", u32::from(c))),
+    ]
+}
+
+/// Pieces of half a value: whoever breaks it in two, wherever, leaves one of them whole, and both if it was in the middle.
+fn pieces(value: &[u8]) -> Vec<Vec<u8>> {
+    let half = value.len() / 2;
+    let size = half.clamp(MIN_PIECE, MAX_PIECE);
+    let halves = [&value[..half], &value[half..]].into_iter().filter(|half| half.len() <= MAX_PIECE);
+    let is_telling = |piece: &&[u8]| {
+        let is_mixed = piece.iter().any(u8::is_ascii_alphabetic) && piece.iter().any(u8::is_ascii_digit);
+        piece.len() >= if is_mixed { MIN_PIECE } else { MIN_WORD }
+    };
+    value.windows(size).chain(halves).filter(|piece| is_telling(piece)).map(<[u8]>::to_vec).collect()
+}
+
+/// The characters of base64 that the value alone decides when this many bytes of its group stand before it.
+fn base64_inside(before: usize, value: &[u8]) -> [Vec<u8>; 2] {
+    let bytes = [&[0; 2][..before], value].concat();
+    // Of the first character that the value has a part in, some bits are those of what stands before it; of the last one,
+    // those of what follows.
+    let from = [0, 2, 3][before];
+    let to = bytes.len() * 8 / 6;
+    [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD]
+        .map(|engine| engine.encode(&bytes).as_bytes().get(from..to).unwrap_or_default().to_vec())
+}

@@ -1,0 +1,99 @@
+//! What a tool's own words in a request are held against before they leave.
+//!
+//! In: a request as the tool wrote it, before the host adds anything, and the values that are no business of its destination.
+//! Out: a denial, or leave to go; and a word to observers where something looks like a secret that the host does not know.
+//! Invariants: nothing is sent before all of it was looked at; no text says which secret it was, or shows it.
+//! Not here: what a tool can do to a value so that nobody knows it again.
+
+use std::fmt;
+
+use bytes::Bytes;
+use percent_encoding::percent_decode_str;
+use tokio::task::yield_now;
+
+use super::SendError;
+use super::outgoing::Outgoing;
+use super::redact::Redactor;
+use super::shapes::kinds;
+use crate::grants::{HttpRule, Method, Target};
+use crate::rights::{Denial, Layer};
+use crate::secret::Secret;
+
+/// Who is told what kind of secret a request seems to carry.
+pub(crate) type Tell = Box<dyn Fn(&'static str) + Send + Sync>;
+
+/// What a request is held against.
+pub(crate) struct Screen {
+    /// Values that leave with no request but those they are bound to.
+    pub(crate) values: Redactor,
+    /// Those that are the tool's to use, and where.
+    pub(crate) bound: Vec<(HttpRule, Secret)>,
+    /// Hears of what looks like a secret. It is the tool's, or its user's: it goes.
+    pub(crate) tell: Tell,
+}
+
+/// A request's words, about to be looked at.
+pub(super) struct Screening {
+    screen: Screen,
+    method: Method,
+    target: Target,
+    texts: Vec<Bytes>,
+}
+
+impl Screen {
+    pub(super) fn of(self, outgoing: &Outgoing) -> Screening {
+        let Outgoing { method, target, headers, body, timeout: _ } = outgoing;
+        let url = target.as_str();
+        // In one text, since a value may be spread over them.
+        let headers = headers.iter().flat_map(|(name, value)| [name.as_bytes(), b": ", value, b"\n"].concat());
+        let mut texts = vec![Bytes::from(url.to_owned()), headers.collect(), body.clone()];
+        let decoded: Vec<u8> = percent_decode_str(url).collect();
+        if decoded != url.as_bytes() {
+            // An encoder of the tool's own may escape what it likes.
+            texts.push(decoded.into());
+        }
+        Screening { screen: self, method: *method, target: target.clone(), texts }
+    }
+}
+
+impl Screening {
+    /// Looks at all of it, in turns with other requests.
+    ///
+    /// # Errors
+    /// [`SendError::Denied`].
+    pub(super) async fn pass(self) -> Result<(), SendError> {
+        let Self { screen: Screen { values, bound, tell }, method, target, texts } = self;
+        let is_bound = |value: &Secret| {
+            bound.iter().any(|(rule, own)| own.expose() == value.expose() && rule.covers(method, &target))
+        };
+        let is_sought: Vec<_> = values.values().iter().map(|value| !is_bound(value)).collect();
+        let mut seen = Vec::new();
+        for text in texts {
+            if values.finds_any(&text, &is_sought).await {
+                return Err(SendError::Denied(denial(&values, method, &target)));
+            }
+            for kind in kinds(&text) {
+                if !seen.contains(&kind) {
+                    seen.push(kind);
+                }
+            }
+            yield_now().await;
+        }
+        seen.into_iter().for_each(tell);
+        Ok(())
+    }
+}
+
+/// Says where to, as far as that is no secret itself.
+fn denial(values: &Redactor, method: Method, target: &Target) -> Denial {
+    let origin = format!("{} {}", method.as_str(), target.origin());
+    let request = String::from_utf8_lossy(&values.redact(origin.as_bytes())).into_owned();
+    let grant = "none: it carries the value of a secret".to_owned();
+    Denial { layer: Layer::Secrets, request, grant }
+}
+
+impl fmt::Debug for Screen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Screen({} values)", self.values.values().len())
+    }
+}

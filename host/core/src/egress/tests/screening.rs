@@ -1,0 +1,90 @@
+//! What a tool writes into a request by itself is searched before it leaves.
+
+use std::sync::Mutex;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::*;
+use crate::rights::Layer;
+use crate::secret::Secret;
+
+const OTHERS: &str = "canary-4711-of-another";
+const OWN: &str = "canary-1234-of-the-tool";
+
+fn secret(value: &str) -> Secret {
+    Secret::new(value).unwrap()
+}
+
+/// What a request is held against: another's value, and one of the tool's own that is bound to a place.
+fn screen(bound_to: &str, seen: &Arc<Mutex<Vec<&'static str>>>) -> Secrets {
+    let values = Redactor::new(vec![secret(OTHERS), secret(OWN)]).unwrap();
+    let seen = Arc::clone(seen);
+    let tell = Box::new(move |kind| seen.lock().unwrap().push(kind));
+    let bound = vec![(bound_to.parse().unwrap(), secret(OWN))];
+    Secrets { screen: Some(Screen { values, bound, tell }), ..Secrets::default() }
+}
+
+fn with_body(mut outgoing: Outgoing, body: impl Into<Bytes>) -> Outgoing {
+    (outgoing.method, outgoing.body) = (Method::Post, body.into());
+    outgoing
+}
+
+async fn sent(
+    server: &Server,
+    outgoing: Outgoing,
+    seen: &Arc<Mutex<Vec<&'static str>>>,
+) -> Result<Incoming, SendError> {
+    let secrets = screen(&format!("GET,POST {}", server.url("/own")), seen);
+    Egress::new().send(&local(server), &Budget::default(), outgoing, secrets, Instant::now() + AMPLE).await
+}
+
+/// Without the way out of this module it would arrive.
+#[tokio::test]
+async fn a_value_that_is_not_the_destinations_does_not_leave() {
+    let (server, seen) = (Server::echoing().await, Arc::default());
+    let url = |path: &str| get(&server.url(path));
+    let large = |value: &str| [&vec![b'.'; (64 << 10) - 5], value.as_bytes(), &vec![b'.'; 100_000]].concat();
+    let partly = OTHERS.replace('c', "%63").replace('4', "%34");
+    let table = [
+        (url("/?a=b"), "response"),
+        (with_body(url("/"), "canary of nobody, 4711"), "response"),
+        (url(&format!("/?q={OTHERS}")), "denied"),
+        (url(&format!("/{OTHERS}/x")), "denied"),
+        (url(&format!("/?q={partly}")), "denied"),
+        (url(&format!("/?q={}", STANDARD.encode(format!("user:{OTHERS}")))), "denied"),
+        (with_header(url("/"), "x-note", OTHERS), "denied"),
+        (with_header(with_header(url("/"), "x-1", &OTHERS[..11]), "x-2", &OTHERS[11..]), "denied"),
+        (with_header(url("/"), "authorization", format!("Basic {}", STANDARD.encode(format!("a:{OTHERS}")))), "denied"),
+        (with_body(url("/"), format!("{{\"a\":\"{OTHERS}\"}}")), "denied"),
+        (with_body(url("/"), OTHERS.chars().rev().collect::<String>()), "denied"),
+        (with_body(url("/"), large(OTHERS)), "denied"),
+        // What is the tool's own goes where it is bound to, and nowhere else.
+        (with_body(url("/own/x"), OWN), "response"),
+        (url(&format!("/own?q={OWN}")), "response"),
+        (with_body(url("/own"), format!("{OWN} {OTHERS}")), "denied"),
+        (with_body(url("/other"), OWN), "denied"),
+        (with_body(url("/"), large(OWN)), "denied"),
+    ];
+    let answered = table.iter().filter(|(_, expected)| *expected == "response").count();
+    for (outgoing, expected) in table {
+        let shown = format!("{outgoing:?}").chars().take(300).collect::<String>();
+        let result = sent(&server, outgoing, &seen).await;
+        assert_eq!(kind(&result), expected, "{shown}");
+        if let Err(SendError::Denied(denial)) = result {
+            assert_eq!(denial.layer, Layer::Secrets);
+            assert!(!format!("{denial:?} {}", denial.hint()).contains("canary"), "{denial:?}");
+        }
+    }
+    assert_eq!(server.connections(), answered);
+    assert!(seen.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_looks_like_a_secret_is_told_of_and_goes() {
+    let (server, seen) = (Server::echoing().await, Arc::default());
+    let token = format!("{}_{}", "ghp", "a1".repeat(18));
+    let outgoing = with_header(with_body(get(&server.url("/")), format!("{token} {token}")), "x-token", &token);
+    assert_eq!(kind(&sent(&server, outgoing, &seen).await), "response");
+    assert_eq!(*seen.lock().unwrap(), ["a GitHub token"]);
+}

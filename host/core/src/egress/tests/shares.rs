@@ -1,0 +1,73 @@
+//! One tenant, or one call, that takes all it can get: others go on.
+
+use std::sync::Mutex;
+
+use super::*;
+use futures_util::future::join_all;
+
+async fn opened(egress: &Egress, server: &Server, budget: &Budget) -> Option<Result<http::Response<Body>, SendError>> {
+    let outgoing = get(&server.url("/"));
+    let admitted = admit(&local(server), budget, outgoing.method, &outgoing.target).unwrap();
+    let open = egress.open(admitted, budget, outgoing, Secrets::default(), Instant::now() + AMPLE);
+    tokio::time::timeout(4 * SHORT, open).await.ok()
+}
+
+/// How many connections are had by calls with these budgets, each as often as it stands there, none of them given back.
+async fn held(egress: &Egress, server: &Server, budgets: Vec<Budget>) -> Vec<http::Response<Body>> {
+    let opened = join_all(budgets.iter().map(|budget| opened(egress, server, budget))).await;
+    opened.into_iter().flatten().map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn a_tenant_has_a_quarter_of_the_connections_and_a_call_eight() {
+    let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
+    let egress = Egress::new().with_connections(16);
+    let of_a = held(&egress, &server, (0..10).map(|_| Budget::of(Some("a"))).collect()).await;
+    assert_eq!(of_a.len(), 4, "a quarter");
+    assert_eq!(held(&egress, &server, vec![Budget::of(Some("b"))]).await.len(), 1, "another tenant goes on");
+    let of_one = held(&egress, &server, vec![Budget::of(None); 12]).await;
+    assert_eq!(of_one.len(), 8, "one call");
+    assert_eq!(held(&egress, &server, vec![Budget::of(None)]).await.len(), 1, "another call goes on");
+    drop((of_a, of_one));
+    let all = egress.connections.all.acquire_many(16);
+    assert!(tokio::time::timeout(AMPLE, all).await.unwrap().is_ok());
+}
+
+/// Never answers for one name, and counts how often it was asked for it.
+#[derive(Clone, Default)]
+struct Stalling(Arc<Mutex<usize>>);
+
+impl Resolver for Stalling {
+    fn resolve(&self, host: &str, _port: u16) -> Resolved {
+        if host.starts_with("slow") {
+            *self.0.lock().unwrap() += 1;
+            return Box::pin(std::future::pending());
+        }
+        Box::pin(std::future::ready(Ok(vec!["127.0.0.1".parse().unwrap()])))
+    }
+}
+
+#[tokio::test]
+async fn names_that_are_not_answered_hold_up_their_own_tenant_only() {
+    let server = Server::saying("HTTP/1.1 204 No Content\r\n\r\n").await;
+    let fast = server.url("/").replace("127.0.0.1", "fast.example");
+    let rule: HttpRule = fast.parse().unwrap();
+    let loopback = "127.0.0.0/8".parse().unwrap();
+    let rights = rights([rule.with_private([loopback]), "http://slow.example".parse().unwrap()]);
+    let resolver = Stalling::default();
+    let egress = Egress::new().with_resolver(resolver.clone());
+    let asked = |budget: Budget, url: &str, time| {
+        let (egress, rights, outgoing) = (&egress, &rights, get(url));
+        async move { kind(&egress.send(rights, &budget, outgoing, Secrets::default(), Instant::now() + time).await) }
+    };
+    let one = Budget::of(Some("b"));
+    let ends = join_all((0..6).map(|_| asked(one.clone(), "http://slow.example/", SHORT))).await;
+    assert!(ends.iter().all(|end| *end == "timeout"));
+    assert_eq!(*resolver.0.lock().unwrap(), 4, "one call, also after it has given up on them");
+    let ends = join_all((0..20).map(|_| asked(Budget::of(Some("a")), "http://slow.example/", SHORT))).await;
+    assert!(ends.iter().all(|end| *end == "timeout"));
+    assert_eq!(*resolver.0.lock().unwrap(), 4 + 8, "one tenant");
+    assert_eq!(asked(Budget::of(Some("a")), &fast, SHORT).await, "timeout");
+    assert_eq!(asked(Budget::of(Some("b")), &fast, AMPLE).await, "response");
+    assert_eq!(asked(Budget::of(None), &fast, AMPLE).await, "response");
+}

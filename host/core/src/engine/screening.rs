@@ -1,0 +1,52 @@
+//! What the requests of one call have to do with secrets, asked for anew at each of them.
+//!
+//! In: what the host knows, what the tool was granted, what is to be put in. Out: [`Secrets`], for the way out.
+//! Invariants: the same for both imports that send requests; where the host's secrets cannot be had, nothing is sent.
+
+use std::sync::Arc;
+
+use super::veil::Veil;
+use super::world::World;
+use crate::egress::{Credential, Screen, Secrets, SendError};
+use crate::handler::Invocation;
+use crate::rights::{Decision, Request, Rights};
+
+/// What it takes to look at a request. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Screening {
+    pub(super) world: Arc<World>,
+    pub(super) invocation: Arc<Invocation>,
+    pub(super) rights: Arc<Rights>,
+    pub(super) veil: Option<Arc<Veil>>,
+}
+
+impl Screening {
+    /// For a request with these credentials.
+    ///
+    /// # Errors
+    /// [`SendError::Invalid`] where the host's secrets cannot be had, or are too many to look for.
+    pub(super) async fn secrets(&self, credentials: Vec<Credential>) -> Result<Secrets, SendError> {
+        let Self { world, invocation, rights, veil } = self;
+        let mut values = world.secrets.known(invocation.context.tenant.as_deref()).await.map_err(|error| {
+            tracing::error!(%error, "the host's secrets cannot be looked for in a request");
+            unscreened()
+        })?;
+        let named = veil.as_ref().map(|veil| veil.named()).unwrap_or_default();
+        values.extend(named.iter().map(|(_, value)| value.clone()));
+        let values = world.redactors.of(values).await.ok_or_else(unscreened)?;
+        let bound = named.into_iter().filter_map(|(name, value)| {
+            let used = rights.granted().secrets.get(&name)?;
+            let is_allowed = rights.allows(&Request::Secret { name: name.into() }) == Decision::Allowed;
+            is_allowed.then(|| (used.bound_to.clone(), value))
+        });
+        let invocation = Arc::clone(invocation);
+        let screen =
+            Screen { values, bound: bound.collect(), tell: Box::new(move |kind| invocation.seems_to_carry(kind)) };
+        let redactor = veil.as_ref().map(|veil| veil.redactor());
+        Ok(Secrets { credentials, redactor, screen: Some(screen) })
+    }
+}
+
+fn unscreened() -> SendError {
+    SendError::Invalid("the request cannot be sent: the host cannot look for its secrets in it now".to_owned())
+}

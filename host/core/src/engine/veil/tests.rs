@@ -1,0 +1,84 @@
+//! What a tool says of a secret, wherever it says it.
+
+use serde_json::json;
+
+use super::*;
+use crate::egress::Redactor;
+use crate::outcome::{Halt, HandlerError, Output, Question};
+use crate::tool_error::{Raised, RaisedKind};
+
+const VALUE: &str = "canary-4711-of-the-test";
+
+fn veiled() -> Veiled {
+    Veiled(Redactor::new(vec![Secret::new(VALUE).unwrap(), Secret::new("1234567890123").unwrap()]).unwrap())
+}
+
+fn json(text: &str) -> String {
+    let mut json = Json::parse(text.into()).unwrap();
+    veiled().json(&mut json);
+    assert!(Json::parse(json.to_string()).is_ok(), "{json}");
+    json.to_string()
+}
+
+#[test]
+fn json_stays_json_without_the_value() {
+    let mark = "[redacted]";
+    for (text, expected) in [
+        (r#"{ "a":  [1.50, "b\n"] }"#.to_owned(), r#"{ "a":  [1.50, "b\n"] }"#.to_owned()),
+        (format!(r#"{{"a":"x {VALUE} y","n":1}}"#), format!(r#"{{"a":"x {mark} y","n":1}}"#)),
+        (format!(r#"[["{VALUE}"],null]"#), format!(r#"[["{mark}"],null]"#)),
+        (format!(r#"{{"{VALUE}":1,"[redacted]":2}}"#), format!(r#"{{"{mark}'":1,"{mark}":2}}"#)),
+        (r#""c\u0061nary\u002d4711-of-the-test""#.into(), format!("\"{mark}\"")),
+        ("1234567890123".into(), format!("\"{mark}\"")),
+        ("[12345678901230]".into(), format!("[\"{mark}0\"]")),
+        (r#"["canary-", "4711-of", "-the-te", "st"]"#.into(), format!(r#""[\"{mark}\"]""#)),
+    ] {
+        let shown = json(&text);
+        let (shown, expected): (Value, Value) = (shown.parse().unwrap(), expected.parse().unwrap());
+        assert_eq!(shown, expected, "{text}");
+    }
+}
+
+#[test]
+fn nothing_that_a_tool_says_has_the_value_in_it() {
+    let with = || json!({ "deep": [VALUE], VALUE: null });
+    let media = || Media { mime_type: VALUE.into(), data: VALUE.into() };
+    let mut output = Output::new(with()).with_message(VALUE);
+    output.extensions.insert(VALUE.into(), with().into());
+    let text = || Some(VALUE.to_owned());
+    output.parts = vec![
+        Part::Text { text: VALUE.into() },
+        Part::Image(media()),
+        Part::Audio(media()),
+        Part::ResourceLink { uri: VALUE.into(), name: text(), description: text(), mime_type: text() },
+    ];
+    let question = Question::new(VALUE).with_options(with()).with_answer_schema(with()).with_state(with());
+    for mut outcome in [
+        Outcome::Ok(output),
+        Outcome::Error(HandlerError::new(VALUE).with_data(with())),
+        Outcome::AskUser(question),
+        Outcome::Halt(Halt::new(VALUE, with())),
+    ] {
+        veiled().outcome(&mut outcome);
+        let shown = serde_json::to_string(&outcome).unwrap();
+        // The bytes of media are base64 here.
+        let hidden = serde_json::to_string(&Outcome::from(Value::from(shown.clone()))).unwrap();
+        assert!(!hidden.contains("canary") && !veiled().0.finds(shown.as_bytes()), "{shown}");
+    }
+    let mut raised = Raised::new(RaisedKind::Unreachable);
+    raised.panic_message = text();
+    let mut fault = Fault::new(VALUE, VALUE).got(VALUE);
+    fault.nearest = text();
+    for mut error in [
+        ToolError::HandlerRaised(raised),
+        ToolError::InvalidReturn(ReturnRule::NotJson { field: "value", detail: VALUE.into() }),
+        ToolError::InvalidReturn(ReturnRule::Unreadable { detail: VALUE.into() }),
+        ToolError::InvalidReturn(ReturnRule::ReservedHalt { reason: VALUE.into() }),
+        ToolError::InvalidReturn(ReturnRule::Schema { faults: vec![fault] }),
+        ToolError::EncodingFailed(VALUE.into()),
+    ] {
+        veiled().error(&mut error);
+        let shown = format!("{} {error:?}", serde_json::to_string(&error).unwrap());
+        assert!(!shown.contains("canary") && shown.contains("[redacted]"), "{shown}");
+    }
+}

@@ -1,0 +1,46 @@
+//! A tool that was let in on a secret, and says it wherever it can.
+
+use toolcell_guest::{Failure, Outcome, Output, Part, Question, http, json, kv, log, progress, secrets, tool, tools};
+
+const SECRET: &str = "gossip_key";
+const KEY: &str = "kept";
+
+/// Says the secret in this way; `words` are a URL where it needs one, and a body behind it where the secret is none.
+#[tool]
+fn gossip(how: String, words: String) -> Result<Outcome, Failure> {
+    if how == "recall" {
+        let kept = kv::get(KEY)?.map(|entry| String::from_utf8_lossy(entry.bytes()).into_owned());
+        return Ok(Outcome::ok(kept));
+    }
+    if how == "send" {
+        let (url, body) = words.split_once(' ').ok_or_else(|| Failure::new("a URL and a body"))?;
+        return Ok(Outcome::ok(http::post(url).body(body).send()?.text()));
+    }
+    let value = secrets::reveal(SECRET)?;
+    let (one, other) = value.split_at(value.len() / 2);
+    match how.as_str() {
+        "value" => return Ok(Outcome::ok(&value)),
+        "deep" => return Ok(Outcome::ok(json!({ &value: [1.5, { "a": format!("<{value}>") }] }))),
+        "pieces" => return Ok(Outcome::ok([one, other])),
+        "beside" => {
+            let parts = [Part::text(&value), Part::image("image/png", value.clone())];
+            return Ok(parts.into_iter().fold(Output::new(1).message(&value), Output::part).into());
+        }
+        "error" => return Err(Failure::new(&value).data([&value])),
+        "ask" => return Ok(Outcome::ask_user(Question::new(&value).options([&value]).state(&value))),
+        "halt" => return Ok(Outcome::halt(&value, &value)),
+        "log" => log::info!("it is {value}"),
+        "stdout" => println!("{one}\n{other}"),
+        "stderr" => eprintln!("it is {value}"),
+        "progress" => progress::report(1, None, value.as_str()),
+        "panic" => panic!("{value}"),
+        "keep" => drop(kv::set(KEY, value.as_bytes())?),
+        "query" => return Ok(Outcome::ok(http::get(words).query("q", &value).send()?.status())),
+        "header" => return Ok(Outcome::ok(http::get(words).header("x-key", &value).send()?.status())),
+        "body" => return Ok(Outcome::ok(http::post(words).body(value.into_bytes()).send()?.status())),
+        _ => return Err(Failure::new("that is no way to say it")),
+    }
+    Ok(Outcome::ok("said"))
+}
+
+tools![gossip];

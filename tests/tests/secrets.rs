@@ -1,0 +1,219 @@
+//! A tool that was given the value of a secret, and says it wherever it can: to nobody.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+use toolcell::kv::MemoryStore;
+use toolcell::{
+    CallOptions, Component, Engine, Event, Executor, Grants, HttpRule, LogLevel, LogSource, Missing, Placed, Secret,
+    SecretUse, StoredSecrets, Tool, ToolCall,
+};
+use toolcell_test_guests::bytes;
+use toolcell_tests::{PLACEMENTS, context, wait};
+
+const OWN: &str = "canary-4711-of-the-tool-5a";
+const ANOTHERS: &str = "canary-0815-of-another";
+
+/// Remembers every request, and answers with all of them.
+struct Server {
+    address: SocketAddr,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port of loopback");
+        let address = listener.local_addr().expect("its address");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let requests = Arc::clone(&seen);
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut request = vec![0; 4096];
+                let read = stream.read(&mut request).unwrap_or(0);
+                let request = String::from_utf8_lossy(&request[..read]).into_owned();
+                requests.lock().expect("requests").push(request);
+                let all = requests.lock().expect("requests").concat();
+                let length = all.len();
+                let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{all}");
+            }
+        });
+        Self { address, seen }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    fn rule(&self, path: &str) -> HttpRule {
+        let rule: HttpRule = format!("GET,POST {}", self.url(path)).parse().expect("a rule");
+        rule.with_private(["127.0.0.0/8".parse().expect("a network")])
+    }
+
+    fn arrived(&self) -> usize {
+        self.seen.lock().expect("requests").len()
+    }
+}
+
+/// The tool, what it may, and what observers heard of it.
+struct Scene {
+    executor: Executor,
+    tool: Tool,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Scene {
+    fn of(name: &'static str, placement: toolcell::Placement, grants: Grants) -> Self {
+        let secret = |value| Secret::new(value).expect("a secret");
+        let secrets = StoredSecrets::default().with("gossip_key", secret(OWN)).with("fetch_token", secret(OWN));
+        let secrets = secrets.with_tenant("b", "key", secret(ANOTHERS));
+        let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/secrets");
+        let builder = Engine::builder().cells(4).placement(placement).keys(MemoryStore::new()).secrets(secrets);
+        let engine = builder.cache(cache).build().expect("an engine");
+        let loaded = wait(async move { Component::load_with(&engine, bytes(name), grants, Missing::Refused).await });
+        let tool = loaded.expect("it loads").tools()[0].clone();
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&events);
+        let executor = Executor::new().with_events(move |event: Event| heard.lock().expect("events").push(event));
+        Self { executor, tool, events }
+    }
+
+    fn say(&self, arguments: &Value) -> Value {
+        let call = ToolCall::new("1", self.tool.definition().name.as_str(), arguments.to_string());
+        let (executor, tool) = (self.executor.clone(), self.tool.clone());
+        let options = CallOptions::default().with_context(context(&json!({"tenant": "a"})));
+        serde_json::to_value(wait(async move { executor.call(&tool, call, options).await }).result).expect("JSON")
+    }
+
+    fn gossip(&self, how: &str, words: &str) -> Value {
+        self.say(&json!({"how": how, "words": words}))
+    }
+
+    /// What observers heard since they were asked last, but for the arguments, which came from outside.
+    fn heard(&self) -> Vec<Event> {
+        let events = std::mem::take(&mut *self.events.lock().expect("events"));
+        events.into_iter().filter(|event| !matches!(event, Event::Started { .. })).collect()
+    }
+}
+
+fn reveals(server: &Server, secret: Option<&str>) -> Grants {
+    let mut grants = Grants::default();
+    grants.reveal.insert("gossip_key".into());
+    grants.keys.push("write *".parse().expect("a rule"));
+    grants.http.push(server.rule("/"));
+    if let Some(path) = secret {
+        grants.secrets.insert("gossip_key".into(), SecretUse::new(server.rule(path), Placed::Bearer));
+    }
+    grants
+}
+
+/// Whether a value, or as much as half of it, stands in a text.
+fn shows(text: &str, value: &str) -> bool {
+    let backwards: String = value.chars().rev().collect();
+    let (one, other) = value.split_at(value.len() / 2);
+    [value, &backwards, one, other].iter().any(|form| text.contains(form))
+}
+
+#[test]
+fn whatever_a_tool_says_of_a_secret_nobody_hears_it() {
+    let server = Server::start();
+    for placement in PLACEMENTS {
+        let scene = Scene::of("gossip", placement, reveals(&server, None));
+        for how in [
+            "value", "deep", "pieces", "beside", "error", "ask", "halt", "log", "stdout", "stderr", "progress",
+            "panic", "keep", "recall",
+        ] {
+            let result = scene.gossip(how, "");
+            let events = serde_json::to_string(&scene.heard()).expect("JSON");
+            let all = format!("{result} {events}");
+            assert!(how == "keep" || all.contains("[redacted]") || how == "beside", "{how}: {all}");
+            assert!(!shows(&all, OWN), "{how}: {all}");
+        }
+        assert_eq!(scene.gossip("value", "")["ok"]["value"], "[redacted]");
+        assert_eq!(scene.gossip("deep", "")["ok"]["value"], json!({"[redacted]": [1.5, {"a": "<[redacted]>"}]}));
+        // The last words of a guest are the error's.
+        let panicked = scene.gossip("panic", "");
+        assert!(panicked["tool_error"]["message"].as_str().expect("words").contains("[redacted]"), "{panicked}");
+    }
+    assert_eq!(server.arrived(), 0);
+}
+
+#[test]
+fn a_value_leaves_with_no_request_but_to_where_it_is_bound() {
+    let server = Server::start();
+    let scene = Scene::of("gossip", PLACEMENTS[0], reveals(&server, Some("/own")));
+    for how in ["query", "header", "body"] {
+        let denied = scene.gossip(how, &server.url("/x"));
+        let message = denied["error"]["message"].as_str().unwrap_or_else(|| panic!("{how}: {denied}"));
+        assert!(message.contains("carries the value of a secret") && !shows(message, OWN), "{message}");
+        let denials = scene.heard().into_iter().filter_map(|event| match event {
+            Event::Denied { denial, .. } => Some(serde_json::to_string(&denial).expect("JSON")),
+            _ => None,
+        });
+        let denials: Vec<_> = denials.collect();
+        assert!(denials.len() == 1 && denials[0].contains("\"secrets\"") && !shows(&denials[0], OWN), "{denials:?}");
+    }
+    assert_eq!(server.arrived(), 0);
+    for how in ["query", "header", "body"] {
+        assert_eq!(scene.gossip(how, &server.url("/own/x"))["ok"]["value"], 200, "{how}");
+    }
+    // What was denied for where it goes shows the value no more.
+    let elsewhere = format!("http://elsewhere.example/{OWN}");
+    let denied = format!("{} {:?}", scene.gossip("send", &format!("{elsewhere} body")), scene.heard());
+    assert!(denied.contains("denied") && !shows(&denied, OWN), "{denied}");
+    assert_eq!(server.arrived(), 3);
+}
+
+#[test]
+fn secrets_that_a_tool_was_not_granted_do_not_leave_with_it() {
+    let server = Server::start();
+    let mut grants = Grants::default();
+    grants.http.push(server.rule("/"));
+    let fetch = Scene::of("fetch", PLACEMENTS[0], grants.clone());
+    let caller = Scene::of("caller", PLACEMENTS[0], grants);
+    for value in [OWN, ANOTHERS] {
+        let denied = fetch.say(&json!({"url": server.url(&format!("/?q={value}"))}));
+        assert!(denied["error"].is_object() && !shows(&denied.to_string(), value), "{denied}");
+        for (path, body) in [(format!("/{value}"), String::new()), ("/".to_owned(), format!("<{value}>"))] {
+            let arguments = json!({"authority": server.address.to_string(), "path": path, "body": body});
+            let denied = caller.say(&arguments);
+            assert!(denied["error"]["message"].as_str().expect("an error").contains("Denied"), "{denied}");
+            assert!(caller.heard().iter().any(|event| matches!(event, Event::Denied { .. })));
+        }
+    }
+    assert_eq!(server.arrived(), 0);
+    let told = fetch.say(&json!({"url": server.url("/?q=canary")}));
+    assert_eq!(told["ok"]["value"]["status"], 200, "{told}");
+}
+
+#[test]
+fn what_looks_like_a_secret_is_told_of() {
+    let server = Server::start();
+    let scene = Scene::of("gossip", PLACEMENTS[0], reveals(&server, None));
+    let token = format!("{}{}", "AKIA", "A1".repeat(8));
+    assert!(scene.gossip("send", &format!("{} key={token}", server.url("/")))["ok"].is_object());
+    let warnings = scene.heard().into_iter().filter_map(|event| match event {
+        Event::Log { source: LogSource::Host, level: LogLevel::Warn, message, .. } => Some(message),
+        _ => None,
+    });
+    assert_eq!(warnings.collect::<Vec<_>>(), ["a request of the tool seems to carry an AWS access key"]);
+    assert_eq!(server.arrived(), 1);
+}
+
+#[test]
+fn what_a_server_learnt_comes_back_in_no_other_answer_either() {
+    let server = Server::start();
+    let mut grants = Grants::default();
+    grants.http.push(server.rule("/"));
+    grants.secrets.insert("fetch_token".into(), SecretUse::new(server.rule("/own"), Placed::Bearer));
+    let scene = Scene::of("fetch", PLACEMENTS[0], grants);
+    let page = scene.say(&json!({"url": server.url("/own"), "with_token": true}));
+    assert_eq!(page["ok"]["value"]["status"], 200, "{page}");
+    let page = scene.say(&json!({"url": server.url("/"), "with_token": false}));
+    let text = page["ok"]["value"]["text"].as_str().unwrap_or_else(|| panic!("{page}"));
+    assert!(text.contains("Bearer [redacted]") && !shows(text, OWN), "{text}");
+    assert_eq!(text.matches("accept-encoding: identity").count(), 2, "what is compressed cannot be searched: {text}");
+    assert!(server.seen.lock().expect("requests")[0].contains(OWN));
+}
