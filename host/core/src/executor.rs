@@ -175,7 +175,7 @@ impl Executor {
         let started = Instant::now();
         let CallOptions { mut context, limits, abort, overlay } = options;
         let tenant = context.tenant.as_ref().and_then(|tenant| self.tenants.get(tenant));
-        let mut limits = self.limits.tightened(&limits);
+        let mut limits = self.limits.tightened(&limits).tightened(&tool.limits());
         if let Some(tenant) = tenant {
             limits = limits.tightened(&tenant.limits);
         }
