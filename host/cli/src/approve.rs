@@ -5,8 +5,12 @@
 //! Invariants: what is written is what was shown; nothing runs but `describe`, no secret is looked at; without a yes nothing
 //! is written, and what is written is written whole.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use toolcell::{Component, Engine, Rights, names};
+use toolcell::Standing::Inert;
+use toolcell::{Component, Engine, Grants, Rights, names};
 
 use crate::args::{ApproveArgs, Global};
 use crate::config::{self, Approval, Approved, Chosen, Config, Lock};
@@ -25,6 +29,8 @@ struct Seen<'a> {
     name: &'a str,
     chosen: Chosen<'a>,
     now: Approved,
+    /// Imports that reach nothing.
+    inert: BTreeSet<String>,
     /// What each of its tools may, by name.
     may: Vec<(String, Effective)>,
 }
@@ -84,7 +90,8 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
     if args.json {
         printer.json(&matter.to_json(is_approved))?;
     } else if is_approved {
-        printer.note("note", &format!("approved: `{}`", matter.lock.shown()));
+        let whole = if matter.is_found() { format!("`{file}` for you, and ") } else { String::new() };
+        printer.note("note", &format!("approved: {whole}its components in `{}`", matter.lock.shown()));
     } else {
         printer.note("error", "not approved, and nothing was written");
         printer.note("hint", "answer `y` on a terminal; where there is none, say `--yes` when you have looked at it");
@@ -116,13 +123,15 @@ fn chosen<'a>(config: &'a Config, file: &str, asked: &[String]) -> Result<Vec<Ch
 async fn look<'a>(printer: &Printer, engine: &Engine, name: &'a str, chosen: Chosen<'a>) -> Result<Seen<'a>, Failure> {
     let component = components::freely(printer, engine, components::bytes(&chosen)?, &chosen).await?;
     chosen.check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
-    let grants = std::sync::Arc::new(chosen.grants());
+    let grants = Arc::new(chosen.grants());
     let may = component.definitions().map(|tool| {
-        let rights = Rights::new(grants.clone(), tool).map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
+        let rights = Rights::new(Arc::clone(&grants), tool).map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
         Ok((tool.name.clone(), effective::effective(&rights, tool, None)))
     });
     let may = may.collect::<Result<_, Failure>>()?;
-    Ok(Seen { name, now: Approved::of(&component), may, chosen })
+    let imports = component.examination().imports.iter();
+    let inert = imports.filter(|(_, standing)| *standing == Inert).map(|(import, _)| import.clone()).collect();
+    Ok(Seen { name, now: Approved::of(&component), inert, may, chosen })
 }
 
 /// How a component that was loaded stands to the lock.
@@ -161,17 +170,24 @@ impl Matter<'_> {
         let mut text = Vec::new();
         if self.is_found() {
             text.push(format!("configuration {}: found here, not approved for you as it is now", self.file));
-            let origins = self.config.origins.iter();
-            text.extend(origins.map(|(name, origin)| format!("  reads the secret {name} from {origin}")));
         }
-        for (seen, difference) in self.differences() {
+        let shown = || {
+            let is_shown = |difference: &Difference<'_>| difference.standing() != Standing::Locked || self.is_found();
+            self.differences().filter(move |(_, difference)| is_shown(difference))
+        };
+        for (seen, difference) in shown() {
             let standing = difference.standing();
-            if standing == Standing::Locked && !self.is_found() {
-                continue;
-            }
             text.push(format!("component {} ({}): {}", seen.name, seen.chosen.shown(), standing.word()));
             if standing != Standing::Locked {
-                text.extend(difference.lines());
+                text.extend(difference.lines(&seen.inert));
+            }
+        }
+        // What they may comes last: it stands right above the question.
+        for (seen, _) in shown() {
+            text.push(format!("granted to {}", seen.name));
+            let given = self.given(&seen.chosen.grants());
+            if !given.is_empty() {
+                text.push(table::columns(2, WIDEST, &given));
             }
             for (tool, may) in &seen.may {
                 text.push(format!("  tool {tool} may"));
@@ -182,22 +198,35 @@ impl Matter<'_> {
         text.join("\n")
     }
 
+    /// What of the user's and the machine's own is behind the names by which tools know it.
+    fn given(&self, grants: &Grants) -> Vec<Vec<String>> {
+        let row = |kind: &str, name: &str, what: String| vec![kind.to_owned(), name.to_owned(), what];
+        let directories = grants.directories.iter().map(|directory| {
+            row("directory", &directory.name, format!("{}, to {}", directory.path.display(), directory.access))
+        });
+        let variables = grants.environment.iter().map(|(name, value)| row("environment", name, value.clone()));
+        let of_secret = |name: &String| self.config.origins.get(name).map(ToString::to_string).unwrap_or_default();
+        let secrets = grants.secrets.iter();
+        let secrets =
+            secrets.map(|(name, use_)| row("secret", name, format!("{}, for {}", of_secret(name), use_.bound_to)));
+        let revealed = grants.reveal.iter().map(|name| row("REVEALED", name, of_secret(name)));
+        directories.chain(variables).chain(secrets).chain(revealed).collect()
+    }
+
     fn to_json(&self, is_approved: bool) -> Value {
         let components = self.differences().map(|(seen, difference)| {
             let mut shown = difference.to_json();
             shown["name"] = seen.name.into();
             shown["path"] = seen.chosen.shown().into();
+            shown["given"] = json!(self.given(&seen.chosen.grants()));
             shown["may"] = seen.may.iter().map(|(tool, may)| (tool.clone(), json!(may))).collect();
             shown
         });
-        let origins: serde_json::Map<_, _> =
-            self.config.origins.iter().map(|(name, origin)| (name.clone(), origin.to_string().into())).collect();
         json!({
             "config": self.file,
             "lock": self.lock.shown(),
             "approved": is_approved,
             "found": self.is_found(),
-            "secrets": origins,
             "components": components.collect::<Vec<_>>(),
             "gone": self.gone,
             "look_alikes": self.look_alikes(),

@@ -42,7 +42,7 @@ Examples:
   toolcell batch *.wasm --calls calls.jsonl                many calls at once
   toolcell learn notes '{\"text\": \"milk\"}'                  what a tool would ask for
   toolcell check                                           what is granted, and to which tool
-  toolcell approve                                         what is new or changed in it, to be said yes to
+  toolcell approve                                         what is new or changed, for a yes
 
 Results are on standard output, everything else is on standard error. `--json` is for programs.";
 

@@ -88,7 +88,7 @@ impl Config {
     }
 
     /// Refuses to use what nobody approved: to look at it is another matter.
-    pub(crate) fn to_use(self) -> Result<Self, Failure> {
+    pub(crate) fn usable(self) -> Result<Self, Failure> {
         match (self.approval, &self.file) {
             (Approval::Missing, Some(file)) => {
                 let message = format!("`{file}` was found here, grants something, and is not approved as it is now");

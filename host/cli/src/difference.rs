@@ -48,7 +48,7 @@ impl Standing {
 }
 
 /// A component before and after.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Difference<'a> {
     pub(crate) old: Option<&'a Approved>,
     pub(crate) new: &'a Approved,
@@ -136,17 +136,23 @@ impl<'a> Difference<'a> {
         })
     }
 
-    /// Line by line, as much as a person reads.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    /// Line by line, as much as a person reads. Of imports that reach nothing a new component has many.
+    pub(crate) fn lines(&self, inert: &BTreeSet<String>) -> Vec<String> {
         let mut lines = vec![match self.old {
             Some(old) if old.digest != self.new.digest => format!("  digest {} → {}", old.digest, self.new.digest),
             Some(_) | None => format!("  digest {}", self.new.digest),
         }];
         let (came, went) = self.imports();
-        let marked = |mark: &'static str| move |name: &&str| format!("    {mark} {}", clean::shown(name));
-        if !came.is_empty() || !went.is_empty() {
+        let (unseen, came): (Vec<_>, Vec<_>) =
+            came.into_iter().partition(|name| self.old.is_none() && inert.contains(*name));
+        let is_inert = |name: &str| if inert.contains(name) { " (inert)" } else { "" };
+        let marked = |mark: &str, name: &str| format!("    {mark} {}{}", clean::shown(name), is_inert(name));
+        if !(came.is_empty() && went.is_empty() && unseen.is_empty()) {
             lines.push("  imports".to_owned());
-            lines.extend(went.iter().map(marked("-")).chain(came.iter().map(marked("+"))));
+            lines.extend(went.iter().map(|name| marked("-", name)).chain(came.iter().map(|name| marked("+", name))));
+        }
+        if !unseen.is_empty() {
+            lines.push(format!("    + {} for its language runtime, which reach nothing", unseen.len()));
         }
         for (name, standing, changes) in self.tools() {
             let word = if self.new.tools.contains_key(name) { standing.word() } else { "gone" };
@@ -221,9 +227,10 @@ fn compare(place: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Ve
     keys.extend(of_new.into_iter().filter(|key| !known.contains(key)));
     for key in keys {
         let part = |value: Option<&Value>| -> Option<Value> {
-            match value? {
-                Value::Array(items) => items.get(key.parse::<usize>().ok()?).cloned(),
-                value => value.get(&key).cloned(),
+            let value = value?;
+            match value.as_array() {
+                Some(items) => items.get(key.parse::<usize>().ok()?).cloned(),
+                None => value.get(&key).cloned(),
             }
         };
         let place = format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"));

@@ -36,7 +36,7 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
     // Everything that was typed is judged before anything is read, and everything is read before anything is compiled.
     let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let arguments = files::arguments(&args.arguments, DEFAULT_ARGUMENTS)?;
-    let config = Config::read(global)?.to_use()?;
+    let config = Config::read(global)?.usable()?;
     let context = config.on_behalf(context, args.tenant.as_deref())?;
     let chosen = config.choose(&args.component)?;
     let limits = args.limits.over(chosen.limits);

@@ -84,7 +84,7 @@ fn how_it_stands() {
         let mut new = old.clone();
         change(&mut new);
         let difference = Difference { old: Some(&old), new: &new };
-        (difference.standing().word(), difference.sentence(), difference.lines().len())
+        (difference.standing().word(), difference.sentence(), difference.lines(&BTreeSet::new()).len())
     };
     assert_eq!(standing(|_| ()), ("locked", String::new(), 1));
     assert_eq!(standing(|new| new.digest = "sha256:11".into()), ("rebuilt", String::new(), 1));
@@ -94,8 +94,14 @@ fn how_it_stands() {
     assert_eq!((gone.0, gone.1.split(';').next()), ("changed", Some("t/description")));
     let new = Difference { old: None, new: &old };
     assert_eq!(new.standing(), Standing::New);
-    let lines = new.lines();
-    for line in ["    + a", "  tool t: new", "      + \"Twice.\"", "    /parameters/properties/a~1b/enum"] {
+    let lines = new.lines(&["b".to_owned()].into());
+    for line in [
+        "    + a",
+        "    + 1 for its language runtime, which reach nothing",
+        "  tool t: new",
+        "      + \"Twice.\"",
+        "    /parameters/properties/a~1b/enum",
+    ] {
         assert!(lines.iter().any(|shown| shown == line), "{line}: {lines:#?}");
     }
     assert_eq!(new.to_json()["tools"][0]["hash"], old.tools["t"].hash());
@@ -110,7 +116,7 @@ fn a_strangers_text_costs_a_bounded_time_and_a_bounded_number_of_lines() {
         definition["description"] = text(seed).into();
         component(&definition)
     });
-    let lines = Difference { old: Some(&old), new: &new }.lines();
+    let lines = Difference { old: Some(&old), new: &new }.lines(&BTreeSet::new());
     assert_eq!(lines.len(), MAX_LINES + 1);
     assert!(lines[MAX_LINES].contains("more lines"), "{}", lines[MAX_LINES]);
 }

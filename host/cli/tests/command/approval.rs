@@ -12,6 +12,7 @@ use crate::typed::{Shown, check};
 const PLAIN: &str = "[components.mine]\npath = \"mine.wasm\"\n";
 /// One that grants something.
 const GRANTING: &str = "[components.mine]\npath = \"mine.wasm\"\n[components.mine.grants]\nenvironment = { A = \"B\" }\n\
+                        directories = [{ name = \"/data\", path = \"data\", access = \"read\" }]\n\
                         secrets = { token = { for = \"https://a.example\", from = { env = \"TOKEN\" } } }\nreveal = [\"token\"]\n";
 const ARGUMENTS: &str = "{\"name\": \"Ada\"}";
 
@@ -74,7 +75,7 @@ fn a_component_of_the_configuration_is_used_when_somebody_approved_it() {
     let approved = place.typed(&["approve", "mine", "--yes"]);
     assert_eq!(
         (approved.status, approved.stderr.as_str()),
-        (0, "note: approved: `HERE/toolcell.lock`\n"),
+        (0, "note: approved: its components in `HERE/toolcell.lock`\n"),
         "{approved}"
     );
     check("lock", &Shown { status: 0, stdout: lock(&place).unwrap(), stderr: String::new() });
