@@ -26,7 +26,7 @@ impl Reader {
 }
 
 /// Whether a terminal acts on it, or a reader cannot see it.
-fn is_harmful(c: char) -> bool {
+pub(crate) fn is_harmful(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         // The soft hyphen, marks and overrides of direction, zero widths, line separators, invisible operators,

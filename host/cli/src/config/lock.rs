@@ -175,17 +175,23 @@ fn to_text(components: &BTreeMap<String, Approved>) -> String {
     let mut text = format!("{HEADER}\nversion = {VERSION}\n");
     for (name, Approved { digest, imports, tools }) in components {
         // Into a string nothing fails to be written.
-        let _ = write!(text, "\n[components.{name}]\ndigest = {}\nimports = [", toml_text(digest));
+        let _ = write!(text, "\n[components.{name}]\ndigest = {}\nimports = [", quoted(digest));
         for import in imports {
-            let _ = write!(text, "\n    {},", toml_text(import));
+            let _ = write!(text, "\n    {},", quoted(import));
         }
         text.push_str(if imports.is_empty() { "]\n" } else { "\n]\n" });
         for (tool, definition) in tools {
-            let (hash, json) = (toml_text(&definition.hash()), pretty(definition));
+            let (hash, json) = (quoted(&definition.hash()), pretty(definition));
             let _ = write!(text, "\n[components.{name}.tools.{tool}]\nhash = {hash}\ndefinition = '''\n{json}\n'''\n");
         }
     }
     text
+}
+
+/// Text as TOML in which nothing is hidden.
+fn quoted(text: &str) -> String {
+    let shown = |c: char| if clean::is_harmful(c) { format!("\\U{:08X}", u32::from(c)) } else { c.to_string() };
+    toml_text(text).chars().map(shown).collect()
 }
 
 /// The definition as JSON for whoever reviews a change of the file: a member a line, nothing hidden, nothing that would end
@@ -237,14 +243,14 @@ mod tests {
             ("version = 1", "version = 2", 2, "has version 2, this toolcell reads version 1"),
             ("version = 1", "", 1, "missing field `version`"),
             ("version = 1", "version = \"1\"", 2, "invalid type"),
-            ("what it does", "what it did", 11, "this is not the hash"),
-            ("\"name\": \"t\"", "\"name\": \"u\"", 12, "not the definition of `t`"),
+            ("what it does", "what it did", 12, "this is not the hash"),
+            ("\"name\": \"t\"", "\"name\": \"u\"", 13, "not the definition of `t`"),
             ("\"name\": \"t\"", "\"name\": \"\u{7f}", 1, "damaged"),
-            ("hash = \"sha256:", "hash = \"sha256:0", 11, "this is not the hash"),
-            ("{", "[", 12, "no definition of `t`"),
+            ("hash = \"sha256:", "hash = \"sha256:0", 12, "this is not the hash"),
+            ("{", "[", 13, "no definition of `t`"),
             ("digest =", "digset =", 5, "unknown field `digset`"),
             ("digest =", "digest", 5, "damaged"),
-            ("'''\n{", "{", 12, "damaged"),
+            ("'''\n{", "{", 1, "damaged"),
         ] {
             let failure = parsed(Path::new("l"), &good.replacen(from, to, 1)).unwrap_err().to_json();
             let problem = &failure["problems"][0];
