@@ -111,7 +111,7 @@ impl Tour {
         if step.reach == Reach::Approved {
             say(&format!("$ toolcell approve {typed} --yes\n"));
             let output = self.command(step, world).args(["approve", typed, "--yes"]).output()?;
-            let shown = String::from_utf8_lossy(&output.stdout);
+            let shown = String::from_utf8_lossy(&output.stdout).replace(&component.display().to_string(), &file);
             for line in shown.lines().take(APPROVED_LINES).chain(["  …"]) {
                 say(&format!("   {line}\n"));
             }

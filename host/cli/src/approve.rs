@@ -19,7 +19,7 @@ use crate::effective::{self, Effective};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::{components, host, table};
+use crate::{clean, components, host, table};
 
 /// Characters of a column.
 const WIDEST: usize = 24;
@@ -200,7 +200,7 @@ impl Matter<'_> {
 
     /// What of the user's and the machine's own is behind the names by which tools know it.
     fn given(&self, grants: &Grants) -> Vec<Vec<String>> {
-        let row = |kind: &str, name: &str, what: String| vec![kind.to_owned(), name.to_owned(), what];
+        let row = |kind: &str, name: &str, what: String| vec![kind.to_owned(), clean::shown(name), clean::shown(&what)];
         let directories = grants.directories.iter().map(|directory| {
             row("directory", &directory.name, format!("{}, to {}", directory.path.display(), directory.access))
         });

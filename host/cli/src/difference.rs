@@ -197,6 +197,11 @@ fn changes(old: Option<&Definition>, new: Option<&Definition>) -> Vec<Change> {
         |definition: Option<&Definition>| definition.and_then(|definition| serde_json::to_value(definition).ok());
     let mut found = Vec::new();
     compare("", value(old).as_ref(), value(new).as_ref(), &mut found);
+    // What is left out is false.
+    let is_flag = |place: &str| place.starts_with("/hints/") || place.starts_with("/checks/");
+    found.retain(|change| change.old.is_some() || change.new != Some(Value::Bool(false)) || !is_flag(&change.place));
+    // What a model reads first comes first.
+    found.sort_by_key(|change| change.place != "/description");
     found
 }
 
