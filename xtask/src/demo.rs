@@ -16,6 +16,9 @@ use crate::shell::{cargo, guest_workspaces, root, say};
 use steps::{Reach, SERVER, STATE, STEPS, Step};
 use world::{TOKEN, TOKEN_VARIABLE, World};
 
+/// Lines that are shown of what is approved: the component, its imports, the first words of its first tool.
+const APPROVED_LINES: usize = 9;
+
 /// Builds and tours, and says how to go on.
 pub(crate) fn run() -> Result<()> {
     tour()?;
@@ -70,6 +73,16 @@ impl Tour {
         Ok(())
     }
 
+    /// The command with what this step may use.
+    fn command(&self, step: &Step, world: &World) -> Command {
+        let mut command = Command::new(&self.toolcell);
+        command.arg("--cache-dir").arg(&self.cache).env("XDG_STATE_HOME", &self.cache).env(TOKEN_VARIABLE, TOKEN);
+        if step.reach != Reach::Nothing {
+            command.arg("--config").arg(&world.config).arg("--state-dir").arg(&world.state);
+        }
+        command
+    }
+
     fn component(&self, name: &str) -> Result<PathBuf> {
         guest_workspaces()
             .iter()
@@ -92,24 +105,21 @@ impl Tour {
         let file = format!("{}.wasm", step.component);
         let (typed, named) = match step.reach {
             Reach::Nothing => (file.as_str(), component.as_os_str()),
-            Reach::Granted => (step.component, step.component.as_ref()),
+            Reach::Granted | Reach::Approved => (step.component, step.component.as_ref()),
         };
-        say(&format!("\n-- {}\n$ toolcell run {typed} {}\n", step.title, quoted(&arguments)));
-        let mut command = Command::new(&self.toolcell);
-        if step.reach == Reach::Granted {
-            command.arg("--config").arg(&world.config).arg("--state-dir").arg(&world.state);
+        say(&format!("\n-- {}\n", step.title));
+        if step.reach == Reach::Approved {
+            say(&format!("$ toolcell approve {typed} --yes\n"));
+            let output = self.command(step, world).args(["approve", typed, "--yes"]).output()?;
+            let shown = String::from_utf8_lossy(&output.stdout).replace(&component.display().to_string(), &file);
+            for line in shown.lines().take(APPROVED_LINES).chain(["  …"]) {
+                say(&format!("   {line}\n"));
+            }
+            ensure!(output.status.success(), "`{typed}` should have been approved");
         }
-        let output = command
-            .arg("run")
-            .arg(named)
-            .args(&arguments)
-            .arg("--receipt")
-            .arg("--cache-dir")
-            .arg(&self.cache)
-            .env("XDG_STATE_HOME", &self.cache)
-            .env(TOKEN_VARIABLE, TOKEN)
-            .output()
-            .context("toolcell does not run")?;
+        say(&format!("$ toolcell run {typed} {}\n", quoted(&arguments)));
+        let mut command = self.command(step, world);
+        let output = command.arg("run").arg(named).args(&arguments).arg("--receipt").output()?;
         for text in [&output.stdout, &output.stderr] {
             let text = String::from_utf8_lossy(text)
                 .replace(&component.display().to_string(), &file)

@@ -15,7 +15,7 @@ use crate::exit;
 use crate::format::{self, Format};
 use crate::units::{Count, Date, Size, Time};
 
-pub(crate) use grants::{CheckArgs, ExplainArgs, LearnArgs};
+pub(crate) use grants::{ApproveArgs, CheckArgs, ExplainArgs, LearnArgs};
 
 /// Runs the tools of AI agents, each call in its own sandboxed cell.
 ///
@@ -42,6 +42,7 @@ Examples:
   toolcell batch *.wasm --calls calls.jsonl                many calls at once
   toolcell learn notes '{\"text\": \"milk\"}'                  what a tool would ask for
   toolcell check                                           what is granted, and to which tool
+  toolcell approve                                         what is new or changed, for a yes
 
 Results are on standard output, everything else is on standard error. `--json` is for programs.";
 
@@ -50,7 +51,7 @@ Environment:
   TOOLCELL_CONFIG  the configuration, where `--config` names none
   TOOLCELL_LOG     filter of the diagnostic log, for instance `toolcell=debug`; wins over -v
   XDG_CACHE_HOME   where caches are kept; `~/.cache` otherwise
-  XDG_STATE_HOME   where the key that seals questions is kept; `~/.local/state` otherwise";
+  XDG_STATE_HOME   where keys and approvals are kept; `~/.local/state` otherwise";
 
 fn tour() -> String {
     [TOUR, exit::HELP, VARIABLES].join("\n\n")
@@ -69,7 +70,8 @@ pub(crate) struct Global {
     /// Compile anew and keep nothing, whatever `--cache-dir` says
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_cache: bool,
-    /// Keep in this directory instead of the user's own what outlives a call: the key that seals questions, and the tools' keys
+    /// Keep in this directory instead of the user's own what outlives a call: the key that seals questions, the
+    /// tools' keys, and what was approved
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
     pub(crate) state_dir: Option<PathBuf>,
     /// Derive what tools take for random from this number and the call's id, so that a run can be repeated
@@ -93,6 +95,7 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     List(ListArgs),
     Tools(ToolsArgs),
+    Approve(ApproveArgs),
     Check(CheckArgs),
     Explain(ExplainArgs),
     Learn(LearnArgs),
@@ -124,6 +127,7 @@ impl Command {
             Self::Tools(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::List(args) => args.json,
+            Self::Approve(args) => args.json,
             Self::Check(args) => args.json,
             Self::Explain(args) => args.json,
             Self::Learn(args) => args.json,
@@ -175,7 +179,8 @@ pub(crate) struct RunArgs {
     pub(crate) state: Option<String>,
 }
 
-/// How much one call may use. What is typed wins over `toolcell.toml`, and that over the defaults; a tenant's own are on top.
+/// How much one call may use. What is typed wins over `toolcell.toml`, and that over the defaults; a tool's and a tenant's
+/// own are on top.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {

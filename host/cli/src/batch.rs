@@ -26,7 +26,7 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
     // Everything that was typed is judged before anything is read, and the calls are read before anything is compiled.
     let shown = Shown::of(args)?;
     let context = context(args)?;
-    let config = Config::read(global)?;
+    let config = Config::read(global)?.usable()?;
     let context = config.on_behalf(context, args.tenant.as_deref())?;
     let components = components::chosen(&config, &args.components)?;
     // A run has one budget for each of its calls: of several components' the smallest.

@@ -1,10 +1,12 @@
 //! `toolcell check`: whether the configuration can be used, and what it comes to for every tool.
 
 use serde_json::{Value, json};
-use toolcell::{Component, Overlay, Tool};
+use toolcell::{Component, Limits, Overlay, Tool};
 
+use crate::approve;
 use crate::args::{CheckArgs, Global};
-use crate::config::{self, Chosen, Config};
+use crate::config::{self, Approval, Chosen, Config, Lock};
+use crate::difference::Standing;
 use crate::effective::{self, Effective};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -26,8 +28,9 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         let message = format!("there is no `{}` here or above", config::NAME);
         return Err(Failure::usage(message, "make one, or name one with `--config FILE`"));
     };
+    let lock = Lock::beside(&config)?;
     let engine = host::engine(printer, global, 1, &config)?;
-    let (mut shown, mut failures) = (Vec::new(), Vec::new());
+    let (mut shown, mut failures, mut unapproved) = (Vec::new(), Vec::new(), Vec::new());
     for chosen in config.all() {
         let loaded = components::one(printer, &engine, &config, &chosen).await;
         let loaded = loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
@@ -35,8 +38,15 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
             host::optimised(printer, component, &chosen.path).await;
         }
         let judged = match &loaded {
-            Ok(component) if args.json => to_json(&config, &chosen, component),
-            Ok(component) => Value::String(to_text(&config, &chosen, component)),
+            Ok(component) => {
+                let standing = approve::standing(&lock, name(&chosen), component);
+                unapproved.extend((standing != Standing::Locked).then(|| name(&chosen)));
+                if args.json {
+                    to_json(&config, &chosen, component, standing)
+                } else {
+                    Value::String(to_text(&config, &chosen, component, standing))
+                }
+            }
             Err(failure) if args.json => json!({ "name": name(&chosen), "error": failure.to_json() }),
             Err(_) => Value::Null,
         };
@@ -46,7 +56,11 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     let status = if failures.is_empty() { ExitStatus::Ok } else { ExitStatus::Failed };
     if args.json {
         let ok = failures.is_empty();
-        printer.json(&json!({ "config": file, "ok": ok, "warnings": config.warnings, "components": shown }))?;
+        let approved = config.approval == Approval::Given && unapproved.is_empty();
+        let warnings = &config.warnings;
+        printer.json(&json!({
+            "config": file, "ok": ok, "approved": approved, "warnings": warnings, "components": shown,
+        }))?;
         return Ok(status);
     }
     let texts: Vec<_> = shown.iter().filter_map(Value::as_str).collect();
@@ -58,7 +72,16 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         printer.note("hint", &warning.hint);
     }
     failures.iter().for_each(|failure| failure.tell(printer));
-    if failures.is_empty() {
+    if config.approval == Approval::Missing {
+        printer
+            .note("warning", &format!("`{file}` was found here and is not approved for you: no secret was looked at"));
+    }
+    if !unapproved.is_empty() {
+        printer.note("warning", &format!("not approved as it is now: {}", unapproved.join(", ")));
+    }
+    if config.approval == Approval::Missing || !unapproved.is_empty() {
+        printer.note("hint", "`toolcell approve` shows it and asks");
+    } else if failures.is_empty() {
         printer.note("note", &format!("`{file}` can be used"));
     }
     Ok(status)
@@ -72,10 +95,10 @@ fn name<'a>(chosen: &Chosen<'a>) -> &'a str {
 fn left(tool: &Tool, overlay: Option<&std::sync::Arc<Overlay>>) -> Effective {
     let Some(rights) = tool.rights() else { return Effective::new() };
     let rights = rights.narrowed(overlay.cloned(), None);
-    effective::effective(&rights, &tool.definition().needs, overlay.map(|overlay| &**overlay))
+    effective::effective(&rights, tool.definition(), overlay.map(|overlay| &**overlay))
 }
 
-fn to_json(config: &Config, chosen: &Chosen<'_>, component: &Component) -> Value {
+fn to_json(config: &Config, chosen: &Chosen<'_>, component: &Component, standing: Standing) -> Value {
     let tool = |tool: &Tool| {
         let tenants: serde_json::Map<_, _> = config
             .tenants
@@ -83,31 +106,46 @@ fn to_json(config: &Config, chosen: &Chosen<'_>, component: &Component) -> Value
             .map(|(name, tenant)| (name.clone(), json!(left(tool, tenant.overlay.as_ref()))))
             .collect();
         let definition = tool.definition();
-        json!({ "name": definition.name, "needs": definition.needs, "may": left(tool, None), "tenants": tenants })
+        let limits = limits(&chosen.limits.tightened(&chosen.limits_of(&definition.name)));
+        let (name, needs) = (&definition.name, &definition.needs);
+        json!({ "name": name, "needs": needs, "may": left(tool, None), "limits": limits, "tenants": tenants })
     };
-    let limits = &chosen.limits;
     json!({
         "name": name(chosen),
         "path": chosen.path.to_string_lossy(),
         "digest": component.examination().digest,
-        "limits": {
-            "timeout_ms": u64::try_from(limits.timeout.as_millis()).unwrap_or(u64::MAX),
-            "fuel": limits.fuel,
-            "memory": limits.memory,
-        },
+        "state": standing,
+        "limits": limits(&chosen.limits),
         "tools": component.tools().iter().map(tool).collect::<Vec<_>>(),
     })
 }
 
-fn to_text(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
+fn limits(limits: &Limits) -> Value {
+    json!({
+        "timeout_ms": u64::try_from(limits.timeout.as_millis()).unwrap_or(u64::MAX),
+        "fuel": limits.fuel,
+        "memory": limits.memory,
+    })
+}
+
+fn in_words(limits: &Limits) -> String {
+    format!("at most {}, {} fuel, {}", Time(limits.timeout), Count(limits.fuel), Size(limits.memory))
+}
+
+fn to_text(config: &Config, chosen: &Chosen<'_>, component: &Component, standing: Standing) -> String {
     let limits = &chosen.limits;
     let mut text = vec![
-        format!("component {} ({})", name(chosen), chosen.shown()),
-        format!("  at most {}, {} fuel, {}", Time(limits.timeout), Count(limits.fuel), Size(limits.memory)),
+        format!("component {} ({}): {}", name(chosen), chosen.shown(), standing.word()),
+        format!("  {}", in_words(limits)),
     ];
     for tool in component.tools() {
         let own = left(tool, None);
-        text.push(format!("  tool {}", tool.definition().name));
+        let tool_name = &tool.definition().name;
+        text.push(format!("  tool {tool_name}"));
+        let tightened = limits.tightened(&chosen.limits_of(tool_name));
+        if tightened != *limits {
+            text.push(format!("    {}", in_words(&tightened)));
+        }
         text.push(table::columns(4, WIDEST, &effective::rows(&own)));
         for (name, tenant) in &config.tenants {
             let theirs = left(tool, tenant.overlay.as_ref());

@@ -26,7 +26,7 @@ impl Reader {
 }
 
 /// Whether a terminal acts on it, or a reader cannot see it.
-fn is_harmful(c: char) -> bool {
+pub(crate) fn is_harmful(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         // The soft hyphen, marks and overrides of direction, zero widths, line separators, invisible operators,
@@ -69,16 +69,60 @@ pub(crate) fn text(text: &str) -> (String, usize) {
     (clean, lost)
 }
 
-/// A result that is plain text, and how many characters it lost: none where a program reads it, which needs every byte
-/// and acts on none.
-pub(crate) fn result(result: &str, reader: Reader) -> (Cow<'_, str>, usize) {
+/// Characters of a result that a person is shown: hundreds of lines, short of what buries what stood there before.
+const MAX_RESULT: usize = 64 << 10;
+/// The same of what is told beside it, in one note.
+const MAX_NOTE: usize = 4 << 10;
+
+/// A result as its reader gets it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shown<'a> {
+    pub(crate) text: Cow<'a, str>,
+    /// Harmful characters that were left out.
+    pub(crate) lost: usize,
+    /// Characters that were cut off at its end.
+    pub(crate) cut: usize,
+}
+
+/// A result that is plain text: all of it where a program reads it, which needs every byte and acts on none.
+pub(crate) fn result(result: &str, reader: Reader) -> Shown<'_> {
     match reader {
         Reader::Person => {
-            let (clean, lost) = text(result);
-            (clean.into(), lost)
+            let (kept, cut) = start(result, MAX_RESULT);
+            let (clean, lost) = text(kept);
+            Shown { text: clean.into(), lost, cut }
         }
-        Reader::Program => (result.into(), 0),
+        Reader::Program => Shown { text: result.into(), lost: 0, cut: 0 },
     }
+}
+
+/// A stranger's text for a note, with a word on what was cut off.
+pub(crate) fn note(text: &str) -> Cow<'_, str> {
+    match start(text, MAX_NOTE) {
+        (_, 0) => text.into(),
+        (kept, cut) => format!("{kept}… ({cut} more characters: `--json` has all)").into(),
+    }
+}
+
+/// As many characters from the front, and how many there are beyond.
+fn start(text: &str, most: usize) -> (&str, usize) {
+    match text.char_indices().nth(most).map(|(end, _)| text.split_at(end)) {
+        Some((kept, rest)) => (kept, rest.chars().count()),
+        None => (text, 0),
+    }
+}
+
+/// Text of one line in which every harmful character is seen: as its number.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_harmful(c) || c == '\n' || c == '\t' {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// Valid JSON of the same value without harmful characters.
@@ -139,9 +183,32 @@ mod tests {
     #[test]
     fn a_result_is_exact_for_a_program_and_harmless_for_a_person() {
         let exact = HARMFUL.iter().map(|c| format!("a{c}b 👩{c}🚀\r\n")).collect::<String>();
-        assert_eq!(result(&exact, Reader::Program), (exact.as_str().into(), 0));
-        let (shown, lost) = result(&exact, Reader::Person);
-        assert_eq!((shown.contains(is_harmful), lost), (false, 2 * HARMFUL.len()), "{shown}");
+        assert_eq!(result(&exact, Reader::Program), Shown { text: exact.as_str().into(), lost: 0, cut: 0 });
+        let shown = result(&exact, Reader::Person);
+        assert_eq!(
+            (shown.text.contains(is_harmful), shown.lost, shown.cut),
+            (false, 2 * HARMFUL.len(), 0),
+            "{shown:?}"
+        );
+    }
+
+    #[test]
+    fn a_person_is_shown_the_start_and_told_of_the_rest() {
+        let long = "é".repeat(MAX_RESULT + 5);
+        let shown = result(&long, Reader::Person);
+        assert_eq!((shown.text.chars().count(), shown.cut), (MAX_RESULT, 5));
+        assert_eq!(result(&long, Reader::Program).text, long);
+        assert_eq!(result(&long[..2 * MAX_RESULT], Reader::Person).cut, 0);
+        assert_eq!(note("short"), "short");
+        assert!(note(&"é".repeat(MAX_NOTE + 7)).ends_with("é… (7 more characters: `--json` has all)"));
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_shown_as_its_number() {
+        for c in HARMFUL.into_iter().chain(['\n', '\t', '\r']) {
+            assert_eq!(shown(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
+        }
+        assert_eq!(shown("naïve 日本 👍"), "naïve 日本 👍");
     }
 
     #[test]

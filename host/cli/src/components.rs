@@ -7,9 +7,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use toolcell::{Component, Engine, Examination, Grants, Missing, Suggestion, Tool, toml_text};
+use toolcell::{Component, Engine, Examination, Grants, Missing, Suggestion, Tool, names, toml_text};
 
-use crate::config::{self, Chosen, Config, Configured, Section};
+use crate::config::{self, Approved, Chosen, Config, Configured, Lock, Section};
+use crate::difference::{Difference, Standing};
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::{files, host};
@@ -43,6 +44,51 @@ pub(crate) async fn one(
     loaded(printer, engine, config, chosen, bytes(chosen)?).await.map_err(|failure| failure.about(chosen.shown()))
 }
 
+/// The component of these bytes under its grants, to be used: as it was approved, if a configuration names it.
+pub(crate) async fn approved(
+    printer: &Printer,
+    engine: &Engine,
+    config: &Config,
+    lock: &Lock,
+    chosen: &Chosen<'_>,
+    bytes: Vec<u8>,
+) -> Result<Component, Failure> {
+    let Some((name, _)) = chosen.configured else { return loaded(printer, engine, config, chosen, bytes).await };
+    let hint = format!("`toolcell approve {name}` shows it and asks");
+    let Some(old) = lock.components.get(name) else {
+        return Err(Failure::not_approved(format!("the component `{name}` is not approved yet"), hint));
+    };
+    let changed = |difference: &Difference<'_>| {
+        let sentence = difference.sentence();
+        Failure::not_approved(format!("the component `{name}` is not the one that was approved: {sentence}"), &hint)
+    };
+    // Its imports are seen from outside: what came to them is refused before it is compiled.
+    let seen = Examination::of(&bytes)?;
+    let imports = seen.imports.into_iter().map(|(name, _)| name).collect();
+    let new = Approved { imports, digest: seen.digest, tools: old.tools.clone() };
+    let difference = Difference { old: Some(old), new: &new };
+    if difference.standing() == Standing::Changed {
+        return Err(changed(&difference));
+    }
+    let component = loaded(printer, engine, config, chosen, bytes).await?;
+    let new = Approved::of(&component);
+    let difference = Difference { old: Some(old), new: &new };
+    match difference.standing() {
+        Standing::Locked => {}
+        Standing::Rebuilt => {
+            let message =
+                format!("the component `{name}` has other code than was approved, with the same tools and imports");
+            printer.note("warning", &message);
+            printer.note(
+                "hint",
+                &format!("`toolcell approve {name}` writes it down; `digest` in `[components.{name}]` would refuse it"),
+            );
+        }
+        Standing::Changed | Standing::New => return Err(changed(&difference)),
+    }
+    Ok(component)
+}
+
 /// The component of these bytes under its grants.
 pub(crate) async fn loaded(
     printer: &Printer,
@@ -56,7 +102,11 @@ pub(crate) async fn loaded(
     }
     let loaded = host::load(printer, engine, bytes.clone(), &chosen.path, chosen.grants(), Missing::Refused).await;
     match loaded {
-        Ok(component) => Ok(component),
+        Ok(component) => {
+            chosen
+                .check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
+            Ok(component)
+        }
         Err(error) if error.is_not_granted() => {
             let needs = freely(printer, engine, bytes, chosen).await.map(|component| needs(&component));
             let failure = Failure::from(error);
@@ -123,25 +173,34 @@ pub(crate) fn chosen<'a>(config: &'a Config, words: &[PathBuf]) -> Result<Vec<Ch
     words.iter().map(|word| config.choose(word)).collect()
 }
 
-/// The tools of several components, as they were typed and then in each component's own order.
+/// The tools of several components, to be used, as they were typed and then in each component's own order.
 pub(crate) async fn tools(
     printer: &Printer,
     engine: &Engine,
     config: &Config,
     components: &[Chosen<'_>],
 ) -> Result<Vec<Tool>, Failure> {
-    let mut tools = Vec::new();
+    let lock = Lock::beside(config)?;
+    let mut tools = Vec::<Tool>::new();
     let mut homes = HashMap::new();
     for chosen in components {
-        for tool in one(printer, engine, config, chosen).await?.tools() {
+        let component = approved(printer, engine, config, &lock, chosen, bytes(chosen)?).await;
+        for tool in component.map_err(|failure| failure.about(chosen.shown()))?.tools() {
             let name = &tool.definition().name;
             if let Some(first) = homes.insert(name.clone(), chosen.shown()) {
                 return Err(twice(name, &first, &chosen.shown()));
             }
-            tools.push(tool.clone());
+            tools.push(tool.clone().with_limits(chosen.limits_of(name)));
         }
     }
-    Ok(tools)
+    match names::look_alike(tools.iter().map(|tool| tool.definition().name.as_str())) {
+        Some((tool, other)) => {
+            let place = |name: &str| homes.get(name).cloned().unwrap_or_default();
+            let message = anyhow!("`{tool}` of `{}` is taken for `{other}` of `{}`", place(tool), place(other));
+            Err(Failure::file(message, "leave one of them out: a model would call the one for the other"))
+        }
+        None => Ok(tools),
+    }
 }
 
 fn twice(tool: &str, first: &str, second: &str) -> Failure {

@@ -1,15 +1,19 @@
 //! `toolcell.toml`: which components there are, what they may reach and use, and what tenants leave of that.
 //!
 //! In: `--config`, the environment, or the nearest file of that name. Out: a [`Config`], or everything that is wrong.
-//! Invariants: nothing of a file is used unless all of it can be; without a file nothing is granted.
+//! Invariants: nothing of a file is used unless all of it can be; without a file nothing is granted; one that was found, and
+//! grants something, is used when somebody approved it, and until then no secret's value is looked at.
 
+mod chosen;
 mod file;
 mod grants;
 mod limits;
+mod lock;
 mod problem;
 mod roots;
 mod secrets;
 mod shape;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,10 +28,17 @@ use crate::{env, files};
 use problem::Problems;
 use roots::Guarded;
 
+pub(crate) use chosen::{Chosen, Configured, Section, Single};
+pub(crate) use lock::{Approved, Lock};
 pub(crate) use problem::Problem;
+pub(crate) use secrets::Origin;
+pub(crate) use trust::{Approval, Found};
 
 /// The file's name where nobody names it.
 pub(crate) const NAME: &str = "toolcell.toml";
+
+/// The ending of the file of approvals, which has its configuration's name.
+const LOCK: &str = "lock";
 
 /// Problems that are told: the rest is there when these are corrected.
 const MAX_PROBLEMS: usize = 100;
@@ -37,61 +48,19 @@ const MAX_PROBLEMS: usize = 100;
 pub(crate) struct Config {
     /// The file, as it is shown.
     pub(crate) file: Option<String>,
-    /// Found, and not named by who typed the command.
-    is_found: bool,
+    /// The same, without links.
+    path: PathBuf,
+    /// Where it was found, and not named by who typed the command, and grants something.
+    pub(crate) found: Option<Found>,
+    pub(crate) approval: Approval,
     pub(crate) components: BTreeMap<String, Configured>,
     /// The limits of a component that has none of its own.
     defaults: Limits,
     pub(crate) tenants: BTreeMap<String, Tenant>,
     pub(crate) secrets: StoredSecrets,
+    /// Where their values come from, by name.
+    pub(crate) origins: BTreeMap<String, Origin>,
     pub(crate) warnings: Vec<Problem>,
-}
-
-/// A component that the file names.
-#[derive(Debug, Clone)]
-pub(crate) struct Configured {
-    pub(crate) path: PathBuf,
-    pub(crate) grants: Grants,
-    pub(crate) limits: Limits,
-    /// The digest that it has to have, and what is wrong where it has not.
-    pub(crate) digest: Option<(String, Problem)>,
-    pub(crate) section: Section,
-}
-
-/// Where a component stands.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Section {
-    /// The line of its grants, or of the component.
-    pub(crate) line: usize,
-    pub(crate) has_grants: bool,
-}
-
-/// A component that was asked for, by name or by path.
-#[derive(Debug, Clone)]
-pub(crate) struct Chosen<'a> {
-    pub(crate) path: PathBuf,
-    /// Its name and what the file says of it.
-    pub(crate) configured: Option<(&'a str, &'a Configured)>,
-    pub(crate) limits: Limits,
-    /// A grant comes from a file that nobody named for a component that was named by its path: worth a word.
-    pub(crate) is_surprise: bool,
-}
-
-impl Chosen<'_> {
-    /// What it is granted.
-    pub(crate) fn grants(&self) -> Grants {
-        self.configured.map(|(_, configured)| configured.grants.clone()).unwrap_or_default()
-    }
-
-    /// What it can be asked for by.
-    pub(crate) fn word(&self) -> String {
-        self.configured.map_or_else(|| self.shown(), |(name, _)| name.to_owned())
-    }
-
-    /// How it is called.
-    pub(crate) fn shown(&self) -> String {
-        self.path.display().to_string()
-    }
 }
 
 impl Config {
@@ -99,21 +68,43 @@ impl Config {
     pub(crate) fn read(global: &Global) -> Result<Self, Failure> {
         let named = global.config.clone().or_else(env::config);
         let is_found = named.is_none();
-        let Some(path) = named.or_else(found) else { return Ok(Self::default()) };
-        let text = files::config(&path)?;
-        let shown = path.display().to_string();
+        let Some(shown) = named.or_else(found) else { return Ok(Self::default()) };
+        let text = files::config(&shown)?;
+        let path = fs::canonicalize(&shown).unwrap_or_else(|_| shown.clone());
+        if let (true, Some(dir)) = (is_found, path.parent()) {
+            files::own_directory(dir, "name a configuration of your own with `--config FILE`")?;
+        }
+        let found = is_found.then(|| Found::new(&path, &text, global.state_dir.as_deref()));
+        let shown = shown.display().to_string();
         let mut problems = Problems::new(&shown, &text);
-        let config = Self::parsed(&mut problems, &path, global);
+        let config = Self::parsed(&mut problems, &path, found, global);
         let Problems { errors, warnings, .. } = problems;
         match config {
             Some(config) if errors.is_empty() => {
-                Ok(Self { file: Some(shown), is_found, warnings: in_order(warnings), ..config })
+                Ok(Self { file: Some(shown), path, warnings: in_order(warnings), ..config })
             }
             Some(_) | None => Err(Failure::config(&shown, in_order(errors))),
         }
     }
 
-    fn parsed(problems: &mut Problems<'_>, path: &Path, global: &Global) -> Option<Self> {
+    /// Refuses to use what nobody approved: to look at it is another matter.
+    pub(crate) fn usable(self) -> Result<Self, Failure> {
+        match (self.approval, &self.file) {
+            (Approval::Missing, Some(file)) => {
+                let message = format!("`{file}` was found here, grants something, and is not approved as it is now");
+                let hint = "`toolcell approve` shows what it grants and asks; or name it with `--config FILE`";
+                Err(Failure::not_approved(message, hint))
+            }
+            (Approval::Missing, None) | (Approval::Given, _) => Ok(self),
+        }
+    }
+
+    /// The file of approvals beside it, if there is a configuration.
+    fn lock_path(&self) -> Option<PathBuf> {
+        self.file.as_ref().map(|_| self.path.with_extension(LOCK))
+    }
+
+    fn parsed(problems: &mut Problems<'_>, path: &Path, found: Option<Found>, global: &Global) -> Option<Self> {
         let text = problems.text();
         let (tree, faults) = DeTable::parse_recoverable(text);
         if !faults.is_empty() {
@@ -128,7 +119,7 @@ impl Config {
             return None;
         }
         match toml::from_str(text) {
-            Ok(file) => Some(Self::resolved(problems, &file, path, global)),
+            Ok(file) => Some(Self::resolved(problems, &file, path, found, global)),
             Err(error) => {
                 problems.error(
                     &error.span().unwrap_or_default(),
@@ -141,13 +132,20 @@ impl Config {
     }
 
     /// What the file means, as far as it means anything.
-    fn resolved(problems: &mut Problems<'_>, file: &file::File, path: &Path, global: &Global) -> Self {
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    fn resolved(
+        problems: &mut Problems<'_>,
+        file: &file::File,
+        path: &Path,
+        found: Option<Found>,
+        global: &Global,
+    ) -> Self {
+        let found = found.filter(|_| file.components.values().any(|component| component.value.grants.is_some()));
+        let approval = found.as_ref().map_or(Approval::Given, Found::approval);
         let base = path.parent().unwrap_or(Path::new("/"));
         let mut secrets = secrets::Secrets::default();
         for component in file.components.values() {
             for (name, said) in component.value.grants.iter().flat_map(|grants| &grants.value.secrets) {
-                secrets.fetch(problems, base, name, &said.span, said.value.from.as_ref());
+                secrets.fetch(problems, base, name, &said.span, said.value.from.as_ref(), approval);
             }
         }
         let components = || file.components.values().map(|component| base.join(&component.value.path.value));
@@ -158,18 +156,19 @@ impl Config {
                 .flatten()
                 .collect(),
             unread: secrets.files().map(Path::to_owned).collect(),
-            unwritten: components().chain([path.clone()]).collect(),
+            unwritten: components().chain([path.to_owned(), path.with_extension(LOCK)]).collect(),
         };
         let guarded = guarded.resolved();
         let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
-        let mut config = Self { defaults, secrets: secrets.stored, ..Self::default() };
+        let secrets::Secrets { origins, stored, .. } = secrets;
+        let mut config = Self { found, approval, defaults, secrets: stored, origins, ..Self::default() };
         for (name, said) in &file.components {
             if !is_name(name) {
                 let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
                 problems.error(&said.span, format!("`{}` is no name of a component", name.escape_debug()), hint);
             }
-            let file::Component { path, digest, grants, limits } = &said.value;
-            let configured = Configured {
+            let file::Component { path, digest, grants, limits, tools } = &said.value;
+            let mut configured = Configured {
                 path: base.join(&path.value),
                 grants: grants
                     .as_ref()
@@ -181,7 +180,14 @@ impl Config {
                     line: problems.line(grants.as_ref().map_or(&said.span, |grants| &grants.span)),
                     has_grants: grants.is_some(),
                 },
+                tools: BTreeMap::new(),
             };
+            for (tool, said) in tools {
+                let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
+                configured.grants.tools.insert(tool.clone(), grants::overlay(problems, &said.value));
+                let unknown = problems.at(&said.span, format!("`{name}` has no tool `{}`", tool.escape_debug()), "");
+                configured.tools.insert(tool.clone(), Single { limits, unknown });
+            }
             let same = |other: &Configured| is_same_file(&other.path, &configured.path);
             if let Some((first, _)) = config.components.iter().find(|(_, other)| same(other)) {
                 let message = format!("`{first}` and `{name}` are the same file");
@@ -218,7 +224,7 @@ impl Config {
         let same = |configured: &Configured| is_same_file(&configured.path, word);
         Ok(match self.components.iter().find(|(_, configured)| same(configured)) {
             Some((name, configured)) => {
-                let is_surprise = self.is_found && configured.grants != Grants::default();
+                let is_surprise = self.found.is_some() && configured.grants != Grants::default();
                 Chosen { path: word.to_owned(), ..Chosen::of(name, configured, is_surprise) }
             }
             None => Chosen { path: word.to_owned(), configured: None, limits: self.defaults, is_surprise: false },
@@ -269,13 +275,6 @@ impl Config {
     pub(crate) fn executor(&self) -> Executor {
         let with = |executor: Executor, (name, tenant): (&String, &Tenant)| executor.with_tenant(name, tenant.clone());
         self.tenants.iter().fold(Executor::new().with_untenanted(Tenant::default()), with)
-    }
-}
-
-impl<'a> Chosen<'a> {
-    fn of(name: &'a str, configured: &'a Configured, is_surprise: bool) -> Self {
-        let Configured { path, limits, .. } = configured;
-        Self { path: path.clone(), limits: *limits, configured: Some((name, configured)), is_surprise }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is left of a tool's grants when every layer has had its say: declared ∩ granted ∩ tenant.
+//! What is left of a tool's grants when every layer has had its say: declared ∩ granted ∩ left to the tool ∩ tenant.
 //!
 //! In: the rules of each layer. Out: rules in their notation, each within all of them.
 //! Why this is exact: of two hosts, two paths or two prefixes of keys one lies within the other, or they share nothing. So
@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolcell::{Access, Decision, HttpRule, KeyRule, Method, Need, Overlay, PathRule, Request, Rights, Target};
+use toolcell::{Access, Decision, Definition, HttpRule, KeyRule, Method, Overlay, PathRule, Request, Rights, Target};
 
 /// A label that no rule names.
 const ANY_LABEL: &str = "any-label-of-toolcell";
@@ -21,22 +21,24 @@ const MAX_RULES: usize = 1024;
 pub(crate) type Effective = BTreeMap<&'static str, Vec<String>>;
 
 /// What is left, of all that any layer names.
-pub(crate) fn effective(rights: &Rights, needs: &[Need], overlay: Option<&Overlay>) -> Effective {
+pub(crate) fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overlay>) -> Effective {
     let granted = rights.granted();
+    let overlays: Vec<_> = granted.tools.get(&definition.name).into_iter().chain(tenant).collect();
     let declared = |kind: &str| -> Vec<String> {
-        needs.iter().filter(|need| need.kind == kind).map(|need| need.pattern.clone()).collect()
+        definition.needs.iter().filter(|need| need.kind == kind).map(|need| need.pattern.clone()).collect()
     };
     let is_allowed = |request: &Request<'_>| rights.allows(request) == Decision::Allowed;
     let mut left = Effective::new();
 
     let mut rules: Vec<HttpRule> = granted.http.clone();
     rules.extend(declared("http").iter().filter_map(|rule| rule.parse().ok()));
-    rules.extend(overlay.and_then(|overlay| overlay.http.clone()).unwrap_or_default());
+    rules.extend(overlays.iter().flat_map(|overlay| overlay.http.clone().unwrap_or_default()));
     insert(&mut left, "http", http(&rules, &granted.http, is_allowed));
 
     let mut paths: BTreeSet<String> = granted.directories.iter().map(|directory| directory.name.clone()).collect();
     paths.extend(granted.scratch.map(|_| "/scratch".to_owned()));
-    let rules = declared("filesystem").into_iter().chain(texts(overlay.and_then(|overlay| overlay.files.as_ref())));
+    let rules =
+        declared("filesystem").into_iter().chain(texts(overlays.iter().filter_map(|overlay| overlay.files.as_ref())));
     paths.extend(rules.filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())));
     let may = |access, path: &str| is_allowed(&Request::File { access, path: path.into() });
     let files = bounded(paths).into_iter().filter_map(|path| {
@@ -52,8 +54,8 @@ pub(crate) fn effective(rights: &Rights, needs: &[Need], overlay: Option<&Overla
         }),
     );
 
-    let rules = texts(Some(&granted.keys)).chain(declared("kv"));
-    let rules = rules.chain(texts(overlay.and_then(|overlay| overlay.keys.as_ref())));
+    let rules = texts([&granted.keys]).chain(declared("kv"));
+    let rules = rules.chain(texts(overlays.iter().filter_map(|overlay| overlay.keys.as_ref())));
     let keys = rules.filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())).collect();
     let may = |access, key: &str| is_allowed(&Request::Key { access, key: least_key(key).into() });
     let keys = bounded(keys).into_iter().filter_map(|key| {
@@ -138,7 +140,7 @@ fn insert(left: &mut Effective, kind: &'static str, rules: Vec<String>) {
     }
 }
 
-fn texts<T: ToString>(rules: Option<&Vec<T>>) -> impl Iterator<Item = String> {
+fn texts<'a, T: ToString + 'a>(rules: impl IntoIterator<Item = &'a Vec<T>>) -> impl Iterator<Item = String> {
     rules.into_iter().flatten().map(ToString::to_string)
 }
 
@@ -199,7 +201,7 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::json;
-    use toolcell::{Definition, Grants};
+    use toolcell::{Grants, Need};
 
     use super::*;
 
@@ -221,7 +223,7 @@ mod tests {
             let mut definition = Definition::new("t", "").unwrap();
             definition.needs = needs.iter().copied().map(need).collect();
             let rights = Rights::new(Arc::new(grants.clone()), &definition).unwrap().narrowed(tenant.cloned(), None);
-            let left = effective(&rights, &definition.needs, tenant.map(|overlay| &**overlay));
+            let left = effective(&rights, &definition, tenant.map(|overlay| &**overlay));
             left.into_iter().map(|(kind, rules)| format!("{kind}: {}", rules.join("; "))).collect::<Vec<_>>().join(", ")
         };
         assert_eq!(
@@ -238,5 +240,14 @@ mod tests {
             "http: GET https://api.example.com/v1/a"
         );
         assert_eq!(left(&[("reveal", "key")], None), "");
+        let mut single = Overlay::default();
+        single.http = Some(Vec::new());
+        single.keys = Some(vec!["read notes/b/*".parse().unwrap()]);
+        single.environment = Some([].into());
+        grants.tools.insert("t".into(), single);
+        let definition = Definition::new("t", "").unwrap();
+        let rights = Rights::new(Arc::new(grants), &definition).unwrap();
+        let left = effective(&rights, &definition, Some(&Overlay::default()));
+        assert_eq!(left, Effective::from([("kv", vec!["read notes/b/*".to_owned()])]));
     }
 }

@@ -38,7 +38,7 @@ Exit status:
   12  the tool ends the loop (halt)
   20  tool error: it trapped, exited, ran out of fuel or time, or its answer is unusable;
       or a batch was halted by a failure
-  21  refusal: the host said no before the tool ran, for instance to its arguments";
+  21  refusal: the host said no before the tool ran, to its arguments or to what nobody approved";
 
 impl From<&CallResult> for ExitStatus {
     fn from(result: &CallResult) -> Self {

@@ -40,7 +40,10 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     } else {
         printer.text(&decision.to_string())?;
         if let Decision::Denied(denial) = &decision {
-            printer.note("hint", &hint(&config, &chosen, context.tenant.as_deref(), denial.layer, &request, &lines));
+            printer.note(
+                "hint",
+                &hint(&config, &chosen, (context.tenant.as_deref(), &args.tool), denial.layer, &request, &lines),
+            );
         }
     }
     Ok(if decision == Decision::Allowed { ExitStatus::Ok } else { ExitStatus::Refusal })
@@ -50,7 +53,7 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
 fn hint(
     config: &Config,
     chosen: &Chosen<'_>,
-    tenant: Option<&str>,
+    (tenant, tool): (Option<&str>, &str),
     layer: Layer,
     request: &Request<'_>,
     lines: &[String],
@@ -60,15 +63,16 @@ fn hint(
             format!("no grant of yours allows it: the tool's author would have to declare {}", lines.join(", "))
         }
         Layer::Granted => components::advice(config, chosen, &Suggestion::of(request)),
-        Layer::Tenant | Layer::Call | _ => {
-            let tenant = tenant.unwrap_or("NAME");
-            // A tenant's files are paths as the tool sees them.
+        Layer::Tool | Layer::Tenant | Layer::Call | _ => {
+            let of_tool = chosen.section_of(tool).filter(|_| layer == Layer::Tool);
+            let section = of_tool.unwrap_or_else(|| format!("tenants.{}", tenant.unwrap_or("NAME")));
+            // Files that are left are paths as the tool sees them.
             let lines = if let Request::File { access, path } = request {
                 vec![format!("files = [{}]", toml_text(&format!("{access} {path}")))]
             } else {
                 lines.to_vec()
             };
-            format!("to allow it, widen [tenants.{tenant}]: {}", lines.join(", "))
+            format!("to allow it, widen [{section}]: {}", lines.join(", "))
         }
     }
 }

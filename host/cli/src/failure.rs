@@ -37,6 +37,11 @@ impl Failure {
         Self { kind: "file", status: ExitStatus::Failed, error: error.into(), hint: hint.into(), problems: Vec::new() }
     }
 
+    /// Nobody said yes to it.
+    pub(crate) fn not_approved(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { kind: "not_approved", status: ExitStatus::Refusal, ..Self::usage(message, hint) }
+    }
+
     /// The machine does not give what the command cannot do without.
     pub(crate) fn environment(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
         Self {

@@ -1,11 +1,12 @@
 //! Reads files, never more of them than is of use.
 //!
-//! In: paths and `-`. Out: a component's bytes, a call's arguments, a list of calls, a configuration, a secret's value.
+//! In: paths and `-`. Out: a component's bytes, a call's arguments, a list of calls, a configuration and what belongs to it,
+//! a secret's value, a person's answer.
 //! Invariants: the size is known or bounded before anything is read; only regular files are opened, so that nothing
 //! waits for a writer or asks a device.
 
 use std::fs::{self, File, FileType};
-use std::io::{self, Read};
+use std::io::{self, BufRead as _, Read};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
@@ -33,10 +34,16 @@ const CONFIG_HINT: &str = "give a TOML file, for instance `toolcell.toml`";
 
 /// Bytes of a configuration: thousands of components.
 const MAX_CONFIG: u64 = 4 << 20;
+/// Bytes of a lock, which has every definition in it.
+const MAX_LOCK: u64 = 64 << 20;
+/// Bytes of an answer of a person's: more than a word.
+const MAX_ANSWER: u64 = 1 << 10;
 /// Bytes of a secret: far more than any key or token.
 const MAX_SECRET: u64 = 64 << 10;
-/// The permission of others than owner and group to write.
-const WRITABLE_BY_OTHERS: u32 = 0o002;
+/// The permission of others than the owner to write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+/// Of a directory: only who owns a file replaces it.
+const STICKY: u32 = 0o1000;
 /// Every permission of group and others.
 const OPEN_TO_OTHERS: u32 = 0o077;
 
@@ -114,30 +121,61 @@ pub(crate) fn calls(path: &Path) -> Result<(String, String), Failure> {
 
 /// The text of a configuration. One that others could have written is not read.
 pub(crate) fn config(path: &Path) -> Result<String, Failure> {
+    own_text(path, "configuration", MAX_CONFIG, "name a configuration of your own with `--config FILE`")
+}
+
+/// The text of a lock, if there is one. One that others could have written is not read.
+pub(crate) fn lock(path: &Path) -> Result<Option<String>, Failure> {
+    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    own_text(path, "lock", MAX_LOCK, "remove it, and approve anew with `toolcell approve`").map(Some)
+}
+
+/// Text that decides what tools may: its owner and the machine's write it, and nobody else.
+fn own_text(path: &Path, what: &str, limit: u64, instead: &str) -> Result<String, Failure> {
     let shown = path.display();
     let file = open(path, CONFIG_HINT)?;
     let metadata = file.metadata().map_err(|error| not_opened(path, error))?;
+    owned(path, &metadata, instead)?;
+    let mut bytes = Vec::new();
+    match read_bounded(file, limit, &mut bytes).with_context(|| format!("cannot read `{shown}`")) {
+        Ok(size) if size > limit => {
+            let message = anyhow!("`{shown}` is too large for a {what}: the limit is {}", Size(limit));
+            Err(Failure::file(message, instead))
+        }
+        Ok(_) => String::from_utf8(bytes)
+            .map_err(|_| Failure::file(anyhow!("`{shown}` is not UTF-8 text"), "TOML is UTF-8: convert it first")),
+        Err(error) => Err(Failure::file(error, instead)),
+    }
+}
+
+/// Refuses a directory whose files others could replace.
+pub(crate) fn own_directory(path: &Path, instead: &str) -> Result<(), Failure> {
+    let metadata = fs::metadata(path).map_err(|error| not_opened(path, error))?;
+    if metadata.mode() & STICKY != 0 { Ok(()) } else { owned(path, &metadata, instead) }
+}
+
+/// Refuses what others could have written.
+fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Failure> {
+    let shown = path.display();
     if metadata.mode() & WRITABLE_BY_OTHERS != 0 {
-        return Err(Failure::file(anyhow!("everybody can write to `{shown}`"), format!("`chmod o-w {shown}`")));
+        return Err(Failure::file(anyhow!("others than you can write to `{shown}`"), format!("`chmod go-w {shown}`")));
     }
     // This process's own entry belongs to who runs it.
     let me = fs::metadata("/proc/self").map(|own| own.uid());
     if ![0, me.unwrap_or(metadata.uid())].contains(&metadata.uid()) {
-        return Err(Failure::file(
-            anyhow!("`{shown}` belongs to another user, who would say what tools of yours may reach"),
-            "name a configuration of your own with `--config FILE`",
-        ));
+        let message = anyhow!("`{shown}` belongs to another user, who would say what tools of yours may reach");
+        return Err(Failure::file(message, instead));
     }
-    let mut bytes = Vec::new();
-    match read_bounded(file, MAX_CONFIG, &mut bytes).with_context(|| format!("cannot read `{shown}`")) {
-        Ok(size) if size > MAX_CONFIG => {
-            let message = anyhow!("`{shown}` is too large for a configuration: the limit is {}", Size(MAX_CONFIG));
-            Err(Failure::file(message, CONFIG_HINT))
-        }
-        Ok(_) => String::from_utf8(bytes)
-            .map_err(|_| Failure::file(anyhow!("`{shown}` is not UTF-8 text"), "TOML is UTF-8: convert it first")),
-        Err(error) => Err(Failure::file(error, CONFIG_HINT)),
-    }
+    Ok(())
+}
+
+/// A line from the terminal, if somebody sits there.
+pub(crate) fn answer() -> Option<String> {
+    let mut line = String::new();
+    let read = io::stdin().lock().take(MAX_ANSWER).read_line(&mut line);
+    read.is_ok_and(|read| read > 0).then_some(line)
 }
 
 /// The value of a secret, without its last line's end; or what is wrong with its file, and what to do.

@@ -11,7 +11,7 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::units::{Size, Time};
-use crate::{components, effective, files, host, schema, table};
+use crate::{clean, components, effective, files, host, schema, table};
 
 /// Characters of a column of parameters: a longer type pushes its line to the right.
 const WIDEST: usize = 48;
@@ -70,8 +70,8 @@ fn to_json(path: &Path, seen: &Examination, loaded: &Result<Component, Failure>)
 
 /// A tool's name and what it may.
 fn rights(tool: &Tool) -> Option<(String, serde_json::Value)> {
-    let Definition { name, needs, .. } = tool.definition();
-    Some((name.clone(), json!(effective::effective(tool.rights()?, needs, None))))
+    let definition = tool.definition();
+    Some((definition.name.clone(), json!(effective::effective(tool.rights()?, definition, None))))
 }
 
 fn to_text(path: &Path, seen: &Examination, loaded: Option<&Component>) -> String {
@@ -100,7 +100,7 @@ fn to_text(path: &Path, seen: &Examination, loaded: Option<&Component>) -> Strin
     for shown in loaded.iter().flat_map(|component| component.tools()) {
         text.extend([String::new(), tool(shown.definition())]);
         if let Some(rights) = shown.rights().filter(|rights| *rights.granted() != Grants::default()) {
-            let left = effective::effective(rights, &shown.definition().needs, None);
+            let left = effective::effective(rights, shown.definition(), None);
             text.extend(["  may".to_owned(), table::columns(4, WIDEST, &effective::rows(&left))]);
         }
     }
@@ -144,7 +144,8 @@ fn tool(definition: &Definition) -> String {
         Some(parameters) => {
             let row = |parameter: schema::Parameter| {
                 let required = if parameter.required { "required" } else { "optional" };
-                vec![parameter.name, parameter.kind, required.to_owned(), parameter.description]
+                let description = clean::note(&parameter.description).into_owned();
+                vec![parameter.name, parameter.kind, required.to_owned(), description]
             };
             let rows: Vec<_> = schema::parameters(parameters).into_iter().map(row).collect();
             text.push(if rows.is_empty() {

@@ -35,6 +35,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
             }
         }
     });
+    let tool = tool.with_limits(chosen.limits_of(&args.tool));
     let call = ToolCall::new(DEFAULT_ID, &args.tool, arguments.text);
     let result = executor.call(&tool, call, CallOptions::default()).await.result;
     if let CallResult::Refusal(refusal) = &result {
@@ -65,6 +66,9 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     } else {
         printer.text(&asked.lines().join("\n"))?;
         printer.note("hint", &components::advice(&config, &chosen, &asked));
+        if let Some(section) = chosen.section_of(&args.tool) {
+            printer.note("note", &format!("[{section}] narrows this tool: what it names has to leave these too"));
+        }
     }
     for denial in undeclared {
         printer.note("note", &format!("{denial}: no grant would allow it"));

@@ -1,8 +1,9 @@
 //! The command `toolcell`: what was typed → [`args`] → one command → [`printer`] and an exit status.
 //!
 //! Invariants: data on standard output, everything else on standard error; only [`printer`] writes, only [`env`] reads
-//! the environment, only [`files`] reads files; a stranger's text is made harmless before a terminal sees it.
+//! the environment, only [`files`] reads files, [`written`] and the library write them; a stranger's text is made harmless before a terminal sees it.
 
+mod approve;
 mod args;
 mod batch;
 mod check;
@@ -11,6 +12,7 @@ mod components;
 mod config;
 mod context;
 mod core_dumps;
+mod difference;
 mod effective;
 mod env;
 mod exit;
@@ -32,6 +34,7 @@ mod state;
 mod table;
 mod tools;
 mod units;
+mod written;
 
 use std::process::ExitCode;
 
@@ -72,6 +75,7 @@ fn dispatch(printer: &Printer, args: Args) -> Result<ExitStatus, Failure> {
         Command::Inspect(args) => waiting.block_on(inspect::inspect(printer, &global, &args)),
         Command::List(args) => waiting.block_on(list::list(printer, &global, &args)),
         Command::Tools(args) => waiting.block_on(tools::tools(printer, &global, &args)),
+        Command::Approve(args) => waiting.block_on(approve::approve(printer, &global, &args)),
         Command::Check(args) => waiting.block_on(check::check(printer, &global, &args)),
         Command::Explain(args) => waiting.block_on(explain::explain(printer, &global, &args)),
         Command::Learn(args) => waiting.block_on(learn::learn(printer, &global, &args)),

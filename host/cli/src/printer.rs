@@ -4,7 +4,7 @@
 //! Invariants: no harmful character of a stranger reaches a terminal (`clean`); a reader who went away is no failure;
 //! lines on stderr never mix with what is drawn there; no colours.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::clean::{self, Reader};
 use crate::failure::Failure;
+use crate::files;
 
 /// How often a spinner turns and a bar is drawn.
 const TICK: Duration = Duration::from_millis(120);
@@ -39,11 +40,14 @@ impl Printer {
         Ok(())
     }
 
-    /// A tool's result that is plain text, and an end of line, on standard output: exact unless that is a terminal.
+    /// A tool's result, and an end of line, on standard output: exact unless that is a terminal.
     pub(crate) fn result(&self, text: &str) -> Result<(), Failure> {
-        let (clean, lost) = clean::result(text, self.reader);
-        self.out(&clean)?;
-        self.lost(lost);
+        let shown = clean::result(text, self.reader);
+        self.out(&shown.text)?;
+        self.lost(shown.lost);
+        if let cut @ 1.. = shown.cut {
+            self.note("note", &format!("cut off {cut} more characters; a pipe and `--json` get all of them"));
+        }
         Ok(())
     }
 
@@ -71,6 +75,12 @@ impl Printer {
     /// Lines of ours on standard error, as they are but for what was typed into them.
     pub(crate) fn lines(&self, text: &str) {
         self.err(&clean::text(text).0);
+    }
+
+    /// Asks a person for a word. None where nobody sits at a terminal.
+    pub(crate) fn ask(&self, question: &str) -> Option<String> {
+        let is_there = io::stdin().is_terminal() && io::stderr().is_terminal();
+        is_there.then(|| self.err(&format!("{question} [y/N] "))).and_then(|()| files::answer())
     }
 
     /// One of several points that belong to the note before.

@@ -9,7 +9,7 @@ use std::path::Path;
 use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Limits, Outcome, Refusal, ToolCall};
 
 use crate::args::{Global, RunArgs};
-use crate::config::Config;
+use crate::config::{Config, Lock};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -23,6 +23,8 @@ struct Typed<'a> {
     /// As text.
     arguments: &'a str,
     limits: Limits,
+    /// The tool's own section of the configuration, where it has one.
+    section: Option<String>,
     /// The configuration, where one was named.
     config: Option<&'a Path>,
     /// The state directory, where one was named.
@@ -34,11 +36,12 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
     // Everything that was typed is judged before anything is read, and everything is read before anything is compiled.
     let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let arguments = files::arguments(&args.arguments, DEFAULT_ARGUMENTS)?;
-    let config = Config::read(global)?;
+    let config = Config::read(global)?.usable()?;
     let context = config.on_behalf(context, args.tenant.as_deref())?;
     let chosen = config.choose(&args.component)?;
     let limits = args.limits.over(chosen.limits);
     let bytes = components::bytes(&chosen)?;
+    let lock = Lock::beside(&config)?;
     // An answer needs it at once, a question at the end; any other call does without.
     let (sealer, unsealed) = match state::sealer(global.state_dir.as_deref()) {
         Ok(sealer) => (Some(sealer), None),
@@ -46,10 +49,10 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
         Err(failure) => (None, Some(failure)),
     };
     let engine = host::engine(printer, global, 1, &config)?;
-    let component = components::loaded(printer, &engine, &config, &chosen, bytes)
+    let component = components::approved(printer, &engine, &config, &lock, &chosen, bytes)
         .await
         .map_err(|failure| failure.about(chosen.shown()))?;
-    let tool = component.tool(&args.tool)?;
+    let tool = &component.tool(&args.tool)?.clone().with_limits(chosen.limits_of(&args.tool));
 
     let live = Live::start(printer);
     let mut executor = config.executor().with_limits(limits).with_events(live.sink());
@@ -78,6 +81,7 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
             args,
             arguments: &arguments.text,
             limits,
+            section: chosen.section_of(&args.tool),
             config: global.config.as_deref(),
             state_dir: global.state_dir.as_deref(),
         };

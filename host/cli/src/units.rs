@@ -38,7 +38,7 @@ fn shortest(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fm
 }
 
 /// A date: RFC 3339, or whole seconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) struct Date(pub(crate) SystemTime);
 
 impl FromStr for Date {
@@ -52,7 +52,7 @@ impl FromStr for Date {
 }
 
 /// A span of time: `500ms`, `2s`, `1.5s`, `1m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) struct Time(pub(crate) Duration);
 
 impl FromStr for Time {
@@ -82,7 +82,7 @@ impl fmt::Display for Time {
 const SIZES: [(&str, u64); 5] = [("", 1), ("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 /// A number of bytes: `64MiB`, `1GiB`, `512KiB`, `1000000`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) struct Size(pub(crate) u64);
 
 impl FromStr for Size {
@@ -117,7 +117,7 @@ impl Size {
 const COUNTS: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 
 /// A number of something: `1000000`, `500M`, `10G`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) struct Count(pub(crate) u64);
 
 impl FromStr for Count {

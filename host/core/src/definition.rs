@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::error::Error;
 
@@ -101,6 +102,58 @@ impl Definition {
     pub fn with_max_execution(mut self, bound: Duration) -> Self {
         self.max_execution = Some(bound);
         self
+    }
+
+    /// Tells whether a definition is the one that somebody approved: it is another one as soon as any part of it is, down to
+    /// a description within a schema.
+    ///
+    /// # Shape
+    /// `sha256:` and, in hex, the digest of the [`canonical`](Self::canonical) form.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let digest = Sha256::digest(self.canonical());
+        digest.iter().fold("sha256:".to_owned(), |hash, byte| format!("{hash}{byte:02x}"))
+    }
+
+    /// The definition as JSON text that is the same however it was written: no spaces, members in the order of their names'
+    /// bytes. That is RFC 8785 but for numbers, which keep their digits: as doubles two large ones could be alike.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let mut text = String::new();
+        // What is made of strings, numbers and JSON alone is JSON.
+        write_canonical(&mut text, &serde_json::to_value(self).unwrap_or_default());
+        text
+    }
+}
+
+fn write_canonical(text: &mut String, value: &Value) {
+    let separated = |text: &mut String, index| {
+        if index > 0 {
+            text.push(',');
+        }
+    };
+    match value {
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                separated(text, index);
+                write_canonical(text, item);
+            }
+            text.push(']');
+        }
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_unstable_by_key(|(name, _)| *name);
+            text.push('{');
+            for (index, (name, value)) in members.into_iter().enumerate() {
+                separated(text, index);
+                text.push_str(&Value::from(name.as_str()).to_string());
+                text.push(':');
+                write_canonical(text, value);
+            }
+            text.push('}');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => text.push_str(&value.to_string()),
     }
 }
 
@@ -199,28 +252,4 @@ mod millis {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names() {
-        for good in ["a", "book_table", "Get-Weather2", &"x".repeat(64)] {
-            assert!(Definition::new(good, "").is_ok(), "{good}");
-        }
-        for bad in ["", "a b", "naïve", "a.b", "a/b", "\u{202e}a", &"x".repeat(65)] {
-            assert!(Definition::new(bad, "").unwrap_err().is_definition(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn survives_json() {
-        let full = Definition::new("t", "d")
-            .unwrap()
-            .with_parameters(serde_json::json!({"type": "object"}))
-            .with_attribute("team", "math".into())
-            .with_max_execution(Duration::from_millis(1500));
-        let text = serde_json::to_string(&full).unwrap();
-        assert!(text.contains("\"max_execution_ms\":1500"), "{text}");
-        assert_eq!(serde_json::from_str::<Definition>(&text).unwrap(), full);
-    }
-}
+mod tests;

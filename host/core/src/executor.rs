@@ -193,7 +193,7 @@ impl Executor {
         let tenant = self.tenant(context.tenant.as_deref());
         let unknown = tenant.as_ref().err().cloned();
         let tenant = tenant.ok().flatten();
-        let mut limits = self.limits.tightened(&limits);
+        let mut limits = self.limits.tightened(&limits).tightened(&tool.limits());
         if let Some(tenant) = tenant {
             limits = limits.tightened(&tenant.limits);
         }

@@ -1,4 +1,4 @@
-//! What a tool may reach: granted by an embedder, narrowed by a tenant's or a call's overlay.
+//! What a tool may reach: granted by an embedder, narrowed for a tool, and by a tenant's or a call's overlay.
 //!
 //! In: an embedder's choice, or rules in their notation. Out: [`Grants`] and [`Overlay`].
 //! Invariants: the default grants nothing; an overlay only narrows; a rule that would match everything is refused.
@@ -104,6 +104,8 @@ pub struct Grants {
     /// Whose store that is: each tool has its own in the store of this name. Absent: the component's digest, so that no
     /// other component can come by it, and a new version begins with none.
     pub store: Option<String>,
+    /// What single tools are left of all that, by name. A tool that is not named is left everything.
+    pub tools: BTreeMap<String, Overlay>,
 }
 
 /// A directory of the host, as a tool sees it.
@@ -198,7 +200,7 @@ pub enum Placed {
     },
 }
 
-/// What a tenant or a call leaves of a tool's grants, and what a tool declares that it needs.
+/// What an operator, a tenant or a call leaves of a tool's grants, and what a tool declares that it needs.
 ///
 /// # Defaults
 /// Everything is left: each kind that is none narrows nothing.

@@ -1,6 +1,8 @@
-//! The nearest known name: for hints.
+//! Names that are like each other: the nearest known one, for hints, and those that are taken for one another.
 //!
 //! Pure: same input, same answer.
+
+use std::collections::HashMap;
 
 /// How many edits still count as a slip of the hand: a third of the name, at least one.
 fn tolerance(name: &str) -> usize {
@@ -28,9 +30,73 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// What is left of a name when everything is taken away that an eye, or a model, overlooks: case, which separator and how
+/// many of them, `0` for `o`, `1`, `i` and `l`, `rn` for `m`, `vv` for `w`. Two names with the same outline are taken for one
+/// another. Names are ASCII already; the pairs are those of it in Unicode's list of confusables (UTS 39).
+#[must_use]
+pub fn outline(name: &str) -> String {
+    let mut outline = String::with_capacity(name.len());
+    for c in name.chars().map(|c| c.to_ascii_lowercase()) {
+        match c {
+            '_' | '-' | '.' if outline.is_empty() || outline.ends_with('_') => {}
+            '_' | '-' | '.' => outline.push('_'),
+            '0' => outline.push('o'),
+            '1' | 'i' => outline.push('l'),
+            'n' if outline.ends_with('r') => outline.replace_range(outline.len() - 1.., "m"),
+            'v' if outline.ends_with('v') => outline.replace_range(outline.len() - 1.., "w"),
+            c => outline.push(c),
+        }
+    }
+    outline.truncate(outline.trim_end_matches('_').len());
+    outline
+}
+
+/// The first of these names that is taken for an earlier one though it is another, and that one.
+#[must_use]
+pub fn look_alike<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<(&'a str, &'a str)> {
+    let mut seen = HashMap::new();
+    names.into_iter().find_map(|name| {
+        let first = *seen.entry(outline(name)).or_insert(name);
+        (first != name).then_some((name, first))
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{look_alike, nearest, outline};
+
+    #[test]
+    fn look_alikes_have_one_outline_and_others_have_not() {
+        let mut refused = 0;
+        for (name, alikes) in [
+            (
+                "read_file",
+                "Read_File READ_FILE read_fIle read-file read.file read__file read_-file _read_file read_file_ \
+                 -read-file- read_fi1e read_flle read_f1le read_fiIe ReAd_FiLe READ-FILE read_flie READ_F1LE READ_FI1E",
+            ),
+            (
+                "todo_list",
+                "t0do_list tod0_list t0d0_list TODO_LIST todo_l1st todo_llst todo-list todo.list TODO-L1ST T0D0_1IST \
+                 t0d0-1ist todo_Iist",
+            ),
+            ("turn_on", "tum_on turn-0n TURN_ON tum-0n tUrN_oN turn__on"),
+            ("web_view", "vveb_view WEB_VIEVV web-vlew vvEb_v1ew"),
+            ("sql1", "sqll sqlI sqli SQL1 SQLI sql1_ _sql1"),
+            ("modern", "rnodern modem MODERN M0DERN m0dem rn0dem"),
+        ] {
+            for alike in alikes.split_whitespace() {
+                refused += usize::from(alike != name);
+                assert_eq!(outline(alike), outline(name), "{alike}");
+                assert_eq!(look_alike([name, alike]), (alike != name).then_some((alike, name)));
+            }
+        }
+        let all =
+            ["get_user", "get_users", "getuser", "set_user", "v1_1", "v11", "v2", "map", "mop", "a", "b", "10", "12"];
+        assert!(refused >= 50, "{refused}");
+        assert_eq!(look_alike(all), None);
+        assert_eq!(look_alike(["a", "b", "a"]), None, "the same name is no look-alike of itself");
+        assert_eq!((outline(""), outline("_-.")), (String::new(), String::new()));
+    }
 
     #[test]
     fn slips_are_found_and_strangers_are_not() {

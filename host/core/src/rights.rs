@@ -1,4 +1,5 @@
-//! Whether a tool may: what it declares ∩ what it was granted ∩ its tenant's overlay ∩ the call's.
+//! Whether a tool may: what it declares ∩ what its component was granted ∩ what is left to it of that ∩ its tenant's overlay
+//! ∩ the call's.
 //!
 //! In: those layers and a [`Request`]. Out: a [`Decision`]; a denial names the layer that says no, and the smallest grant that
 //! would have said yes.
@@ -33,6 +34,8 @@ pub enum Layer {
     Declared,
     /// Whoever runs the host: it was not granted.
     Granted,
+    /// The same: its component was granted it, this tool is left less.
+    Tool,
     /// The tenant's overlay.
     Tenant,
     /// The call's overlay.
@@ -72,6 +75,7 @@ impl Denial {
         match layer {
             Layer::Declared => format!("`{request}` is denied: the tool does not declare that it needs it"),
             Layer::Granted => format!("`{request}` is denied: it was not granted"),
+            Layer::Tool => format!("`{request}` is denied for this tool"),
             Layer::Tenant => format!("`{request}` is denied for this tenant"),
             Layer::Call => format!("`{request}` is denied for this call"),
             Layer::Secrets => {
@@ -86,6 +90,7 @@ impl Denial {
         match self.layer {
             Layer::Declared => format!("the author would have to declare it: {}", self.grant),
             Layer::Granted => format!("to allow it, grant: {}", self.grant),
+            Layer::Tool => format!("to allow it, widen what this tool is left: {}", self.grant),
             Layer::Tenant => format!("to allow it, widen the tenant's overlay: {}", self.grant),
             Layer::Call => format!("to allow it, widen the call's overlay: {}", self.grant),
             Layer::Secrets => "have the host put the secret in, where a grant binds it to the destination".to_owned(),
@@ -101,6 +106,7 @@ const MAX_REQUEST: usize = 1 << 10;
 pub struct Rights {
     granted: Arc<Grants>,
     declared: Option<Arc<Overlay>>,
+    tool: Option<Arc<Overlay>>,
     tenant: Option<Arc<Overlay>>,
     call: Option<Arc<Overlay>>,
     store: Arc<str>,
@@ -114,9 +120,10 @@ impl Rights {
     /// [`BadRule`] when the definition declares a need that cannot be read.
     pub fn new(granted: Arc<Grants>, definition: &Definition) -> Result<Self, BadRule> {
         let declared = if definition.needs.is_empty() { None } else { Some(Arc::new(declared(&definition.needs)?)) };
+        let tool = granted.tools.get(&definition.name).cloned().map(Arc::new);
         let store = granted.store.as_deref().unwrap_or_default();
         let store = format!("{store}/{}", definition.name).into();
-        Ok(Self { granted, declared, tenant: None, call: None, store })
+        Ok(Self { granted, declared, tool, tenant: None, call: None, store })
     }
 
     /// The same, narrowed for a tenant and a call.
@@ -144,6 +151,8 @@ impl Rights {
             Layer::Declared
         } else if !request.is_granted(&self.granted) {
             Layer::Granted
+        } else if !within(&self.tool) {
+            Layer::Tool
         } else if !within(&self.tenant) {
             Layer::Tenant
         } else if !within(&self.call) {
@@ -164,7 +173,7 @@ impl Rights {
     /// What may be opened of a directory with this name and access: the topmost paths at or below it that all layers leave,
     /// and below those what may be written to where the upper may be read only.
     pub(crate) fn openings(&self, name: &str, granted: Access) -> Vec<(String, Access)> {
-        let layers = [&self.declared, &self.tenant, &self.call];
+        let layers = [&self.declared, &self.tool, &self.tenant, &self.call];
         let rules = layers.into_iter().flatten().filter_map(|overlay| overlay.files.as_ref()).flatten();
         // In order, so that the upper comes before the lower.
         let paths: BTreeSet<_> =
@@ -195,7 +204,7 @@ fn smallest_grant(request: &Request<'_>) -> String {
 impl Default for Rights {
     /// Nothing.
     fn default() -> Self {
-        Self { granted: Arc::default(), declared: None, tenant: None, call: None, store: "".into() }
+        Self { granted: Arc::default(), declared: None, tool: None, tenant: None, call: None, store: "".into() }
     }
 }
 

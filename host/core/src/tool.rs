@@ -32,6 +32,7 @@ struct Inner {
     rules: Rules,
     circuit: Option<Arc<Circuit>>,
     rights: Option<Rights>,
+    limits: Limits,
     version: Option<String>,
 }
 
@@ -83,6 +84,7 @@ impl Tool {
             rules: Rules::default(),
             circuit: None,
             rights: None,
+            limits: Limits::unlimited(),
             version: None,
         })))
     }
@@ -104,6 +106,18 @@ impl Tool {
     #[must_use]
     pub fn with_validator(self, rule: impl Fn(&Value) -> Vec<String> + Send + Sync + 'static) -> Self {
         self.with(|tool| tool.rules.validate = Some(Arc::new(rule)))
+    }
+
+    /// With these limits on top of whatever its callers set: a tool of its own can have less than the others.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        self.with(|tool| tool.limits = limits)
+    }
+
+    /// Its own limits; unlimited unless they were set.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.0.limits
     }
 
     /// Puts another handler around its own: `wrap` gets the handler that runs now. A tool without one stays so.

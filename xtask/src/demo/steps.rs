@@ -17,6 +17,8 @@ pub(super) enum Reach {
     Nothing,
     /// What the tour's configuration grants to its component.
     Granted,
+    /// The same, after a yes to the component.
+    Approved,
 }
 
 /// Stands for where the tour's server is.
@@ -39,6 +41,12 @@ impl Step {
     /// The same with what the tour grants to its component.
     const fn granted(mut self) -> Self {
         self.reach = Reach::Granted;
+        self
+    }
+
+    /// The same, after a yes to the component.
+    const fn approved(mut self) -> Self {
+        self.reach = Reach::Approved;
         self
     }
 }
@@ -125,17 +133,25 @@ pub(super) const STEPS: &[Step] = &[
         1,
     ),
     step(
-        "... and with that grant it keeps it",
+        "... with that grant it is refused until somebody has looked at its definition",
+        "notes",
+        "notes",
+        &[r#"{"action": "list"}"#],
+        21,
+    )
+    .granted(),
+    step(
+        "... and with a yes it keeps it",
         "notes",
         "notes",
         &[r#"{"action": "add", "title": "tea", "text": "Earl Grey"}"#],
         0,
     )
-    .granted(),
+    .approved(),
     step("... for the next call, in a new cell", "notes", "notes", &[r#"{"action": "get", "title": "tea"}"#], 0)
         .granted(),
     step("Looks into the one directory that it was given", "file_search", "file_search", &[r#"{"text": "tea"}"#], 0)
-        .granted(),
+        .approved(),
     step(
         "Asks the one server that it may, with a secret that the host adds and blacks out in the answer",
         "fetch",
@@ -143,7 +159,7 @@ pub(super) const STEPS: &[Step] = &[
         &[r#"{"url": "http://SERVER/menu", "with_token": true}"#],
         0,
     )
-    .granted(),
+    .approved(),
     step(
         "... and no other: this is where clouds keep the keys of machines",
         "fetch",

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -56,6 +57,8 @@ impl World {
         }
         let config = directory.join("toolcell.toml");
         fs::write(&config, text)?;
+        // Whatever the user's mask: one that a group could write would not be used.
+        fs::set_permissions(&config, fs::Permissions::from_mode(0o600))?;
         Ok(Self { config, state: directory.join("state"), server })
     }
 }

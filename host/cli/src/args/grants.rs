@@ -1,10 +1,38 @@
-//! What can be typed about grants: `check`, `explain`, `learn`.
+//! What can be typed about grants: `approve`, `check`, `explain`, `learn`.
 
 use std::path::PathBuf;
 
 use clap::ValueHint;
 
 use super::LimitArgs;
+
+/// Show what is new or changed in the components of `toolcell.toml`, and have it approved
+///
+/// A component that the configuration names is used only as it was approved: its tools' definitions and its imports stand
+/// in `toolcell.lock`, beside the configuration, to be kept under version control. What has changed since is shown line by
+/// line, with what the grants come to; with a yes the lock is written. A configuration that was found, not named, and that
+/// grants something is approved in the same way, for this user and with this content. A component that is used by its file,
+/// and that no configuration names, needs no approval: it is granted nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  toolcell approve
+  toolcell approve notes
+  toolcell approve --json | jq '.components[] | select(.state == \"changed\")'
+  toolcell approve --yes                                   in a script, for somebody who has looked
+
+Exit status: 0 all is approved, 21 something is not, 2 bad usage, 1 anything else")]
+pub(crate) struct ApproveArgs {
+    /// The components, by name in `toolcell.toml`; otherwise all of them, and the configuration itself
+    #[arg(value_name = "NAME")]
+    pub(crate) components: Vec<String>,
+    /// Approve without being asked: where there is no terminal nothing is approved otherwise
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Print one JSON object instead, and ask nobody
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Judge `toolcell.toml`, and show what it grants to every tool
 ///

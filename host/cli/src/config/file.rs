@@ -24,7 +24,7 @@ pub(crate) struct File {
     /// What counts where a component says nothing of its own.
     pub(super) defaults: Defaults,
     /// Tenants by name. Each narrows every component, and gives nothing.
-    pub(super) tenants: BTreeMap<String, At<Tenant>>,
+    pub(super) tenants: BTreeMap<String, At<Narrowing>>,
 }
 
 /// One component.
@@ -40,6 +40,9 @@ pub(super) struct Component {
     /// How much one call may use.
     #[serde(default)]
     pub(super) limits: Limits,
+    /// Single tools of it by name. Each is narrowed further, and given nothing.
+    #[serde(default)]
+    pub(super) tools: BTreeMap<String, At<Narrowing>>,
 }
 
 /// What a component may reach. Each tool of it gets what it declares of this.
@@ -172,10 +175,11 @@ pub(super) struct Defaults {
     pub(super) limits: Limits,
 }
 
-/// What narrows every call of one tenant. A kind that is not named is narrowed by nothing, an empty one is taken away.
+/// What narrows every call of one tenant, or of one tool. A kind that is not named is narrowed by nothing, an empty one is
+/// taken away.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Tenant {
+pub(super) struct Narrowing {
     /// Tighter limits.
     pub(super) limits: Limits,
     /// Requests that are left.

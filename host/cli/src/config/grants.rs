@@ -212,8 +212,8 @@ fn placed(problems: &mut Problems<'_>, said: &At<Either<String, file::Placed>>) 
     placed
 }
 
-/// What a tenant leaves.
-pub(super) fn overlay(problems: &mut Problems<'_>, said: &file::Tenant) -> Overlay {
+/// What is left to a tenant or a tool.
+pub(super) fn overlay(problems: &mut Problems<'_>, said: &file::Narrowing) -> Overlay {
     let names = |said: &Option<Vec<At<String>>>| -> Option<BTreeSet<String>> {
         Some(said.as_ref()?.iter().map(|name| name.value.clone()).collect())
     };

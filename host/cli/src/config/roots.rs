@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 use toolcell::Access;
 
+/// Where a home keeps what programs start from: whoever writes there decides what runs next.
+const STARTING: [&str; 3] = [".config", ".local", "bin"];
+
 /// What must not be reached, beyond what no machine's tools may.
 #[derive(Debug, Default)]
 pub(super) struct Guarded {
@@ -40,6 +43,10 @@ impl Guarded {
         }
         if self.home.as_ref().is_some_and(|home| home.starts_with(path)) {
             return Some("has your whole home in it".to_owned());
+        }
+        let starts = |place: &&&str| self.home.as_ref().is_some_and(|home| path.starts_with(home.join(place)));
+        if let (Access::Write, Some(place)) = (access, STARTING.iter().find(starts)) {
+            return Some(format!("lies in `~/{place}`, which programs of yours start from"));
         }
         if self.own.iter().any(|own| path.starts_with(own) || own.starts_with(path)) {
             return Some("has what toolcell keeps for itself".to_owned());
@@ -97,7 +104,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let base = fs::canonicalize(dir.path()).unwrap();
         let (home, data) = (base.join("home"), base.join("home/data"));
-        for made in ["home/.ssh/deep", "home/.cache/toolcell", "home/data", "home/keys", "home/project/data"] {
+        for made in [
+            "home/.ssh/deep",
+            "home/.cache/toolcell",
+            "home/data",
+            "home/keys",
+            "home/project/data",
+            "home/bin",
+            "home/.config/app",
+            "home/.local/share",
+        ] {
             fs::create_dir_all(base.join(made)).unwrap();
         }
         for (file, text) in [("home/keys/token", "secret"), ("home/project/toolcell.toml", "")] {
@@ -163,6 +179,10 @@ mod tests {
             "home/./.ssh/",
             ".",
             "",
+            "home/bin",
+            "home/.config/app",
+            "home/.local/share/..",
+            "me/.local/share",
             "home/.cache",
             "home/.cache/toolcell",
             "home/keys",
@@ -182,6 +202,7 @@ mod tests {
             assert_eq!(guarded.judge(&base, written, Access::Write), Ok(data.clone()), "{written}");
         }
         assert_eq!(guarded.judge(&base, "home/project", Access::Read), Ok(home.join("project")));
+        assert_eq!(guarded.judge(&base, "home/.config/app", Access::Read), Ok(home.join(".config/app")));
         assert!(guarded.judge(&base, "home/keys", Access::Read).is_err());
     }
 }

@@ -3,6 +3,7 @@
 //! Invariants: a value is in no message; a name means one value in the whole file.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -10,24 +11,34 @@ use toolcell::{Secret, StoredSecrets};
 
 use super::file;
 use super::problem::Problems;
+use super::trust::Approval;
 use crate::{env, files};
 
 /// Where a value is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     Variable(String),
     File(PathBuf),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => write!(f, "the environment variable `{name}`"),
+            Self::File(path) => write!(f, "the file `{}`", path.display()),
+        }
+    }
 }
 
 /// All secrets of a file.
 #[derive(Debug, Default)]
 pub(super) struct Secrets {
-    origins: BTreeMap<String, Origin>,
+    pub(super) origins: BTreeMap<String, Origin>,
     pub(super) stored: StoredSecrets,
 }
 
 impl Secrets {
-    /// Fetches the value of a secret.
+    /// Fetches the value of a secret, where it may be looked at.
     pub(super) fn fetch(
         &mut self,
         problems: &mut Problems<'_>,
@@ -35,6 +46,7 @@ impl Secrets {
         name: &str,
         place: &Range<usize>,
         from: Option<&file::At<file::From>>,
+        approval: Approval,
     ) {
         let Some((origin, span)) = origin(problems, base, name, place, from) else { return };
         if let Some(first) = self.origins.insert(name.to_owned(), origin.clone()) {
@@ -42,6 +54,9 @@ impl Secrets {
                 let message = format!("the secret `{name}` is already said to come from elsewhere");
                 problems.error(span, message, "give one of the two another name: a name means one value");
             }
+            return;
+        }
+        if approval == Approval::Missing {
             return;
         }
         let value = match &origin {

@@ -2,6 +2,8 @@
 //!
 //! Not here: the form for programs, which is the completion's own JSON.
 
+use std::fmt::Display;
+
 use serde::Serialize;
 use serde_json::Value;
 use toolcell::{
@@ -14,7 +16,7 @@ use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
-use crate::{files, schema, table};
+use crate::{clean, files, schema, table};
 
 /// Lines of a guest's backtrace.
 const FRAMES: usize = 5;
@@ -33,7 +35,7 @@ pub(super) fn show(printer: &Printer, typed: &Typed<'_>, tool: &Tool, result: &C
         }
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
             value(printer, result)?;
-            printer.note("halt", reason);
+            printer.note("halt", &clean::note(reason));
             Ok(())
         }
         CallResult::ToolError(error) => {
@@ -51,23 +53,24 @@ pub(super) fn show(printer: &Printer, typed: &Typed<'_>, tool: &Tool, result: &C
 fn value(printer: &Printer, json: &Json) -> Result<(), Failure> {
     match serde_json::from_str::<String>(json.as_str()) {
         Ok(text) => printer.result(&text),
-        Err(_) => printer.json_text(json.as_str()),
+        Err(_) => printer.result(&clean::json(json.as_str())),
     }
 }
 
 fn ok(printer: &Printer, output: &Output) -> Result<(), Failure> {
     value(printer, &output.value)?;
     if let Some(message) = &output.message {
-        printer.note("message", message);
+        printer.note("message", &clean::note(message));
     }
     for part in &output.parts {
         let media = |Media { mime_type, data }: &Media| format!("{mime_type}, {}", Size(data.len() as u64).rounded());
         match part {
-            Part::Text { text } => printer.note("text", text),
+            Part::Text { text } => printer.note("text", &clean::note(text)),
             Part::Image(image) => printer.note("image", &media(image)),
             Part::Audio(audio) => printer.note("audio", &media(audio)),
             Part::ResourceLink { uri, name, .. } => {
-                printer.note("link", &name.as_ref().map_or_else(|| uri.clone(), |name| format!("{name} {uri}")));
+                let link = name.as_ref().map_or_else(|| uri.clone(), |name| format!("{name} {uri}"));
+                printer.note("link", &clean::note(&link));
             }
         }
     }
@@ -163,7 +166,8 @@ fn reason(error: &ToolError) -> String {
 
 /// What to do about it.
 fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
-    let more_memory = format!("raise `--memory` (now {}), or give it less to do", Size(typed.limits.memory));
+    let own = tool.limits();
+    let more_memory = raise(typed, "memory", Size(typed.limits.memory), Size(own.memory));
     match error {
         ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind: LimitKind::Memory, .. }), .. })
         | ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, .. }) => more_memory,
@@ -176,19 +180,27 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
         ToolError::HandlerRaised(_) => "a mistake in the tool: tell its author, with the output of `--json`".to_owned(),
         ToolError::HandlerExit(Exit::Called { .. }) => "a tool has to return an answer: tell its author".to_owned(),
         ToolError::HandlerExit(_) => "try again".to_owned(),
-        ToolError::Timeout(Timeout::Fuel { .. }) => {
-            format!("raise `--fuel` (now {}), or give it less to do", Count(typed.limits.fuel))
-        }
+        ToolError::Timeout(Timeout::Fuel { .. }) => raise(typed, "fuel", Count(typed.limits.fuel), Count(own.fuel)),
         ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => {
             match tool.definition().max_execution.filter(|bound| *bound <= typed.limits.timeout) {
                 Some(bound) => format!("the tool itself allows no more than {}: give it less to do", Time(bound)),
-                None => format!("raise `--timeout` (now {}), or give it less to do", Time(typed.limits.timeout)),
+                None => raise(typed, "timeout", Time(typed.limits.timeout), Time(own.timeout)),
             }
         }
         ToolError::InvalidReturn(ReturnRule::TooLarge { .. }) => "ask it for less".to_owned(),
         ToolError::InvalidReturn(_) => "a mistake in the tool: tell its author".to_owned(),
         ToolError::NotFound => "nothing runs for this tool".to_owned(),
         ToolError::EncodingFailed(_) => "look at the result with `--json`".to_owned(),
+    }
+}
+
+/// Where a limit is raised: by the option, or in the tool's own section where that is the tighter one.
+fn raise<T: PartialOrd + Display>(typed: &Typed<'_>, limit: &str, by_all: T, own: T) -> String {
+    match &typed.section {
+        Some(section) if own < by_all => {
+            format!("raise `{limit}` in [{section}.limits] (now {own}), or give it less to do")
+        }
+        Some(_) | None => format!("raise `--{limit}` (now {by_all}), or give it less to do"),
     }
 }
 

@@ -1,68 +1,10 @@
 //! `toolcell.toml`: what it may say, what it comes to, and how one arrives at it.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::Path;
-use std::process::Stdio;
+use std::os::unix::fs::PermissionsExt as _;
 
-use tempfile::TempDir;
-use toolcell_test_guests::{asker, example};
-
-use crate::typed::{Shown, check, command};
-
-/// What `asks` declares in some of these tests.
-const NEEDS: &[[&str; 3]] = &[
-    ["secret", "token", "to sign in"],
-    ["reveal", "key", "to sign"],
-    ["http", "GET https://api.example.com", "to ask"],
-];
-
-/// A directory with a configuration, components and data.
-struct Place(TempDir);
-
-impl Place {
-    fn new(config: &str) -> Self {
-        let place = Self(tempfile::tempdir().expect("a place"));
-        for folder in ["data/deep", "other", "home/.ssh"] {
-            fs::create_dir_all(place.path().join(folder)).expect("a place");
-        }
-        fs::copy(example("hello"), place.path().join("hello.wasm")).expect("a place");
-        fs::write(place.path().join("asks.wasm"), asker(&[])).expect("a place");
-        fs::write(place.path().join("declares.wasm"), asker(NEEDS)).expect("a place");
-        for (file, mode) in [("token", 0o600), ("open", 0o644)] {
-            fs::write(place.path().join(file), "a-secret-value\n").expect("a place");
-            fs::set_permissions(place.path().join(file), fs::Permissions::from_mode(mode)).expect("a place");
-        }
-        symlink("/etc", place.path().join("link")).expect("a place");
-        symlink("data", place.path().join("data_link")).expect("a place");
-        place.write(config);
-        place
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn write(&self, config: &str) {
-        let path = self.path().join("toolcell.toml");
-        fs::write(&path, config).expect("a place");
-        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("a place");
-    }
-
-    /// Types it there.
-    fn typed(&self, words: &[&str]) -> Shown {
-        let mut command = command();
-        command.current_dir(self.path()).env("HOME", self.path().join("home")).env("TOKEN", "from-the-environment");
-        let output = command.args(words).stdin(Stdio::null()).output().expect("the binary runs");
-        let text =
-            |bytes| String::from_utf8(bytes).expect("UTF-8").replace(self.path().to_str().expect("a place"), "HERE");
-        Shown {
-            status: output.status.code().expect("no signal"),
-            stdout: text(output.stdout),
-            stderr: text(output.stderr),
-        }
-    }
-}
+use crate::place::Place;
+use crate::typed::{check, command};
 
 const GOOD: &str = r#"
 [defaults.limits]
@@ -99,7 +41,7 @@ timeout = "1s"
 
 #[test]
 fn what_it_comes_to() {
-    let place = Place::new(GOOD);
+    let place = Place::new(GOOD).approved();
     let shown = place.typed(&["check"]);
     assert_eq!(shown.status, 0, "{shown}");
     check("check", &shown);
@@ -167,13 +109,15 @@ fn what_is_wrong_with_it() {
         ),
     ] {
         place.write(config);
-        let shown = place.typed(&["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"]);
+        // Named: of one that was only found, no secret is looked at.
+        let named = ["--config", "toolcell.toml"];
+        let shown = place.typed(&[&named[..], &["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"]].concat());
         assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{name}: {shown}");
         let labels = |label: &str| shown.stderr.lines().filter(|line| line.starts_with(label)).count();
         assert_eq!(labels("error: toolcell.toml:"), labels("hint: "), "{name}: {shown}");
         assert!(!shown.stderr.contains("a-secret-value"), "{name}: {shown}");
         check(&format!("config_{name}"), &shown);
-        let json = place.typed(&["check", "--json"]).json();
+        let json = place.typed(&[&named[..], &["check", "--json"]].concat()).json();
         let problems = json["error"]["problems"].as_array().expect("problems");
         assert!(problems.iter().all(|problem| problem["line"].is_u64() && problem["column"].is_u64()), "{json}");
     }
@@ -181,7 +125,7 @@ fn what_is_wrong_with_it() {
 
 #[test]
 fn which_file_it_is() {
-    let place = Place::new("[components.named]\npath = \"hello.wasm\"\n");
+    let place = Place::new("[components.named]\npath = \"hello.wasm\"\n").approved();
     let call = ["run", "named", "greet", "{\"name\": \"Ada\"}"];
     assert_eq!(place.typed(&call).stdout, "Hello, Ada!\n");
     fs::create_dir_all(place.path().join("sub/dir")).unwrap();
@@ -195,9 +139,15 @@ fn which_file_it_is() {
     assert!(named.status == 1 && named.stderr.contains("cannot open `nothing.toml`"), "{named}");
     let mistyped = place.typed(&["run", "namde", "greet"]);
     assert!(mistyped.status == 2 && mistyped.stderr.contains("hint: did you mean `named`?"), "{mistyped}");
-    fs::set_permissions(place.path().join("toolcell.toml"), fs::Permissions::from_mode(0o666)).unwrap();
-    let open = place.typed(&call);
-    assert!(open.status == 1 && open.stderr.contains("everybody can write"), "{open}");
+    for (spoilt, mode, good) in [("toolcell.toml", 0o666, 0o644), ("toolcell.toml", 0o664, 0o644), (".", 0o770, 0o700)]
+    {
+        fs::set_permissions(place.path().join(spoilt), fs::Permissions::from_mode(mode)).unwrap();
+        let open = place.typed(&call);
+        assert!(open.status == 1 && open.stderr.contains("others than you can write to `"), "{open}");
+        assert!(open.stderr.contains("hint: `chmod go-w "), "{open}");
+        fs::set_permissions(place.path().join(spoilt), fs::Permissions::from_mode(good)).unwrap();
+    }
+    assert_eq!(place.typed(&call).status, 0);
     fs::remove_file(place.path().join("toolcell.toml")).unwrap();
     assert_eq!(place.typed(&["check"]).status, 2);
 }
@@ -228,6 +178,7 @@ fn from_a_refusal_to_a_grant() {
     check("refused_declared", &place.typed(&["run", "declares.wasm", "asks"]));
     check("refused_named", &{
         place.write("[components.mine]\npath = \"declares.wasm\"\n");
+        place.approve();
         place.typed(&["run", "mine", "asks"])
     });
     let learned = place.typed(&["learn", "asks", "--component", "asks.wasm"]);
@@ -236,6 +187,7 @@ fn from_a_refusal_to_a_grant() {
     let lines = learned.stdout.replace("\"…\"", "\"https://a.example\", from = { env = \"TOKEN\" }");
     let lines = lines.replace(" } }\n", " }, key = { from = { file = \"token\" } } }\n");
     place.write(&format!("[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants]\n{lines}"));
+    place.approve();
     let shown = place.typed(&["run", "asks", "asks", "{\"a\": 1}"]);
     assert_eq!((shown.status, shown.stdout.as_str(), shown.stderr.as_str()), (0, "{\"a\": 1}\n", ""), "{shown}");
     let by_path = place.typed(&["run", "./asks.wasm", "asks"]);
@@ -272,7 +224,7 @@ fn explained() {
 
 #[test]
 fn a_tenant_is_narrowed() {
-    let place = Place::new(GOOD);
+    let place = Place::new(GOOD).approved();
     let told = |words: &[&str]| place.typed(&[&["run", "asks", "asks"], words].concat());
     assert_eq!(told(&[]).stderr, "");
     for words in [&["--tenant", "acme"][..], &["--context", "{\"tenant\": \"acme\"}"]] {
@@ -287,7 +239,7 @@ fn a_tenant_is_narrowed() {
 
 #[test]
 fn limits_of_the_file() {
-    let place = Place::new("[components.hello]\npath = \"hello.wasm\"\nlimits = { fuel = 1000 }\n");
+    let place = Place::new("[components.hello]\npath = \"hello.wasm\"\nlimits = { fuel = 1000 }\n").approved();
     let call = |more: &[&str]| place.typed(&[&["run", "hello", "greet", "{\"name\": \"Ada\"}"], more].concat());
     let shown = call(&[]);
     assert!(shown.status == 20 && shown.stderr.contains("raise `--fuel` (now 1k)"), "{shown}");

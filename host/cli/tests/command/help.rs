@@ -14,6 +14,7 @@ fn help() {
         ("help_list", &["list", "--help"]),
         ("help_batch", &["batch", "--help"]),
         ("help_tools", &["tools", "--help"]),
+        ("help_approve", &["approve", "--help"]),
         ("version", &["--version"]),
     ] {
         let shown = typed(words);

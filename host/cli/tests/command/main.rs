@@ -1,10 +1,13 @@
 //! The command as a person or a program uses it: what is typed, what comes out, and the exit status.
 
+mod approval;
 mod bad_input;
 mod batch;
 mod calls;
 mod grants;
 mod help;
 mod looks;
+mod place;
 mod resume;
+mod single_tools;
 mod typed;

@@ -58,6 +58,13 @@ fn a_layer_takes_away_and_never_gives() {
     assert_eq!(denied(&declared, "GET https://api.example.com/v2"), Some(Layer::Granted));
     assert_eq!(denied(&declared, "kv write notes/1"), Some(Layer::Declared));
     assert_eq!(denied(&declared, "read /data/x"), Some(Layer::Declared), "a kind that it does not name");
+    let mut less = Grants::clone(&granted());
+    less.tools.insert("t".into(), Overlay::nothing());
+    less.tools.insert("other".into(), Overlay::default());
+    let less = Rights::new(Arc::new(less), &Definition::new("t", "").unwrap()).unwrap();
+    assert_eq!(denied(&less, "read /data/x"), Some(Layer::Tool));
+    assert_eq!(denied(&less, "read /elsewhere"), Some(Layer::Granted), "what its component has not");
+    assert_eq!(less.openings("/data", Access::Read), []);
     let nothing = Some(Arc::new(Overlay::nothing()));
     assert_eq!(denied(&all.narrowed(nothing.clone(), None), "read /data/x"), Some(Layer::Tenant));
     assert_eq!(denied(&all.narrowed(None, nothing), "read /data/x"), Some(Layer::Call));

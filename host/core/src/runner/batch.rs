@@ -103,8 +103,8 @@ fn one(
 impl Shared {
     /// The time that a call of this tool has.
     pub(super) fn time_of_a_call(&self, tool: &Tool) -> Duration {
-        let given = self.executor.limits().timeout.min(self.options.of_a_call().limits.timeout);
-        tool.definition().max_execution.map_or(given, |own| given.min(own))
+        let limits = self.executor.limits().tightened(&self.options.of_a_call().limits).tightened(&tool.limits());
+        tool.definition().max_execution.map_or(limits.timeout, |own| limits.timeout.min(own))
     }
 
     /// A copy of a call for a policy function: nobody else looks at it again.

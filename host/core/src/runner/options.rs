@@ -164,12 +164,17 @@ mod tests {
 
     /// A tool that tells what it was given.
     fn runner(definition: Definition) -> Runner {
+        tighter(definition, Limits::unlimited())
+    }
+
+    /// The same with limits of its own.
+    fn tighter(definition: Definition, limits: Limits) -> Runner {
         let tells = async |_: Value, invocation: Arc<Invocation>| {
             let Invocation { context, limits, .. } = &*invocation;
             json!([limits.timeout.as_secs(), context.session_id, context.request_id])
         };
         let registry = Registry::new();
-        registry.register(Tool::native(definition, tells).unwrap()).unwrap();
+        registry.register(Tool::native(definition, tells).unwrap().with_limits(limits)).unwrap();
         Runner::new(registry)
     }
 
@@ -214,6 +219,7 @@ mod tests {
             (hour(), run(300), 300),
             (hour(), run(300).with_limits(Limits::unlimited().with_timeout(SECOND * 7)), 7),
             (runner(tool().with_max_execution(SECOND * 5)), run(300), 5),
+            (tighter(tool(), Limits::unlimited().with_timeout(SECOND * 4)), run(300), 4),
         ] {
             assert_eq!(told(&runner, options), [format!("[{expected},null,null]"), format!("[{expected},null,null]")]);
         }

@@ -1,0 +1,263 @@
+//! `toolcell approve`: what is new or changed, shown, and written down when somebody says yes.
+//!
+//! In: the configuration, its lock, the components as they are now. Out: what differs, and with a yes a new lock and the
+//! record that the configuration itself may be used.
+//! Invariants: what is written is what was shown; nothing runs but `describe`, no secret is looked at; without a yes nothing
+//! is written, and what is written is written whole.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcell::Standing::Inert;
+use toolcell::{Component, Engine, Grants, Rights, names};
+
+use crate::args::{ApproveArgs, Global};
+use crate::config::{self, Approval, Approved, Chosen, Config, Lock};
+use crate::difference::{Difference, Standing};
+use crate::effective::{self, Effective};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::{clean, components, host, table};
+
+/// Characters of a column.
+const WIDEST: usize = 24;
+
+/// One component as it is now.
+struct Seen<'a> {
+    name: &'a str,
+    chosen: Chosen<'a>,
+    now: Approved,
+    /// Imports that reach nothing.
+    inert: BTreeSet<String>,
+    /// What each of its tools may, by name.
+    may: Vec<(String, Effective)>,
+}
+
+/// What is there to be approved.
+struct Matter<'a> {
+    config: &'a Config,
+    file: &'a str,
+    lock: Lock,
+    seen: Vec<Seen<'a>>,
+    /// Names in the lock that the configuration has no more.
+    gone: Vec<String>,
+    /// The configuration itself is part of it.
+    is_whole: bool,
+}
+
+/// Shows, asks, writes.
+pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveArgs) -> Result<ExitStatus, Failure> {
+    let config = Config::read(global)?;
+    let Some(file) = config.file.as_deref() else {
+        let message = format!("there is no `{}` here or above", config::NAME);
+        return Err(Failure::usage(message, "a component that no configuration names needs no approval"));
+    };
+    let lock = Lock::beside(&config)?;
+    let engine = host::engine(printer, global, 1, &config)?;
+    let mut seen = Vec::new();
+    for chosen in chosen(&config, file, &args.components)? {
+        let Some((name, _)) = chosen.configured else { continue };
+        let about = |failure: Failure| failure.about(format_args!("[components.{name}]"));
+        seen.push(look(printer, &engine, name, chosen).await.map_err(about)?);
+    }
+    let is_whole = args.components.is_empty();
+    let gone =
+        lock.components.keys().filter(|name| is_whole && !config.components.contains_key(*name)).cloned().collect();
+    let matter = Matter { config: &config, file, lock, seen, gone, is_whole };
+    if matter.is_settled() {
+        if args.json {
+            printer.json(&matter.to_json(true))?;
+        } else {
+            printer.note("note", &format!("everything in `{file}` is approved as it is now"));
+        }
+        return Ok(ExitStatus::Ok);
+    }
+    if !args.json {
+        printer.text(&matter.to_text())?;
+    }
+    for (name, first) in matter.look_alikes() {
+        printer.note(
+            "warning",
+            &format!("the tool `{name}` is taken for `{first}`: one may be made to be called as the other"),
+        );
+    }
+    let is_approved = args.yes || (!args.json && printer.ask("approve this?").is_some_and(|answer| is_yes(&answer)));
+    if is_approved {
+        matter.write()?;
+    }
+    if args.json {
+        printer.json(&matter.to_json(is_approved))?;
+    } else if is_approved {
+        let whole = if matter.is_found() { format!("`{file}` for you, and ") } else { String::new() };
+        printer.note("note", &format!("approved: {whole}its components in `{}`", matter.lock.shown()));
+    } else {
+        printer.note("error", "not approved, and nothing was written");
+        printer.note("hint", "answer `y` on a terminal; where there is none, say `--yes` when you have looked at it");
+    }
+    Ok(if is_approved { ExitStatus::Ok } else { ExitStatus::Refusal })
+}
+
+fn is_yes(answer: &str) -> bool {
+    ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
+}
+
+/// The components that were named, or all of them.
+fn chosen<'a>(config: &'a Config, file: &str, asked: &[String]) -> Result<Vec<Chosen<'a>>, Failure> {
+    if let Some(unknown) = asked.iter().find(|name| !config.components.contains_key(*name)) {
+        let near = names::nearest(unknown, config.components.keys().map(String::as_str));
+        let hint = near.map_or_else(
+            || "a name is that of a section [components.NAME]".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        return Err(Failure::usage(format!("`{file}` names no component `{unknown}`"), hint));
+    }
+    let is_asked = |chosen: &Chosen<'_>| {
+        asked.is_empty() || chosen.configured.is_some_and(|(name, _)| asked.iter().any(|asked| asked == name))
+    };
+    Ok(config.all().filter(is_asked).collect())
+}
+
+/// Asks a component what it offers, and works out what that may.
+async fn look<'a>(printer: &Printer, engine: &Engine, name: &'a str, chosen: Chosen<'a>) -> Result<Seen<'a>, Failure> {
+    let component = components::freely(printer, engine, components::bytes(&chosen)?, &chosen).await?;
+    chosen.check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
+    let grants = Arc::new(chosen.grants());
+    let may = component.definitions().map(|tool| {
+        let rights = Rights::new(Arc::clone(&grants), tool).map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
+        Ok((tool.name.clone(), effective::effective(&rights, tool, None)))
+    });
+    let may = may.collect::<Result<_, Failure>>()?;
+    let imports = component.examination().imports.iter();
+    let inert = imports.filter(|(_, standing)| *standing == Inert).map(|(import, _)| import.clone()).collect();
+    Ok(Seen { name, now: Approved::of(&component), inert, may, chosen })
+}
+
+/// How a component that was loaded stands to the lock.
+pub(crate) fn standing(lock: &Lock, name: &str, component: &Component) -> Standing {
+    Difference { old: lock.components.get(name), new: &Approved::of(component) }.standing()
+}
+
+impl Matter<'_> {
+    fn differences(&self) -> impl Iterator<Item = (&Seen<'_>, Difference<'_>)> {
+        self.seen.iter().map(|seen| (seen, Difference { old: self.lock.components.get(seen.name), new: &seen.now }))
+    }
+
+    /// The configuration is to be approved for this user.
+    fn is_found(&self) -> bool {
+        self.is_whole && self.config.approval == Approval::Missing
+    }
+
+    fn is_settled(&self) -> bool {
+        let is_locked = |(_, difference): (_, Difference<'_>)| difference.standing() == Standing::Locked;
+        !self.is_found() && self.gone.is_empty() && self.differences().all(is_locked)
+    }
+
+    /// Pairs of tools that are taken for one another, the later one first.
+    fn look_alikes(&self) -> Vec<(&str, &str)> {
+        let mut names: Vec<_> = self.seen.iter().flat_map(|seen| seen.now.tools.keys().map(String::as_str)).collect();
+        let mut found = Vec::new();
+        while let Some((name, first)) = names::look_alike(names.iter().copied()) {
+            found.push((name, first));
+            names.retain(|other| *other != name);
+        }
+        found
+    }
+
+    /// Everything that a yes says yes to.
+    fn to_text(&self) -> String {
+        let mut text = Vec::new();
+        if self.is_found() {
+            text.push(format!("configuration {}: found here, not approved for you as it is now", self.file));
+        }
+        let shown = || {
+            let is_shown = |difference: &Difference<'_>| difference.standing() != Standing::Locked || self.is_found();
+            self.differences().filter(move |(_, difference)| is_shown(difference))
+        };
+        for (seen, difference) in shown() {
+            let standing = difference.standing();
+            text.push(format!("component {} ({}): {}", seen.name, seen.chosen.shown(), standing.word()));
+            if standing != Standing::Locked {
+                text.extend(difference.lines(&seen.inert));
+            }
+        }
+        // What they may comes last: it stands right above the question.
+        for (seen, _) in shown() {
+            text.push(format!("granted to {}", seen.name));
+            let given = self.given(&seen.chosen.grants());
+            if !given.is_empty() {
+                text.push(table::columns(2, WIDEST, &given));
+            }
+            for (tool, may) in &seen.may {
+                text.push(format!("  tool {tool} may"));
+                text.push(table::columns(4, WIDEST, &effective::rows(may)));
+            }
+        }
+        text.extend(self.gone.iter().map(|name| format!("component {name}: gone from the configuration")));
+        text.join("\n")
+    }
+
+    /// What of the user's and the machine's own is behind the names by which tools know it.
+    fn given(&self, grants: &Grants) -> Vec<Vec<String>> {
+        let row = |kind: &str, name: &str, what: String| vec![kind.to_owned(), clean::shown(name), clean::shown(&what)];
+        let directories = grants.directories.iter().map(|directory| {
+            row("directory", &directory.name, format!("{}, to {}", directory.path.display(), directory.access))
+        });
+        let variables = grants.environment.iter().map(|(name, value)| row("environment", name, value.clone()));
+        let of_secret = |name: &String| self.config.origins.get(name).map(ToString::to_string).unwrap_or_default();
+        let secrets = grants.secrets.iter();
+        let secrets =
+            secrets.map(|(name, use_)| row("secret", name, format!("{}, for {}", of_secret(name), use_.bound_to)));
+        let revealed = grants.reveal.iter().map(|name| row("REVEALED", name, of_secret(name)));
+        directories.chain(variables).chain(secrets).chain(revealed).collect()
+    }
+
+    fn to_json(&self, is_approved: bool) -> Value {
+        let components = self.differences().map(|(seen, difference)| {
+            let mut shown = difference.to_json();
+            shown["name"] = seen.name.into();
+            shown["path"] = seen.chosen.shown().into();
+            shown["given"] = json!(self.given(&seen.chosen.grants()));
+            shown["may"] = seen.may.iter().map(|(tool, may)| (tool.clone(), json!(may))).collect();
+            shown
+        });
+        json!({
+            "config": self.file,
+            "lock": self.lock.shown(),
+            "approved": is_approved,
+            "found": self.is_found(),
+            "components": components.collect::<Vec<_>>(),
+            "gone": self.gone,
+            "look_alikes": self.look_alikes(),
+        })
+    }
+
+    /// Writes the lock, and that the configuration is approved: both are on the disk before either is in its place.
+    fn write(&self) -> Result<(), Failure> {
+        let record = if self.is_found() { self.config.found.as_ref() } else { None };
+        let record = record.map(config::Found::approved).transpose()?;
+        let mut lock = self.lock.components.clone();
+        lock.retain(|name, _| !self.gone.contains(name));
+        lock.extend(self.seen.iter().map(|seen| (seen.name.to_owned(), seen.now.clone())));
+        let lock = self.lock.with(lock).written()?;
+        for written in [lock, record].into_iter().flatten() {
+            written.put().map_err(|error| Failure::file(error, "make its directory writable for you"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_yes;
+
+    #[test]
+    fn nothing_but_a_yes_is_one() {
+        for (answer, expected) in
+            [("y\n", true), (" Yes\r\n", true), ("", false), ("\n", false), ("n", false), ("yep", false)]
+        {
+            assert_eq!(is_yes(answer), expected, "{answer:?}");
+        }
+    }
+}

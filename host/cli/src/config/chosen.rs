@@ -1,0 +1,106 @@
+//! A component that was asked for, and what the configuration says of it.
+//!
+//! Invariants: what is said of a tool that is not there is an error, with the nearest that is.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use toolcell::{Grants, Limits, names};
+
+use super::problem::Problem;
+use crate::failure::Failure;
+
+/// A component that the file names.
+#[derive(Debug, Clone)]
+pub(crate) struct Configured {
+    pub(crate) path: PathBuf,
+    pub(crate) grants: Grants,
+    pub(crate) limits: Limits,
+    /// The digest that it has to have, and what is wrong where it has not.
+    pub(crate) digest: Option<(String, Problem)>,
+    pub(crate) section: Section,
+    /// What is said of single tools; what they are left is in the grants.
+    pub(crate) tools: BTreeMap<String, Single>,
+}
+
+/// What is said of one tool.
+#[derive(Debug, Clone)]
+pub(crate) struct Single {
+    /// On top of whatever else limits it.
+    pub(crate) limits: Limits,
+    /// What is wrong where there is no such tool.
+    pub(super) unknown: Problem,
+}
+
+/// Where a component stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Section {
+    /// The line of its grants, or of the component.
+    pub(crate) line: usize,
+    pub(crate) has_grants: bool,
+}
+
+/// A component that was asked for, by name or by path.
+#[derive(Debug, Clone)]
+pub(crate) struct Chosen<'a> {
+    pub(crate) path: PathBuf,
+    /// Its name and what the file says of it.
+    pub(crate) configured: Option<(&'a str, &'a Configured)>,
+    pub(crate) limits: Limits,
+    /// A grant comes from a file that nobody named for a component that was named by its path: worth a word.
+    pub(crate) is_surprise: bool,
+}
+
+impl Chosen<'_> {
+    /// What it is granted.
+    pub(crate) fn grants(&self) -> Grants {
+        self.configured.map(|(_, configured)| configured.grants.clone()).unwrap_or_default()
+    }
+
+    /// What is left of a tool's limits by its own section.
+    pub(crate) fn limits_of(&self, tool: &str) -> Limits {
+        let said = self.configured.and_then(|(_, configured)| configured.tools.get(tool));
+        said.map_or_else(Limits::unlimited, |said| said.limits)
+    }
+
+    /// The name of that section, if there is one.
+    pub(crate) fn section_of(&self, tool: &str) -> Option<String> {
+        let (name, configured) = self.configured?;
+        configured.tools.contains_key(tool).then(|| format!("components.{name}.tools.{tool}"))
+    }
+
+    /// Whether every tool that the file speaks of is there: a slip would leave one with more than was meant.
+    pub(crate) fn check_tools<'b>(&self, known: impl Iterator<Item = &'b str> + Clone) -> Result<(), Failure> {
+        let said = self.configured.into_iter().flat_map(|(_, configured)| &configured.tools);
+        let unknown = said.filter(|(name, _)| !known.clone().any(|known| known == *name));
+        let problems: Vec<_> = unknown
+            .map(|(name, said)| {
+                let near = names::nearest(name, known.clone());
+                let listed = || format!("its tools are: {}", known.clone().collect::<Vec<_>>().join(", "));
+                let hint = near.map_or_else(listed, |near| format!("did you mean `{near}`?"));
+                Problem { hint, ..said.unknown.clone() }
+            })
+            .collect();
+        match problems.first().map(|problem| problem.file.clone()) {
+            Some(file) => Err(Failure::config(&file, problems)),
+            None => Ok(()),
+        }
+    }
+
+    /// What it can be asked for by.
+    pub(crate) fn word(&self) -> String {
+        self.configured.map_or_else(|| self.shown(), |(name, _)| name.to_owned())
+    }
+
+    /// How it is called.
+    pub(crate) fn shown(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+impl<'a> Chosen<'a> {
+    pub(super) fn of(name: &'a str, configured: &'a Configured, is_surprise: bool) -> Self {
+        let Configured { path, limits, .. } = configured;
+        Self { path: path.clone(), limits: *limits, configured: Some((name, configured)), is_surprise }
+    }
+}

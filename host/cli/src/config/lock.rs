@@ -1,0 +1,270 @@
+//! `toolcell.lock`: what was approved of each component that a configuration names.
+//!
+//! In: the file beside the configuration, or what `approve` saw. Out: a [`Lock`], or what is wrong with the file.
+//! Invariants: it is made of what was shown, sorted, the same text for the same content; one that is damaged, of a later
+//! version, or that others could have written approves nothing.
+//! Not here: what changed since (`difference`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toolcell::{Component, Definition, toml_text};
+
+use super::Config;
+use super::file::At;
+use super::problem::Problems;
+use crate::failure::Failure;
+use crate::written::Written;
+use crate::{clean, files};
+
+/// The form of the file that is read and written here.
+const VERSION: i64 = 1;
+/// The file's permissions: it goes under version control with the configuration.
+const MODE: u32 = 0o644;
+const HEADER: &str = "# Made by `toolcell approve`; keep it under version control.";
+/// What to do about a file that nobody should have touched.
+const RESTORE: &str = "restore it from version control, or remove it and approve anew with `toolcell approve`";
+
+/// What was approved.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    path: PathBuf,
+    /// As it was read, to see whether somebody else has written it since.
+    text: Option<String>,
+    pub(crate) components: BTreeMap<String, Approved>,
+}
+
+/// What a component showed when it was approved, or shows now.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Approved {
+    pub(crate) digest: String,
+    pub(crate) imports: BTreeSet<String>,
+    pub(crate) tools: BTreeMap<String, Definition>,
+}
+
+impl Approved {
+    /// What a component shows.
+    pub(crate) fn of(component: &Component) -> Self {
+        let seen = component.examination();
+        Self {
+            digest: seen.digest.clone(),
+            imports: seen.imports.iter().map(|(name, _)| name.clone()).collect(),
+            tools: component.definitions().map(|tool| (tool.name.clone(), tool.clone())).collect(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Head {
+    version: At<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(rename = "version")]
+    _version: i64,
+    #[serde(default)]
+    components: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    digest: String,
+    imports: BTreeSet<String>,
+    #[serde(default)]
+    tools: BTreeMap<String, Tool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tool {
+    hash: At<String>,
+    definition: At<String>,
+}
+
+impl Lock {
+    /// The lock beside a configuration; empty where there is none.
+    pub(crate) fn beside(config: &Config) -> Result<Self, Failure> {
+        let Some(path) = config.lock_path() else {
+            return Ok(Self { path: PathBuf::new(), text: None, components: BTreeMap::new() });
+        };
+        let text = files::lock(&path)?;
+        let components = text.as_ref().map(|text| parsed(&path, text)).transpose()?.unwrap_or_default();
+        Ok(Self { path, text, components })
+    }
+
+    /// The same file with other approvals.
+    pub(crate) fn with(&self, components: BTreeMap<String, Approved>) -> Self {
+        Self { path: self.path.clone(), text: self.text.clone(), components }
+    }
+
+    /// Its file, as it is shown.
+    pub(crate) fn shown(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// The new text, to be put into its place; none where it says that already.
+    pub(crate) fn written(&self) -> Result<Option<Written>, Failure> {
+        let text = to_text(&self.components);
+        let now = files::lock(&self.path)?;
+        if now != self.text {
+            let message = anyhow::anyhow!("somebody else has just written `{}`", self.shown());
+            return Err(Failure::file(message, "approve again: what was shown is compared with what is there now"));
+        }
+        if now.as_ref() == Some(&text) {
+            return Ok(None);
+        }
+        let failed = |error| {
+            let error = anyhow::Error::from(error).context(format!("cannot write `{}`", self.shown()));
+            Failure::file(error, "make its directory writable for you")
+        };
+        Written::new(&self.path, &text, MODE).map(Some).map_err(failed)
+    }
+}
+
+fn parsed(path: &Path, text: &str) -> Result<BTreeMap<String, Approved>, Failure> {
+    let shown = path.display().to_string();
+    let mut problems = Problems::new(&shown, text);
+    let components = approved(&mut problems, text).unwrap_or_default();
+    if problems.errors.is_empty() { Ok(components) } else { Err(Failure::config(&shown, problems.errors)) }
+}
+
+/// What the text says, with its problems beside it.
+fn approved(problems: &mut Problems<'_>, text: &str) -> Option<BTreeMap<String, Approved>> {
+    let unread = |problems: &mut Problems<'_>, error: toml::de::Error| {
+        problems.error(&error.span().unwrap_or_default(), format!("the lock is damaged: {}", error.message()), RESTORE);
+    };
+    // The version first: of a later one nothing else can be told.
+    let version = toml::from_str::<Head>(text).map_err(|error| unread(problems, error)).ok()?.version;
+    if version.value != VERSION {
+        let message = format!("the lock has version {}, this toolcell reads version {VERSION}", version.value);
+        problems.error(&version.span, message, "use the toolcell that made it, or a later one");
+        return None;
+    }
+    let file = toml::from_str::<File>(text).map_err(|error| unread(problems, error)).ok()?;
+    let mut components = BTreeMap::new();
+    for (name, Entry { digest, imports, tools }) in file.components {
+        let tools = tools.into_iter().filter_map(|(tool, said)| definition(problems, tool, &said)).collect();
+        components.insert(name, Approved { digest, imports, tools });
+    }
+    Some(components)
+}
+
+fn definition(problems: &mut Problems<'_>, name: String, said: &Tool) -> Option<(String, Definition)> {
+    let damaged = |problems: &mut Problems<'_>, at: &At<String>, what: &str| {
+        problems.error(&at.span, format!("the lock is damaged: {what} `{name}`"), RESTORE);
+    };
+    match serde_json::from_str::<Definition>(&said.definition.value) {
+        Err(_) => damaged(problems, &said.definition, "this is no definition of"),
+        Ok(definition) if definition.name != name => {
+            damaged(problems, &said.definition, "this is not the definition of")
+        }
+        Ok(definition) if definition.hash() != said.hash.value => {
+            damaged(problems, &said.hash, "this is not the hash of the definition of");
+        }
+        Ok(definition) => return Some((name, definition)),
+    }
+    None
+}
+
+fn to_text(components: &BTreeMap<String, Approved>) -> String {
+    let mut text = format!("{HEADER}\nversion = {VERSION}\n");
+    for (name, Approved { digest, imports, tools }) in components {
+        // Into a string nothing fails to be written.
+        let _ = write!(text, "\n[components.{name}]\ndigest = {}\nimports = [", quoted(digest));
+        for import in imports {
+            let _ = write!(text, "\n    {},", quoted(import));
+        }
+        text.push_str(if imports.is_empty() { "]\n" } else { "\n]\n" });
+        for (tool, definition) in tools {
+            let (hash, json) = (quoted(&definition.hash()), pretty(definition));
+            let _ = write!(text, "\n[components.{name}.tools.{tool}]\nhash = {hash}\ndefinition = '''\n{json}\n'''\n");
+        }
+    }
+    text
+}
+
+/// Text as TOML in which nothing is hidden.
+fn quoted(text: &str) -> String {
+    let shown = |c: char| if clean::is_harmful(c) { format!("\\U{:08X}", u32::from(c)) } else { c.to_string() };
+    toml_text(text).chars().map(shown).collect()
+}
+
+/// The definition as JSON for whoever reviews a change of the file: a member a line, nothing hidden, nothing that would end
+/// the literal that it stands in.
+fn pretty(definition: &Definition) -> String {
+    let json = serde_json::to_value(definition).and_then(|value| serde_json::to_string_pretty(&value));
+    let json = clean::json(&json.unwrap_or_default());
+    if json.contains("''") { json.replace('\'', "\\u0027") } else { json }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn component(description: &str) -> Approved {
+        let definition =
+            json!({ "name": "t", "description": description, "parameters": { "b": 1.5, "a": [null, "'"] } });
+        let definition: Definition = serde_json::from_value(definition).unwrap();
+        Approved {
+            digest: "sha256:00".into(),
+            imports: ["toolcell:tool/kv@0.1.0", "a\"\n\u{202e}"].map(str::to_owned).into(),
+            tools: [("t".to_owned(), definition)].into(),
+        }
+    }
+
+    #[test]
+    fn a_lock_survives_whatever_is_in_it() {
+        for description in
+            ["", "plain", "it's", "'''", "''' = 1\n[x]", "a\r\n\tb\u{0}\u{1b}[2J\u{202e}\u{feff}", "\\ \"q\" é 👍", "'"]
+        {
+            let components =
+                BTreeMap::from([("b".to_owned(), component(description)), ("a-1_".to_owned(), component("x"))]);
+            let text = to_text(&components);
+            assert!(text.starts_with(HEADER) && text.find("[components.a-1_]") < text.find("[components.b]"), "{text}");
+            assert!(text.chars().all(|c| c == '\n' || c == '\'' || clean::text(&c.to_string()).1 == 0), "{text}");
+            assert_eq!(parsed(Path::new("l"), &text).unwrap(), components, "{text}");
+            assert_eq!(to_text(&parsed(Path::new("l"), &text).unwrap()), text);
+        }
+    }
+
+    /// Each with its line, whatever is wrong.
+    #[test]
+    fn a_damaged_lock_approves_nothing() {
+        let good = to_text(&BTreeMap::from([("a".to_owned(), component("what it does"))]));
+        assert!(parsed(Path::new("l"), &good).is_ok());
+        for (from, to, line, needle) in [
+            ("version = 1", "version = 2", 2, "has version 2, this toolcell reads version 1"),
+            ("version = 1", "", 1, "missing field `version`"),
+            ("version = 1", "version = \"1\"", 2, "invalid type"),
+            ("what it does", "what it did", 12, "this is not the hash"),
+            ("\"name\": \"t\"", "\"name\": \"u\"", 13, "not the definition of `t`"),
+            ("\"name\": \"t\"", "\"name\": \"\u{7f}", 1, "damaged"),
+            ("hash = \"sha256:", "hash = \"sha256:0", 12, "this is not the hash"),
+            ("{", "[", 13, "no definition of `t`"),
+            ("digest =", "digset =", 5, "unknown field `digset`"),
+            ("digest =", "digest", 5, "damaged"),
+            ("'''\n{", "{", 1, "damaged"),
+        ] {
+            let failure = parsed(Path::new("l"), &good.replacen(from, to, 1)).unwrap_err().to_json();
+            let problem = &failure["problems"][0];
+            assert!(failure["message"].as_str().unwrap().contains(needle), "{to}: {failure}");
+            assert!(line == 1 || problem["line"] == line, "{to}: {failure}");
+            assert!(!problem["hint"].as_str().unwrap().is_empty());
+        }
+        for end in 0..good.len() {
+            if let Ok(components) = parsed(Path::new("l"), &good[..end]) {
+                assert!(
+                    components.values().all(|approved| approved.tools.is_empty()) || end == good.len() - 1,
+                    "{end}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What a component shows now against what was approved of it.
+//!
+//! In: two times [`Approved`]. Out: a [`Standing`], every change with its place, words for a person.
+//! Invariants: what is no change is equal, and what is equal is no change; an invisible character is shown as its number.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+use toolcell::Definition;
+
+use crate::clean;
+use crate::config::Approved;
+
+/// Lines that a person is shown of one component.
+const MAX_LINES: usize = 2000;
+/// Changes that a refusal names.
+const NAMED: usize = 5;
+/// For the smallest difference of two texts; after it any difference will do. A stranger wrote both.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// How a component stands to what was approved of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Standing {
+    /// Just so.
+    Locked,
+    /// Other bytes, the same definitions and imports.
+    Rebuilt,
+    /// Other definitions or imports.
+    Changed,
+    /// Nothing was approved.
+    New,
+}
+
+impl Standing {
+    /// In a word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Locked => "locked",
+            Self::Rebuilt => "rebuilt",
+            Self::Changed => "changed",
+            Self::New => "new",
+        }
+    }
+}
+
+/// A component before and after.
+#[derive(Debug)]
+pub(crate) struct Difference<'a> {
+    pub(crate) old: Option<&'a Approved>,
+    pub(crate) new: &'a Approved,
+}
+
+/// One place within a definition.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Change {
+    /// A JSON pointer (RFC 6901).
+    place: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new: Option<Value>,
+}
+
+impl<'a> Difference<'a> {
+    pub(crate) fn standing(&self) -> Standing {
+        match self.old {
+            None => Standing::New,
+            Some(old) if old == self.new => Standing::Locked,
+            Some(old) if old.imports == self.new.imports && old.tools == self.new.tools => Standing::Rebuilt,
+            Some(_) => Standing::Changed,
+        }
+    }
+
+    /// Imports that came, and those that went.
+    fn imports(&self) -> (Vec<&'a str>, Vec<&'a str>) {
+        let without = |one: Option<&'a Approved>, other: Option<&'a Approved>| {
+            let names = one.into_iter().flat_map(|one| &one.imports);
+            names.filter(|name| other.is_none_or(|other| !other.imports.contains(*name))).map(String::as_str).collect()
+        };
+        (without(Some(self.new), self.old), without(self.old, Some(self.new)))
+    }
+
+    /// Tools of which something is otherwise.
+    fn tools(&self) -> Vec<(&'a str, Standing, Vec<Change>)> {
+        let old = |name: &str| self.old.and_then(|old| old.tools.get(name));
+        let gone =
+            self.old.into_iter().flat_map(|old| old.tools.keys()).filter(|name| !self.new.tools.contains_key(*name));
+        let mut names: Vec<_> = self.new.tools.keys().chain(gone).collect();
+        names.sort_unstable();
+        let compared = names.into_iter().map(|name| {
+            let (old, new) = (old(name), self.new.tools.get(name));
+            let standing = match (old, new) {
+                (None, _) => Standing::New,
+                (Some(old), Some(new)) if old == new => Standing::Locked,
+                (Some(_), _) => Standing::Changed,
+            };
+            (name.as_str(), standing, changes(old, new))
+        });
+        compared.filter(|(_, standing, _)| *standing != Standing::Locked).collect()
+    }
+
+    /// What is otherwise, in one sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let (came, went) = self.imports();
+        let of_tools = self.tools().into_iter().flat_map(|(tool, _, changes)| {
+            changes.into_iter().map(move |change| format!("{tool}{}", clean::shown(&change.place)))
+        });
+        let named: Vec<_> = came
+            .iter()
+            .map(|name| format!("it also imports {}", clean::shown(name)))
+            .chain(went.iter().map(|name| format!("it no longer imports {}", clean::shown(name))))
+            .chain(of_tools)
+            .collect();
+        let more = named.len().saturating_sub(NAMED);
+        let mut sentence = named.into_iter().take(NAMED).collect::<Vec<_>>().join("; ");
+        if more > 0 {
+            sentence += &format!("; and {more} more");
+        }
+        sentence
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        let (came, went) = self.imports();
+        let tools = self.tools().into_iter().map(|(name, standing, changes)| {
+            json!({ "name": name, "state": standing, "hash": self.new.tools.get(name).map(Definition::hash), "changes": changes })
+        });
+        json!({
+            "state": self.standing(),
+            "digest": { "old": self.old.map(|old| &old.digest), "new": self.new.digest },
+            "imports": { "added": came, "removed": went },
+            "tools": tools.collect::<Vec<_>>(),
+        })
+    }
+
+    /// Line by line, as much as a person reads. Of imports that reach nothing a new component has many.
+    pub(crate) fn lines(&self, inert: &BTreeSet<String>) -> Vec<String> {
+        let mut lines = vec![match self.old {
+            Some(old) if old.digest != self.new.digest => format!("  digest {} → {}", old.digest, self.new.digest),
+            Some(_) | None => format!("  digest {}", self.new.digest),
+        }];
+        let (came, went) = self.imports();
+        let (unseen, came): (Vec<_>, Vec<_>) =
+            came.into_iter().partition(|name| self.old.is_none() && inert.contains(*name));
+        let is_inert = |name: &str| if inert.contains(name) { " (inert)" } else { "" };
+        let marked = |mark: &str, name: &str| format!("    {mark} {}{}", clean::shown(name), is_inert(name));
+        if !(came.is_empty() && went.is_empty() && unseen.is_empty()) {
+            lines.push("  imports".to_owned());
+            lines.extend(went.iter().map(|name| marked("-", name)).chain(came.iter().map(|name| marked("+", name))));
+        }
+        if !unseen.is_empty() {
+            lines.push(format!("    + {} for its language runtime, which reach nothing", unseen.len()));
+        }
+        for (name, standing, changes) in self.tools() {
+            let word = if self.new.tools.contains_key(name) { standing.word() } else { "gone" };
+            lines.push(format!("  tool {name}: {word}"));
+            for change in changes {
+                lines.push(format!("    {}", clean::shown(&change.place)));
+                lines.extend(change.lines());
+            }
+        }
+        if let more @ 1.. = lines.len().saturating_sub(MAX_LINES) {
+            lines.truncate(MAX_LINES);
+            lines.push(format!("  … {more} more lines: `--json` has all of them"));
+        }
+        lines
+    }
+}
+
+impl Change {
+    fn lines(&self) -> Vec<String> {
+        let texts = |value: &Option<Value>| match value {
+            None => Vec::new(),
+            Some(Value::String(text)) => text.split('\n').map(|line| format!("\"{}\"", clean::shown(line))).collect(),
+            Some(value) => vec![clean::json_line(&value.to_string())],
+        };
+        let (old, new) = (texts(&self.old), texts(&self.new));
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            (old.iter().map(String::as_str).collect(), new.iter().map(String::as_str).collect());
+        let difference = TextDiff::configure().timeout(PATIENCE).diff_slices(&old, &new);
+        let line = |change: similar::Change<&str>| match change.tag() {
+            ChangeTag::Delete => Some(format!("      - {}", change.value())),
+            ChangeTag::Insert => Some(format!("      + {}", change.value())),
+            ChangeTag::Equal => None,
+        };
+        let lines: Vec<_> = difference.iter_all_changes().filter_map(line).collect();
+        lines
+    }
+}
+
+fn changes(old: Option<&Definition>, new: Option<&Definition>) -> Vec<Change> {
+    // What is made of strings, numbers and JSON alone is JSON.
+    let value =
+        |definition: Option<&Definition>| definition.and_then(|definition| serde_json::to_value(definition).ok());
+    let mut found = Vec::new();
+    compare("", value(old).as_ref(), value(new).as_ref(), &mut found);
+    // What is left out is false.
+    let is_flag = |place: &str| place.starts_with("/hints/") || place.starts_with("/checks/");
+    found.retain(|change| change.old.is_some() || change.new != Some(Value::Bool(false)) || !is_flag(&change.place));
+    // What a model reads first comes first.
+    found.sort_by_key(|change| change.place != "/description");
+    found
+}
+
+/// Goes as deep as the two are alike in kind; what has no parts, or parts on neither side, is a change as a whole.
+fn compare(place: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<Change>) {
+    if old == new {
+        return;
+    }
+    let parts = |value: Option<&Value>| match value {
+        Some(Value::Object(members)) if !members.is_empty() => members.keys().cloned().collect(),
+        Some(Value::Array(items)) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+            (0..items.len()).map(|index| index.to_string()).collect()
+        }
+        Some(_) | None => Vec::new(),
+    };
+    let is_alike = match (old, new) {
+        (Some(old), Some(new)) => old.is_object() && new.is_object() || old.is_array() && new.is_array(),
+        (None, _) | (_, None) => true,
+    };
+    let (mut keys, of_new) = (parts(old), parts(new));
+    // A list of plain values on one side is shown as a whole on both.
+    let is_whole = |value: Option<&Value>, parts: &[String]| value.is_some() && parts.is_empty();
+    if !is_alike || is_whole(old, &keys) || is_whole(new, &of_new) {
+        found.push(Change { place: place.to_owned(), old: old.cloned(), new: new.cloned() });
+        return;
+    }
+    let known: BTreeSet<_> = keys.iter().cloned().collect();
+    keys.extend(of_new.into_iter().filter(|key| !known.contains(key)));
+    for key in keys {
+        let part = |value: Option<&Value>| -> Option<Value> {
+            let value = value?;
+            match value.as_array() {
+                Some(items) => items.get(key.parse::<usize>().ok()?).cloned(),
+                None => value.get(&key).cloned(),
+            }
+        };
+        let place = format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"));
+        compare(&place, part(old).as_ref(), part(new).as_ref(), found);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! A directory with a configuration, components and data, and a user who works in it.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+use toolcell_test_guests::{asker, example};
+
+use crate::typed::{Shown, command};
+
+/// What `asks` declares in some of these tests.
+pub(crate) const NEEDS: &[[&str; 3]] = &[
+    ["secret", "token", "to sign in"],
+    ["reveal", "key", "to sign"],
+    ["http", "GET https://api.example.com", "to ask"],
+];
+
+/// A directory with a configuration, components and data.
+pub(crate) struct Place {
+    dir: TempDir,
+    state: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new(config: &str) -> Self {
+        let tempdir = || tempfile::tempdir().expect("a place");
+        let place = Self { dir: tempdir(), state: tempdir() };
+        for folder in ["data/deep", "other", "home/.ssh"] {
+            fs::create_dir_all(place.path().join(folder)).expect("a place");
+        }
+        fs::copy(example("hello"), place.path().join("hello.wasm")).expect("a place");
+        fs::write(place.path().join("asks.wasm"), asker(&[])).expect("a place");
+        fs::write(place.path().join("declares.wasm"), asker(NEEDS)).expect("a place");
+        for (file, mode) in [("token", 0o600), ("open", 0o644)] {
+            fs::write(place.path().join(file), "a-secret-value\n").expect("a place");
+            fs::set_permissions(place.path().join(file), fs::Permissions::from_mode(mode)).expect("a place");
+        }
+        symlink("/etc", place.path().join("link")).expect("a place");
+        symlink("data", place.path().join("data_link")).expect("a place");
+        place.write(config);
+        place
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn write(&self, config: &str) {
+        let path = self.path().join("toolcell.toml");
+        fs::write(&path, config).expect("a place");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("a place");
+    }
+
+    /// Says yes to everything in it.
+    pub(crate) fn approve(&self) {
+        let shown = self.typed(&["approve", "--yes"]);
+        assert_eq!(shown.status, 0, "{shown}");
+    }
+
+    /// The same place when everything in it is approved.
+    pub(crate) fn approved(self) -> Self {
+        self.approve();
+        self
+    }
+
+    /// The command there, of a user with a state directory of their own.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = command();
+        command.current_dir(self.path()).env("HOME", self.path().join("home")).env("TOKEN", "from-the-environment");
+        command.env("XDG_STATE_HOME", self.state());
+        command
+    }
+
+    /// Where that user's state is.
+    pub(crate) fn state(&self) -> &Path {
+        self.state.path()
+    }
+
+    /// Types it there.
+    pub(crate) fn typed(&self, words: &[&str]) -> Shown {
+        self.shown(self.command().args(words))
+    }
+
+    /// The same of a command that was made there.
+    pub(crate) fn shown(&self, command: &mut Command) -> Shown {
+        let output = command.stdin(Stdio::null()).output().expect("the binary runs");
+        let text =
+            |bytes| String::from_utf8(bytes).expect("UTF-8").replace(self.path().to_str().expect("a place"), "HERE");
+        Shown {
+            status: output.status.code().expect("no signal"),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+}

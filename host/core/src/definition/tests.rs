@@ -1,0 +1,93 @@
+//! What a definition is called, and when it is another one.
+
+use super::*;
+
+#[test]
+fn names() {
+    for good in ["a", "book_table", "Get-Weather2", &"x".repeat(64)] {
+        assert!(Definition::new(good, "").is_ok(), "{good}");
+    }
+    for bad in ["", "a b", "naïve", "a.b", "a/b", "\u{202e}a", &"x".repeat(65)] {
+        assert!(Definition::new(bad, "").unwrap_err().is_definition(), "{bad:?}");
+    }
+}
+
+/// Every field, and every place within a schema.
+#[test]
+fn any_change_is_another_hash() {
+    let full = serde_json::json!({
+        "name": "t", "description": "d", "parameters": {
+            "type": "object", "required": ["a"],
+            "properties": {"a": {"type": "string", "description": "what", "enum": ["x", "y"], "default": "x",
+                "maximum": 9_007_199_254_740_993_u64}}},
+        "output": {"type": "string", "description": "e"}, "attributes": {"title": "T", "team": [1, 2.5, null]},
+        "hints": {"read_only": true, "idempotent": false, "destructive": false, "open_world": true},
+        "checks": {"validate": true, "visible": false}, "max_execution_ms": 1500,
+        "needs": [{"kind": "http", "pattern": "GET https://a.example", "reason": "r"}],
+        "extensions": {"later": {"deep": [{"x": false}]}},
+    });
+    let read = |value: Value| serde_json::from_value::<Definition>(value);
+    let original = read(full.clone()).unwrap();
+    let mut places = Vec::new();
+    walk("", &full, &mut places);
+    let mut blocked = 0;
+    for place in places {
+        for changed in changes(full.pointer(&place).unwrap()) {
+            let mut mutated = full.clone();
+            *mutated.pointer_mut(&place).unwrap() = changed.clone();
+            // What is no definition is none to be approved either; a hint that is left out is one that is not set.
+            if let Some(mutated) = read(mutated).ok().filter(|mutated| *mutated != original) {
+                assert_ne!(mutated.hash(), original.hash(), "{place}: {changed}");
+                blocked += 1;
+            }
+        }
+    }
+    assert!(blocked > 80, "{blocked}");
+    let spaced = full.to_string().replace(',', " ,\n ");
+    assert_eq!(serde_json::from_str::<Definition>(&spaced).unwrap().hash(), original.hash(), "how it is written");
+    let reordered = r#"{"description": "d", "parameters": {"b": 1, "a": 2}, "name": "t"}"#;
+    let definition: Definition = serde_json::from_str(reordered).unwrap();
+    assert_eq!(definition.canonical(), r#"{"description":"d","name":"t","parameters":{"a":2,"b":1}}"#);
+}
+
+fn walk(place: &str, value: &Value, places: &mut Vec<String>) {
+    places.push(place.to_owned());
+    let mut below = |key: &str, value: &Value| walk(&format!("{place}/{key}"), value, places);
+    match value {
+        Value::Array(items) => items.iter().enumerate().for_each(|(index, item)| below(&index.to_string(), item)),
+        Value::Object(members) => members.iter().for_each(|(name, value)| below(name, value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// One step away from a value, in each direction that there is.
+fn changes(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Null => vec![Value::from(0)],
+        Value::Bool(set) => vec![Value::from(!set)],
+        Value::Number(number) => number.as_u64().map_or(vec![], |number| vec![Value::from(number - 1)]),
+        Value::String(text) => vec![format!("{text} ").into(), format!("{text}\u{200b}").into()],
+        Value::Array(items) => {
+            vec![items.iter().skip(1).cloned().collect(), items.iter().chain([&Value::from("z")]).cloned().collect()]
+        }
+        Value::Object(members) => {
+            let without = |left: &String| -> Value {
+                members.iter().filter(|(name, _)| *name != left).map(|(n, v)| (n.clone(), v.clone())).collect()
+            };
+            let more = members.iter().map(|(n, v)| (n.clone(), v.clone())).chain([("zz".into(), "more".into())]);
+            members.keys().map(without).chain([more.collect()]).collect()
+        }
+    }
+}
+
+#[test]
+fn survives_json() {
+    let full = Definition::new("t", "d")
+        .unwrap()
+        .with_parameters(serde_json::json!({"type": "object"}))
+        .with_attribute("team", "math".into())
+        .with_max_execution(Duration::from_millis(1500));
+    let text = serde_json::to_string(&full).unwrap();
+    assert!(text.contains("\"max_execution_ms\":1500"), "{text}");
+    assert_eq!(serde_json::from_str::<Definition>(&text).unwrap(), full);
+}
