@@ -131,6 +131,12 @@ fn caller() {}
 /// Tested by name, in `files.rs`.
 fn clerk() {}
 
+/// Tested by name, in `attack/tests/short.rs`.
+fn forge() {}
+
+/// Tested by name, in `attack/tests/short.rs`.
+fn leaker() {}
+
 /// Tested by name, in `mischief.rs`.
 fn mischief() {}
 

@@ -1,0 +1,41 @@
+//! A short campaign from a known seed: what does not depend on how busy the machine is must hold.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What the campaign must not see, one promise a line. The times are a long campaign's to judge.
+#[test]
+fn nothing_gets_through() {
+    let campaign =
+        Command::new(env!("CARGO_BIN_EXE_attack")).args(["--seconds", "20", "--seed", "1", "--json"]).output();
+    let output = campaign.expect("the campaign runs");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 9, "every theatre is played");
+    for row in rows {
+        assert!(row["tried"].as_u64() > Some(0), "{row}");
+        assert_eq!(row["deaths"], 0, "{row}");
+    }
+    assert_eq!(report["broken"], serde_json::json!([]), "{report:#}");
+}
+
+/// The same command gives the same attempts: a failure can be had again.
+#[test]
+fn an_attempt_can_be_had_again() {
+    let again = || {
+        let arguments = ["--seed", "7", "--only", "network", "--case", "42", "--json"];
+        let output = Command::new(env!("CARGO_BIN_EXE_attack")).args(arguments).output().expect("it runs");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+        report["rows"][0]["tried"].clone()
+    };
+    assert_eq!(again(), again());
+}
+
+#[test]
+fn wrong_arguments_end_with_2() {
+    for arguments in [&["--seconds", "0"][..], &["--only", "moon"], &["--case", "1"], &["extra"]] {
+        let status = Command::new(env!("CARGO_BIN_EXE_attack")).args(arguments).output().expect("it runs").status;
+        assert_eq!(status.code(), Some(2), "{arguments:?}");
+    }
+}
