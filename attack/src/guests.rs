@@ -50,7 +50,11 @@ fn limits(dice: &mut Dice) -> Limits {
 impl Theatre for Guests {
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
         let mut dice = Dice::of(self.seed, "guests", case);
-        let (place, misdeed) = (dice.pick(Place::ALL), dice.pick(Misdeed::ALL));
+        let (mut place, misdeed) = (dice.pick(Place::ALL), dice.pick(Misdeed::ALL));
+        if matches!(place, Place::Start | Place::Describe) && !dice.one_in(8) {
+            // At load the host's own limits hold, which are seconds: now and then is enough.
+            place = Place::Execute;
+        }
         let mut guest = Hostile { answer: dice.pick(&ANSWERS), ..Hostile::new(place, misdeed) };
         if dice.one_in(8) {
             guest.more_memories = dice.index(9);

@@ -27,7 +27,7 @@ impl Forbidden {
         let second = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).ok();
         for listener in [Some(first), second].into_iter().flatten() {
             let seen = Arc::clone(&seen);
-            thread::spawn(move || listener.incoming().for_each(|_| drop(seen.fetch_add(1, Ordering::Relaxed))));
+            thread::spawn(move || listener.incoming().map(|_| seen.fetch_add(1, Ordering::Relaxed)).count());
         }
         Self { port, seen }
     }
@@ -71,6 +71,21 @@ impl Server {
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
+}
+
+/// A server that takes what comes, says nothing, and hangs up after its client did.
+pub(crate) fn silent() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = listener.local_addr().expect("its address");
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut piece = [0; 4096];
+                while stream.read(&mut piece).is_ok_and(|count| count > 0) {}
+            });
+        }
+    });
+    address
 }
 
 /// A response with this body.

@@ -177,5 +177,5 @@ impl Theatre for Network {
 }
 
 fn is_origin_form(target: &str) -> bool {
-    target.starts_with('/') && !target.starts_with("//")
+    target.starts_with('/')
 }

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// Kinds of failure that are told one by one; the rest is counted.
-const KEPT: usize = 100;
+const KEPT: usize = 200;
 /// Characters of a failure's detail.
 const DETAIL: usize = 400;
 
