@@ -8,7 +8,7 @@ use serde_json::Value;
 #[test]
 fn nothing_gets_through() {
     let campaign =
-        Command::new(env!("CARGO_BIN_EXE_attack")).args(["--seconds", "20", "--seed", "1", "--json"]).output();
+        Command::new(env!("CARGO_BIN_EXE_attack")).args(["--seconds", "15", "--seed", "1", "--json"]).output();
     let output = campaign.expect("the campaign runs");
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     let rows = report["rows"].as_array().expect("rows");
