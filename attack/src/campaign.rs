@@ -101,7 +101,9 @@ impl Stand<'_> {
         if let Some(case) = self.options.case {
             child.args(["--case", &case.to_string()]);
         }
-        let child = child.env("TMPDIR", temp.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+        // One arena: memory that grows tells of what is kept, and not of how an allocator spreads it over threads.
+        child.env("TMPDIR", temp.path()).env("MALLOC_ARENA_MAX", "1");
+        let child = child.stdin(Stdio::null()).stdout(Stdio::piped());
         self.heard(child.stderr(File::create(words.path())?).spawn()?, words.path())
     }
 
