@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use toolcell::{Component, Engine, Executor, Grants, Limits, Placement, ToolCall};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
+use toolcell_tests::binary::{of_component, section};
 use toolcell_tests::wait;
 
 use crate::dice::Dice;
@@ -60,14 +61,20 @@ impl Smith {
         let hostile = Hostile { answer: Answer::Echo, ..Hostile::new(dice.pick(Place::ALL), dice.pick(Misdeed::ALL)) };
         match dice.number(0..8) {
             0 => self.made("component", dice, None),
-            1 | 2 => {
+            // Beside a guest that behaves: then it is not refused before the compiler has seen it.
+            1 => Some(
+                [hostile.component(), section(of_component::COMPONENT, &self.made("component", dice, None)?)].concat(),
+            ),
+            2 | 3 => {
                 let guest = hostile.component();
                 with_module(&guest, &self.made("shaped", dice, Some(&module(&guest)?))?)
             }
             kind => {
-                let mut guest = if kind == 3 { dice.pick(&self.real) } else { hostile.component() };
-                for _ in 0..dice.number(1..4) {
-                    guest = with_module(&guest, &self.made("mutated", dice, Some(&module(&guest)?))?)?;
+                let mut guest = if kind == 4 { dice.pick(&self.real) } else { hostile.component() };
+                // Not every change can be made to every module.
+                for _ in 0..dice.number(2..8) {
+                    let changed = self.made("mutated", dice, Some(&module(&guest)?));
+                    guest = changed.and_then(|module| with_module(&guest, &module)).unwrap_or(guest);
                 }
                 Some(guest)
             }

@@ -1,6 +1,8 @@
 //! A short campaign from a known seed: what does not depend on how busy the machine is must hold.
 
-use std::process::Command;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
 
 use serde_json::Value;
 
@@ -33,6 +35,31 @@ fn an_attempt_can_be_had_again() {
         report["rows"][0]["tried"].clone()
     };
     assert_eq!(again(), again());
+}
+
+/// Whatever a theatre's process dies of: here it is killed.
+#[test]
+fn a_death_is_seen() {
+    let arguments = ["--only", "schemas", "--seconds", "5", "--seed", "1", "--json"];
+    let campaign = Command::new(env!("CARGO_BIN_EXE_attack")).args(arguments).stdout(Stdio::piped()).spawn();
+    let mut campaign = campaign.expect("it starts");
+    let children = format!("/proc/{0}/task/{0}/children", campaign.id());
+    let is_playing = |child: &&str| {
+        fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|words| words.contains("perform"))
+    };
+    let child = loop {
+        assert!(campaign.try_wait().expect("its status").is_none(), "it ended by itself");
+        let found = fs::read_to_string(&children).expect("its children");
+        if let Some(child) = found.split_whitespace().find(is_playing) {
+            break child.to_owned();
+        }
+        thread::yield_now();
+    };
+    assert!(Command::new("kill").args(["-9", &child]).status().expect("kill").success());
+    let output = campaign.wait_with_output().expect("it ends");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    assert_eq!((&report["rows"][0]["deaths"], output.status.code()), (&Value::from(1), Some(1)), "{report:#}");
+    assert!(report["broken"][0].as_str().expect("a figure").contains("process deaths"), "{report:#}");
 }
 
 #[test]
