@@ -13,7 +13,7 @@ use toolcell_tests::{call, ending};
 
 use crate::report::larger;
 use crate::stage::{Stage, is_typed, load_with};
-use crate::tally::{Fault, Tally};
+use crate::tally::{Fault, Tally, record};
 use crate::theatre::Theatre;
 
 /// How long a bomb may occupy anybody.
@@ -122,7 +122,7 @@ impl Bombs {
         while goes_on(latencies.len()) {
             let began = Instant::now();
             let completion = call(&self.innocent, "hostile", "{}", Limits::default());
-            latencies.saturating_record(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+            record(&mut latencies, began.elapsed());
             well &= ending(&completion.result) == "ok";
         }
         (latencies, well)

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Kinds of failure that are told one by one; the rest is counted.
 const KEPT: usize = 200;
+/// Microseconds of the longest time that is told from longer ones: a day.
+const LONGEST: u64 = 86_400_000_000;
 /// Characters of a failure's detail.
 const DETAIL: usize = 400;
 
@@ -41,6 +43,12 @@ pub(crate) struct Finding {
     /// The first one.
     pub(crate) case: u64,
     pub(crate) detail: String,
+}
+
+/// Records a time, of whatever length: `saturating_record` would cut it off where the histogram ends as yet.
+pub(crate) fn record(times: &mut Histogram<u64>, time: Duration) {
+    let micros = u64::try_from(time.as_micros()).unwrap_or(LONGEST);
+    times.record(micros.min(LONGEST)).expect("it grows");
 }
 
 /// What came of the attempts so far.
@@ -113,6 +121,19 @@ impl Tally {
     }
 
     pub(crate) fn overran(&mut self, by: Duration) {
-        self.overruns.saturating_record(u64::try_from(by.as_micros()).unwrap_or(u64::MAX));
+        record(&mut self.overruns, by);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_times_are_told() {
+        let mut tally = Tally::new(String::new());
+        tally.overran(Duration::from_secs(90));
+        tally.overran(Duration::MAX);
+        assert!(tally.overruns.min() > 89_000_000 && tally.overruns.max() > LONGEST / 2);
     }
 }
