@@ -27,13 +27,18 @@ impl Forbidden {
         let second = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).ok();
         for listener in [Some(first), second].into_iter().flatten() {
             let seen = Arc::clone(&seen);
-            thread::spawn(move || listener.incoming().map(|_| seen.fetch_add(1, Ordering::Relaxed)).count());
+            thread::spawn(move || {
+                for _ in listener.incoming() {
+                    seen.fetch_add(1, Ordering::Relaxed);
+                }
+            });
         }
         Self { port, seen }
     }
 
-    pub(crate) fn seen(&self) -> u64 {
-        self.seen.load(Ordering::Relaxed)
+    /// Whether somebody came since this was last asked. Who comes between two attempts is not overlooked.
+    pub(crate) fn is_new(&self) -> bool {
+        self.seen.swap(0, Ordering::Relaxed) > 0
     }
 }
 
@@ -111,4 +116,22 @@ fn is_whole(request: &[u8]) -> bool {
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
     let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
     length.and_then(|length| length.trim().parse().ok()).unwrap_or(0) <= body.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_to_the_forbidden_port_is_seen_once() {
+        let forbidden = Forbidden::start();
+        assert!(!forbidden.is_new());
+        for address in [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 9, 9, 9)] {
+            drop(TcpStream::connect((address, forbidden.port)).expect("it listens"));
+            while !forbidden.is_new() {
+                thread::yield_now();
+            }
+        }
+        assert!(!forbidden.is_new());
+    }
 }

@@ -151,7 +151,6 @@ impl Theatre for Network {
         for (index, spelt) in spelt.iter().enumerate() {
             *self.resolver.0.lock().expect("no panic") = disguised(address, index);
             self.resolver.1.store(0, Ordering::Relaxed);
-            let seen = self.forbidden.seen();
             let mut judgement = Ok(());
             for (name, arguments, may) in self.requests(way, spelt, &spellings(address)[0]) {
                 let tool = &tools.iter().find(|(known, _)| *known == name).expect("a tool").1;
@@ -160,7 +159,7 @@ impl Theatre for Network {
                 let stays =
                     arrived.lines().next().is_none_or(|line| line.split(' ').nth(1).is_some_and(is_origin_form));
                 let detail = || format!("{address} as {spelt}: {arguments} gave {result}; arrived {arrived}");
-                if self.forbidden.seen() > seen || (!may && result.starts_with(r#"{"ok""#)) {
+                if self.forbidden.is_new() || (!may && result.starts_with(r#"{"ok""#)) {
                     judgement = Err((Fault::Connection, format!("{way:?}"), detail()));
                 } else if result.contains("tool_error")
                     || result.contains("cannot be reached")
@@ -172,6 +171,12 @@ impl Theatre for Network {
                 }
             }
             tally.judged(judgement);
+        }
+    }
+
+    fn close(&mut self, tally: &mut Tally) {
+        if self.forbidden.is_new() {
+            tally.failed(Fault::Connection, "after all", "somebody came when all was over");
         }
     }
 }
