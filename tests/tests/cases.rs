@@ -134,6 +134,12 @@ fn clerk() {}
 /// Tested by name, in `secrets.rs`.
 fn gossip() {}
 
+/// Tested by name, in `attack/tests/short.rs`.
+fn forge() {}
+
+/// Tested by name, in `attack/tests/short.rs`.
+fn leaker() {}
+
 /// Tested by name, in `mischief.rs`.
 fn mischief() {}
 

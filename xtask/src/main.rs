@@ -1,5 +1,6 @@
 //! The set-up a human would otherwise do by hand.
 
+mod attack;
 mod demo;
 mod lint;
 mod shell;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask demo    build everything that is missing, then a tour of good and hostile tools
 cargo xtask test    all tests
+cargo xtask attack  a campaign of attacks on the library; `--help` tells more
 cargo xtask lint    formatting, lints, documentation, and the licences and sources of the dependencies
 ";
 
@@ -19,6 +21,10 @@ fn main() -> ExitCode {
         ["demo"] => demo::run(),
         ["test", rest @ ..] => test::run(rest),
         ["lint"] => lint::run(),
+        ["attack", rest @ ..] => match attack::run(rest) {
+            Ok(code) => return code.into(),
+            Err(error) => Err(error),
+        },
         [] | ["help" | "-h" | "--help"] => {
             shell::say(HELP);
             return ExitCode::SUCCESS;

@@ -1,0 +1,167 @@
+//! Components that a compiler would work on for hours. Each must be refused, or its compiler killed, in time; meanwhile the
+//! tools of others go on as before.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use toolcell::{Component, Engine, Grants, Limits, Placement};
+use toolcell_test_guests::{Answer, Hostile};
+use toolcell_tests::binary::{list, module, number, of_component, of_module, section};
+use toolcell_tests::{call, ending};
+
+use crate::report::larger;
+use crate::stage::{Stage, is_typed, load_with};
+use crate::tally::{Fault, Tally, record};
+use crate::theatre::Theatre;
+
+/// How long a bomb may occupy anybody.
+const BOUND: Duration = Duration::from_secs(30);
+/// Calls of others that are made before, to compare with.
+const ALONE: u64 = 500;
+/// Calls from which on a percentile tells something.
+const ENOUGH: u64 = 200;
+/// Latency in microseconds below which a difference is the machine's: a tick of its scheduler.
+const NOISE: u64 = 1_000;
+/// Sizes of each bomb, in parts of its largest.
+const SIZES: [usize; 3] = [16, 4, 1];
+
+/// Sections of a core module that the tests' own table does not need.
+const TYPES: u8 = 1;
+const EXPORTS: u8 = 7;
+const DATA: u8 = 11;
+const FUNCTION: [u8; 5] = [0x60, 2, 0x7f, 0x7f, 0];
+
+/// Each by its size, of which one is a sixteenth of the largest.
+const BOMBS: [(&str, fn(usize) -> Vec<u8>); 14] = [
+    ("nested blocks", |size| code(1, &nested(size * 2_000, &[0x02, 0x40], &[0x20, 0, 0x0d, 0]))),
+    ("nested loops", |size| code(1, &nested(size * 2_000, &[0x03, 0x40], &[0x20, 0, 0x0d, 0, 0x20, 1, 0x21, 0]))),
+    ("nested ifs", |size| code(1, &nested(size * 2_000, &[0x20, 0, 0x04, 0x40], &[0x20, 1, 0x21, 0]))),
+    ("a deep expression", |size| {
+        code(1, &[[0x20, 0].repeat(size * 10_000), vec![0x6a; size * 10_000 - 1], vec![0x1a]].concat())
+    }),
+    ("one long function", |size| code(1, &[0x20, 0, 0x20, 1, 0x6c, 0x21, 0].repeat(size * 4_500))),
+    ("a jump table", |size| {
+        let targets = list(size * 20_000, &vec![0; size * 20_000]);
+        let table = [&[0x02, 0x40, 0x20, 0, 0x0e], targets.as_slice(), &[0, 0x0b]];
+        code(1, &table.concat())
+    }),
+    ("jump tables out of nested blocks", |size| {
+        let depth = size * 60;
+        let targets: Vec<u8> = (0..depth).flat_map(number).collect();
+        let table = [&[0x20, 0, 0x0e], list(depth, &targets).as_slice(), &[0]].concat();
+        code(1, &[[0x02, 0x40].repeat(depth), [table, vec![0x0b]].concat().repeat(depth)].concat())
+    }),
+    ("many functions", |size| code(size * 12_000, &[0x20, 0, 0x1a])),
+    ("many functions that call each other", |size| code(size * 3_000, &[0x20, 0, 0x20, 1, 0x10, 0].repeat(4))),
+    ("divisions with traps", |size| code(1, &[0x20, 0, 0x20, 1, 0x6d, 0x21, 0].repeat(size * 4_500))),
+    ("locals live through loops", |size| {
+        let all =
+            (2..500).flat_map(|local| [vec![0x20], number(local), vec![0x20, 0, 0x6a, 0x21], number(local)].concat());
+        let step: Vec<u8> = all.collect();
+        let open = [&[0x03, 0x40], step.as_slice(), &[0x20, 0, 0x0d, 0]].concat();
+        let body = [&[1][..], &number(498), &[0x7f], &open.repeat(size * 4), &vec![0x0b; size * 4], &[0x0b]].concat();
+        beside(&of_code(1, &body))
+    }),
+    ("many types", |size| beside(&section(TYPES, &list(size * 6_000, &FUNCTION.repeat(size * 6_000))))),
+    ("many exports", |size| {
+        let exports = (0..size * 6_000).flat_map(|n| {
+            let name = format!("{n:0>60}");
+            [list(60, name.as_bytes()), vec![0, 0]].concat()
+        });
+        let exports: Vec<u8> = exports.collect();
+        beside(&[of_code(1, &[0, 0x0b]), section(EXPORTS, &list(size * 6_000, &exports))].concat())
+    }),
+    ("much data", |size| {
+        let data = vec![0xaa; size * 3_900_000];
+        beside(&section(DATA, &list(1, &[vec![1], list(data.len(), &data)].concat())))
+    }),
+];
+
+/// Blocks in blocks, with this in each.
+fn nested(depth: usize, open: &[u8], inside: &[u8]) -> Vec<u8> {
+    [[open, inside].concat().repeat(depth), vec![0x0b; depth]].concat()
+}
+
+/// As many functions with this code.
+fn code(count: usize, code: &[u8]) -> Vec<u8> {
+    beside(&of_code(count, &[&[0], code, &[0x0b]].concat()))
+}
+
+/// The sections of functions with this body.
+fn of_code(count: usize, body: &[u8]) -> Vec<u8> {
+    let types = section(TYPES, &list(1, &FUNCTION));
+    let functions = section(of_module::FUNCTIONS, &list(count, &vec![0; count]));
+    let code = section(of_module::CODE, &list(count, &list(body.len(), body).repeat(count)));
+    [types, functions, code].concat()
+}
+
+/// A component that behaves, with a module of these sections beside its own.
+fn beside(sections: &[u8]) -> Vec<u8> {
+    [Hostile::answering(Answer::Echo).component(), section(of_component::CORE_MODULE, &module(sections))].concat()
+}
+
+pub(crate) struct Bombs {
+    /// Where bombs are loaded, and where others call.
+    engine: Engine,
+    innocent: Component,
+}
+
+impl Bombs {
+    pub(crate) fn new(stage: &Stage) -> Self {
+        let engine = stage.for_strangers(16).placement(Placement::Cells).build().expect("an engine");
+        let innocent = load_with(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
+        Self { engine, innocent: innocent.expect("a guest that behaves") }
+    }
+
+    /// Calls by others, while it goes on; and whether all ended as they should.
+    fn others(&self, goes_on: impl Fn(u64) -> bool) -> (Histogram<u64>, bool) {
+        let mut latencies = Histogram::new(3).expect("three digits are possible");
+        let mut well = true;
+        while goes_on(latencies.len()) {
+            let began = Instant::now();
+            let completion = call(&self.innocent, "hostile", "{}", Limits::default());
+            record(&mut latencies, began.elapsed());
+            well &= ending(&completion.result) == "ok";
+        }
+        (latencies, well)
+    }
+}
+
+impl Theatre for Bombs {
+    fn cases(&self) -> Option<u64> {
+        Some((BOMBS.len() * SIZES.len()) as u64)
+    }
+
+    fn attempt(&mut self, case: u64, tally: &mut Tally) {
+        let (name, make) = BOMBS[case as usize % BOMBS.len()];
+        let size = SIZES[case as usize / BOMBS.len()];
+        let bomb = make(size);
+        let (alone, _) = self.others(|made| made < ALONE);
+        let goes_on = AtomicBool::new(true);
+        let began = Instant::now();
+        let (loaded, took, (during, well)) = thread::scope(|scope| {
+            let load = scope.spawn(|| {
+                let loaded = load_with(&self.engine, bomb, Grants::default()).map(|_| ());
+                let took = began.elapsed();
+                goes_on.store(false, Ordering::Relaxed);
+                (loaded, took)
+            });
+            let others = self.others(|_| goes_on.load(Ordering::Relaxed));
+            let (loaded, took) = load.join().expect("a load does not panic");
+            (loaded, took, others)
+        });
+        if during.len() >= ENOUGH {
+            let p99 = |latencies: &Histogram<u64>| latencies.value_at_quantile(0.99).max(NOISE) as f64;
+            tally.slip = larger(tally.slip, Some(p99(&during) / p99(&alone)));
+        }
+        let detail = format!("size {size}: {took:?}, {:?}", loaded.as_ref().err());
+        tally.judged(match loaded {
+            _ if took > BOUND => Err((Fault::Slow, name.to_owned(), detail)),
+            _ if !well => Err((Fault::Wrong, format!("a call of others during {name}"), detail)),
+            Err(error) if !is_typed(&error) => Err((Fault::Wrong, format!("an error of no kind: {name}"), detail)),
+            Ok(()) | Err(_) => Ok(()),
+        });
+    }
+}

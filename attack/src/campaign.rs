@@ -1,0 +1,156 @@
+//! The parent's side: a process for each theatre, whose death is seen, told and survived.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum as _;
+
+use crate::options::{Campaign, Name};
+use crate::performance::Line;
+use crate::report::{Report, Row};
+use crate::tally::{Fault, Finding};
+
+/// A child that says nothing for so long hangs.
+const SILENCE: Duration = Duration::from_secs(120);
+/// How often a theatre is begun again before it is given up.
+const LIVES: usize = 20;
+/// Bytes of a dead child's last words.
+const WORDS: usize = 2_000;
+
+/// Plays all theatres, one after the other.
+///
+/// # Errors
+/// When no process can be started or no directory made.
+pub fn campaign(options: &Campaign, seed: u64) -> std::io::Result<Report> {
+    let began = Instant::now();
+    let theatres: Vec<_> =
+        Name::value_variants().iter().filter(|name| options.only.is_none_or(|only| only == **name)).collect();
+    let whole = Duration::from_secs(options.seconds);
+    let mut rows = Vec::new();
+    for (index, name) in theatres.iter().enumerate() {
+        // What one leaves of its time, the others have.
+        let share = whole.saturating_sub(began.elapsed()) / (theatres.len() - index) as u32;
+        rows.push(Stand { options, seed, name: **name }.play(share)?);
+    }
+    if std::io::stderr().is_terminal() {
+        show("");
+    }
+    Ok(Report::new(seed, began.elapsed().as_secs_f64(), rows))
+}
+
+/// One theatre's part.
+struct Stand<'a> {
+    options: &'a Campaign,
+    seed: u64,
+    name: Name,
+}
+
+/// How a child ended.
+struct Ended {
+    row: Option<Row>,
+    is_over: bool,
+    /// The last case it began.
+    last: Option<(u64, u64)>,
+    hung: bool,
+    status: ExitStatus,
+    words: String,
+}
+
+impl Stand<'_> {
+    fn play(&self, share: Duration) -> std::io::Result<Row> {
+        let (began, mut from) = (Instant::now(), 0);
+        let mut whole = Row::none(self.name.text());
+        for _ in 0..LIVES {
+            let ended = self.child(share.saturating_sub(began.elapsed()), from)?;
+            whole.add(ended.row.unwrap_or_else(|| Row::none(self.name.text())));
+            if ended.is_over {
+                break;
+            }
+            let (position, case) = ended.last.unwrap_or((from, 0));
+            whole.tried += 1;
+            whole.deaths += 1;
+            whole.findings.push(Finding {
+                theatre: self.name.text(),
+                fault: if ended.hung { Fault::Hang } else { Fault::Death },
+                what: if ended.last.is_some() { ended.status.to_string() } else { "before the first case".into() },
+                count: 1,
+                case,
+                detail: ended.words,
+            });
+            from = position + 1;
+            if ended.last.is_none() || self.options.case.is_some() || began.elapsed() >= share {
+                break;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// One life.
+    fn child(&self, time: Duration, from: u64) -> std::io::Result<Ended> {
+        let temp = tempfile::tempdir()?;
+        let words = tempfile::NamedTempFile::new()?;
+        let mut child = Command::new(std::env::current_exe()?);
+        // At least so many cases, whatever the time: a theatre that is slow to set up is not left out.
+        let least = if self.name == Name::Mixed { self.options.calls.div_ceil(crate::mixed::CALLS).max(1) } else { 1 };
+        child.args(["perform", &self.name.text(), "--seed", &self.seed.to_string(), "--from", &from.to_string()]);
+        child.args(["--seconds", &time.as_secs_f64().max(0.001).to_string(), "--least", &least.to_string()]);
+        if let Some(case) = self.options.case {
+            child.args(["--case", &case.to_string()]);
+        }
+        // One arena: memory that grows tells of what is kept, and not of how an allocator spreads it over threads.
+        child.env("TMPDIR", temp.path()).env("MALLOC_ARENA_MAX", "1");
+        let child = child.stdin(Stdio::null()).stdout(Stdio::piped());
+        self.heard(child.stderr(File::create(words.path())?).spawn()?, words.path())
+    }
+
+    fn heard(&self, mut child: Child, words: &std::path::Path) -> std::io::Result<Ended> {
+        let output = child.stdout.take().expect("it was asked for");
+        let (send, lines) = mpsc::channel();
+        let reader = thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let (mut row, mut is_over, mut last, mut hung) = (None, false, None, false);
+        let mut shown = Instant::now();
+        loop {
+            match lines.recv_timeout(SILENCE) {
+                Ok(line) => match serde_json::from_str(&line) {
+                    Ok(Line::Case(position, case)) => {
+                        last = Some((position, case));
+                        if shown.elapsed() > Duration::from_millis(200) && std::io::stderr().is_terminal() {
+                            shown = Instant::now();
+                            show(&format!("{}: case {case}", self.name.text()));
+                        }
+                    }
+                    Ok(Line::SoFar(so_far)) => row = Some(so_far),
+                    Ok(Line::Over(whole)) => (row, is_over) = (Some(whole), true),
+                    // Something else wrote to its standard output: nothing may.
+                    Err(_) => {}
+                },
+                Err(RecvTimeoutError::Timeout) => {
+                    hung = true;
+                    child.kill()?;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let status = child.wait()?;
+        let _ = reader.join();
+        let words = String::from_utf8_lossy(&fs::read(words)?).into_owned();
+        let tail = words.len().saturating_sub(WORDS);
+        let words = words.chars().skip(tail).collect();
+        Ok(Ended { row, is_over: is_over && status.success(), last, hung, status, words })
+    }
+}
+
+/// One line that is written over by the next.
+fn show(text: &str) {
+    let _ = write!(std::io::stderr().lock(), "\r\x1b[2K{text}");
+}

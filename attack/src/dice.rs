@@ -1,0 +1,42 @@
+//! Chance that can be had again: the same seed, theatre and case roll the same.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::ops::RangeBounds;
+
+/// The chance of one case.
+pub(crate) struct Dice(fastrand::Rng);
+
+impl Dice {
+    /// For one case of a theatre.
+    pub(crate) fn of(seed: u64, theatre: &str, case: u64) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (seed, theatre, case).hash(&mut hasher);
+        Self(fastrand::Rng::with_seed(hasher.finish()))
+    }
+
+    pub(crate) fn number(&mut self, range: impl RangeBounds<u64>) -> u64 {
+        self.0.u64(range)
+    }
+
+    /// An index of something with so many.
+    pub(crate) fn index(&mut self, count: usize) -> usize {
+        self.0.usize(..count)
+    }
+
+    /// True once in so many times.
+    pub(crate) fn one_in(&mut self, times: u64) -> bool {
+        self.0.u64(..times) == 0
+    }
+
+    pub(crate) fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.index(from.len())].clone()
+    }
+
+    pub(crate) fn byte(&mut self) -> u8 {
+        self.0.u8(..)
+    }
+
+    pub(crate) fn letters(&mut self, count: usize) -> String {
+        std::iter::repeat_with(|| self.0.alphanumeric()).take(count).collect()
+    }
+}

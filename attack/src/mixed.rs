@@ -1,0 +1,272 @@
+//! Calls that end in every way, 64 at once and in no order: each ends as it should and in time, and leaves nothing behind.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use toolcell::kv::MemoryStore;
+use toolcell::{
+    AbortSignal, CallOptions, Definition, Egress, Event, Executor, Grants, HttpRule, Limits, Outcome, Placement,
+    Question, Room, Tool, ToolCall,
+};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
+use toolcell_tests::{ending, wait};
+
+use crate::dice::Dice;
+use crate::listener::{Server, response, silent};
+use crate::performance::ON_PURPOSE;
+use crate::stage::{CELLS, MEMORY, Stage, load_with};
+use crate::tally::{Fault, Tally};
+use crate::theatre::Theatre;
+
+/// At once.
+const CALLERS: u64 = 64;
+/// Of each caller, one after the other.
+const EACH: u64 = 8;
+/// Calls of one case.
+pub(crate) const CALLS: u64 = CALLERS * EACH;
+/// How long it may take until as many calls as there are cells have one each.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Connections at once: fewer than callers, so that one that is lost is missed.
+const CONNECTIONS: usize = 16;
+
+/// How a call may end whose time is up: as it runs, as it waits, as its own request ends a moment before it, or before it had
+/// a cell.
+const ENDS_LATE: [&str; 3] = ["timeout/", "error", "refusal/overloaded"];
+
+/// What is called, with which arguments, and how it ends.
+struct Kind {
+    tool: Tool,
+    arguments: String,
+    ends: &'static str,
+    how: How,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// Has all the time it wants.
+    Freely,
+    /// Has little, and is ended by that.
+    Deadline,
+    /// Is dropped on the way.
+    Dropped,
+    /// Is asked to end on the way.
+    Aborted,
+}
+
+pub(crate) struct Mixed {
+    seed: u64,
+    kinds: Arc<Vec<Kind>>,
+    waits: Tool,
+    server: Server,
+}
+
+/// What one call came to.
+struct Ended {
+    expected: &'static str,
+    got: String,
+    /// Behind its deadline, for those that it ended.
+    late: Option<Duration>,
+}
+
+impl Mixed {
+    pub(crate) fn new(stage: &Stage) -> Self {
+        let egress = Egress::new().with_connections(CONNECTIONS);
+        let engine = stage.engine(Placement::Cells).keys(MemoryStore::new()).egress(egress).build().expect("an engine");
+        let granted = |bytes, grants| load_with(&engine, bytes, grants).expect("it loads").tools()[0].clone();
+        let tool = |bytes: Vec<u8>| granted(bytes, Grants::default());
+        let hostile = |misdeed| tool(Hostile::new(Place::Execute, misdeed).component());
+        let native = |name| Definition::new(name, "").expect("a name");
+        let kind = |tool: &Tool, arguments: &str, ends, how| Kind {
+            tool: tool.clone(),
+            arguments: arguments.to_owned(),
+            ends,
+            how,
+        };
+        let hello = tool(bare_hello());
+        let server = Server::start(Ipv4Addr::LOCALHOST, Arc::new(|_: &str| response("200 OK", "hello")));
+        let (answered, hung) = (server.url("/"), format!("http://{}/", silent()));
+        let (fetch, clerk, notes) = (
+            granted(bytes("fetch"), reaching([&answered, &hung])),
+            granted(bytes("clerk"), with_scratch()),
+            granted(bytes("notes"), with_keys()),
+        );
+        let [answered, hung] = [answered, hung].map(|url| json!({"url": url}).to_string());
+        let writes = r#"{"steps":[["write","/scratch/a","5000"],["size","/scratch/a"]]}"#;
+        let stays = r#"{"steps":[["write","/scratch/a","5000"],["hold","/scratch/b","100"],["spin"]]}"#;
+        let (spins, sleeps, waits) = (hostile(Misdeed::Spin), hostile(Misdeed::Sleep), hostile(Misdeed::AwaitAbort));
+        let asks = async |_: Value| Outcome::AskUser(Question::new("which?"));
+        let panics = async |_: Value| -> Value { panic!("{ON_PURPOSE}") };
+        let hangs = async |_: Value| std::future::pending::<Value>().await;
+        let kinds = vec![
+            kind(&hello, r#"{"name":"Ada"}"#, "ok", How::Freely),
+            kind(&fetch, &answered, "ok", How::Freely),
+            kind(&fetch, &hung, "timeout/blocked", How::Deadline),
+            kind(&fetch, &hung, "dropped", How::Dropped),
+            kind(&clerk, writes, "ok", How::Freely),
+            kind(&clerk, stays, "timeout/deadline", How::Deadline),
+            kind(&clerk, stays, "dropped", How::Dropped),
+            kind(&notes, r#"{"action":"list"}"#, "ok", How::Freely),
+            kind(&hello, r#"{"name":7}"#, "refusal/invalid_arguments", How::Freely),
+            kind(&hello, "[", "refusal/invalid_arguments", How::Freely),
+            kind(&hostile(Misdeed::Abort), "{}", "handler_raised/unreachable", How::Freely),
+            kind(&hostile(Misdeed::Recurse), "{}", "handler_raised/stack_overflow", How::Freely),
+            kind(&hostile(Misdeed::Hoard), "{}", "handler_raised/unreachable+memory", How::Freely),
+            kind(&hostile(Misdeed::Exit), "{}", "handler_exit/called", How::Freely),
+            kind(&hostile(Misdeed::LeaveMarks), "{}", "handler_raised/unreachable+memory", How::Freely),
+            kind(
+                &tool(Hostile::answering(Answer::NoShape).component()),
+                "{}",
+                "invalid_return/unreadable",
+                How::Freely,
+            ),
+            kind(&spins, "{}", "timeout/deadline", How::Deadline),
+            kind(&sleeps, "{}", "timeout/blocked", How::Deadline),
+            kind(&spins, "{}", "dropped", How::Dropped),
+            kind(&sleeps, "{}", "dropped", How::Dropped),
+            kind(&waits, r#"{"a":1}"#, "ok", How::Aborted),
+            kind(&tool(bytes("desk")), "{}", "ask_user", How::Freely),
+            kind(&tool(bytes("fetch")), r#"{"url":"http://127.0.0.1:9/"}"#, "error", How::Freely),
+            kind(&Tool::native(native("asks"), asks).expect("a tool"), "{}", "ask_user", How::Freely),
+            kind(
+                &Tool::native(native("panics"), panics).expect("a tool"),
+                "{}",
+                "handler_raised/native_panic",
+                How::Freely,
+            ),
+            kind(&Tool::native(native("hangs"), hangs).expect("a tool"), "{}", "timeout/blocked", How::Deadline),
+            kind(&Tool::native(native("dropped"), hangs).expect("a tool"), "{}", "dropped", How::Dropped),
+            kind(&Tool::manual(native("absent")).expect("a tool"), "{}", "not_found", How::Freely),
+        ];
+        Self { seed: stage.seed, kinds: Arc::new(kinds), waits, server }
+    }
+
+    /// Whether as many calls as there are cells can have one each: no more of them than those got lost.
+    fn lost_permits(&self) -> i64 {
+        let started = Arc::new(AtomicU32::new(0));
+        let (seen, tool) = (Arc::clone(&started), self.waits.clone());
+        wait(async move {
+            let executor = Executor::new().with_events(move |event: Event| {
+                if matches!(event, Event::Started { .. }) {
+                    seen.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            let (signal, mut calls) = (AbortSignal::new(), JoinSet::new());
+            for _ in 0..CELLS {
+                let (executor, tool, options) = (executor.clone(), tool.clone(), CallOptions::default());
+                let options = options.with_abort(signal.clone());
+                calls.spawn(async move { executor.call(&tool, ToolCall::new("1", "hostile", "{}"), options).await });
+            }
+            let began = Instant::now();
+            while started.load(Ordering::Relaxed) < CELLS && began.elapsed() < PATIENCE {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let lost = CELLS - started.load(Ordering::Relaxed);
+            signal.raise();
+            calls.join_all().await;
+            i64::from(lost)
+        })
+    }
+}
+
+/// Requests to these, wherever they are.
+fn reaching(urls: [&str; 2]) -> Grants {
+    let mut grants = Grants::default();
+    grants.http.extend(urls.map(|url| {
+        let rule: HttpRule = url.parse().expect("a rule");
+        rule.with_private(["127.0.0.0/8".parse().expect("a network")])
+    }));
+    grants
+}
+
+fn with_scratch() -> Grants {
+    let mut grants = Grants::default();
+    grants.scratch = Some(Room { bytes: 1 << 20, files: 100 });
+    grants
+}
+
+fn with_keys() -> Grants {
+    let mut grants = Grants::default();
+    grants.keys.push("write notes/*".parse().expect("a rule"));
+    grants
+}
+
+async fn one(kind: &Kind, dice: &mut Dice) -> Ended {
+    let timeout = match kind.how {
+        How::Deadline => Duration::from_millis(dice.number(1..40)),
+        How::Freely | How::Dropped | How::Aborted => Duration::from_secs(60),
+    };
+    let limits = Limits::default().with_timeout(timeout).with_memory(MEMORY).with_fuel(u64::MAX);
+    let (signal, name) = (AbortSignal::new(), kind.tool.definition().name.as_str());
+    let options = CallOptions::default().with_abort(signal.clone());
+    let executor = Executor::new().with_limits(limits);
+    let began = Instant::now();
+    let call = executor.call(&kind.tool, ToolCall::new("1", name, kind.arguments.as_str()), options);
+    let soon = Duration::from_millis(dice.number(0..10));
+    let got = match kind.how {
+        How::Freely | How::Deadline => ending(&call.await.result),
+        How::Dropped => match tokio::time::timeout(soon, call).await {
+            Ok(completion) => ending(&completion.result),
+            Err(_) => "dropped".into(),
+        },
+        How::Aborted => {
+            let (completion, ()) = tokio::join!(call, async {
+                tokio::time::sleep(soon).await;
+                signal.raise();
+            });
+            ending(&completion.result)
+        }
+    };
+    let late = (kind.how == How::Deadline).then(|| began.elapsed().saturating_sub(timeout));
+    Ended { expected: kind.ends, got, late }
+}
+
+impl Theatre for Mixed {
+    fn attempt(&mut self, case: u64, tally: &mut Tally) {
+        let (seed, kinds) = (self.seed, Arc::clone(&self.kinds));
+        let all = wait(async move {
+            let mut callers = JoinSet::new();
+            for caller in 0..CALLERS {
+                let kinds = Arc::clone(&kinds);
+                callers.spawn(async move {
+                    let mut dice = Dice::of(seed, "mixed", case * CALLERS + caller);
+                    let mut ended = Vec::new();
+                    for _ in 0..EACH {
+                        ended.push(one(&kinds[dice.index(kinds.len())], &mut dice).await);
+                    }
+                    ended
+                });
+            }
+            callers.join_all().await
+        });
+        // What it remembers would look like a leak.
+        drop(self.server.taken());
+        for ended in all.into_iter().flatten() {
+            if let Some(late) = ended.late {
+                tally.overran(late);
+            }
+            let is_expected = ended.got == ended.expected
+                || (ended.late.is_some() && ENDS_LATE.iter().any(|end| ended.got.starts_with(end)));
+            tally.judged(if is_expected {
+                Ok(())
+            } else {
+                Err((
+                    Fault::Wrong,
+                    format!("{} instead of {}", ended.got, ended.expected),
+                    json!({"case": case}).to_string(),
+                ))
+            });
+        }
+    }
+
+    fn close(&mut self, tally: &mut Tally) {
+        tally.permits = self.lost_permits();
+        if tally.permits > 0 {
+            tally.note(Fault::Leak, "permits", format!("{} of {CELLS} cells cannot be had any more", tally.permits));
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Paths that lead out of a directory: made of every piece that ever fooled a resolver, while links are planted and swapped.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde_json::json;
+use toolcell::{Access, CallOptions, Component, Directory, Executor, Grants, Limits, Placement, Room, ToolCall};
+use toolcell_test_guests::bytes;
+use toolcell_tests::wait;
+
+use crate::dice::Dice;
+use crate::stage::{Stage, load_with};
+use crate::tally::{Fault, Tally};
+use crate::theatre::Theatre;
+
+/// Between them a path's pieces stand.
+const SEPARATORS: [&str; 6] = ["/", "/", "//", "/./", "\\", "%2f"];
+const PIECES: [&str; 26] = [
+    "..",
+    "..",
+    "..",
+    ".",
+    "",
+    "sub",
+    "up",
+    "away",
+    "straight",
+    "winding",
+    "plain",
+    "nothing",
+    "swapped",
+    "mine",
+    "%2e%2e",
+    "%252e%252e",
+    "..\0",
+    "\0",
+    "..;",
+    ".. ",
+    "\u{ff0e}\u{ff0e}",
+    "\u{2024}\u{2024}",
+    "..\u{200b}",
+    "\u{fffd}..",
+    "....",
+    "secret",
+];
+const STARTS: [&str; 8] = ["/data/", "/data/", "/data/", "/data", "/", "", "/data/../", "/proc/self/cwd/"];
+/// Paths of one case.
+const PATHS: usize = 6;
+/// Where a tool may write: little, so that nothing grows.
+const ROOM: Room = Room { bytes: 1 << 20, files: 200 };
+
+pub(crate) struct Paths {
+    seed: u64,
+    outer: PathBuf,
+    canary: String,
+    /// For reading, and for writing too.
+    clerks: [Component; 2],
+    over: Arc<AtomicBool>,
+    swapping: Option<JoinHandle<()>>,
+}
+
+impl Paths {
+    pub(crate) fn new(stage: &Stage) -> Self {
+        // Not among the temporary files: no tool may have those.
+        let outer = stage.cache.with_file_name(format!("attack-paths-{}", std::process::id()));
+        let canary = format!("canary-{}", Dice::of(stage.seed, "paths", u64::MAX).letters(24));
+        for name in ["inner/sub", "turned"] {
+            fs::create_dir_all(outer.join(name)).expect("a directory");
+        }
+        fs::write(outer.join("secret"), &canary).expect("a file");
+        let outer = outer.canonicalize().expect("a path");
+        let engine = stage.engine(Placement::Cells).build().expect("an engine");
+        let clerks = [Access::Read, Access::Write].map(|access| {
+            let mut grants = Grants::default();
+            let directory = Directory::new("/data", outer.join("inner"), access).expect("a name");
+            grants.directories.push(directory.with_room(ROOM));
+            load_with(&engine, bytes("clerk"), grants).expect("the clerk")
+        });
+        let over = Arc::new(AtomicBool::new(false));
+        let (stop, place) = (Arc::clone(&over), outer.clone());
+        let swapping = thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                swap(&place);
+            }
+        });
+        let paths = Self { seed: stage.seed, outer, canary, clerks, over, swapping: Some(swapping) };
+        paths.plant();
+        paths
+    }
+
+    /// Links that lead out. A tool with the right to write may have removed them.
+    fn plant(&self) {
+        let inner = self.outer.join("inner");
+        let secret = self.outer.join("secret");
+        let links = [
+            ("up", Path::new("../secret")),
+            ("away", &self.outer),
+            ("straight", &secret),
+            ("winding", Path::new("sub/../../secret")),
+        ];
+        for (name, target) in links {
+            let at = inner.join(name);
+            if fs::read_link(&at).ok().as_deref() != Some(target) {
+                let _ = fs::remove_dir_all(&at).or_else(|_| fs::remove_file(&at));
+                let _ = symlink(target, at);
+            }
+        }
+        let _ = fs::create_dir_all(inner.join("sub"));
+        let _ = fs::write(inner.join("plain"), "inside");
+    }
+
+    /// What lies outside, and must be as it was.
+    fn is_intact(&self) -> bool {
+        let mut names: Vec<_> =
+            fs::read_dir(&self.outer).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
+        names.sort();
+        names == ["inner", "secret", "turned"]
+            && fs::read_to_string(self.outer.join("secret")).ok().as_ref() == Some(&self.canary)
+    }
+}
+
+/// Makes `inner/swapped` in turns a directory and a link that leads out.
+fn swap(outer: &Path) {
+    let (at, turned) = (outer.join("inner/swapped"), outer.join("turned"));
+    let _ = fs::remove_dir_all(&at).or_else(|_| fs::remove_file(&at));
+    let _ = fs::create_dir(turned.join("directory"));
+    let _ = fs::write(turned.join("directory/secret"), "inside");
+    let _ = fs::rename(turned.join("directory"), &at);
+    let _ = symlink(outer, turned.join("link"));
+    let _ = fs::rename(&at, turned.join("gone"));
+    let _ = fs::rename(turned.join("link"), &at);
+    let _ = fs::remove_dir_all(turned.join("gone"));
+}
+
+fn path(dice: &mut Dice, outer: &Path) -> String {
+    let mut path = match dice.number(0..10) {
+        0 => format!("{}/", outer.display()),
+        1 => format!("/data/{}/", outer.display()),
+        _ => dice.pick(&STARTS).to_owned(),
+    };
+    for _ in 0..dice.pick(&[1, 2, 3, 4, 8, 1500]) {
+        path.push_str(dice.pick(&PIECES));
+        path.push_str(dice.pick(&SEPARATORS));
+    }
+    path.push_str(dice.pick(&["secret", "secret", "secret/", "secret/.", "", "etc/passwd", "environ"]));
+    path
+}
+
+fn steps(path: &str, other: &str) -> Vec<Vec<String>> {
+    let steps: [&[&str]; 13] = [
+        &["read", path],
+        &["list", path],
+        &["look", path],
+        &["follow", path],
+        &["write", path, "3"],
+        &["append", path, "3"],
+        &["resize", path, "3"],
+        &["make", path],
+        &["symlink", other, path],
+        &["rename", path, "/data/mine"],
+        &["link", path, "/data/mine"],
+        &["remove", path],
+        &["read", "/data/mine"],
+    ];
+    steps.iter().map(|step| step.iter().map(|word| (*word).to_owned()).collect()).collect()
+}
+
+impl Theatre for Paths {
+    fn attempt(&mut self, case: u64, tally: &mut Tally) {
+        let mut dice = Dice::of(self.seed, "paths", case);
+        let clerk = dice.pick(&self.clerks);
+        self.plant();
+        let paths: Vec<_> = (0..PATHS).map(|_| path(&mut dice, &self.outer)).collect();
+        let mut all: Vec<_> = paths.iter().flat_map(|path| steps(path, &paths[0])).collect();
+        // Against the swapping.
+        all.extend(steps("/data/swapped/secret", "../../secret").into_iter().take(7));
+        let tool = clerk.tools()[0].clone();
+        let call = ToolCall::with_value("1", "clerk", &json!({ "steps": all }));
+        let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(10)));
+        let completion = wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+        let seen = format!("{completion:?}");
+        let detail =
+            || paths.iter().map(|path| path.chars().take(60).collect::<String>()).collect::<Vec<_>>().join(" ");
+        tally.judged(if seen.contains(&self.canary) || seen.contains("root:x:") {
+            Err((Fault::Canary, "a file from outside was read".into(), detail()))
+        } else if !self.is_intact() {
+            Err((Fault::Canary, "something outside was changed".into(), detail()))
+        } else {
+            Ok(())
+        });
+    }
+}
+
+impl Drop for Paths {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let _ = self.swapping.take().map(JoinHandle::join);
+        let _ = fs::remove_dir_all(&self.outer);
+    }
+}

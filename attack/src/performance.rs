@@ -1,0 +1,149 @@
+//! The child's side of a campaign: plays one theatre, and says what it is about to try before it tries it.
+
+use std::env;
+use std::io::Write as _;
+use std::panic;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::options::Perform;
+use crate::report::{Row, Spent};
+use crate::stage::Stage;
+use crate::tally::{Fault, Tally};
+use crate::theatre::{Theatre, theatre};
+use crate::watch::{Reading, memory, slope};
+
+/// How often the tally so far is told: what a death may take with it.
+const TELLING: Duration = Duration::from_secs(1);
+/// Part of the time, and of the cases, after which everything that is made once has been made.
+const WARM: f64 = 0.2;
+/// Attempts from which on a slope tells more than noise.
+const MANY: u64 = 10_000;
+/// What a handler says that panics on purpose.
+pub(crate) const ON_PURPOSE: &str = "as told";
+
+/// A line from child to parent.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Line {
+    /// What is tried next: where in the order, and its number.
+    Case(u64, u64),
+    /// What came of all so far.
+    SoFar(Row),
+    /// What came of all.
+    Over(Row),
+}
+
+fn tell(line: &Line) {
+    let mut out = std::io::stdout().lock();
+    let text = serde_json::to_string(line).expect("a line is JSON");
+    // A parent that went away wants nothing more.
+    if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
+        panic!("nobody listens");
+    }
+}
+
+fn common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Where the numbered cases of a table stand in this seed's order, so that a short run sees a bit of everything.
+fn case_at(position: u64, cases: Option<u64>, seed: u64) -> u64 {
+    let Some(cases) = cases else { return position };
+    let stride = (cases * 382 / 1000..).find(|stride| *stride > 0 && common_divisor(*stride, cases) == 1).unwrap_or(1);
+    ((u128::from(position) * u128::from(stride) + u128::from(seed % cases)) % u128::from(cases)) as u64
+}
+
+/// Plays one theatre to its end.
+///
+/// # Panics
+/// When it cannot be set up, or nobody listens: the parent sees a death.
+pub fn perform(options: &Perform) {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if info.payload_as_str() != Some(ON_PURPOSE) {
+            usual(info);
+        }
+    }));
+    let program = env::current_exe().expect("this program");
+    let stage =
+        Stage { seed: options.seed, cache: program.with_file_name("attack-cache"), program, temp: env::temp_dir() };
+    let mut theatre = theatre(options.theatre, &stage);
+    let row = play(options, &stage, theatre.as_mut());
+    drop(theatre);
+    tell(&Line::Over(row));
+}
+
+fn play(options: &Perform, stage: &Stage, theatre: &mut dyn Theatre) -> Row {
+    let name = options.theatre.text();
+    let mut tally = Tally::new(name);
+    let (began, mut told) = (Instant::now(), Instant::now());
+    let mut baseline = None;
+    let mut samples = Vec::new();
+    let mut position = options.from;
+    loop {
+        let played = position - options.from;
+        let part = (began.elapsed().as_secs_f64() / options.seconds).min(played as f64 / options.least.max(1) as f64);
+        let table_is_over = theatre.cases().is_some_and(|cases| position >= cases);
+        if part >= 1.0 || (options.case.is_some() && played > 0) || (options.case.is_none() && table_is_over) {
+            break;
+        }
+        if baseline.is_none() && part >= WARM {
+            baseline = Some((Reading::now(&stage.temp), tally.tried));
+        }
+        tally.case = options.case.unwrap_or_else(|| case_at(position, theatre.cases(), options.seed));
+        tell(&Line::Case(position, tally.case));
+        theatre.attempt(tally.case, &mut tally);
+        position += 1;
+        if baseline.is_some() {
+            samples.push((tally.tried as f64, memory().0 as f64));
+        }
+        if told.elapsed() > TELLING {
+            told = Instant::now();
+            tell(&Line::SoFar(Row::of(&tally, Spent::default())));
+        }
+    }
+    theatre.close(&mut tally);
+    let mut spent = Spent { bound: Stage::bound(), peak: memory().1, ..Spent::default() };
+    if let Some((baseline, tried)) = baseline {
+        let over = Reading::settled(baseline, &stage.temp);
+        spent.fds = over.fds;
+        spent.threads = over.threads;
+        spent.files = over.files;
+        spent.slope = if tally.tried - tried >= MANY { slope(&samples[samples.len() / 2..]) } else { None };
+        for (what, count) in
+            [("file descriptors", over.fds), ("threads", over.threads), ("temporary files", over.files)]
+        {
+            if count > 0 {
+                tally.note(Fault::Leak, what, format!("{count} over the {baseline:?} after {tried} attempts"));
+            }
+        }
+    }
+    Row::of(&tally, spent)
+}
+
+/// Compiles one component for the process that started this one. Returns the exit code.
+#[must_use]
+pub fn compile(seconds: u64) -> u8 {
+    let (input, output, complaints) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    toolcell::compile_worker(seconds, input.lock(), output.lock(), complaints.lock())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_gone_through_once() {
+        for (cases, seed) in [(1, 0), (2, 7), (180, 3), (630, u64::MAX)] {
+            let mut all: Vec<_> = (0..cases).map(|position| case_at(position, Some(cases), seed)).collect();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..cases), "{cases}");
+        }
+        assert_eq!(case_at(7, None, 1), 7);
+    }
+}

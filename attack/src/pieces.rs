@@ -1,0 +1,50 @@
+//! A component cut into its sections.
+
+use std::ops::Range;
+
+use toolcell_tests::binary::{COMPONENT, of_component, section};
+
+/// A section: its id, and where it and its content lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) id: u8,
+    pub(crate) whole: Range<usize>,
+    pub(crate) content: Range<usize>,
+}
+
+/// The sections of a component that is well made.
+pub(crate) fn pieces(bytes: &[u8]) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut at = COMPONENT.len();
+    while let Some(id) = bytes.get(at) {
+        let (mut size, mut next) = (0, at + 1);
+        for shift in (0..35).step_by(7) {
+            let Some(byte) = bytes.get(next) else { return pieces };
+            size |= usize::from(byte & 0x7f) << shift;
+            next += 1;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        let end = next + size;
+        if end > bytes.len() {
+            return pieces;
+        }
+        pieces.push(Piece { id: *id, whole: at..end, content: next..end });
+        at = end;
+    }
+    pieces
+}
+
+/// The first core module inside.
+pub(crate) fn module(component: &[u8]) -> Option<Vec<u8>> {
+    let found = pieces(component).into_iter().find(|piece| piece.id == of_component::CORE_MODULE)?;
+    Some(component[found.content].to_vec())
+}
+
+/// The component with another first core module.
+pub(crate) fn with_module(component: &[u8], module: &[u8]) -> Option<Vec<u8>> {
+    let found = pieces(component).into_iter().find(|piece| piece.id == of_component::CORE_MODULE)?;
+    let other = section(of_component::CORE_MODULE, module);
+    Some([&component[..found.whole.start], &other, &component[found.whole.end..]].concat())
+}

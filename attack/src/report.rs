@@ -1,0 +1,252 @@
+//! What came of a campaign: a table, the figures it must hold, and every failure with the command that tries it again.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::stage::Stage;
+use crate::tally::{Finding, Tally};
+
+/// Milliseconds that a call may end after its deadline, all but one of a hundred; and each. Source: the campaign's figures.
+const OVERRUN: (f64, f64) = (25.0, 250.0);
+/// Bytes that a thousand calls may leave behind.
+const SLOPE: f64 = 1024.0;
+/// How much slower others may be while a bomb is compiled.
+const SLIP: f64 = 2.0;
+
+/// What was not given back, and how much memory there was at most.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct Spent {
+    pub(crate) fds: i64,
+    pub(crate) threads: i64,
+    pub(crate) files: i64,
+    /// Bytes a thousand attempts; absent where there were too few to tell.
+    pub(crate) slope: Option<f64>,
+    pub(crate) peak: u64,
+    pub(crate) bound: u64,
+}
+
+/// What came of one theatre.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) theatre: String,
+    pub(crate) tried: u64,
+    pub(crate) survived: u64,
+    pub(crate) deaths: u64,
+    /// Calls that their deadline ended, and by how many milliseconds too late.
+    pub(crate) late: u64,
+    pub(crate) overrun_p99: f64,
+    pub(crate) overrun_max: f64,
+    #[serde(flatten)]
+    pub(crate) spent: Spent,
+    pub(crate) permits: i64,
+    pub(crate) connections: u64,
+    pub(crate) canaries: u64,
+    pub(crate) slip: Option<f64>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Row {
+    pub(crate) fn of(tally: &Tally, spent: Spent) -> Self {
+        let millis = |micros: u64| micros as f64 / 1000.0;
+        Self {
+            tried: tally.tried,
+            survived: tally.tried - tally.failed,
+            deaths: 0,
+            late: tally.overruns.len(),
+            overrun_p99: millis(tally.overruns.value_at_quantile(0.99)),
+            overrun_max: millis(tally.overruns.max()),
+            spent,
+            permits: tally.permits,
+            connections: tally.connections,
+            canaries: tally.canaries,
+            slip: tally.slip,
+            findings: tally.findings.clone(),
+            ..Self::none(String::new())
+        }
+    }
+
+    pub(crate) fn none(theatre: String) -> Self {
+        Self {
+            theatre,
+            tried: 0,
+            survived: 0,
+            deaths: 0,
+            late: 0,
+            overrun_p99: 0.0,
+            overrun_max: 0.0,
+            spent: Spent::default(),
+            permits: 0,
+            connections: 0,
+            canaries: 0,
+            slip: None,
+            findings: Vec::new(),
+        }
+    }
+
+    /// With what another process of the same theatre has seen.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.tried += other.tried;
+        self.survived += other.survived;
+        self.late += other.late;
+        self.overrun_p99 = self.overrun_p99.max(other.overrun_p99);
+        self.overrun_max = self.overrun_max.max(other.overrun_max);
+        let (own, their) = (&mut self.spent, other.spent);
+        own.fds += their.fds.max(0);
+        own.threads += their.threads.max(0);
+        own.files += their.files.max(0);
+        own.slope = own.slope.or(their.slope);
+        own.peak = own.peak.max(their.peak);
+        own.bound = own.bound.max(their.bound);
+        self.permits += other.permits;
+        self.connections += other.connections;
+        self.canaries += other.canaries;
+        self.slip = larger(self.slip, other.slip);
+        self.findings.extend(other.findings);
+    }
+
+    /// The figures that do not hold; first those that do not depend on how busy the machine is.
+    fn broken(&self) -> (Vec<String>, Vec<String>) {
+        let leaks = self.spent.fds.max(0) + self.spent.threads.max(0) + self.spent.files.max(0) + self.permits.max(0);
+        let counts = [
+            (self.deaths, "process deaths"),
+            (self.connections, "forbidden connections"),
+            (self.canaries, "canary hits"),
+            (leaks.unsigned_abs(), "leaks"),
+            (self.tried - self.survived, "attempts that did not end as they should"),
+        ];
+        let firm = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{}: {count} {what}", self.theatre));
+        let mut timed = Vec::new();
+        let mut over = |value: f64, bound: f64, what: &str| {
+            if value > bound {
+                timed.push(format!("{}: {what} {value:.1}, over {bound}", self.theatre));
+            }
+        };
+        over(self.overrun_p99, OVERRUN.0, "ms of overrun, p99");
+        over(self.overrun_max, OVERRUN.1, "ms of overrun at most");
+        over(self.spent.slope.unwrap_or(0.0), SLOPE, "bytes left by a thousand attempts");
+        over(self.spent.peak as f64, Stage::bound() as f64, "bytes of memory");
+        over(self.slip.unwrap_or(0.0), SLIP, "times the latency of others");
+        (firm.collect(), timed)
+    }
+}
+
+/// The larger of what there is.
+pub(crate) fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.into_iter().chain(other).reduce(f64::max)
+}
+
+/// What came of a campaign.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub(crate) seed: u64,
+    pub(crate) seconds: f64,
+    pub(crate) rows: Vec<Row>,
+    /// Figures that do not hold.
+    pub(crate) broken: Vec<String>,
+    /// Of these, what only tells how busy the machine is, or that it is too small.
+    pub(crate) broken_times: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new(seed: u64, seconds: f64, rows: Vec<Row>) -> Self {
+        let (broken, times): (Vec<_>, Vec<_>) = rows.iter().map(Row::broken).unzip();
+        Self { seed, seconds, rows, broken: broken.concat(), broken_times: times.concat() }
+    }
+
+    /// Whether every figure holds.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.broken.is_empty() && self.broken_times.is_empty()
+    }
+
+    /// The memory that no process of the campaign may have more of.
+    #[must_use]
+    pub fn opening(seed: u64) -> String {
+        format!("seed {seed}; no process may have more than {} MiB in memory\n", Stage::bound() >> 20)
+    }
+
+    /// As JSON.
+    ///
+    /// # Panics
+    /// Never: it is plain data.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("plain data")
+    }
+
+    /// As a table, for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        const HEADS: [&str; 16] = [
+            "theatre",
+            "tried",
+            "survived",
+            "deaths",
+            "late",
+            "p99 ms",
+            "max ms",
+            "fds",
+            "threads",
+            "permits",
+            "files",
+            "B/1000",
+            "MiB",
+            "forbidden",
+            "canaries",
+            "slip",
+        ];
+        let mut lines = vec![HEADS.map(str::to_owned).to_vec()];
+        lines.extend(self.rows.iter().map(cells));
+        let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
+        let widths: Vec<_> = (0..HEADS.len()).map(width).collect();
+        let mut text = String::new();
+        for line in &lines {
+            let padded = line.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+                if column == 0 { format!("{cell:width$}") } else { format!("{cell:>width$}") }
+            });
+            let _ = writeln!(text, "{}", padded.collect::<Vec<_>>().join("  ").trim_end());
+        }
+        let count = |of: fn(&Row) -> u64| self.rows.iter().map(of).sum::<u64>();
+        let _ = writeln!(text, "{} attempts in {:.0} s", count(|row| row.tried), self.seconds);
+        for finding in self.rows.iter().flat_map(|row| &row.findings) {
+            let fault = format!("{:?}", finding.fault).to_lowercase();
+            let _ = writeln!(text, "\n{fault} in {}: {} ({} times)", finding.theatre, finding.what, finding.count);
+            let _ = writeln!(text, "  {}", finding.detail.replace('\n', "\n  "));
+            let command = "cargo xtask attack --seed";
+            let _ = writeln!(text, "  {command} {} --only {} --case {}", self.seed, finding.theatre, finding.case);
+        }
+        for broken in self.broken.iter().chain(&self.broken_times) {
+            let _ = writeln!(text, "\nDOES NOT HOLD: {broken}");
+        }
+        let _ = writeln!(text, "\n{}", if self.holds() { "every figure holds" } else { "not every figure holds" });
+        text
+    }
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let some = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
+    let late = |value: f64| some((row.late > 0).then_some(value));
+    let spent = row.spent;
+    vec![
+        row.theatre.clone(),
+        row.tried.to_string(),
+        row.survived.to_string(),
+        row.deaths.to_string(),
+        row.late.to_string(),
+        late(row.overrun_p99),
+        late(row.overrun_max),
+        spent.fds.max(0).to_string(),
+        spent.threads.max(0).to_string(),
+        row.permits.to_string(),
+        spent.files.max(0).to_string(),
+        some(spent.slope),
+        format!("{}/{}", spent.peak >> 20, spent.bound >> 20),
+        row.connections.to_string(),
+        row.canaries.to_string(),
+        some(row.slip),
+    ]
+}

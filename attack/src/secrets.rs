@@ -1,0 +1,156 @@
+//! A secret that a tool was told, or that comes back from where it was sent, in every disguise by every exit.
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use toolcell::kv::MemoryStore;
+use toolcell::{
+    CallOptions, Component, Event, Executor, Grants, HttpRule, Placed, Placement, Secret, SecretUse, StoredSecrets,
+    ToolCall,
+};
+use toolcell_test_guests::bytes;
+use toolcell_tests::wait;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::dice::Dice;
+use crate::disguise::{DISGUISES, Finder, disguised};
+use crate::listener::{Server, response};
+use crate::stage::{Stage, load_with};
+use crate::tally::{Fault, Tally};
+use crate::theatre::Theatre;
+
+/// Every way out of a cell.
+const EXITS: [&str; 16] = [
+    "reflected",
+    "result",
+    "member",
+    "error",
+    "question",
+    "halt",
+    "panic",
+    "log",
+    "stdout",
+    "stderr",
+    "progress",
+    "keys",
+    "url",
+    "query",
+    "header",
+    "body",
+];
+
+/// What the library's spans and events write.
+#[derive(Clone, Default)]
+struct Traces(Arc<Mutex<Vec<u8>>>);
+
+impl Traces {
+    fn taken(&self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut *self.0.lock().expect("no panic"))).into_owned()
+    }
+}
+
+impl std::io::Write for Traces {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Traces {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+pub(crate) struct Secrets {
+    finder: Finder,
+    leaker: Component,
+    executor: Executor,
+    events: Arc<Mutex<String>>,
+    traces: Traces,
+    bound: Server,
+    other: Server,
+}
+
+impl Secrets {
+    pub(crate) fn new(stage: &Stage) -> Self {
+        let canary = format!("cnry-{}+/=", Dice::of(stage.seed, "secrets", u64::MAX).letters(30));
+        // Sends the value back in the disguise that was asked for: as body, and as header.
+        let known = canary.clone();
+        let echo = move |request: &str| {
+            let disguise = request.split(' ').nth(1).map_or("", |path| path.trim_start_matches("/api/"));
+            let text = disguised(&known, disguise);
+            response(&format!("200 OK\r\nx-echo: {text}"), &text)
+        };
+        let bound = Server::start(Ipv4Addr::LOCALHOST, Arc::new(echo));
+        let other = Server::start(Ipv4Addr::LOCALHOST, Arc::new(|_: &str| response("200 OK", "thanks")));
+        let rule = |text: String| {
+            let rule: HttpRule = text.parse().expect("a rule");
+            rule.with_private(["127.0.0.0/8".parse().expect("a network")])
+        };
+        let mut grants = Grants::default();
+        for method in ["GET", "POST"] {
+            grants.http.extend([&bound, &other].map(|server| rule(format!("{method} {}", server.url("/")))));
+        }
+        grants.secrets.insert("token".into(), SecretUse::new(rule(bound.url("/api")), Placed::Bearer));
+        grants.reveal.insert("token".into());
+        grants.keys.push("write *".parse().expect("a rule"));
+        let secrets = StoredSecrets::default().with("token", Secret::new(canary.as_str()).expect("a secret"));
+        let engine =
+            stage.engine(Placement::Cells).secrets(secrets).keys(MemoryStore::new()).build().expect("an engine");
+        let (events, traces) = (Arc::new(Mutex::new(String::new())), Traces::default());
+        let seen = Arc::clone(&events);
+        let executor = Executor::new().with_events(move |event: Event| {
+            let line = format!("{event:?} {}\n", serde_json::to_string(&event).expect("an event is JSON"));
+            seen.lock().expect("no panic").push_str(&line);
+        });
+        // A process has one theatre: nobody else has set it.
+        let writes = tracing_subscriber::fmt().with_max_level(tracing_subscriber::filter::LevelFilter::TRACE);
+        let _ = writes.with_writer(traces.clone()).with_ansi(false).try_init();
+        let leaker = load_with(&engine, bytes("leaker"), grants).expect("the tool");
+        Self { finder: Finder::of(&canary), leaker, executor, events, traces, bound, other }
+    }
+}
+
+impl Theatre for Secrets {
+    fn cases(&self) -> Option<u64> {
+        Some((EXITS.len() * DISGUISES.len()) as u64)
+    }
+
+    fn attempt(&mut self, case: u64, tally: &mut Tally) {
+        let (exit, disguise) = (EXITS[case as usize / DISGUISES.len()], DISGUISES[case as usize % DISGUISES.len()]);
+        let to = if exit == "reflected" { self.bound.url("/api/") } else { self.other.url("/") };
+        let tool = self.leaker.tools()[0].clone();
+        let call = ToolCall::with_value("1", "leaker", &json!({"disguise": disguise, "exit": exit, "to": to}));
+        let executor = self.executor.clone();
+        let completion = wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+        let places = [
+            ("the result", serde_json::to_string(&completion).expect("a completion is JSON")),
+            ("`Debug` of the result", format!("{completion:?}")),
+            ("`Debug` of the tool", format!("{:?} {:?}", self.leaker, self.leaker.tools())),
+            ("events", std::mem::take(&mut *self.events.lock().expect("no panic"))),
+            ("tracing", self.traces.taken()),
+            ("another server", self.other.taken()),
+        ];
+        // Where it is bound to it may arrive.
+        drop(self.bound.taken());
+        let found: Vec<_> =
+            places.iter().filter(|(_, text)| self.finder.find(text).is_some()).map(|(place, _)| *place).collect();
+        tally.judged(if found.is_empty() {
+            Ok(())
+        } else {
+            Err((
+                Fault::Canary,
+                format!("`{disguise}` by `{exit}`"),
+                format!("found in {}: {completion:?}", found.join(", ")),
+            ))
+        });
+    }
+}

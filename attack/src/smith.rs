@@ -1,0 +1,93 @@
+//! Components that the engine's own fuzzers make, in a cell: of chance, of chance in the contract's shape, and real modules
+//! with one change that a compiler may trip over.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+use toolcell::{Component, Engine, Executor, Grants, Limits, Placement, ToolCall};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
+use toolcell_tests::binary::{of_component, section};
+use toolcell_tests::wait;
+
+use crate::dice::Dice;
+use crate::pieces::{module, with_module};
+use crate::stage::{Stage, load_with, try_stranger};
+use crate::tally::Tally;
+use crate::theatre::Theatre;
+
+/// Of the generator: its memory in bytes, its time.
+const MEMORY: u64 = 512 << 20;
+const TIME: Duration = Duration::from_secs(5);
+/// Real tools whose modules are small enough to be changed often.
+const REAL: [&str; 4] = ["hello", "calculator", "mischief", "caller"];
+
+pub(crate) struct Smith {
+    seed: u64,
+    forge: Component,
+    engines: [Engine; 2],
+    real: Vec<Vec<u8>>,
+}
+
+impl Smith {
+    pub(crate) fn new(stage: &Stage) -> Self {
+        // A clock that stands still: what is made must not depend on how long it took.
+        let engine = stage.engine(Placement::Cells).frozen_clock().seed(stage.seed).build().expect("an engine");
+        Self {
+            seed: stage.seed,
+            forge: load_with(&engine, bytes("forge"), Grants::default()).expect("the generator"),
+            engines: [stage.for_strangers(4), Engine::builder().cells(4)]
+                .map(|engine| engine.build().expect("an engine")),
+            real: REAL.iter().map(|name| bytes(name)).chain([bare_hello()]).collect(),
+        }
+    }
+
+    /// What the generator makes, if it does.
+    fn made(&self, kind: &str, dice: &mut Dice, base: Option<&[u8]>) -> Option<Vec<u8>> {
+        let tool = self.forge.tools()[0].clone();
+        let base = base.map(|base| STANDARD.encode(base));
+        let arguments = json!({"kind": kind, "seed": dice.number(..), "base": base});
+        let call = ToolCall::with_value("1", "forge", &arguments);
+        let limits =
+            Limits::default().with_timeout(TIME).with_memory(MEMORY).with_result(16 << 20).with_arguments(16 << 20);
+        let executor = Executor::new().with_limits(limits);
+        let completion = wait(async move { executor.call(&tool, call, Default::default()).await });
+        let value = completion.result.value()?.to_value();
+        STANDARD.decode(value.as_str()?).ok()
+    }
+
+    fn stranger(&self, dice: &mut Dice) -> Option<Vec<u8>> {
+        let hostile = Hostile { answer: Answer::Echo, ..Hostile::new(dice.pick(Place::ALL), dice.pick(Misdeed::ALL)) };
+        match dice.number(0..8) {
+            0 => self.made("component", dice, None),
+            // Beside a guest that behaves: then it is not refused before the compiler has seen it.
+            1 => Some(
+                [hostile.component(), section(of_component::COMPONENT, &self.made("component", dice, None)?)].concat(),
+            ),
+            2 | 3 => {
+                let guest = hostile.component();
+                with_module(&guest, &self.made("shaped", dice, Some(&module(&guest)?))?)
+            }
+            kind => {
+                let mut guest = if kind == 4 { dice.pick(&self.real) } else { hostile.component() };
+                // Not every change can be made to every module.
+                for _ in 0..dice.number(2..8) {
+                    let changed = self.made("mutated", dice, Some(&module(&guest)?));
+                    guest = changed.and_then(|module| with_module(&guest, &module)).unwrap_or(guest);
+                }
+                Some(guest)
+            }
+        }
+    }
+}
+
+impl Theatre for Smith {
+    fn attempt(&mut self, case: u64, tally: &mut Tally) {
+        let mut dice = Dice::of(self.seed, "smith", case);
+        if let Some(stranger) = self.stranger(&mut dice) {
+            let engine = dice.pick(&self.engines);
+            try_stranger(&engine, stranger, &mut dice, tally);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What a process holds, as the operating system counts it.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long after the last call things may still be given back: idle threads are kept for ten seconds.
+const PATIENCE: Duration = Duration::from_secs(15);
+const STEP: Duration = Duration::from_millis(100);
+
+/// One look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) fds: i64,
+    pub(crate) threads: i64,
+    pub(crate) files: i64,
+}
+
+impl Reading {
+    /// Now; `temp` is where the process has its temporary files.
+    pub(crate) fn now(temp: &Path) -> Self {
+        Self {
+            fds: entries("/proc/self/fd".as_ref()),
+            threads: entries("/proc/self/task".as_ref()),
+            files: below(temp),
+        }
+    }
+
+    /// What is held over a baseline, once no more is given back.
+    pub(crate) fn settled(baseline: Self, temp: &Path) -> Self {
+        let began = Instant::now();
+        loop {
+            let over = Self::now(temp).over(baseline);
+            if [over.fds, over.threads, over.files].iter().all(|count| *count <= 0) || began.elapsed() > PATIENCE {
+                return over;
+            }
+            thread::sleep(STEP);
+        }
+    }
+
+    fn over(self, baseline: Self) -> Self {
+        Self {
+            fds: self.fds - baseline.fds,
+            threads: self.threads - baseline.threads,
+            files: self.files - baseline.files,
+        }
+    }
+}
+
+fn entries(path: &Path) -> i64 {
+    fs::read_dir(path).map_or(0, |entries| entries.count() as i64)
+}
+
+/// Files and directories, all the way down.
+fn below(path: &Path) -> i64 {
+    fs::read_dir(path).into_iter().flatten().flatten().fold(0, |count, entry| {
+        let inside = if entry.file_type().is_ok_and(|kind| kind.is_dir()) { below(&entry.path()) } else { 0 };
+        count + 1 + inside
+    })
+}
+
+/// Bytes of the process in memory: now, and at most so far.
+pub(crate) fn memory() -> (u64, u64) {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    (field("VmRSS:").unwrap_or(0) << 10, field("VmHWM:").unwrap_or(0) << 10)
+}
+
+/// Bytes per thousand calls, as a straight line through the samples of calls and memory.
+pub(crate) fn slope(samples: &[(f64, f64)]) -> Option<f64> {
+    let count = samples.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| samples.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(|sample| sample.0), mean(|sample| sample.1));
+    let spread: f64 = samples.iter().map(|sample| (sample.0 - x).powi(2)).sum();
+    let together: f64 = samples.iter().map(|sample| (sample.0 - x) * (sample.1 - y)).sum();
+    (samples.len() > 2 && spread > 0.0).then(|| together / spread * 1000.0)
+}
