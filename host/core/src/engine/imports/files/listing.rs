@@ -31,12 +31,13 @@ impl Listing {
                 continue;
             }
             charge.grow((size_of::<Entry>() + name.count_bytes()) as u64).map_err(FsError::trap)?;
-            let kind = match entry.file_type() {
-                // Some disks do not say it here. What is gone meanwhile is of no known kind.
-                FileType::Unknown => statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
-                    .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
-                known => known,
-            };
+            let mut kind = entry.file_type();
+            if kind == FileType::Unknown
+                && let Ok(found) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+            {
+                // Some disks do not say it in a listing. What is gone meanwhile stays of no known kind.
+                kind = FileType::from_raw_mode(found.st_mode);
+            }
             entries.push(name.to_str().ok().map(|name| DirectoryEntry { type_: of(kind), name: name.to_owned() }));
         }
         Ok(Self { entries: entries.into_iter(), _charge: charge })
