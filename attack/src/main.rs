@@ -14,7 +14,7 @@ fn main() -> ExitCode {
             perform(&part);
             return ExitCode::SUCCESS;
         }
-        Some(Part::Compile { seconds }) => return compile(seconds).into(),
+        Some(Part::Compile { order }) => return compile(&order).into(),
         None => {}
     }
     let seed = options.campaign.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));

@@ -56,8 +56,8 @@ pub enum Part {
     /// Compiles one component.
     #[command(hide = true)]
     Compile {
-        /// Processor time.
-        seconds: u64,
+        /// As the engine says it.
+        order: String,
     },
 }
 

@@ -128,9 +128,9 @@ fn play(options: &Perform, stage: &Stage, theatre: &mut dyn Theatre) -> Row {
 
 /// Compiles one component for the process that started this one. Returns the exit code.
 #[must_use]
-pub fn compile(seconds: u64) -> u8 {
+pub fn compile(order: &str) -> u8 {
     let (input, output, complaints) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    toolcell::compile_worker(seconds, input.lock(), output.lock(), complaints.lock())
+    toolcell::compile_worker(order, input.lock(), output.lock(), complaints.lock())
 }
 
 #[cfg(test)]
