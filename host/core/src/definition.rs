@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::defence::{Defence, stands};
 use crate::error::Error;
 
 /// Longest tool name in characters. Source: contract, section 5 (what every model provider accepts).
@@ -108,7 +109,7 @@ impl Definition {
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let fits = (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    if fits { Ok(()) } else { Err(Error::bad_name(name)) }
+    if fits || !stands(Defence::Names) { Ok(()) } else { Err(Error::bad_name(name)) }
 }
 
 /// The author's words on a tool's effects: for planning and display only.

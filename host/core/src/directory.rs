@@ -19,6 +19,7 @@ use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
 use tempfile::TempDir;
 
+use crate::defence::{Defence, stands};
 use crate::error::Error;
 use crate::grants::{Access, Directory, Grants, Room, SCRATCH};
 use crate::rights::Rights;
@@ -181,7 +182,7 @@ impl Mount {
             fault(directory, "it cannot be opened", "make the directory, or correct its path").with_source(error)
         };
         let found = path.symlink_metadata().map_err(cannot)?;
-        if found.is_symlink() {
+        if found.is_symlink() && stands(Defence::MountedLinks) {
             return Err(fault(directory, "it is a symbolic link", "grant what it leads to, by its own path"));
         }
         if !found.is_dir() {
@@ -189,7 +190,7 @@ impl Mount {
         }
         let path = path.canonicalize().map_err(cannot)?;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(cannot)?.into_std_file();
-        if is_forbidden(&path) || is_kernels(&dir) {
+        if stands(Defence::MachineDirectories) && (is_forbidden(&path) || is_kernels(&dir)) {
             return Err(fault(directory, "it is the machine's own or private", "grant a directory made for the tool"));
         }
         let area = match directory.access {
@@ -207,7 +208,9 @@ impl Mount {
     fn conflicts(&self, other: &Self) -> bool {
         let reads = self.access == Access::Read && other.access == Access::Read;
         let same = || matches!((ledger::inode(&self.dir), ledger::inode(&other.dir)), (Ok(one), Ok(two)) if one == two);
-        !reads && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path) || same())
+        stands(Defence::Overlaps)
+            && !reads
+            && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path) || same())
     }
 }
 
@@ -229,7 +232,8 @@ fn is_kernels(dir: &File) -> bool {
 
 /// The directory at a path below another one, through no link at all: a tool may have put one there.
 fn descend(dir: &File, below: &str) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let follow = if stands(Defence::OverlayLinks) { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | follow;
     let mut found = dir.try_clone()?;
     for part in below.split('/').filter(|part| !part.is_empty()) {
         found = File::from(rustix::fs::openat(&found, part, flags, Mode::empty())?);

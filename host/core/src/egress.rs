@@ -40,6 +40,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::defence::{Defence, stands};
 use crate::grants::{Method, Target};
 use crate::rights::{Decision, Request, Rights};
 use connect::connect;
@@ -151,7 +152,7 @@ impl Egress {
             return Err(SendError::Invalid("the request is not the one that was admitted".to_owned()));
         }
         let redactor = redactor(credentials)?;
-        let deadline = outgoing.deadline(deadline);
+        let deadline = if stands(Defence::RequestDeadline) { outgoing.deadline(deadline) } else { deadline };
         let length = outgoing.body.len();
         let request = outgoing.into_request(credentials)?;
         budget.take_sent(outgoing::size(&request, length).saturating_sub(paid))?;
@@ -175,12 +176,13 @@ impl Egress {
         request: http::Request<Full<Bytes>>,
         terms: Terms,
     ) -> Result<Response<Body>, SendError> {
-        let permit = self.connections.acquire_owned().await.map_err(|_| SendError::Timeout)?;
+        let free = if stands(Defence::Connections) { self.connections } else { Arc::new(Semaphore::new(1)) };
+        let permit = free.acquire_owned().await.map_err(|_| SendError::Timeout)?;
         let addresses = addresses(self.resolver.as_ref(), &target, &private).await?;
         let stream = connect(&target, &addresses, Arc::clone(&**self.tls), terms.deadline).await?;
         let metered = TokioIo::new(Metered { stream, meter: terms.meter.clone() });
         let (mut sender, connection) = http1::Builder::new()
-            .max_headers(MAX_HEADERS)
+            .max_headers(if stands(Defence::Headers) { MAX_HEADERS } else { usize::from(u16::MAX) })
             .max_header_size(MAX_HEAD)
             .max_buf_size(MAX_HEAD)
             .handshake(metered)
@@ -239,8 +241,8 @@ pub(crate) fn admit(rights: &Rights, budget: &Budget, method: Method, target: &T
 fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet>, SendError> {
     let request = Request::Http { method, target: std::borrow::Cow::Borrowed(target) };
     match rights.allows(&request) {
-        Decision::Denied(denial) => Err(denial.into()),
-        Decision::Allowed => {
+        Decision::Denied(denial) if stands(Defence::AllowList) => Err(denial.into()),
+        Decision::Denied(_) | Decision::Allowed => {
             let rules = rights.granted().http.iter().filter(|rule| rule.covers(method, target));
             Ok(rules.flat_map(|rule| rule.private()).copied().collect())
         }
@@ -248,7 +250,7 @@ fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet
 }
 
 fn redactor(credentials: &[Credential]) -> Result<Option<Redactor>, SendError> {
-    if credentials.is_empty() {
+    if credentials.is_empty() || !stands(Defence::Redaction) {
         return Ok(None);
     }
     let redactor = Redactor::new(credentials.iter().map(Credential::value));

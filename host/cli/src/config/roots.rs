@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolcell::Access;
+use toolcell::defence::{Defence, stands};
 
 /// Where the system keeps devices, processes, sockets, settings, and what it starts from.
 const SYSTEM: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/etc", "/boot"];
@@ -81,7 +82,7 @@ impl Guarded {
             Ok(led) => led,
             Err(error) => return fault(format!("cannot be granted: {error}"), "correct the path"),
         };
-        if let Some(why) = self.forbids(&led, access) {
+        if let Some(why) = self.forbids(&led, access).filter(|_| stands(Defence::ForbiddenRoots)) {
             return fault(why, "grant a directory that was made for the tool");
         }
         if is_link {

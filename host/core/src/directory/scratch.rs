@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::Root;
 use super::ledger::{Area, Ledger};
+use crate::defence::{Defence, stands};
 use crate::grants::{Room, SCRATCH};
 
 /// Files that are removed where the cell ends; more go on a thread that may take its time.
@@ -39,7 +40,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let Some(kept) = self.kept.take() else { return };
+        let Some(mut kept) = self.kept.take() else { return };
+        kept.disable_cleanup(!stands(Defence::ScratchRemoval));
         let area = Arc::clone(&self.area);
         // Work that the call left behind finds the directory closed, and cannot make a file while it is removed.
         let remove = move || {

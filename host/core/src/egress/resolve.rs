@@ -7,6 +7,7 @@ use std::pin::Pin;
 
 use super::SendError;
 use super::addresses::is_let_through;
+use crate::defence::{Defence, stands};
 use crate::grants::{Host, Target};
 use ipnet::IpNet;
 
@@ -58,6 +59,6 @@ pub(super) async fn addresses(
     if found.is_empty() {
         return Err(SendError::unreachable(target, "its name has no address"));
     }
-    found.retain(|address| is_let_through(*address, private));
+    found.retain(|address| is_let_through(*address, private) || !stands(Defence::PublicAddresses));
     if found.is_empty() { Err(SendError::private(target)) } else { Ok(found) }
 }

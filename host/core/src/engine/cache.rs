@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use crate::defence::{Defence, stands};
 use crate::error::Error;
 
 /// What the MAC's key is derived for: an entry of another layout never fits.
@@ -64,7 +65,7 @@ impl Cache {
         let expected: [u8; blake3::OUT_LEN] = read(&self.path(name, "mac")).ok()?.try_into().ok()?;
         let found = open(&code).and_then(|file| self.mac(name, &tools, file)).ok()?;
         // `blake3::Hash` compares in constant time.
-        if found == blake3::Hash::from_bytes(expected) {
+        if found == blake3::Hash::from_bytes(expected) || !stands(Defence::ArtefactMac) {
             return Some(Entry { code, tools });
         }
         tracing::warn!(entry = name, "an artefact does not fit its MAC and is made again");
@@ -148,7 +149,7 @@ fn read_secret(path: &Path) -> Option<[u8; KEY_BYTES]> {
     let found = file.metadata().ok()?;
     let is_ours = found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
     let mut secret = [0; KEY_BYTES];
-    (is_ours && found.len() == KEY_BYTES as u64).then_some(())?;
+    ((is_ours || !stands(Defence::ArtefactKey)) && found.len() == KEY_BYTES as u64).then_some(())?;
     file.read_exact(&mut secret).ok()?;
     Some(secret)
 }

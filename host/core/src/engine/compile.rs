@@ -18,6 +18,7 @@ use wasmtime::Engine;
 
 use super::config::{self, Allocation};
 use super::scan;
+use crate::defence::{self, Defence, stands};
 use crate::error::Error;
 
 /// Processor time of one compilation: a language runtime of 18 MB takes about 15 s.
@@ -81,6 +82,7 @@ impl Worker {
             .args(&self.arguments)
             .arg(self.limit.as_secs().max(1).to_string())
             .env_clear()
+            .envs(defence::inherited())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -92,7 +94,7 @@ impl Worker {
         std::thread::scope(|scope| {
             let (finished, end) = mpsc::channel::<()>();
             let watch = scope.spawn(move || {
-                if end.recv_timeout(wall) == Err(RecvTimeoutError::Timeout) {
+                if end.recv_timeout(wall) == Err(RecvTimeoutError::Timeout) && stands(Defence::CompileWall) {
                     child.kill()?;
                 }
                 child.wait()
@@ -119,7 +121,7 @@ struct Ended {
 /// Everything from a pipe, up to a bound. Behind it the pipe is closed, and whoever writes on ends by that.
 fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    pipe.take(most).read_to_end(&mut bytes)?;
+    pipe.take(if stands(Defence::CompileOutput) { most } else { u64::MAX }).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -141,7 +143,14 @@ fn bounded_compile(seconds: u64, input: impl Read, output: &mut impl Write) -> R
     let failed = |error: io::Error| (FAILED, error.to_string());
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| failed(error.into()))?;
-    for (resource, ours) in [(Resource::Cpu, seconds), (Resource::As, WORKER_MEMORY), (Resource::Core, 0)] {
+    for (resource, ours, is_up) in [
+        (Resource::Cpu, seconds, stands(Defence::CompileTime)),
+        (Resource::As, WORKER_MEMORY, stands(Defence::CompileMemory)),
+        (Resource::Core, 0, true),
+    ] {
+        if !is_up {
+            continue;
+        }
         // A machine may have set a lower one, which cannot be raised and need not be.
         let limit = getrlimit(resource).maximum.map_or(ours, |theirs| theirs.min(ours));
         setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })
@@ -182,10 +191,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_a_worker_says_is_read_to_a_bound() {
+        assert_eq!(bounded(io::repeat(0).take(100), 10).unwrap().len(), 10);
+    }
+
     /// One that neither works nor ends is killed.
     #[test]
     fn a_worker_that_only_waits_is_killed() {
-        let ended = worker("exec sleep 600").run(&[0; 1 << 20], Duration::from_millis(10)).unwrap();
+        let ended = worker("exec sleep 5").run(&[0; 1 << 20], Duration::from_millis(10)).unwrap();
         assert_eq!(ended.status.signal(), Some(SIGKILL));
     }
 }
