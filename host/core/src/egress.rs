@@ -27,7 +27,7 @@ mod threads;
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Response;
@@ -62,6 +62,8 @@ pub(crate) use send_error::SendError;
 pub const DEFAULT_CONNECTIONS: usize = 128;
 /// Bytes of the headers of one message.
 const MAX_HEAD: usize = 64 << 10;
+/// What is left of a deadline with its defence down.
+const UNHURRIED: Duration = Duration::from_secs(3600);
 /// Headers of one message.
 const MAX_HEADERS: usize = 100;
 
@@ -152,7 +154,8 @@ impl Egress {
             return Err(SendError::Invalid("the request is not the one that was admitted".to_owned()));
         }
         let redactor = redactor(credentials)?;
-        let deadline = if stands(Defence::RequestDeadline) { outgoing.deadline(deadline) } else { deadline };
+        let deadline =
+            if stands(Defence::RequestDeadline) { outgoing.deadline(deadline) } else { Instant::now() + UNHURRIED };
         let length = outgoing.body.len();
         let request = outgoing.into_request(credentials)?;
         budget.take_sent(outgoing::size(&request, length).saturating_sub(paid))?;

@@ -40,13 +40,13 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let Some(mut kept) = self.kept.take() else { return };
-        kept.disable_cleanup(!stands(Defence::ScratchRemoval));
+        let Some(kept) = self.kept.take() else { return };
         let area = Arc::clone(&self.area);
         // Work that the call left behind finds the directory closed, and cannot make a file while it is removed.
         let remove = move || {
             area.close();
-            if let Err(error) = kept.close() {
+            let removed = if stands(Defence::ScratchRemoval) { kept.close() } else { Ok(drop(kept.keep())) };
+            if let Err(error) = removed {
                 tracing::warn!(%error, "a call's own directory could not be removed");
             }
         };

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     fn wait_until(what: &str, condition: impl Fn() -> bool) {
-        let patience = std::time::Instant::now() + Duration::from_secs(20);
+        let patience = std::time::Instant::now() + Duration::from_secs(10);
         while !condition() {
             assert!(std::time::Instant::now() < patience, "{what}");
             thread::yield_now();
