@@ -45,7 +45,12 @@ impl Drop for Scratch {
         // Work that the call left behind finds the directory closed, and cannot make a file while it is removed.
         let remove = move || {
             area.close();
-            let removed = if stands(Defence::ScratchRemoval) { kept.close() } else { Ok(drop(kept.keep())) };
+            let removed = if stands(Defence::ScratchRemoval) {
+                kept.close()
+            } else {
+                let _left = kept.keep();
+                Ok(())
+            };
             if let Err(error) = removed {
                 tracing::warn!(%error, "a call's own directory could not be removed");
             }

@@ -20,7 +20,7 @@ use server::Server;
 /// Far longer than anything here takes.
 const AMPLE: Duration = Duration::from_secs(60);
 /// Longer than anything takes that ends by its deadline or its bound.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Soon enough for a test that waits for it.
 const SHORT: Duration = Duration::from_millis(60);
 
