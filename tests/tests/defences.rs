@@ -167,9 +167,9 @@ fn each_test_fails_when_its_defence_is_down() {
     std::thread::scope(|threads| {
         for _ in 0..AT_ONCE {
             threads.spawn(|| {
-                while let Some((index, line)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    .and_then(|index| lines.get(index).map(|line| (index, line)))
-                {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(line) = lines.get(index) else { break };
                     let failed = meant(&tests, &line.test).and_then(|test| failure(test, &line.defence));
                     results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, failed);
                 }

@@ -316,10 +316,15 @@ pub fn down() -> Option<Defence> {
 }
 
 /// What a child process of ours is told of it.
+#[cfg(not(debug_assertions))]
+#[must_use]
+pub const fn inherited() -> Option<(&'static str, &'static str)> {
+    None
+}
+
+/// What a child process of ours is told of it.
+#[cfg(debug_assertions)]
 #[must_use]
 pub fn inherited() -> Option<(&'static str, &'static str)> {
-    #[cfg(debug_assertions)]
-    return down().map(|defence| (VARIABLE, defence.name()));
-    #[cfg(not(debug_assertions))]
-    return None;
+    down().map(|defence| (VARIABLE, defence.name()))
 }
