@@ -92,6 +92,9 @@ fn native_halts_that_belong_to_the_loop() {
     }
 }
 
+/// Longer than anything takes that comes at all.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A handler of the embedder's own, which watches neither its time nor its step.
 struct Careless;
 
@@ -109,7 +112,12 @@ fn handlers_of_others_end_too() {
     let tool = Tool::with_handler(definition(), Careless).expect("a tool");
     let short = Limits::default().with_timeout(Duration::from_millis(20));
     assert_eq!(ending(&run(&tool, r#"{"name": "panic"}"#, short).result), "handler_raised/native_panic");
-    assert_eq!(ending(&run(&tool, r#"{"name": "hang"}"#, short).result), "timeout/blocked");
+    let hangs = async move {
+        let call = ToolCall::new("call-1", "greet", r#"{"name": "hang"}"#);
+        let executor = Executor::new().with_limits(short);
+        tokio::time::timeout(PATIENCE, executor.call(&tool, call, CallOptions::default())).await.expect("it is left")
+    };
+    assert_eq!(ending(&wait(hangs).result), "timeout/blocked");
 }
 
 /// What a handler holds, and what panics when it is dropped.
@@ -268,7 +276,7 @@ fn a_dropped_call_gives_its_cell_back() {
             assert!(matches!(running.as_mut().poll(&mut context), Poll::Pending), "{placement:?}");
         }
         assert_eq!(*seen.lock().expect("no panic"), ["started", "completed handler_exit/cancelled"]);
-        let completion = toolcell_tests::call(&good, "hostile", "{}", Limits::default());
+        let completion = toolcell_tests::call(&good, "hostile", "{}", Limits::default().with_timeout(PATIENCE));
         assert_eq!(ending(&completion.result), "ok", "{placement:?}");
     }
 }

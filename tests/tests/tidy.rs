@@ -18,6 +18,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
         "words",
         &[
             "call",
+            "defence",
             "definition",
             "error",
             "event",

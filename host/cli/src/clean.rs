@@ -9,6 +9,8 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _};
 
+use toolcell::defence::{Defence, stands};
+
 /// Who reads standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
@@ -62,7 +64,7 @@ pub(crate) fn text(text: &str) -> (String, usize) {
     while let Some(c) = rest.next() {
         match c {
             '\r' if rest.peek() == Some(&'\n') => {}
-            c if is_harmful(c) => lost += 1,
+            c if is_harmful(c) && stands(Defence::CleanText) => lost += 1,
             c => clean.push(c),
         }
     }
@@ -133,7 +135,7 @@ pub(crate) fn json(json: &str) -> String {
         match c {
             // Between tokens, because within a string it cannot stand unescaped.
             '\r' => clean.push(' '),
-            c if is_harmful(c) => {
+            c if is_harmful(c) && stands(Defence::CleanJson) => {
                 for unit in c.encode_utf16(&mut units) {
                     clean.push_str(&format!("\\u{unit:04x}"));
                 }

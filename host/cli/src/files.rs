@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
+use toolcell::defence::{Defence, stands};
 use toolcell::{MAX_COMPONENT, names};
 
 use crate::failure::Failure;
@@ -159,7 +160,7 @@ pub(crate) fn own_directory(path: &Path, instead: &str) -> Result<(), Failure> {
 /// Refuses what others could have written.
 fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Failure> {
     let shown = path.display();
-    if metadata.mode() & WRITABLE_BY_OTHERS != 0 {
+    if metadata.mode() & WRITABLE_BY_OTHERS != 0 && stands(Defence::ConfigurationFile) {
         return Err(Failure::file(anyhow!("others than you can write to `{shown}`"), format!("`chmod go-w {shown}`")));
     }
     // This process's own entry belongs to who runs it.
@@ -184,7 +185,7 @@ pub(crate) fn secret(path: &Path) -> Result<String, (String, String)> {
     let failed = |failure: Failure| (failure.message(), failure.hint().to_owned());
     let file = open(path, "give a file that holds the value").map_err(failed)?;
     let metadata = file.metadata().map_err(|error| failed(not_opened(path, error)))?;
-    if metadata.mode() & OPEN_TO_OTHERS != 0 {
+    if metadata.mode() & OPEN_TO_OTHERS != 0 && stands(Defence::SecretFile) {
         return Err((format!("others can read `{shown}`"), format!("`chmod go= {shown}`")));
     }
     let mut bytes = Vec::new();
@@ -229,7 +230,7 @@ fn open(path: &Path, hint: &str) -> Result<File, Failure> {
     if kind.is_dir() {
         return Err(Failure::file(anyhow!("`{shown}` is a directory"), "give a file in it"));
     }
-    if !kind.is_file() {
+    if !kind.is_file() && stands(Defence::CommandFiles) {
         return Err(Failure::file(anyhow!("`{shown}` is {}, not a file", name_of(kind)), hint));
     }
     File::open(path).map_err(|error| not_opened(path, error))

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::call::ToolCall;
+use crate::defence::{Defence, stands};
 use crate::json::{JsonFault, parse_strict};
 use crate::limits::DEFAULT_ARGUMENTS;
 
@@ -137,7 +138,7 @@ impl Assembler {
             return Ok(());
         }
         let held = self.held.saturating_add(text.len());
-        if held as u64 > self.limit {
+        if held as u64 > self.limit && stands(Defence::Fragments) {
             self.held -= open.text();
             return Err(open.broken_by(AssembleError::TooLarge { id: id.into(), limit: self.limit }));
         }

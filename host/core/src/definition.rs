@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::defence::{Defence, stands};
 use crate::error::Error;
 
 /// Longest tool name in characters. Source: contract, section 5 (what every model provider accepts).
@@ -161,7 +162,7 @@ fn write_canonical(text: &mut String, value: &Value) {
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let fits = (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    if fits { Ok(()) } else { Err(Error::bad_name(name)) }
+    if fits || !stands(Defence::Names) { Ok(()) } else { Err(Error::bad_name(name)) }
 }
 
 /// The author's words on a tool's effects: for planning and display only.

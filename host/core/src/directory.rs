@@ -21,6 +21,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
+use crate::defence::{Defence, stands};
 use crate::error::Error;
 use crate::grants::{Access, Directory, Grants, Room, SCRATCH};
 use crate::rights::Rights;
@@ -136,7 +137,7 @@ impl Mount {
             fault(directory, "it cannot be opened", "make the directory, or correct its path").with_source(error)
         };
         let found = path.symlink_metadata().map_err(cannot)?;
-        if found.is_symlink() {
+        if found.is_symlink() && stands(Defence::MountedLinks) {
             return Err(fault(directory, "it is a symbolic link", "grant what it leads to, by its own path"));
         }
         if !found.is_dir() {
@@ -145,7 +146,7 @@ impl Mount {
         let path = path.canonicalize().map_err(cannot)?;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(cannot)?.into_std_file();
         let kernels = || is_kernels(&dir).then(|| "is the kernel's own, which is the system's".to_owned());
-        if let Some(why) = forbidden_root(&path).or_else(kernels) {
+        if let Some(why) = forbidden_root(&path).or_else(kernels).filter(|_| stands(Defence::MachineDirectories)) {
             return Err(fault(directory, format!("it {why}"), "grant a directory made for the tool"));
         }
         let area = match directory.access {
@@ -163,7 +164,9 @@ impl Mount {
     fn conflicts(&self, other: &Self) -> bool {
         let reads = self.access == Access::Read && other.access == Access::Read;
         let same = || matches!((ledger::inode(&self.dir), ledger::inode(&other.dir)), (Ok(one), Ok(two)) if one == two);
-        !reads && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path) || same())
+        stands(Defence::Overlaps)
+            && !reads
+            && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path) || same())
     }
 }
 
@@ -197,7 +200,8 @@ fn is_kernels(dir: &File) -> bool {
 
 /// The directory at a path below another one, through no link at all: a tool may have put one there.
 fn descend(dir: &File, below: &str) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let follow = if stands(Defence::OverlayLinks) { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | follow;
     let mut found = dir.try_clone()?;
     for part in below.split('/').filter(|part| !part.is_empty()) {
         found = File::from(rustix::fs::openat(&found, part, flags, Mode::empty())?);

@@ -31,7 +31,7 @@ mod threads;
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::ACCEPT_ENCODING;
@@ -44,6 +44,7 @@ use rustls::ClientConfig;
 use tokio::time::timeout_at;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::defence::{Defence, stands};
 use crate::grants::{Method, Target};
 use crate::rights::{Decision, Request, Rights};
 use connect::connect;
@@ -69,6 +70,8 @@ pub(crate) use send_error::SendError;
 pub const DEFAULT_CONNECTIONS: usize = 128;
 /// Bytes of the headers of one message.
 const MAX_HEAD: usize = 64 << 10;
+/// What is left of a deadline with its defence down.
+const UNHURRIED: Duration = Duration::from_secs(3600);
 /// Headers of one message.
 const MAX_HEADERS: usize = 100;
 
@@ -160,7 +163,8 @@ impl Egress {
         }
         let Secrets { credentials, redactor, screen } = secrets;
         let redactor = redactor.map_or_else(|| redactor_of(&credentials), |redactor| Ok(Some(redactor)))?;
-        let deadline = outgoing.deadline(deadline);
+        let deadline =
+            if stands(Defence::RequestDeadline) { outgoing.deadline(deadline) } else { Instant::now() + UNHURRIED };
         let length = outgoing.body.len();
         let screening = screen.map(|screen| screen.of(&outgoing));
         let mut request = outgoing.into_request(&credentials)?;
@@ -193,7 +197,7 @@ impl Egress {
         let stream = connect(&target, &addresses, Arc::clone(&**self.tls), terms.deadline).await?;
         let metered = TokioIo::new(Metered { stream, meter: terms.meter.clone() });
         let (mut sender, connection) = http1::Builder::new()
-            .max_headers(MAX_HEADERS)
+            .max_headers(if stands(Defence::Headers) { MAX_HEADERS } else { usize::from(u16::MAX) })
             .max_header_size(MAX_HEAD)
             .max_buf_size(MAX_HEAD)
             .handshake(metered)
@@ -271,8 +275,8 @@ pub(crate) fn admit(rights: &Rights, budget: &Budget, method: Method, target: &T
 fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet>, SendError> {
     let request = Request::Http { method, target: std::borrow::Cow::Borrowed(target) };
     match rights.allows(&request) {
-        Decision::Denied(denial) => Err(denial.into()),
-        Decision::Allowed => {
+        Decision::Denied(denial) if stands(Defence::AllowList) => Err(denial.into()),
+        Decision::Denied(_) | Decision::Allowed => {
             let rules = rights.granted().http.iter().filter(|rule| rule.covers(method, target));
             Ok(rules.flat_map(|rule| rule.private()).copied().collect())
         }
@@ -280,7 +284,7 @@ fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet
 }
 
 fn redactor_of(credentials: &[Credential]) -> Result<Option<Redactor>, SendError> {
-    if credentials.is_empty() {
+    if credentials.is_empty() || !stands(Defence::Redaction) {
         return Ok(None);
     }
     let redactor = Redactor::new(credentials.iter().map(|credential| credential.secret().clone()).collect());

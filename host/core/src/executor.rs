@@ -17,6 +17,7 @@ use tracing::Instrument as _;
 
 use crate::call::{CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 use crate::clock;
+use crate::defence::{Defence, stands};
 use crate::event::{CallEvents, EventSink, Events};
 use crate::fence::{Fenced, Panic, dispose, fenced};
 use crate::grants::Overlay;
@@ -177,7 +178,11 @@ impl Executor {
     async fn told(&self, tool: &Tool, refused: Refusal, invocation: &Invocation) -> Refusal {
         // In a box: it is rare, and would make every call's future larger.
         let tells = matches!(refused, Refusal::InvalidArguments(_));
-        if tells && !Box::pin(tool.is_visible(&invocation.context)).await { Refusal::NotVisible } else { refused }
+        if tells && stands(Defence::Visibility) && !Box::pin(tool.is_visible(&invocation.context)).await {
+            Refusal::NotVisible
+        } else {
+            refused
+        }
     }
 
     /// The end of a call that is not made any more, because its caller wishes to end: cancelled, with its events.
@@ -289,7 +294,7 @@ impl Executor {
 /// How long a handler is waited for.
 fn patience(handler: &dyn Handler, invocation: &Invocation) -> Option<Instant> {
     let grace = if handler.keeps_time() { GRACE } else { Duration::ZERO };
-    invocation.deadline().and_then(|deadline| deadline.checked_add(grace))
+    invocation.deadline().and_then(|deadline| deadline.checked_add(grace)).filter(|_| stands(Defence::Patience))
 }
 
 /// A handler that panicked.

@@ -6,12 +6,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::defence::{Defence, stands};
+
 /// What a panic left behind.
 pub(crate) type Panic = Box<dyn Any + Send>;
 
 /// Runs `work`. None when it panics.
 pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(dispose).ok()
+    caught(work).map_err(dispose).ok()
+}
+
+fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
+    if stands(Defence::Fence) { catch_unwind(AssertUnwindSafe(work)) } else { Ok(work()) }
 }
 
 /// Gets rid of what a panic left behind. It is never dropped: that could panic again, outside of any fence.
@@ -26,7 +32,7 @@ pub(crate) struct Fenced<'a, T>(Result<Option<Foreign<'a, T>>, Panic>);
 
 impl<'a, T> Fenced<'a, T> {
     pub(crate) fn new(make: impl FnOnce() -> Foreign<'a, T>) -> Self {
-        Self(catch_unwind(AssertUnwindSafe(make)).map(Some))
+        Self(caught(make).map(Some))
     }
 }
 
@@ -39,7 +45,7 @@ impl<T> Future for Fenced<'_, T> {
             Err(panic) => return Poll::Ready(Err(panic)),
         };
         let Some(mut future) = future else { return Poll::Pending };
-        let poll = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
+        let poll = caught(|| future.as_mut().poll(context));
         if let Ok(Poll::Pending) = poll {
             self.0 = Ok(Some(future));
             return Poll::Pending;

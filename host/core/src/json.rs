@@ -11,6 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::defence::{Defence, stands};
+
 /// How many arrays and objects may stand inside each other. The parser's own recursion bound: deeper text is refused
 /// before it can exhaust a stack.
 pub const MAX_DEPTH: usize = 127;
@@ -143,7 +145,7 @@ pub(crate) fn parse_within(text: &str, levels: usize) -> Result<Value, JsonFault
 
 /// Counts brackets outside of strings. Linear, allocates nothing, and says nothing of validity.
 fn check_depth(text: &str, levels: usize) -> Result<(), JsonFault> {
-    if text.len() <= levels {
+    if text.len() <= levels || !stands(Defence::JsonDepth) {
         return Ok(());
     }
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
@@ -225,7 +227,7 @@ impl<'de> Visitor<'de> for Strict {
             if name.starts_with(RESERVED) {
                 return Err(A::Error::custom(format_args!("member `{name}` is reserved")));
             }
-            if object.contains_key(&name) {
+            if object.contains_key(&name) && stands(Defence::JsonMembers) {
                 return Err(A::Error::custom(format_args!("member `{name}` stands twice in one object")));
             }
             let value = members.next_value_seed(Strict)?;

@@ -26,6 +26,8 @@
 
 // -- words: plain data
 mod call;
+#[doc(hidden)]
+pub mod defence;
 mod definition;
 mod error;
 mod event;

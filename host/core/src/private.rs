@@ -12,6 +12,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
+use crate::defence::{Defence, stands};
 use crate::grants::Access;
 
 /// Bits of a mode that let others write, and those that let them do anything.
@@ -58,7 +59,7 @@ pub(crate) fn open(path: &Path, access: Access) -> Result<File, Unfit> {
 /// What is known of a file that nobody else could have read or written.
 pub(crate) fn alone(file: &File) -> Result<Metadata, Unfit> {
     let found = file.metadata().map_err(Unfit::Unread)?;
-    if is_ours(&found, ANYTHING) { Ok(found) } else { Err(Unfit::Readable) }
+    if is_ours(&found, ANYTHING) || !stands(Defence::PrivateFile) { Ok(found) } else { Err(Unfit::Readable) }
 }
 
 /// Makes a directory if it is not there, and sees to it that nobody else can write it.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::defence::{Defence, stands};
 use crate::definition::{Definition, Need};
 use crate::grants::{Access, BadRule, Grants, Overlay, SCRATCH, is_below};
 
@@ -147,15 +148,15 @@ impl Rights {
     #[must_use]
     pub fn allows(&self, request: &Request<'_>) -> Decision {
         let within = |overlay: &Option<Arc<Overlay>>| overlay.as_ref().is_none_or(|overlay| request.within(overlay));
-        let layer = if !within(&self.declared) {
+        let layer = if !within(&self.declared) && stands(Defence::Declared) {
             Layer::Declared
-        } else if !request.is_granted(&self.granted) {
+        } else if !request.is_granted(&self.granted) && stands(Defence::Granted) {
             Layer::Granted
-        } else if !within(&self.tool) {
+        } else if !within(&self.tool) && stands(Defence::ToolOverlay) {
             Layer::Tool
-        } else if !within(&self.tenant) {
+        } else if !within(&self.tenant) && stands(Defence::TenantOverlay) {
             Layer::Tenant
-        } else if !within(&self.call) {
+        } else if !within(&self.call) && stands(Defence::CallOverlay) {
             Layer::Call
         } else {
             return Decision::Allowed;

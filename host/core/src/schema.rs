@@ -11,6 +11,7 @@ mod work;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
+use crate::defence::{Defence, stands};
 use crate::refusal::Fault;
 use work::Work;
 
@@ -32,9 +33,10 @@ impl Schema {
     /// What is wrong with the schema, in words for its author.
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
         let work = Work::estimate(schema)?;
+        let most = if stands(Defence::PatternBytes) { PATTERN_BYTES } else { usize::MAX };
         let validator = jsonschema::draft202012::options()
             .offline()
-            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES))
+            .with_pattern_options(PatternOptions::regex().size_limit(most).dfa_size_limit(most))
             .build(schema)
             .map_err(|error| format!("not a usable JSON Schema: {error}"))?;
         Ok(Self { schema: schema.clone(), validator, work })

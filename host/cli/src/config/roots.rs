@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolcell::Access;
+use toolcell::defence::{Defence, stands};
 
 /// Where a home keeps what programs start from: whoever writes there decides what runs next.
 const STARTING: [&str; 3] = [".config", ".local", "bin"];
@@ -77,7 +78,7 @@ impl Guarded {
             Ok(led) => led,
             Err(error) => return fault(format!("cannot be granted: {error}"), "correct the path"),
         };
-        if let Some(why) = self.forbids(&led, access) {
+        if let Some(why) = self.forbids(&led, access).filter(|_| stands(Defence::ForbiddenRoots)) {
             return fault(why, "grant a directory that was made for the tool");
         }
         if is_link {

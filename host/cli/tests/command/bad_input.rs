@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::typed::{check, command, example, fed, typed};
 
@@ -134,6 +135,25 @@ fn a_component_that_was_inspected_is_optimised() {
     }
     let json = typed(&["inspect", "hello.wasm", "--json", "--no-cache"]).json();
     assert_eq!((&json["code"], &json["cached"]), (&"unoptimised".into(), &false.into()), "{json}");
+}
+
+/// As the kernel sees it, while the compiler still waits for a component.
+#[test]
+fn a_compiler_is_bounded_before_it_reads() {
+    let mut compiler = command();
+    compiler.args(["compile-worker", "quick/7"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut compiler = compiler.spawn().expect("the binary runs");
+    let limits = format!("/proc/{}/limits", compiler.id());
+    let bounds = ["Max cpu time 7 8 seconds", "Max address space 4294967296 4294967296 bytes"];
+    let patience = Instant::now() + Duration::from_secs(10);
+    let mut seen = String::new();
+    while !bounds.iter().all(|bound| seen.contains(bound)) && Instant::now() < patience {
+        let lines = fs::read_to_string(&limits).expect("it runs");
+        seen = lines.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    drop(compiler.stdin.take());
+    compiler.wait().expect("it ends");
+    assert!(bounds.iter().all(|bound| seen.contains(bound)), "{seen}");
 }
 
 #[test]

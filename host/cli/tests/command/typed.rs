@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 /// The binary, in an environment that says nothing else, with a cache and a key that all tests share.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolcell"));
-    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command.env_clear().envs(toolcell::defence::inherited()).current_dir(env!("CARGO_TARGET_TMPDIR"));
     command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("state"));
     command.arg("--cache-dir").arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
     command

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::Root;
 use super::ledger::{Area, Ledger};
+use crate::defence::{Defence, stands};
 use crate::grants::{Room, SCRATCH};
 
 /// Files that are removed where the cell ends; more go on a thread that may take its time.
@@ -44,7 +45,13 @@ impl Drop for Scratch {
         // Work that the call left behind finds the directory closed, and cannot make a file while it is removed.
         let remove = move || {
             area.close();
-            if let Err(error) = kept.close() {
+            let removed = if stands(Defence::ScratchRemoval) {
+                kept.close()
+            } else {
+                let _left = kept.keep();
+                Ok(())
+            };
+            if let Err(error) = removed {
                 tracing::warn!(%error, "a call's own directory could not be removed");
             }
         };

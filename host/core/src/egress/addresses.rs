@@ -9,6 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
+use crate::defence::{Defence, stands};
+
 /// Blocks of IPv4 that are no public hosts: first address and length of the prefix.
 const SPECIAL_V4: [([u8; 4], u32); 16] = [
     // This network, and the unspecified address, which is this host.
@@ -92,6 +94,9 @@ enum Carried {
 
 fn carried(address: IpAddr) -> Option<Carried> {
     let IpAddr::V6(address) = address else { return None };
+    if !stands(Defence::CarriedAddresses) {
+        return None;
+    }
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
         // The unspecified address and this host.

@@ -9,6 +9,8 @@ use tokio::sync::Semaphore;
 
 use super::SendError;
 
+use crate::defence::{Defence, stands};
+
 /// Requests that one call may make. A tool that follows ten redirects of three pages stays below it, a port scan does not.
 pub(crate) const DEFAULT_REQUESTS: u64 = 32;
 /// Bytes that one call may send, over all of its requests: paths, headers and bodies.
@@ -78,15 +80,15 @@ impl Budget {
 
     /// One request, whatever becomes of it.
     pub(super) fn take_request(&self) -> Result<(), SendError> {
-        take(&self.0.requests, 1, "no request of this call is left")
+        take(Defence::Requests, &self.0.requests, 1, "no request of this call is left")
     }
 
     pub(super) fn take_sent(&self, bytes: u64) -> Result<(), SendError> {
-        take(&self.0.sent, bytes, "the call would send more bytes than it may")
+        take(Defence::SentBytes, &self.0.sent, bytes, "the call would send more bytes than it may")
     }
 
     pub(super) fn take_received(&self, bytes: u64) -> Result<(), SendError> {
-        take(&self.0.received, bytes, "the call would receive more bytes than it may")
+        take(Defence::ReceivedBytes, &self.0.received, bytes, "the call would receive more bytes than it may")
     }
 
     /// Bytes that may still come in.
@@ -101,7 +103,10 @@ impl Default for Budget {
     }
 }
 
-fn take(left: &AtomicU64, amount: u64, problem: &str) -> Result<(), SendError> {
+fn take(defence: Defence, left: &AtomicU64, amount: u64, problem: &str) -> Result<(), SendError> {
+    if !stands(defence) {
+        return Ok(());
+    }
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount))
         .map(|_| ())
         .map_err(|_| SendError::OverBudget(problem.to_owned()))

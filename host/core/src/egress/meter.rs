@@ -13,6 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::MAX_HEAD;
 use super::connect::Stream;
 
+use crate::defence::{Defence, stands};
+
 /// Bytes that may stand around those of a body: chunks of five hundred bytes stay far below it, and so do two hundred
 /// thousand smaller ones. A body that comes byte by byte costs more to read than it is worth.
 const FRAMING: u64 = 1 << 20;
@@ -50,6 +52,7 @@ impl Meter {
         let take = |left: u64| left.checked_sub(bytes);
         match self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(()),
+            Err(_) if !stands(Defence::ConnectionBytes) => Ok(()),
             Err(_) => {
                 self.0.is_exceeded.store(true, Ordering::Release);
                 Err(io::ErrorKind::QuotaExceeded.into())

@@ -15,6 +15,7 @@ use http_body_util::Full;
 
 use super::credential::{Credential, Placing};
 use super::{MAX_HEAD, MAX_HEADERS, SendError};
+use crate::defence::{Defence, stands};
 use crate::grants::{Method, Target};
 
 /// Headers that only the host sets, because they say where a message ends, who it is for, or which way it went.
@@ -74,7 +75,7 @@ impl Outgoing {
         all.insert(HOST, value("host", target.authority().as_bytes())?);
         all.extend(given);
         for credential in credentials {
-            if !credential.covers(method, &target) {
+            if !credential.covers(method, &target) && stands(Defence::SecretBinding) {
                 return Err(invalid("a secret of this request is bound to other requests"));
             }
         }
@@ -83,7 +84,9 @@ impl Outgoing {
         }
         for credential in credentials {
             match credential.placing() {
-                Placing::Header(name, _) if all.contains_key(name) || is_forbidden(name.as_str()) => {
+                Placing::Header(name, _)
+                    if stands(Defence::SecretPlace) && (all.contains_key(name) || is_forbidden(name.as_str())) =>
+                {
                     return Err(invalid(format!("the header `{name}` is the host's to set here")));
                 }
                 Placing::Header(name, value) => {
@@ -130,7 +133,7 @@ fn checked(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, SendError> {
     for (written, bytes) in headers {
         let name = HeaderName::from_bytes(written.as_bytes())
             .map_err(|_| invalid(format!("`{}` is no name of a header", quoted(written))))?;
-        if is_forbidden(name.as_str()) {
+        if is_forbidden(name.as_str()) && stands(Defence::OwnHeaders) {
             return Err(invalid(format!("the header `{}` is the host's to set", quoted(name.as_str()))));
         }
         let value = value(name.as_str(), bytes)?;

@@ -13,6 +13,7 @@ use super::addresses::is_let_through;
 use super::slots::Slots;
 use super::threads::RESOLVING;
 use super::{Budget, SendError};
+use crate::defence::{Defence, stands};
 use crate::grants::{Host, Target};
 use ipnet::IpNet;
 
@@ -67,7 +68,7 @@ pub(super) async fn addresses(
     if found.is_empty() {
         return Err(SendError::unreachable(target, "its name has no address"));
     }
-    found.retain(|address| is_let_through(*address, private));
+    found.retain(|address| is_let_through(*address, private) || !stands(Defence::PublicAddresses));
     if found.is_empty() { Err(SendError::private(target)) } else { Ok(found) }
 }
 

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::defence::{Defence, stands};
+
 /// Names of tenants before those are forgotten that hold nothing.
 const NAMES: usize = 64;
 
@@ -40,12 +42,15 @@ impl Slots {
     /// Dropped, it gives up its place.
     pub(super) async fn take(&self, call: &Arc<Semaphore>, tenant: Option<&str>) -> Option<Slot> {
         let one = |of: Arc<Semaphore>| async { of.acquire_owned().await.ok() };
-        let call = one(Arc::clone(call)).await?;
+        let counted = |defence, of: &Arc<Semaphore>| {
+            if stands(defence) { Arc::clone(of) } else { Arc::new(Semaphore::new(1)) }
+        };
+        let call = one(counted(Defence::RequestsOfACall, call)).await?;
         let tenant = match tenant {
-            Some(tenant) => Some(one(self.share(tenant)).await?),
+            Some(tenant) => Some(one(counted(Defence::RequestsOfATenant, &self.share(tenant))).await?),
             None => None,
         };
-        Some(Slot { _all: one(Arc::clone(&self.all)).await?, _tenant: tenant, _call: call })
+        Some(Slot { _all: one(counted(Defence::Connections, &self.all)).await?, _tenant: tenant, _call: call })
     }
 
     fn share(&self, tenant: &str) -> Arc<Semaphore> {

@@ -12,7 +12,7 @@ mod tls;
 mod wire;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::*;
 use crate::definition::Definition;
@@ -21,6 +21,8 @@ use server::Server;
 
 /// Far longer than anything here takes.
 const AMPLE: Duration = Duration::from_secs(60);
+/// Longer than anything takes that ends by its deadline or its bound.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Soon enough for a test that waits for it.
 const SHORT: Duration = Duration::from_millis(60);
 
@@ -53,6 +55,11 @@ fn with_header(mut outgoing: Outgoing, name: &str, value: impl AsRef<[u8]>) -> O
 
 async fn send(egress: &Egress, rights: &Rights, outgoing: Outgoing) -> Result<Incoming, SendError> {
     egress.send(rights, &Budget::default(), outgoing, Secrets::default(), Instant::now() + AMPLE).await
+}
+
+/// What comes of it soon enough: nothing here is waited for without an end.
+async fn in_time<T>(sent: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, sent).await.expect("an end")
 }
 
 /// The kind of error, and that its text shows nothing of what it must not.

@@ -11,6 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::defence::{Defence, stands};
 use crate::error::Error;
 
 /// What the MAC's key is derived for: an entry of another layout never fits.
@@ -62,7 +63,7 @@ impl Cache {
         let expected: [u8; blake3::OUT_LEN] = read(&self.path(name, "mac")).ok()?.try_into().ok()?;
         let found = open(&code).and_then(|file| self.mac(name, &tools, file)).ok()?;
         // `blake3::Hash` compares in constant time.
-        if found == blake3::Hash::from_bytes(expected) {
+        if found == blake3::Hash::from_bytes(expected) || !stands(Defence::ArtefactMac) {
             return Some(Entry { code, tools });
         }
         tracing::warn!(entry = name, "an artefact does not fit its MAC and is made again");

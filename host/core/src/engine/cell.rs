@@ -21,6 +21,7 @@ use super::retained;
 use super::screening::Screening;
 use super::veil::Veil;
 use super::world::World;
+use crate::defence::{Defence, stands};
 use crate::directory::Mounts;
 use crate::event::LogSource;
 use crate::handler::Invocation;
@@ -85,7 +86,9 @@ impl Cell {
         // An attempt before this one may have used some of the call's budget: the cell gets what is left.
         let (spent, host_calls) = (invocation.meter.fuel.load(Relaxed), invocation.meter.host_calls.load(Relaxed));
         let mut table = ResourceTable::new();
-        table.set_max_capacity(HOST_OBJECTS);
+        if stands(Defence::HostObjects) {
+            table.set_max_capacity(HOST_OBJECTS);
+        }
         let cell = Self {
             invocation,
             limiter: Limiter::new(limits.memory),
@@ -100,12 +103,16 @@ impl Cell {
         };
         let mut store = Store::try_new(engine, cell)?;
         store.limiter(|cell| &mut cell.limiter);
-        store.set_fuel(limits.fuel.saturating_sub(spent))?;
+        store.set_fuel(if stands(Defence::Fuel) { limits.fuel.saturating_sub(spent) } else { u64::MAX })?;
         store.fuel_async_yield_interval(Some(FUEL_INTERVAL))?;
-        store.set_epoch_deadline(1);
+        store.set_epoch_deadline(if stands(Defence::Ticks) { 1 } else { u64::MAX >> 1 });
         store.epoch_deadline_callback(at_tick);
-        store.set_hostcall_fuel(usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(COPY_SLACK));
-        store.set_max_component_handles(HANDLES);
+        if stands(Defence::CopiedBytes) {
+            store.set_hostcall_fuel(usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(COPY_SLACK));
+        }
+        if stands(Defence::Handles) {
+            store.set_max_component_handles(HANDLES);
+        }
         Ok(store)
     }
 
@@ -117,7 +124,7 @@ impl Cell {
 
     fn host_calls_left(&self) -> Result<(), Stop> {
         let limit = self.invocation.limits.host_calls;
-        if self.host_calls <= limit {
+        if self.host_calls <= limit || !stands(Defence::HostCalls) {
             return Ok(());
         }
         Err(Stop(LimitHit::new(LimitKind::HostCalls, limit, self.host_calls)))

@@ -7,6 +7,7 @@ use wasmtime::{Store, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
 use super::cell::{Cell, Stop};
+use crate::defence::{Defence, stands};
 use crate::tool_error::{Exit, Raised, RaisedKind, ReturnRule, Timeout, ToolError};
 
 /// Characters of a guest function's name that are kept.
@@ -105,7 +106,8 @@ fn kind_of(trap: Trap) -> End {
 
 /// A guest's symbol without anything that a terminal or a log could take for more than a name.
 fn symbol(name: &str) -> String {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "_$.:<>()&[], *{}#-".contains(c);
+    let allowed =
+        |c: char| !stands(Defence::PlainSymbols) || c.is_ascii_alphanumeric() || "_$.:<>()&[], *{}#-".contains(c);
     name.chars().take(NAME_CHARS).map(|c| if allowed(c) { c } else { '?' }).collect()
 }
 
@@ -117,12 +119,22 @@ fn without_advice(words: &str) -> &str {
 
 /// Text of a stranger on one line or several, without control characters.
 fn plain(text: &str, most: usize) -> String {
-    text.trim().chars().take(most).map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
+    text.trim()
+        .chars()
+        .take(most)
+        .map(|c| if c.is_control() && c != '\n' && stands(Defence::PlainWords) { '?' } else { c })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guests_names_are_names() {
+        assert_eq!(symbol("<Vec<T>>::from\u{1b}[2J\n\u{202e}x"), "<Vec<T>>::from?[2J??x");
+        assert_eq!(symbol(&"x".repeat(1000)).len(), NAME_CHARS);
+    }
 
     /// Every trap that the engine knows, by how it ends here. Those in the last list are of proposals that are off.
     #[test]

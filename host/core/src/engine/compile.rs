@@ -21,6 +21,7 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use super::config::{self, Haste};
 use super::scan;
 use super::tier::Tier;
+use crate::defence::{self, Defence, stands};
 use crate::error::Error;
 
 /// Processor time of one compilation: to optimise a language runtime of 18 MB takes about 15 s.
@@ -172,6 +173,7 @@ impl Worker {
             .args(&self.arguments)
             .arg(Order { tier, seconds: self.seconds() }.to_string())
             .env_clear()
+            .envs(defence::inherited())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -185,6 +187,7 @@ impl Worker {
             let watch = scope.spawn(move || {
                 match news.recv_timeout(wall) {
                     Ok(News::Ended) => {}
+                    Err(_) if !stands(Defence::CompileWall) => {}
                     Ok(News::Unwanted) | Err(_) => child.kill()?,
                 }
                 child.wait()
@@ -211,7 +214,7 @@ struct Ended {
 /// Everything from a pipe, up to a bound. Behind it the pipe is closed, and whoever writes on ends by that.
 fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    pipe.take(most).read_to_end(&mut bytes)?;
+    pipe.take(if stands(Defence::CompileOutput) { most } else { u64::MAX }).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -259,11 +262,14 @@ fn bounded_compile(order: &Order, input: impl Read, output: &mut impl Write) -> 
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| failed(error.into()))?;
     let seconds = order.seconds;
-    for (resource, soft, hard) in [
-        (Resource::Cpu, seconds, seconds.saturating_add(LAST_SECOND)),
-        (Resource::As, WORKER_MEMORY, WORKER_MEMORY),
-        (Resource::Core, 0, 0),
+    for (resource, soft, hard, is_up) in [
+        (Resource::Cpu, seconds, seconds.saturating_add(LAST_SECOND), stands(Defence::CompileTime)),
+        (Resource::As, WORKER_MEMORY, WORKER_MEMORY, stands(Defence::CompileMemory)),
+        (Resource::Core, 0, 0, true),
     ] {
+        if !is_up {
+            continue;
+        }
         // A machine may have set a lower one, which cannot be raised and need not be.
         let within = |ours: u64| Some(getrlimit(resource).maximum.map_or(ours, |theirs| theirs.min(ours)));
         let limit = Rlimit { current: within(soft), maximum: within(hard) };

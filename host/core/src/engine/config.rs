@@ -13,6 +13,7 @@ use wasmtime::{
 };
 
 use super::tier::Tier;
+use crate::defence::{Defence, stands};
 use crate::error::Error;
 
 /// Guest stack in bytes. Host functions get what is left of the fiber.
@@ -97,18 +98,6 @@ fn base() -> Config {
         .async_stack_size(FIBER_STACK)
         // The component model's own concurrency costs 0.4 times a call, and nothing here uses it.
         .concurrency_support(false)
-        // Proposals that tools do not need: compiled in (builds without them can be aborted by guests), turned off here.
-        .wasm_threads(false)
-        .shared_memory(false)
-        .wasm_memory64(false)
-        .wasm_gc(false)
-        .wasm_function_references(false)
-        .gc_support(false)
-        .wasm_exceptions(false)
-        .wasm_tail_call(false)
-        .wasm_relaxed_simd(false)
-        .wasm_custom_page_sizes(false)
-        .wasm_wide_arithmetic(false)
         // Nothing of the host's and little of the guest's in an error.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(NonZeroUsize::new(BACKTRACE_FRAMES))
@@ -118,6 +107,21 @@ fn base() -> Config {
         // Two bytes far apart must not become an image of everything between them, sixty times over.
         .memory_guaranteed_dense_image_size(DENSE_IMAGE)
         .memory_init_cow(true);
+    if stands(Defence::Proposals) {
+        // Those that tools do not need: compiled in (builds without them can be aborted by guests), turned off here.
+        config
+            .wasm_threads(false)
+            .shared_memory(false)
+            .wasm_memory64(false)
+            .wasm_gc(false)
+            .wasm_function_references(false)
+            .gc_support(false)
+            .wasm_exceptions(false)
+            .wasm_tail_call(false)
+            .wasm_relaxed_simd(false)
+            .wasm_custom_page_sizes(false)
+            .wasm_wide_arithmetic(false);
+    }
     config
 }
 

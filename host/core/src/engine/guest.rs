@@ -15,6 +15,8 @@ use super::pulse::Pulse;
 use super::quick::be_patient;
 use super::runtimes::Lanes;
 
+use crate::defence::{Defence, stands};
+
 /// A guest's future in a place that several can reach. Its output is none when it was killed.
 pub(super) struct Guest<F> {
     future: Arc<Mutex<Option<Pin<Box<F>>>>>,
@@ -134,7 +136,9 @@ impl<F: Future> Future for Remote<F> {
 
 impl<F: Future> Drop for Remote<F> {
     fn drop(&mut self) {
-        self.guest.kill();
+        if stands(Defence::Cancellation) {
+            self.guest.kill();
+        }
     }
 }
 

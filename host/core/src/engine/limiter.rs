@@ -6,6 +6,7 @@
 use wasmtime::ResourceLimiter;
 
 use super::config::TABLE_ELEMENTS;
+use crate::defence::{Defence, stands};
 use crate::tool_error::{LimitHit, LimitKind};
 
 /// Host bytes of one table element.
@@ -48,7 +49,7 @@ impl Limiter {
 
     fn grow(&mut self, by: u64) -> bool {
         let asked = self.held.saturating_add(by);
-        if asked > self.limit {
+        if asked > self.limit && stands(Defence::Memory) {
             self.hit = Some(LimitHit::new(LimitKind::Memory, self.limit, asked));
             return false;
         }
@@ -63,7 +64,7 @@ impl ResourceLimiter for Limiter {
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        if desired > TABLE_ELEMENTS {
+        if desired > TABLE_ELEMENTS && stands(Defence::TableElements) {
             self.hit = Some(LimitHit::new(LimitKind::TableElements, TABLE_ELEMENTS as u64, desired as u64));
             return Ok(false);
         }
@@ -83,7 +84,7 @@ impl ResourceLimiter for Limiter {
     }
 
     fn instances(&self) -> usize {
-        INSTANCES
+        if stands(Defence::Instances) { INSTANCES } else { usize::MAX }
     }
 
     fn tables(&self) -> usize {
@@ -98,6 +99,13 @@ impl ResourceLimiter for Limiter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_has_an_end() {
+        let mut limiter = Limiter::new(u64::MAX);
+        assert!(limiter.table_growing(0, TABLE_ELEMENTS, None).unwrap());
+        assert!(!limiter.table_growing(0, TABLE_ELEMENTS + 1, None).unwrap());
+    }
 
     #[test]
     fn memories_and_tables_share_one_budget() {

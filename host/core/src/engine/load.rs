@@ -21,6 +21,7 @@ use super::invoke::Ready;
 use super::optimise::{self, Names};
 use super::tier::{Code, Current, Optimise, Tier};
 use super::{Allocator, Inner, scan};
+use crate::defence::{self, Defence, stands};
 use crate::definition::Definition;
 use crate::directory::Mounts;
 use crate::error::Error;
@@ -85,7 +86,7 @@ impl Examination {
         let none_could = |name: &str| imports::is_granted(name, &nothing).is_none();
         let denied: Vec<_> =
             self.ungranted(&nothing).map(|(name, _)| name.clone()).filter(|name| none_could(name)).collect();
-        if !denied.is_empty() {
+        if !denied.is_empty() && stands(Defence::Imports) {
             return Err(Error::not_granted(denied, Vec::new()));
         }
         if self.has_tools { Ok(()) } else { Err(Error::no_tools("it does not export `toolcell:tool/tool`")) }
@@ -117,7 +118,7 @@ pub(super) fn load(inner: &Arc<Inner>, bytes: Vec<u8>, grants: &Grants, missing:
     let mounts = Mounts::open(grants)?.map(Arc::new);
     let loaded = loaded(inner, bytes, mounts.as_ref())?;
     let denied: Vec<_> = loaded.examination.ungranted(grants).map(|(name, _)| name.clone()).collect();
-    if denied.is_empty() || missing == Missing::Denied {
+    if denied.is_empty() || missing == Missing::Denied || !stands(Defence::UngrantedImports) {
         return Ok(loaded);
     }
     let needs = loaded.definitions.iter().flat_map(|definition| grants_declared(&definition.needs)).collect();
@@ -251,15 +252,15 @@ fn describe(inner: &Arc<Inner>, ready: &Arc<Ready>) -> Result<Vec<Definition>, E
     if definitions.is_empty() {
         return Err(Error::no_tools("its `describe` names none"));
     }
-    if definitions.len() > MAX_TOOLS {
+    if definitions.len() > MAX_TOOLS && stands(Defence::Tools) {
         return Err(Error::too_large("tools of the component", definitions.len() as u64, MAX_TOOLS as u64));
     }
     for (index, definition) in definitions.iter().enumerate() {
         let name = &definition.name;
-        if definitions.iter().take(index).any(|earlier| earlier.name == *name) {
+        if stands(Defence::NamesTwice) && definitions.iter().take(index).any(|earlier| earlier.name == *name) {
             return Err(Error::definition(name, "the component has two tools of this name"));
         }
-        if definition.description.len() > MAX_DESCRIPTION {
+        if definition.description.len() > MAX_DESCRIPTION && stands(Defence::DescriptionBytes) {
             return Err(Error::definition(name, format_args!("its description is over {MAX_DESCRIPTION} bytes")));
         }
     }
@@ -273,6 +274,8 @@ fn digest(bytes: &[u8]) -> String {
 fn entry_name(engine: &Engine, digest: &str) -> String {
     let mut fingerprint = Fingerprint(blake3::Hasher::new());
     std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut fingerprint);
+    // What was let through with a defence down is nobody else's.
+    std::hash::Hash::hash(&defence::down().map(Defence::name), &mut fingerprint);
     let fingerprint = fingerprint.0.finalize();
     format!("{}-{}", digest.trim_start_matches("sha256:"), hex(&fingerprint.as_bytes()[..8]))
 }

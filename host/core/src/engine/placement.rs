@@ -20,6 +20,7 @@ use super::invoke::{self, Ready};
 use super::pulse::Pulse;
 use crate::call::CallResult;
 use crate::clock::before;
+use crate::defence::{Defence, stands};
 use crate::definition::{Checks, Definition};
 use crate::error::Error;
 use crate::fence::dispose;
@@ -108,11 +109,16 @@ async fn place<T: Send + 'static>(
     pulse: &Arc<Pulse>,
 ) -> Result<T, ToolError> {
     let guest = Guest::new(cell, inner.sleeps, Arc::clone(pulse));
-    let deadline = invocation.deadline();
+    let deadline = invocation.deadline().filter(|_| stands(Defence::Deadline));
     let ended = match inner.placement {
         Placement::Inline => {
-            before(deadline, async { Ok(AssertUnwindSafe(guest).catch_unwind().await.map_err(dispose).ok().flatten()) })
-                .await
+            before(deadline, async {
+                if !stands(Defence::CellFence) {
+                    return Ok(guest.await);
+                }
+                Ok(AssertUnwindSafe(guest).catch_unwind().await.map_err(dispose).ok().flatten())
+            })
+            .await
         }
         Placement::Cells => {
             let remote = Remote::start(&inner.lanes, guest);
@@ -158,7 +164,7 @@ struct Waiting<'a>(&'a Inner);
 impl<'a> Waiting<'a> {
     fn enter(inner: &'a Inner) -> Option<Self> {
         let waiting = Self(inner);
-        (inner.waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(waiting)
+        (inner.waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING || !stands(Defence::Queue)).then_some(waiting)
     }
 }
 
@@ -174,6 +180,22 @@ mod tests {
     use super::*;
     use crate::call::{CallContext, ToolCall};
     use crate::limits::Limits;
+
+    /// It does not come back to the host by itself, and nothing of it runs that a tick could stop.
+    #[test]
+    fn a_guest_that_waits_is_left_at_its_deadline() {
+        for placement in [Placement::Cells, Placement::Inline] {
+            let engine = Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
+            let limits = Limits::default().with_timeout(Duration::from_millis(10));
+            let call = ToolCall::new("1", "t", "{}");
+            let invocation = Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits);
+            let pulse = Arc::new(Pulse::default());
+            let waits = place(&engine.0, std::future::pending::<()>(), &invocation, &pulse);
+            let patience = Duration::from_secs(5);
+            let ended = engine.0.sleeps.block_on(async { tokio::time::timeout(patience, waits).await });
+            assert!(matches!(ended, Ok(Err(ToolError::Timeout(Timeout::Blocked { .. })))), "{placement:?}: {ended:?}");
+        }
+    }
 
     /// A bug of ours in a cell: the same end wherever it runs.
     #[test]

@@ -7,6 +7,7 @@
 use wasmparser::{ElementItems, Encoding, Parser, Payload};
 
 use super::config;
+use crate::defence::{Defence, stands};
 use crate::error::Error;
 
 /// The most bytes of a component: language runtimes take 12 to 19 MB.
@@ -41,10 +42,10 @@ pub(super) struct Outline {
 /// # Errors
 /// [`Error::is_component`].
 pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
-    if bytes.len() as u64 > MAX_COMPONENT {
-        return Err(Error::too_large("bytes of the component", bytes.len() as u64, MAX_COMPONENT));
+    bounded(Defence::ComponentBytes, "bytes of the component", bytes.len() as u64, MAX_COMPONENT)?;
+    if stands(Defence::Format) {
+        check_format(bytes)?;
     }
-    check_format(bytes)?;
     let mut outline = Outline::default();
     let (mut functions, mut parts, mut nesting) = (0_u64, 0_u64, 0_usize);
     let (mut items, mut instances, mut copies, mut deepest) = (0_u64, 1_u64, 1_u64, 0_usize);
@@ -55,14 +56,14 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
                 parts += 1;
                 nesting += 1;
                 deepest = deepest.max(nesting);
-                bounded("modules and components inside of the component", parts, MAX_PARTS)?;
-                bounded("nesting of components", nesting as u64, MAX_NESTING as u64)?;
+                bounded(Defence::Parts, "modules and components inside of the component", parts, MAX_PARTS)?;
+                bounded(Defence::Nesting, "nesting of components", nesting as u64, MAX_NESTING as u64)?;
                 debug_assert!(nesting > 1 || encoding == Encoding::Component);
             }
             Payload::End(_) => nesting = nesting.saturating_sub(1),
             Payload::CodeSectionStart { count, .. } => {
                 functions += u64::from(count);
-                bounded("functions of the component", functions, MAX_FUNCTIONS)?;
+                bounded(Defence::Functions, "functions of the component", functions, MAX_FUNCTIONS)?;
             }
             Payload::GlobalSection(section) => items += u64::from(section.count()),
             Payload::ExportSection(section) => items += u64::from(section.count()),
@@ -77,12 +78,12 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
             Payload::InstanceSection(section) => instances += u64::from(section.count()),
             Payload::ComponentInstanceSection(section) => copies += u64::from(section.count()),
             Payload::CodeSectionEntry(body) => {
-                bounded("bytes of one function", body.range().len() as u64, MAX_BODY)?;
+                bounded(Defence::FunctionBytes, "bytes of one function", body.range().len() as u64, MAX_BODY)?;
                 let mut locals = 0;
                 for group in body.get_locals_reader().map_err(malformed)? {
                     locals += u64::from(group.map_err(malformed)?.0);
                 }
-                bounded("local variables of one function", locals, MAX_LOCALS)?;
+                bounded(Defence::Locals, "local variables of one function", locals, MAX_LOCALS)?;
             }
             Payload::ComponentImportSection(section) if nesting == 1 => {
                 for import in section {
@@ -97,11 +98,16 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
             _ => {}
         }
     }
-    bounded("globals, exports and table items of the component", items, MAX_ITEMS)?;
+    bounded(Defence::Items, "globals, exports and table items of the component", items, MAX_ITEMS)?;
     // A component inside can be instantiated again at each level. A cell has room for so many core instances anyway.
     let levels = u32::try_from(deepest).unwrap_or(u32::MAX).saturating_sub(1);
     let instances = instances.saturating_mul(copies.saturating_pow(levels)).min(u64::from(config::CORE_INSTANCES));
-    bounded("the same, times its instances", items.saturating_mul(instances), MAX_INSTANCE_ITEMS)?;
+    bounded(
+        Defence::ItemsOfInstances,
+        "the same, times its instances",
+        items.saturating_mul(instances),
+        MAX_INSTANCE_ITEMS,
+    )?;
     Ok(outline)
 }
 
@@ -127,8 +133,8 @@ fn check_format(bytes: &[u8]) -> Result<(), Error> {
     Err(Error::not_a_component(found, hint))
 }
 
-fn bounded(what: &'static str, got: u64, limit: u64) -> Result<(), Error> {
-    if got > limit { Err(Error::too_large(what, got, limit)) } else { Ok(()) }
+fn bounded(defence: Defence, what: &'static str, got: u64, limit: u64) -> Result<(), Error> {
+    if got > limit && stands(defence) { Err(Error::too_large(what, got, limit)) } else { Ok(()) }
 }
 
 fn malformed(error: wasmparser::BinaryReaderError) -> Error {

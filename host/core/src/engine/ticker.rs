@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use wasmtime::EngineWeak;
 
+use crate::defence::{Defence, stands};
 use crate::error::Error;
 
 /// Longest time that a guest runs without the host looking at it.
@@ -123,7 +124,8 @@ impl Shared {
 
 /// Keeps one ticking thread alive until the ticker is stopped.
 fn watch(shared: &Arc<Shared>, engines: &[EngineWeak]) {
-    while !shared.stopped.load(Ordering::SeqCst) {
+    let mut replaced = true;
+    while replaced && !shared.stopped.load(Ordering::SeqCst) {
         let (ticking, engines) = (Arc::clone(shared), engines.to_vec());
         let spawned = thread::Builder::new().name("toolcell-tick".into()).spawn(move || tick(&ticking, &engines));
         match spawned.map(thread::JoinHandle::join) {
@@ -132,6 +134,7 @@ fn watch(shared: &Arc<Shared>, engines: &[EngineWeak]) {
             // No thread to be had: try again as fast as a tick would have come.
             Err(_) => thread::sleep(TICK),
         }
+        replaced = stands(Defence::TickerWatch);
     }
 }
 
@@ -160,7 +163,7 @@ mod tests {
     use super::*;
 
     fn wait_until(what: &str, condition: impl Fn() -> bool) {
-        let patience = std::time::Instant::now() + Duration::from_secs(20);
+        let patience = std::time::Instant::now() + Duration::from_secs(10);
         while !condition() {
             assert!(std::time::Instant::now() < patience, "{what}");
             thread::yield_now();

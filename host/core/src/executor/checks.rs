@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use serde_json::Value;
 
 use crate::call::{CallContext, CallResult, ToolCall};
+use crate::defence::{Defence, stands};
 use crate::handler::Invocation;
 use crate::json::{JsonFault, parse_strict};
 use crate::limits::Limits;
@@ -19,7 +20,7 @@ use crate::tool_error::{ReturnRule, ToolError};
 pub(super) fn checked(tool: &Tool, call: &ToolCall, context: &CallContext, limits: &Limits) -> Result<Value, Refusal> {
     let arguments = arguments(call, limits).map_err(invalid)?;
     tool.rules().gate(call, &arguments, context)?;
-    if let Some(schema) = tool.parameters() {
+    if let Some(schema) = tool.parameters().filter(|_| stands(Defence::ArgumentSchema)) {
         schema.check(&arguments, call.arguments.len()).map_err(invalid)?;
     }
     let problems = tool.rules().problems(&arguments);
@@ -33,7 +34,7 @@ pub(super) fn invalid(faults: Vec<Fault>) -> Refusal {
 /// The arguments as a tree, which is an object.
 fn arguments(call: &ToolCall, limits: &Limits) -> Result<Value, Vec<Fault>> {
     let bytes = call.arguments.len();
-    if bytes as u64 > limits.arguments {
+    if bytes as u64 > limits.arguments && stands(Defence::ArgumentBytes) {
         let expected = format!("expected at most {} bytes of arguments", limits.arguments);
         return Err(vec![Fault::new("", expected).got(format!("{bytes}"))]);
     }
@@ -64,7 +65,7 @@ pub(super) fn judge(tool: &Tool, result: CallResult, invocation: &Invocation) ->
 
 fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule> {
     let got = outcome.size();
-    if got > limit {
+    if got > limit && stands(Defence::ResultBytes) {
         return Some(ReturnRule::TooLarge { limit, got });
     }
     let not_json = |field, fault: JsonFault| ReturnRule::NotJson { field, detail: fault.to_string() };
@@ -73,11 +74,14 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
         return Some(rule);
     }
     match outcome {
-        Outcome::Halt(halt) if RESERVED_HALT_REASONS.contains(&halt.reason.as_str()) => {
+        Outcome::Halt(halt)
+            if RESERVED_HALT_REASONS.contains(&halt.reason.as_str()) && stands(Defence::HaltReasons) =>
+        {
             Some(ReturnRule::ReservedHalt { reason: halt.reason.clone() })
         }
         Outcome::Ok(output) => {
-            let faults = tool.output()?.check(&output.value.to_value(), output.value.as_str().len()).err()?;
+            let schema = tool.output().filter(|_| stands(Defence::ResultSchema))?;
+            let faults = schema.check(&output.value.to_value(), output.value.as_str().len()).err()?;
             Some(ReturnRule::Schema { faults })
         }
         Outcome::Halt(_) | Outcome::Error(_) | Outcome::AskUser(_) => None,

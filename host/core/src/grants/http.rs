@@ -11,6 +11,8 @@ use ipnet::IpNet;
 use super::target::{Host, Target};
 use super::{Access, BadRule};
 
+use crate::defence::{Defence, stands};
+
 const HINT: &str = "write `GET https://api.example.com/v1`, or `https://.example.com` for every host below it";
 
 /// The methods that a tool can use at all.
@@ -108,7 +110,7 @@ impl HttpRule {
     #[must_use]
     pub fn covers_target(&self, target: &Target) -> bool {
         self.scheme == target.scheme()
-            && self.port == target.port()
+            && (self.port == target.port() || !stands(Defence::Ports))
             && self.host.covers(&target.host())
             && covers_path(&self.path, target.path())
     }
@@ -133,7 +135,7 @@ fn covers_path(rule: &str, path: &str) -> bool {
     let below = path.strip_prefix(prefix);
     let is_below = below.is_some_and(|rest| rest.starts_with('/') || (rest.is_empty() && !rule.ends_with('/')));
     // A server may decode before it walks: what is below only until then is not below.
-    is_below && (prefix.is_empty() || !has_hidden_part(path))
+    is_below && (prefix.is_empty() || !has_hidden_part(path) || !stands(Defence::HiddenPaths))
 }
 
 fn has_hidden_part(path: &str) -> bool {
@@ -146,7 +148,10 @@ impl HostRule {
     fn covers(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::Exact(rule), host) => rule == host,
-            (Self::Below(suffix), Host::Name(name)) => name.len() > suffix.len() && name.ends_with(suffix.as_str()),
+            (Self::Below(suffix), Host::Name(name)) => {
+                let suffix = if stands(Defence::HostSuffix) { suffix } else { suffix.trim_start_matches('.') };
+                name.len() > suffix.len() && name.ends_with(suffix)
+            }
             (Self::Below(_), Host::Address(_)) => false,
         }
     }

@@ -7,6 +7,8 @@ use std::net::IpAddr;
 
 use url::Url;
 
+use crate::defence::{Defence, stands};
+
 /// Longest URL in bytes.
 const MAX_URL: usize = 8 << 10;
 
@@ -59,7 +61,8 @@ impl Target {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(BadTarget::Scheme);
         }
-        if !url.username().is_empty() || url.password().is_some() || authority(text).contains('@') {
+        let names_a_user = !url.username().is_empty() || url.password().is_some() || authority(text).contains('@');
+        if names_a_user && stands(Defence::UserInfo) {
             return Err(BadTarget::UserInfo);
         }
         url.set_fragment(None);

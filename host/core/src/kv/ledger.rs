@@ -21,6 +21,8 @@ pub(super) use audit::audit;
 
 use super::{Entry, KeyStore, MAX_KEY, MAX_KEYS_LISTED, Namespace, Page, Quota, StoreError, Terms};
 
+use crate::defence::{Defence, stands};
+
 const USAGE: u8 = b'u';
 const ENTRY: u8 = b'k';
 const END: u8 = b'e';
@@ -197,7 +199,7 @@ impl<'a> Ledger<'a> {
     /// Puts a value in place of what is there, if there is room.
     fn keep(&mut self, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError> {
         let size = data.len() as u64;
-        if size > self.quota.value {
+        if size > self.quota.value && stands(Defence::ValueBytes) {
             return Err(over(format!("a value of {size} bytes is over the {} that one may have", self.quota.value)));
         }
         let mut swept = self.sweep()?;
@@ -230,10 +232,10 @@ impl<'a> Ledger<'a> {
         let keys = (self.usage.keys + 1).saturating_sub(keys);
         let bytes = (self.usage.bytes + key.len() as u64 + size).saturating_sub(bytes);
         let Quota { keys: most_keys, bytes: most_bytes, .. } = self.quota;
-        if keys > most_keys && keys > self.usage.keys {
+        if keys > most_keys && keys > self.usage.keys && stands(Defence::StoredKeys) {
             return Err(over(format!("this would be key {keys} of {most_keys} that there may be: delete some first")));
         }
-        if bytes > most_bytes && bytes > self.usage.bytes {
+        if bytes > most_bytes && bytes > self.usage.bytes && stands(Defence::StoredBytes) {
             return Err(over(format!(
                 "this would be {bytes} bytes of {most_bytes} that there may be: delete some first"
             )));
@@ -356,7 +358,7 @@ fn gone(rows: &dyn RowsMut) -> Result<u64, StoreError> {
 }
 
 fn check(key: &str) -> Result<(), StoreError> {
-    if (1..=MAX_KEY).contains(&key.len()) { Ok(()) } else { Err(StoreError::InvalidKey) }
+    if (1..=MAX_KEY).contains(&key.len()) || !stands(Defence::KeyBytes) { Ok(()) } else { Err(StoreError::InvalidKey) }
 }
 
 /// The key at which a page ended. A cursor that somebody made up is at most a place in the list that its maker may read.

@@ -3,6 +3,8 @@
 //! In: a tenant, a tool. Out: [`Namespace`], and rows that begin with it.
 //! Invariants: no two namespaces have a row in common, whatever text their names or a key are.
 
+use crate::defence::{Defence, stands};
+
 /// Whose keys: those of one tool, for one tenant or for none.
 ///
 /// The tool is the embedder's word for it, its registered name for instance. It is not the component's digest: a new
@@ -39,7 +41,8 @@ impl Namespace {
     /// `KIND 00 TOOL rest`, `KIND 01 TENANT TOOL rest`, each name as eight bytes of length and its bytes.
     pub(super) fn row(&self, kind: u8, rest: &[u8]) -> Vec<u8> {
         let mut row = vec![kind, u8::from(self.tenant.is_some())];
-        for name in self.tenant.iter().chain([&self.tool]) {
+        let tenant = self.tenant.as_ref().filter(|_| stands(Defence::TenantKeys));
+        for name in tenant.into_iter().chain(stands(Defence::ToolKeys).then_some(&self.tool)) {
             row.extend_from_slice(&(name.len() as u64).to_be_bytes());
             row.extend_from_slice(name.as_bytes());
         }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::defence::{Defence, stands};
 use crate::json::MAX_DEPTH;
 use crate::refusal::Fault;
 
@@ -48,13 +49,13 @@ impl Work {
     /// Counts, and refuses what is too large, points elsewhere or never ends.
     pub(super) fn estimate(schema: &Value) -> Result<Self, String> {
         let bytes = schema.to_string().len();
-        if bytes > MAX_BYTES {
+        if bytes > MAX_BYTES && stands(Defence::SchemaBytes) {
             return Err(format!("the schema has {bytes} bytes; at most {MAX_BYTES} are accepted"));
         }
         let mut count = Count { root: schema, known: HashMap::new(), open: Vec::new() };
         let visits = (0..=MAX_DEPTH).map(|depth| count.visits(schema, depth)).collect::<Result<_, _>>()?;
         let patterns = patterns(schema);
-        if patterns > MAX_PATTERNS {
+        if patterns > MAX_PATTERNS && stands(Defence::Patterns) {
             return Err(format!("the schema has {patterns} patterns; at most {MAX_PATTERNS} are accepted"));
         }
         Ok(Self { visits, patterns })
@@ -62,12 +63,12 @@ impl Work {
 
     /// Whether this value can be checked within the budget.
     pub(super) fn afford(&self, value: &Value, bytes: usize) -> Result<(), Vec<Fault>> {
-        if self.patterns.saturating_mul(bytes as u64) > PATTERN_BUDGET {
+        if self.patterns.saturating_mul(bytes as u64) > PATTERN_BUDGET && stands(Defence::PatternWork) {
             let expected = "expected a shorter value: this one is too costly to check against the schema's patterns";
             return Err(vec![Fault::new("", expected).got(format!("{bytes} bytes"))]);
         }
         // Most schemas are so cheap that even a value of nothing but `0,0,0…` is affordable: no need to look at it.
-        if self.cost(MAX_DEPTH, bytes as u64 / 2 + 1) <= BUDGET {
+        if self.cost(MAX_DEPTH, bytes as u64 / 2 + 1) <= BUDGET || !stands(Defence::SchemaWork) {
             return Ok(());
         }
         let (depth, nodes) = measure(value);
@@ -143,10 +144,10 @@ impl<'a> Count<'a> {
         if self.open.contains(&key) {
             return Err("the schema refers to itself without going into the value: its check would never end".into());
         }
-        if self.open.len() > MAX_CHAIN {
+        if self.open.len() > MAX_CHAIN && stands(Defence::SchemaDepth) {
             return Err(format!("more than {MAX_CHAIN} subschemas stand inside each other"));
         }
-        if self.known.len() > MAX_SUBSCHEMAS * (MAX_DEPTH + 1) {
+        if self.known.len() > MAX_SUBSCHEMAS * (MAX_DEPTH + 1) && stands(Defence::Subschemas) {
             return Err(format!("the schema has more than {MAX_SUBSCHEMAS} subschemas"));
         }
         self.open.push(key);
@@ -173,7 +174,7 @@ impl<'a> Count<'a> {
         if keywords.get("items").is_some_and(Value::is_array) {
             return Err("a list as `items` is not supported: use `prefixItems`".into());
         }
-        if let Some(reference) = keywords.get("$ref") {
+        if let Some(reference) = keywords.get("$ref").filter(|_| stands(Defence::SchemaReferences)) {
             total = total.saturating_add(self.visits(self.target(reference)?, depth)?);
         }
         for (keyword, value) in keywords {

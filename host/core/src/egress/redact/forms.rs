@@ -10,6 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_encode};
 
+use crate::defence::{Defence, stands};
+
 /// Shortest encoded form that is looked for, in bytes: shorter ones stand everywhere by chance.
 const MIN_FORM: usize = 6;
 /// Shortest piece of a value that is looked for, in bytes, and shortest form without separators.
@@ -108,7 +110,7 @@ const SEPARATORS: [bool; 256] = {
 
 fn written(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
     let mut forms = vec![value.to_vec()];
-    if extent == Extent::Plain {
+    if extent == Extent::Plain || !stands(Defence::EncodedSecrets) {
         return forms;
     }
     let mut encoded: Vec<_> = (0..3).flat_map(|before| base64_inside(before, value)).collect();

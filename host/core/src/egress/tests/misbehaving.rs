@@ -104,8 +104,8 @@ async fn a_flood_is_read_to_its_bound_and_no_further() {
         let shown = String::from_utf8_lossy(&again[..again.len().min(20)]).into_owned();
         let server = flooding(first, again).await;
         let (budget, deadline) = (Budget::new(1, 1 << 20, 256 << 10), Instant::now() + AMPLE);
-        let result =
-            Egress::new().send(&local(&server), &budget, get(&server.url("/")), Secrets::default(), deadline).await;
+        let sent = Egress::new().send(&local(&server), &budget, get(&server.url("/")), Secrets::default(), deadline);
+        let result = in_time(sent).await;
         assert_eq!(kind(&result), expected, "{first:?} {shown:?}");
     }
 }
@@ -176,7 +176,8 @@ async fn one_deadline_covers_every_stage() {
             let deadline = if own { AMPLE } else { SHORT };
             outgoing.timeout = Some(if own { SHORT } else { Duration::MAX });
             let deadline = Instant::now() + deadline;
-            let result = Egress::new().send(&rights, &Budget::default(), outgoing, Secrets::default(), deadline).await;
+            let sent = Egress::new().send(&rights, &Budget::default(), outgoing, Secrets::default(), deadline);
+            let result = in_time(sent).await;
             assert_eq!(kind(&result), "timeout", "{url}: {result:?}");
         }
     }

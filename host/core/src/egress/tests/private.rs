@@ -240,6 +240,15 @@ fn a_rules_networks_let_through_what_they_name_and_nothing_else() {
     }
 }
 
+/// Whoever names a network of IPv6, even all of it, has said nothing of what its addresses lead to in IPv4.
+#[test]
+fn an_address_inside_of_another_is_judged_too() {
+    let everything: IpNet = "::/0".parse().unwrap();
+    for text in ["::ffff:127.0.0.1", "::ffff:0:10.0.0.1", "64:ff9b::169.254.169.254", "::127.0.0.1", "2002:7f00:1::1"] {
+        assert!(!is_let_through(address(text), &[everything]), "{text}");
+    }
+}
+
 /// What comes of a request to this host on the server's port, although a rule grants it.
 async fn tried(egress: &Egress, server: &Server, host: &str) -> Option<&'static str> {
     let outgoing = Target::parse(&format!("http://{host}:{}/", server.port)).ok().map(|target| {

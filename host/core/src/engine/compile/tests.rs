@@ -35,11 +35,16 @@ fn each_way_a_worker_ends() {
     }
 }
 
+#[test]
+fn what_a_worker_says_is_read_to_a_bound() {
+    assert_eq!(bounded(io::repeat(0).take(100), 10).unwrap().len(), 10);
+}
+
 /// One that neither works nor ends is killed.
 #[test]
 fn a_worker_that_only_waits_is_killed() {
     let wall = Duration::from_millis(10);
-    let ended = worker("exec sleep 600").run(Tier::Quick, &[0; 1 << 20], wall, Watch::unattended()).unwrap();
+    let ended = worker("exec sleep 5").run(Tier::Quick, &[0; 1 << 20], wall, Watch::unattended()).unwrap();
     assert_eq!(ended.status.signal(), Some(SIGKILL));
 }
 

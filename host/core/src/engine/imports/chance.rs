@@ -6,6 +6,8 @@ use std::convert::Infallible;
 
 use rand_core::TryRng;
 
+use crate::defence::{Defence, stands};
+
 /// What the key of a call's randomness is derived for. Source: BLAKE3, key derivation.
 const CONTEXT: &str = "toolcell 2026 randomness of a call";
 
@@ -23,7 +25,10 @@ pub(super) struct Chance(blake3::OutputReader);
 impl Chance {
     pub(super) fn new(seed: u64, call: &str, purpose: Purpose) -> Self {
         let mut key = blake3::Hasher::new_derive_key(CONTEXT);
-        key.update(&seed.to_le_bytes()).update(&[purpose as u8]).update(call.as_bytes());
+        key.update(&seed.to_le_bytes()).update(&[purpose as u8]);
+        if stands(Defence::RandomnessOfACall) {
+            key.update(call.as_bytes());
+        }
         Self(key.finalize_xof())
     }
 

@@ -14,6 +14,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
 
 use super::chance::{Chance, Purpose};
 use super::lines::Lines;
+use crate::defence::{Defence, stands};
 use crate::engine::cell::Cell;
 use crate::engine::world::{Pace, Time, World};
 use crate::event::LogSource;
@@ -60,7 +61,7 @@ pub(in crate::engine) fn context(lines: &Lines, world: &World, rights: Option<&R
     builder
         .stdout(lines.stream(LogSource::Stdout))
         .stderr(lines.stream(LogSource::Stderr))
-        .max_random_size(RANDOM_BYTES)
+        .max_random_size(if stands(Defence::RandomBytes) { RANDOM_BYTES } else { u64::MAX })
         .allow_tcp(false)
         .allow_udp(false)
         .allow_ip_name_lookup(false)
@@ -82,12 +83,14 @@ pub(in crate::engine) fn context(lines: &Lines, world: &World, rights: Option<&R
 }
 
 fn allowed_environment(rights: &Rights) -> impl Iterator<Item = (&String, &String)> {
-    let allows = |name: &str| rights.allows(&Request::Environment { name: name.into() }) == Decision::Allowed;
+    let allows = |name: &str| {
+        !stands(Defence::Environment) || rights.allows(&Request::Environment { name: name.into() }) == Decision::Allowed
+    };
     rights.granted().environment.iter().filter(move |(name, _)| allows(name))
 }
 
 fn coarse(duration: Duration) -> Duration {
-    let step = CLOCK_RESOLUTION.as_nanos();
+    let step = if stands(Defence::CoarseClocks) { CLOCK_RESOLUTION.as_nanos() } else { 1 };
     Duration::from_nanos(u64::try_from(duration.as_nanos() / step * step).unwrap_or(u64::MAX))
 }
 
@@ -95,7 +98,8 @@ fn coarse(duration: Duration) -> Duration {
 fn passed(began: Instant, pace: Pace) -> Duration {
     match pace {
         Pace::Running => began.elapsed(),
-        Pace::Frozen => Duration::ZERO,
+        Pace::Frozen if stands(Defence::FrozenClock) => Duration::ZERO,
+        Pace::Frozen => began.elapsed(),
     }
 }
 

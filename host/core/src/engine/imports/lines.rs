@@ -10,6 +10,7 @@ use bytes::Bytes;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
+use crate::defence::{Defence, stands};
 use crate::event::{Event, LogLevel, LogSource};
 use crate::handler::Invocation;
 
@@ -112,7 +113,7 @@ pub(in crate::engine) fn emit(invocation: &Invocation, source: LogSource, level:
     let kept = meter.log_bytes.load(Ordering::Relaxed);
     let room = invocation.limits.log.saturating_sub(kept);
     let cost = line.len() as u64 + LINE_COST;
-    if cost > room {
+    if cost > room && stands(Defence::LogBytes) {
         meter.log_bytes_lost.fetch_add(cost, Ordering::Relaxed);
         return;
     }

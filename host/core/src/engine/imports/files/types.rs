@@ -19,6 +19,7 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 use super::listing::Listing;
 use super::streams::{PIECE, Reader, Source, Writer};
 use super::{Account, BY_THEMSELVES, Place};
+use crate::defence::{Defence, stands};
 use crate::directory::{Area, At, Hold, Opened, Opening, is_exhausted, open};
 use crate::engine::cell::Cell;
 use crate::engine::shares::Unserved;
@@ -59,7 +60,8 @@ impl Cell {
         let (from, area) = self.writable(one)?;
         let to = self.directory(other)?;
         let same = self.files().area(other).ok_or(ErrorCode::NotPermitted)?;
-        if Arc::ptr_eq(&area, &same) { Ok((from, to, area)) } else { Err(ErrorCode::CrossDevice.into()) }
+        let is_same = Arc::ptr_eq(&area, &same) || !stands(Defence::DirectoriesApart);
+        if is_same { Ok((from, to, area)) } else { Err(ErrorCode::CrossDevice.into()) }
     }
 
     /// Does this on a thread that may wait, when it is the cell's turn.

@@ -1,0 +1,328 @@
+//! The defences by name, and the switch that takes one of them down to show that its test would notice.
+//!
+//! In: a [`Defence`] where it is about to act. Out: whether it [`stands`]; it does, but in a test of its test.
+//! Invariants: a build without debug assertions, as every release is, has no switch; of one that has it, whoever sets the
+//! environment could run another program as well; the name is read once, so that a process has one answer.
+//! Source: security design, section 1; SPECIFICATION.md names each one's test.
+
+/// The variable of the environment that names the defence to take down.
+#[cfg(debug_assertions)]
+pub const VARIABLE: &str = "TOOLCELL_DOWN";
+
+macro_rules! defences {
+    ($($(#[$doc:meta])* $defence:ident = $name:literal,)*) => {
+        /// What stands between a stranger and something that they should not have. Each acts in one place.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Defence {
+            $($(#[$doc])* $defence,)*
+        }
+
+        impl Defence {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$defence,)*];
+
+            /// As SPECIFICATION.md calls it.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$defence => $name,)*
+                }
+            }
+        }
+    };
+}
+
+defences! {
+    // -- a cell's time
+    /// A loop ends without a deadline.
+    Fuel = "fuel",
+    /// A guest that neither spends fuel nor asks the host is looked at every millisecond.
+    Ticks = "ticks",
+    /// The thread that ticks is replaced when it dies.
+    TickerWatch = "ticker-watch",
+    /// A guest that waits for the host is left at its deadline.
+    Deadline = "deadline",
+    /// A handler of the embedder's own is not waited for past the deadline.
+    Patience = "patience",
+    /// A call that nobody waits for any more is stopped.
+    Cancellation = "cancellation",
+    /// Calls into the host are counted.
+    HostCalls = "host-calls",
+    /// Calls that wait for a cell are counted.
+    Queue = "queue",
+    // -- a cell's memory
+    /// Memories and tables have one budget.
+    Memory = "memory",
+    /// The elements of a table are bounded.
+    TableElements = "table-elements",
+    /// Core instances, memories and tables of a cell are counted.
+    Instances = "instances",
+    /// Handles of the component model are counted.
+    Handles = "handles",
+    /// Host objects of a cell are counted.
+    HostObjects = "host-objects",
+    /// What one call across the boundary copies is bounded.
+    CopiedBytes = "copied-bytes",
+    /// What a handler returns is bounded.
+    ResultBytes = "result-bytes",
+    /// What a guest logs is bounded.
+    LogBytes = "log-bytes",
+    // -- what a cell can learn
+    /// Clocks are too coarse to time a cache line.
+    CoarseClocks = "coarse-clocks",
+    /// Clocks stand still where they are told to.
+    FrozenClock = "frozen-clock",
+    /// Randomness comes in small pieces.
+    RandomBytes = "random-bytes",
+    /// No two calls have the same randomness.
+    RandomnessOfACall = "randomness-of-a-call",
+    /// Of the environment there is what all layers leave.
+    Environment = "environment",
+    /// A guest's last words have no control characters.
+    PlainWords = "plain-words",
+    /// A guest's function names are names.
+    PlainSymbols = "plain-symbols",
+    // -- panics
+    /// A panic ends what it happened in, and no thread.
+    Fence = "fence",
+    /// A panic in a cell that runs in its caller's task ends the cell.
+    CellFence = "cell-fence",
+    // -- a component
+    /// Only components are parsed.
+    Format = "format",
+    /// The bytes of a component are bounded.
+    ComponentBytes = "component-bytes",
+    /// The functions of a component are bounded.
+    Functions = "functions",
+    /// The bytes of a function are bounded.
+    FunctionBytes = "function-bytes",
+    /// The local variables of a function are bounded.
+    Locals = "locals",
+    /// The modules and components in a component are bounded.
+    Parts = "parts",
+    /// Components stand inside each other so deep and no deeper.
+    Nesting = "nesting",
+    /// The globals, exports and table items of a component are bounded.
+    Items = "items",
+    /// So are they over all instances that the component makes.
+    ItemsOfInstances = "items-of-instances",
+    /// An import that no cell has is refused by its name.
+    Imports = "imports",
+    /// An import that was not granted is refused when the component is loaded.
+    UngrantedImports = "ungranted-imports",
+    /// Proposals that tools do not need are off.
+    Proposals = "proposals",
+    /// The processor time of a compiler is bounded.
+    CompileTime = "compile-time",
+    /// The memory of a compiler is bounded.
+    CompileMemory = "compile-memory",
+    /// A compiler that waits is killed.
+    CompileWall = "compile-wall",
+    /// What a compiler says is read up to a bound.
+    CompileOutput = "compile-output",
+    /// An artefact is used when its MAC fits.
+    ArtefactMac = "artefact-mac",
+    // -- a definition
+    /// The tools of a component are bounded.
+    Tools = "tools",
+    /// The bytes of a description are bounded.
+    DescriptionBytes = "description-bytes",
+    /// A name has letters, digits, `_` and `-`.
+    Names = "names",
+    /// A component has one tool of a name.
+    NamesTwice = "names-twice",
+    /// The bytes of a schema are bounded.
+    SchemaBytes = "schema-bytes",
+    /// The subschemas of a schema are bounded.
+    Subschemas = "subschemas",
+    /// Subschemas stand inside each other so deep and no deeper.
+    SchemaDepth = "schema-depth",
+    /// No reference leaves a schema.
+    SchemaReferences = "schema-references",
+    /// The steps of a check against a schema are bounded.
+    SchemaWork = "schema-work",
+    /// The memory of a pattern is bounded.
+    PatternBytes = "pattern-bytes",
+    /// The patterns of a schema are bounded.
+    Patterns = "patterns",
+    /// The work of patterns on a value is bounded.
+    PatternWork = "pattern-work",
+    // -- a call's words
+    /// The bytes of arguments are bounded.
+    ArgumentBytes = "argument-bytes",
+    /// Arguments fit their schema.
+    ArgumentSchema = "argument-schema",
+    /// A result fits its schema.
+    ResultSchema = "result-schema",
+    /// JSON nests so deep and no deeper.
+    JsonDepth = "json-depth",
+    /// An object names a member once.
+    JsonMembers = "json-members",
+    /// A tool does not halt with a word of the loop's.
+    HaltReasons = "halt-reasons",
+    /// The bytes of calls that have not ended are bounded.
+    Fragments = "fragments",
+    /// Who may not see a tool learns nothing of it.
+    Visibility = "visibility",
+    // -- directories
+    /// A file is opened for writing where the directory was granted for it.
+    ReadOnly = "read-only",
+    /// No link is made that leads upwards or away.
+    LinkTargets = "link-targets",
+    /// Nothing moves from one granted directory to another.
+    DirectoriesApart = "directories-apart",
+    /// A pipe, a socket or a device is not opened.
+    PlainFiles = "plain-files",
+    /// What a call's overlay leaves of a directory is reached through no link.
+    OverlayLinks = "overlay-links",
+    /// The bytes in a directory are bounded.
+    DirectoryBytes = "directory-bytes",
+    /// The files in a directory are bounded.
+    DirectoryFiles = "directory-files",
+    /// A call's own directory is removed with it.
+    ScratchRemoval = "scratch-removal",
+    /// The machine's own directories are not mounted.
+    MachineDirectories = "machine-directories",
+    /// A link is not mounted.
+    MountedLinks = "mounted-links",
+    /// Directories do not overlap where one can be written to.
+    Overlaps = "overlaps",
+    // -- requests
+    /// A request is sent where it was granted.
+    AllowList = "allow-list",
+    /// A suffix matches whole labels.
+    HostSuffix = "host-suffix",
+    /// A rule's port is the port.
+    Ports = "ports",
+    /// A path that hides its parts is below nothing.
+    HiddenPaths = "hidden-paths",
+    /// A URL names no user.
+    UserInfo = "user-info",
+    /// A request goes to the public internet.
+    PublicAddresses = "public-addresses",
+    /// An address inside of another one is judged too.
+    CarriedAddresses = "carried-addresses",
+    /// A tool sets no header of the host's.
+    OwnHeaders = "own-headers",
+    /// The requests of a call are bounded.
+    Requests = "requests",
+    /// The bytes that a call sends are bounded.
+    SentBytes = "sent-bytes",
+    /// The bytes that a call receives are bounded.
+    ReceivedBytes = "received-bytes",
+    /// The bytes that come through a connection are bounded, whatever they are.
+    ConnectionBytes = "connection-bytes",
+    /// The headers of a response are bounded.
+    Headers = "headers",
+    /// A response says its length once.
+    Framing = "framing",
+    /// A request ends at its deadline.
+    RequestDeadline = "request-deadline",
+    /// Connections that are open at once are bounded.
+    Connections = "connections",
+    // -- secrets
+    /// A secret goes to what it is bound to.
+    SecretBinding = "secret-binding",
+    /// A tool sets nothing where a secret goes.
+    SecretPlace = "secret-place",
+    /// A response does not show the secret of its request.
+    Redaction = "redaction",
+    /// Nor does it show it in another encoding.
+    EncodedSecrets = "encoded-secrets",
+    /// A response that cannot be searched is refused.
+    Searchable = "searchable",
+    /// A secret is long enough to be told from other text.
+    SecretLength = "secret-length",
+    // -- rights
+    /// A tool has no right that it did not declare.
+    Declared = "declared",
+    /// A tool has no right that it was not granted.
+    Granted = "granted",
+    /// A single tool has no more than its own section leaves it.
+    ToolOverlay = "tool-overlay",
+    /// A tool has no right that its tenant has not.
+    TenantOverlay = "tenant-overlay",
+    /// A tool has no right that its call has not.
+    CallOverlay = "call-overlay",
+    // -- state
+    /// A tenant's keys are its own.
+    TenantKeys = "tenant-keys",
+    /// A tool's keys are its own.
+    ToolKeys = "tool-keys",
+    /// The bytes of a key are bounded.
+    KeyBytes = "key-bytes",
+    /// The bytes of a value are bounded.
+    ValueBytes = "value-bytes",
+    /// The keys of a namespace are bounded.
+    StoredKeys = "stored-keys",
+    /// The bytes of a namespace are bounded.
+    StoredBytes = "stored-bytes",
+    /// What is kept for this user alone is not read where others could have written or read it.
+    PrivateFile = "private-file",
+    /// A sealed state is its call's.
+    SealedOrigin = "sealed-origin",
+    /// A sealed state ends.
+    SealedTime = "sealed-time",
+    /// The bytes of a state are bounded.
+    SealedBytes = "sealed-bytes",
+    // -- the command
+    /// A terminal is sent nothing that it acts on.
+    CleanText = "clean-text",
+    /// Nor is it sent such a thing in JSON.
+    CleanJson = "clean-json",
+    /// What is read as a file is no pipe, socket or device.
+    CommandFiles = "command-files",
+    /// A configuration that others can write is not used.
+    ConfigurationFile = "configuration-file",
+    /// A secret that others can read is not used.
+    SecretFile = "secret-file",
+    /// A configuration grants no directory of the system's, of keys or of a whole home.
+    ForbiddenRoots = "forbidden-roots",
+    /// A pinned component is the one that was pinned.
+    Pins = "pins",
+}
+
+/// Whether a defence is up. Always, but in a process that was started to see what happens without it.
+#[inline]
+#[must_use]
+pub fn stands(defence: Defence) -> bool {
+    down() != Some(defence)
+}
+
+/// The defence that is down.
+#[cfg(not(debug_assertions))]
+#[inline]
+#[must_use]
+pub const fn down() -> Option<Defence> {
+    None
+}
+
+/// The defence that is down.
+///
+/// # Panics
+/// When the environment names one that there is not: a test that took nothing down would prove nothing.
+#[cfg(debug_assertions)]
+#[must_use]
+pub fn down() -> Option<Defence> {
+    static DOWN: std::sync::OnceLock<Option<Defence>> = std::sync::OnceLock::new();
+    *DOWN.get_or_init(|| {
+        let named = std::env::var(VARIABLE).ok()?;
+        let found = Defence::ALL.iter().find(|defence| defence.name() == named);
+        let names = || Defence::ALL.iter().map(|defence| defence.name()).collect::<Vec<_>>().join(", ");
+        Some(*found.unwrap_or_else(|| panic!("{VARIABLE}: there is no defence `{named}`, only {}", names())))
+    })
+}
+
+/// What a child process of ours is told of it.
+#[cfg(not(debug_assertions))]
+#[must_use]
+pub const fn inherited() -> Option<(&'static str, &'static str)> {
+    None
+}
+
+/// What a child process of ours is told of it.
+#[cfg(debug_assertions)]
+#[must_use]
+pub fn inherited() -> Option<(&'static str, &'static str)> {
+    down().map(|defence| (VARIABLE, defence.name()))
+}

@@ -1,0 +1,54 @@
+//! Each bound of a cell with the others out of its way: what ends a guest here, nothing else would have.
+
+use std::time::Duration;
+
+use toolcell::{Engine, Limits, Placement};
+use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_tests::{PLACEMENTS, call, ending, engine, load};
+
+/// No limit of the caller's but time, and of that as much as a call of these tests may waste.
+fn idle() -> Limits {
+    Limits::default().with_fuel(u64::MAX).with_host_calls(u64::MAX).with_timeout(Duration::from_secs(3))
+}
+
+/// How a guest ends that does this in a call.
+fn assert_ends(misdeed: Misdeed, limits: Limits, expected: &str) {
+    for placement in PLACEMENTS {
+        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
+        let component = load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads");
+        let completion = call(&component, "hostile", "{}", limits);
+        assert_eq!(ending(&completion.result), expected, "{placement:?}: {completion:?}");
+    }
+}
+
+#[test]
+fn a_loop_ends_by_its_fuel() {
+    assert_ends(Misdeed::Spin, idle().with_fuel(1_000_000), "timeout/fuel");
+}
+
+#[test]
+fn a_guest_that_calls_the_host_again_and_again_is_counted() {
+    assert_ends(Misdeed::Chatter, idle().with_host_calls(1000), "handler_raised/host_call+host_calls");
+}
+
+#[test]
+fn a_guest_copies_no_more_than_a_result() {
+    assert_ends(Misdeed::SayTooMuch, idle(), "handler_raised/host_call");
+}
+
+#[test]
+fn a_memory_grows_to_its_budget() {
+    assert_ends(Misdeed::Hoard, idle().with_memory(4 << 20), "handler_raised/unreachable+memory");
+}
+
+/// It spends next to no fuel. Its caller is answered at the deadline in any case; the only cell is free for the next call
+/// because a tick stopped it.
+#[test]
+fn a_guest_that_spends_no_fuel_gives_its_cell_back() {
+    let engine = Engine::builder().placement(Placement::Cells).cells(1).build().expect("an engine");
+    let loaded = |misdeed| load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads");
+    let (burns, behaves) = (loaded(Misdeed::BurnTime), loaded(Misdeed::None));
+    let short = idle().with_timeout(Duration::from_millis(50));
+    assert_eq!(ending(&call(&burns, "hostile", "{}", short).result), "timeout/deadline");
+    assert_eq!(ending(&call(&behaves, "hostile", "{}", idle()).result), "ok");
+}

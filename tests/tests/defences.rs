@@ -1,0 +1,227 @@
+//! Takes down one defence after the other, and sees to it that the test which SPECIFICATION.md names for it fails.
+//!
+//! A test that passes all the same says nothing about its defence: it is a fault of the test, never of the switch.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+use toolcell::defence::{self, Defence};
+
+/// Seconds that a test has to notice. One that has to be killed has noticed nothing.
+const PATIENCE: u32 = 60;
+/// KiB of memory that can be written to, so that what is let loose here does no harm: ten times what a test needs.
+const MEMORY: u32 = 6 << 20;
+/// Tests at once.
+const AT_ONCE: usize = 2;
+/// Where the page says which test is which defence's.
+const HEADING: &str = "\n## Defences\n";
+
+/// A line of the page: ``- `NAME`, row N: what it is for [`test`]``.
+#[derive(Debug)]
+struct Line {
+    defence: String,
+    test: String,
+}
+
+/// A test and what runs it.
+#[derive(Debug, Clone)]
+struct Test {
+    executable: PathBuf,
+    /// The folder of its package, where cargo would run it.
+    folder: PathBuf,
+    /// As the executable knows it.
+    name: String,
+    /// Everything that a page may call it by.
+    words: Vec<String>,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root")
+}
+
+fn lines() -> Vec<Line> {
+    let page = fs::read_to_string(root().join("SPECIFICATION.md")).expect("the page").replace("\n  ", " ");
+    let (_, section) = page.split_once(HEADING).expect("the section of defences");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let line = |line: &str| {
+        let (defence, rest) = line.split_once("`, row").unwrap_or_else(|| panic!("no row of the threat model: {line}"));
+        let (_, test) = rest.rsplit_once(" [`").unwrap_or_else(|| panic!("no test: {line}"));
+        let test = test.strip_suffix("`]").filter(|test| !test.contains('`'));
+        Line { defence: defence.to_owned(), test: test.unwrap_or_else(|| panic!("not one test: {line}")).to_owned() }
+    };
+    section.lines().filter_map(|text| text.strip_prefix("- `")).map(line).collect()
+}
+
+/// As cargo sees it that runs these tests: without what it sets for a test, which would have it build anew.
+fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").expect("cargo runs this test"));
+    let own =
+        |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "OUT_DIR"].iter().any(|own| name.starts_with(own));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(own)) {
+        cargo.env_remove(name);
+    }
+    cargo.current_dir(root());
+    cargo
+}
+
+/// All tests of the workspace, which cargo has built by the time that one of them runs.
+fn tests() -> Vec<Test> {
+    let built = ["test", "--workspace", "--locked", "--no-run", "--message-format=json"];
+    let output = cargo().args(built).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut tests = Vec::new();
+    for message in String::from_utf8_lossy(&output.stdout).lines() {
+        let message: Value = serde_json::from_str(message).unwrap_or_default();
+        let path = |key: &str| message.pointer(key).and_then(Value::as_str).map(PathBuf::from);
+        let (Some(executable), Some(source), Some(manifest), Some(&Value::Bool(true))) =
+            (path("/executable"), path("/target/src_path"), path("/manifest_path"), message.pointer("/profile/test"))
+        else {
+            continue;
+        };
+        let folder = manifest.parent().expect("a folder").to_owned();
+        let source = source.strip_prefix(root()).unwrap_or(&source).with_extension("");
+        let listed = Command::new(&executable).args(["--list", "--format=terse"]).current_dir(&folder).output();
+        for name in String::from_utf8_lossy(&listed.expect("a test's executable").stdout).lines() {
+            let Some(name) = name.strip_suffix(": test") else { continue };
+            let words = source.iter().filter_map(|part| part.to_str()).chain(name.split("::")).map(str::to_owned);
+            tests.push(Test {
+                executable: executable.clone(),
+                folder: folder.clone(),
+                name: name.to_owned(),
+                words: words.collect(),
+            });
+        }
+    }
+    tests
+}
+
+/// The one test that the page means: each word of the name is one of the test's, and the last is the last.
+fn meant<'a>(tests: &'a [Test], name: &str) -> Result<&'a Test, String> {
+    let words: Vec<_> = name.split(['/', ':', ' ']).filter(|word| !word.is_empty()).collect();
+    let is_meant = |test: &&Test| {
+        test.words.last().map(String::as_str) == words.last().copied()
+            && words.iter().all(|word| test.words.iter().any(|other| other == word))
+    };
+    let mut found = tests.iter().filter(is_meant);
+    match (found.next(), found.next()) {
+        (Some(test), None) => Ok(test),
+        (None, _) => Err(format!("there is no test `{name}`")),
+        (Some(one), Some(other)) => Err(format!("`{name}` is {} or {}", one.words.join("::"), other.words.join("::"))),
+    }
+}
+
+/// Runs it alone, with the defence down: its own words on failing, or why that was none.
+fn failure(test: &Test, defence: &str) -> Result<String, String> {
+    let script = format!("ulimit -c 0; ulimit -d {MEMORY}; exec \"$0\" \"$@\"");
+    let output = Command::new("timeout")
+        .args(["--signal=KILL", &PATIENCE.to_string(), "sh", "-c", &script])
+        .arg(&test.executable)
+        .args([&test.name, "--exact"])
+        .current_dir(&test.folder)
+        .env("TOOLCELL_DOWN", defence)
+        // It fails on purpose: what it finds is not to be kept.
+        .env("INSTA_UPDATE", "no")
+        .env("RUST_BACKTRACE", "0")
+        .output()
+        .map_err(|error| error.to_string())?;
+    judged(&output)
+}
+
+fn judged(output: &Output) -> Result<String, String> {
+    let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat();
+    let last = || said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned();
+    if said.contains("test result: ok. 1 passed") {
+        return Err("it passes".into());
+    }
+    if !said.contains("test result: FAILED. 0 passed; 1 failed") {
+        return Err(format!("{}, and said at last: {}", output.status, last()));
+    }
+    // A guest's words may look like it.
+    let is_ours = |panic: &&str| ["host/", "tests/"].iter().any(|folder| panic.starts_with(folder));
+    let panic = said.rsplit(" panicked at ").find(is_ours).or_else(|| Some(said.rsplit_once(" panicked at ")?.1));
+    let panic = panic.ok_or_else(|| format!("it fails without a word: {}", last()))?;
+    let words = panic.lines().skip(1).take_while(|line| !line.starts_with("note: run with")).take(4).map(str::trim);
+    let words = words.collect::<Vec<_>>().join(" ");
+    Ok(words.chars().map(|c| if c.is_control() { ' ' } else { c }).take(150).collect())
+}
+
+#[test]
+fn every_defence_is_on_the_page_once() {
+    let on_the_page: Vec<_> = lines().into_iter().map(|line| line.defence).collect();
+    let all: Vec<_> = Defence::ALL.iter().map(|defence| defence.name()).collect();
+    assert_eq!(on_the_page, all, "the page and `defence.rs` have the same defences in the same order");
+}
+
+#[test]
+fn each_test_fails_when_its_defence_is_down() {
+    let (lines, tests) = (lines(), tests());
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(BTreeMap::new());
+    std::thread::scope(|threads| {
+        for _ in 0..AT_ONCE {
+            threads.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(line) = lines.get(index) else { break };
+                    let failed = meant(&tests, &line.test).and_then(|test| failure(test, &line.defence));
+                    results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, failed);
+                }
+            });
+        }
+    });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (mut table, mut unproved) = (String::new(), 0);
+    for (line, result) in lines.iter().zip(results.values()) {
+        let (mark, words) = match result {
+            Ok(words) => (' ', words),
+            Err(words) => ('!', words),
+        };
+        unproved += usize::from(result.is_err());
+        let _ = writeln!(table, "{mark} {:24} {:72} {words}", line.defence, line.test);
+    }
+    assert_eq!(unproved, 0, "of these tests some say nothing of their defence:\n{table}");
+    // Past what catches a passing test's output: this is what the test is for.
+    let _ = std::io::stdout().write_all(table.as_bytes());
+}
+
+/// The same source, compiled by itself as a release is and as a test is.
+#[test]
+fn a_release_has_no_switch() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let probe = scratch.path().join("probe.rs");
+    let source = root().join("host/core/src/defence.rs");
+    let main = "fn main() { assert!(defence::Defence::ALL.iter().all(|one| defence::stands(*one))); }";
+    fs::write(&probe, format!("#[path = {source:?}]\nmod defence;\n{main}\n")).expect("a file");
+    let ends = |assertions: &str, down: Option<&str>| {
+        let program = scratch.path().join(assertions);
+        if !program.exists() {
+            let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+            let mut rustc = Command::new(rustc);
+            rustc.args(["--edition=2024", "--cap-lints=allow", "-C", &format!("debug-assertions={assertions}"), "-o"]);
+            assert!(rustc.arg(&program).arg(&probe).status().expect("a compiler").success());
+        }
+        let mut program = Command::new(program);
+        program.env_remove("TOOLCELL_DOWN").envs(down.map(|down| ("TOOLCELL_DOWN", down)));
+        let output = program.output().expect("it runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for down in [None, Some("fuel"), Some("fuell")] {
+        assert!(ends("off", down).0, "a release with {down:?} down");
+    }
+    assert!(ends("on", None).0);
+    assert!(!ends("on", Some("fuel")).0);
+    let (_, said) = ends("on", Some("fuell"));
+    assert!(said.contains("there is no defence `fuell`, only fuel, ticks, "), "a slip is told: {said}");
+}
+
+#[test]
+fn nothing_is_down_in_these_tests() {
+    assert_eq!(defence::down(), None);
+}
