@@ -20,6 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
+use toolcell::defence::{Defence, stands};
 use toolcell::{CallContext, Executor, Grants, Limits, MAX_NAME, StoredSecrets, Tenant, names};
 
 use crate::args::Global;
@@ -90,12 +91,12 @@ impl Config {
     /// Refuses to use what nobody approved: to look at it is another matter.
     pub(crate) fn usable(self) -> Result<Self, Failure> {
         match (self.approval, &self.file) {
-            (Approval::Missing, Some(file)) => {
+            (Approval::Missing, Some(file)) if stands(Defence::FoundConfiguration) => {
                 let message = format!("`{file}` was found here, grants something, and is not approved as it is now");
                 let hint = "`toolcell approve` shows what it grants and asks; or name it with `--config FILE`";
                 Err(Failure::not_approved(message, hint))
             }
-            (Approval::Missing, None) | (Approval::Given, _) => Ok(self),
+            (Approval::Missing | Approval::Given, _) => Ok(self),
         }
     }
 

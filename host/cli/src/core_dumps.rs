@@ -4,10 +4,13 @@
 //! with that the pool of cells from being quick.
 
 use rustix::process::{Resource, Rlimit, setrlimit};
+use toolcell::defence::{Defence, stands};
 
 /// Turns core dumps off, for good. Where that cannot be, they are the system's to allow.
 pub(crate) fn off() {
-    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    if stands(Defence::CoreDumps) {
+        let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    }
 }
 
 #[cfg(test)]

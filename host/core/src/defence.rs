@@ -233,6 +233,43 @@ defences! {
     Searchable = "searchable",
     /// A secret is long enough to be told from other text.
     SecretLength = "secret-length",
+    /// What a tool returns has no value of a secret in it.
+    ReturnedSecrets = "returned-secrets",
+    /// Nor have its log, its progress and its denials.
+    ToldSecrets = "told-secrets",
+    /// A secret is found with white space, quotes or nothing visible between its characters.
+    SpacedSecrets = "spaced-secrets",
+    /// A secret is found that is broken in two.
+    BrokenSecrets = "broken-secrets",
+    /// No request carries a secret to where it is not bound to.
+    LeavingSecrets = "leaving-secrets",
+    /// A request that seems to carry a token is told of.
+    TokenShapes = "token-shapes",
+    /// Every answer to a tool that was granted a secret is searched.
+    LaterAnswers = "later-answers",
+    /// What a secret was sent for is answered whole.
+    WholeAnswers = "whole-answers",
+    /// One call has a few connections and a few questions for names, and no more.
+    RequestsOfACall = "requests-of-a-call",
+    /// One tenant has a quarter of them.
+    RequestsOfATenant = "requests-of-a-tenant",
+    /// A question for a name counts until it is answered.
+    UnansweredNames = "unanswered-names",
+    // -- what cells share
+    /// A tenant has a quarter of the threads that wait for disks.
+    TenantThreads = "tenant-threads",
+    /// A cell has two of them.
+    CellThreads = "cell-threads",
+    /// A thread counts until its work has come back.
+    BusyThreads = "busy-threads",
+    /// The files that cells have open are bounded.
+    OpenFiles = "open-files",
+    /// A tenant has half of them.
+    TenantFiles = "tenant-files",
+    /// What the host keeps for a cell is bounded.
+    HostBytes = "host-bytes",
+    /// Where tenants are defined, nobody else calls.
+    KnownTenants = "known-tenants",
     // -- rights
     /// A tool has no right that it did not declare.
     Declared = "declared",
@@ -280,6 +317,18 @@ defences! {
     ForbiddenRoots = "forbidden-roots",
     /// A pinned component is the one that was pinned.
     Pins = "pins",
+    /// A configuration that was found is used when its user has approved it.
+    FoundConfiguration = "found-configuration",
+    /// A component of a configuration is used when somebody has approved it.
+    Approval = "approval",
+    /// With the imports that were approved.
+    ApprovedImports = "approved-imports",
+    /// With the definitions that were approved.
+    ApprovedDefinitions = "approved-definitions",
+    /// No two tools have names that are taken for one another.
+    LookAlikes = "look-alikes",
+    /// The command's memory is not written to a disk when it dies.
+    CoreDumps = "core-dumps",
 }
 
 /// Whether a defence is up. Always, but in a process that was started to see what happens without it.

@@ -123,7 +123,11 @@ impl Executor {
     /// What narrows a call of this tenant.
     fn tenant(&self, name: Option<&str>) -> Result<Option<&Tenant>, Refusal> {
         let found = name.map_or(self.untenanted.as_ref(), |name| self.tenants.get(name));
-        if found.is_none() && !self.tenants.is_empty() { Err(Refusal::UnknownTenant) } else { Ok(found) }
+        if found.is_none() && !self.tenants.is_empty() && stands(Defence::KnownTenants) {
+            Err(Refusal::UnknownTenant)
+        } else {
+            Ok(found)
+        }
     }
 
     /// With this observer.

@@ -20,9 +20,11 @@ fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     if stands(Defence::Fence) { catch_unwind(AssertUnwindSafe(work)) } else { Ok(work()) }
 }
 
-/// Gets rid of what a panic left behind. It is never dropped: that could panic again, outside of any fence.
+/// Gets rid of what a panic left behind. Where that panics again, the rest of it is never dropped.
 pub(crate) fn dispose(panic: Panic) {
-    std::mem::forget(panic);
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(again);
+    }
 }
 
 type Foreign<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

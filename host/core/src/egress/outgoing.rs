@@ -79,7 +79,8 @@ impl Outgoing {
                 return Err(invalid("a secret of this request is bound to other requests"));
             }
         }
-        if !credentials.is_empty() && [RANGE, IF_RANGE].iter().any(|name| all.contains_key(name)) {
+        let is_partial = [RANGE, IF_RANGE].iter().any(|name| all.contains_key(name));
+        if !credentials.is_empty() && is_partial && stands(Defence::WholeAnswers) {
             return Err(invalid("a part of what is answered could begin or end within a secret: ask for all of it"));
         }
         for credential in credentials {

@@ -89,7 +89,7 @@ impl Names {
         let slot = self.slots.take(budget.resolving(), budget.tenant()).await.ok_or(SendError::Timeout)?;
         let (resolver, port) = (Arc::clone(&self.resolver), target.port());
         let asked = tokio::spawn(async move {
-            let _slot = slot;
+            let _slot = stands(Defence::UnansweredNames).then_some(slot);
             timeout(LONGEST, resolver.resolve(&name, port)).await
         });
         match asked.await {

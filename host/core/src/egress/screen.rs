@@ -15,6 +15,7 @@ use super::SendError;
 use super::outgoing::Outgoing;
 use super::redact::Redactor;
 use super::shapes::kinds;
+use crate::defence::{Defence, stands};
 use crate::grants::{HttpRule, Method, Target};
 use crate::rights::{Denial, Layer};
 use crate::secret::Secret;
@@ -69,11 +70,11 @@ impl Screening {
         let is_sought: Vec<_> = values.values().iter().map(|value| !is_bound(value)).collect();
         let mut seen = Vec::new();
         for text in texts {
-            if values.finds_any(&text, &is_sought).await {
+            if values.finds_any(&text, &is_sought).await && stands(Defence::LeavingSecrets) {
                 return Err(SendError::Denied(denial(&values, method, &target)));
             }
             for kind in kinds(&text) {
-                if !seen.contains(&kind) {
+                if !seen.contains(&kind) && stands(Defence::TokenShapes) {
                     seen.push(kind);
                 }
             }

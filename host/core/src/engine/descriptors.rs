@@ -11,6 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use rustix::process::{Resource, getrlimit};
 
 use super::cell::Stop;
+use crate::defence::{Defence, stands};
 use crate::tool_error::{LimitHit, LimitKind};
 
 /// What is taken for the process's limit where it has none.
@@ -55,12 +56,12 @@ impl Descriptors {
             tracing::warn!(tenant, limit, "too many files are open: a tool gets no more");
             Stop(LimitHit::new(LimitKind::OpenFiles, limit as u64, limit as u64 + 1))
         };
-        if open.all >= self.most {
+        if open.all >= self.most && stands(Defence::OpenFiles) {
             return Err(full(self.most));
         }
         if let Some(tenant) = tenant {
             let (theirs, most) = (open.tenants.entry(tenant.to_owned()).or_default(), self.most.div_ceil(2));
-            if *theirs >= most {
+            if *theirs >= most && stands(Defence::TenantFiles) {
                 return Err(full(most));
             }
             *theirs += 1;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::veil::Veil;
 use super::world::World;
+use crate::defence::{Defence, stands};
 use crate::egress::{Credential, Screen, Secrets, SendError};
 use crate::handler::Invocation;
 use crate::rights::{Decision, Request, Rights};
@@ -42,7 +43,7 @@ impl Screening {
         let invocation = Arc::clone(invocation);
         let screen =
             Screen { values, bound: bound.collect(), tell: Box::new(move |kind| invocation.seems_to_carry(kind)) };
-        let redactor = veil.as_ref().map(|veil| veil.redactor());
+        let redactor = veil.as_ref().filter(|_| stands(Defence::LaterAnswers)).map(|veil| veil.redactor());
         Ok(Secrets { credentials, redactor, screen: Some(screen) })
     }
 }

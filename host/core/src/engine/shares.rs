@@ -18,6 +18,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 use super::runtimes::Threads;
 use crate::clock::before;
+use crate::defence::{Defence, stands};
 
 /// Threads of one pool. They are made when they are first needed, and most of their time they wait for a disk.
 const THREADS: usize = 32;
@@ -72,7 +73,8 @@ impl Shares {
     /// The way of a cell of this tenant.
     pub(super) fn way(self: &Arc<Self>, tenant: Option<&str>) -> Way {
         let share = tenant.map_or_else(|| Arc::clone(&self.nobody), |tenant| self.share(tenant));
-        Way { shares: Arc::clone(self), share, own: Arc::new(Semaphore::new(OF_CELL)) }
+        let of_cell = if stands(Defence::CellThreads) { OF_CELL } else { THREADS };
+        Way { shares: Arc::clone(self), share, own: Arc::new(Semaphore::new(of_cell)) }
     }
 
     fn share(&self, tenant: &str) -> Arc<Share> {
@@ -99,7 +101,8 @@ impl Shares {
 
 impl Share {
     fn new() -> Arc<Self> {
-        Arc::new(Self { free: Arc::new(Semaphore::new(OF_TENANT)), left: watch::Sender::new(0) })
+        let of_tenant = if stands(Defence::TenantThreads) { OF_TENANT } else { Semaphore::MAX_PERMITS };
+        Arc::new(Self { free: Arc::new(Semaphore::new(of_tenant)), left: watch::Sender::new(0) })
     }
 
     /// One of the tenant's threads, or that none comes back.
@@ -137,7 +140,8 @@ impl Way {
         let turn = self.share.turn().await?;
         let threads = self.shares.threads()?;
         let stage = Stage::new(&self.share);
-        let out = Out { stage: Arc::clone(&stage), _turns: [own, turn] };
+        let turns = stands(Defence::BusyThreads).then_some([own, turn]);
+        let out = Out { stage: Arc::clone(&stage), _turns: turns };
         let task = threads.spawn_blocking(move || {
             let done = work();
             drop(out);
@@ -186,7 +190,7 @@ impl Stage {
 /// The end where it is done.
 struct Out {
     stage: Arc<Stage>,
-    _turns: [OwnedSemaphorePermit; 2],
+    _turns: Option<[OwnedSemaphorePermit; 2]>,
 }
 
 impl Drop for Out {

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::world::World;
 use crate::call::CallResult;
+use crate::defence::{Defence, stands};
 use crate::egress::{Redactor, Redactors};
 use crate::event::Event;
 use crate::handler::Invocation;
@@ -63,7 +64,9 @@ impl Veil {
         };
         let veil = Arc::new(Self { redactors, known: RwLock::new(Known { named, redactor }) });
         let over_events = Arc::clone(&veil);
-        invocation.events.veil(move |event| over_events.event(event));
+        if stands(Defence::ToldSecrets) {
+            invocation.events.veil(move |event| over_events.event(event));
+        }
         Ok(veil)
     }
 
@@ -96,6 +99,9 @@ impl Veil {
 
     /// How a call ended, for everybody.
     pub(super) fn result(&self, mut result: CallResult) -> CallResult {
+        if !stands(Defence::ReturnedSecrets) {
+            return result;
+        }
         let veiled = Veiled(self.redactor());
         match &mut result {
             CallResult::Outcome(outcome) => veiled.outcome(outcome),

@@ -140,6 +140,9 @@ fn written(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
 
 /// Forms that are also found when something stands between their characters.
 fn bare(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
+    if !stands(Defence::SpacedSecrets) {
+        return Vec::new();
+    }
     let mut forms = vec![value.to_vec()];
     if extent != Extent::Plain {
         forms.extend((0..3).flat_map(|before| base64_inside(before, value)));
@@ -208,6 +211,9 @@ fn by_numbers(text: &str) -> Vec<Vec<u8>> {
 
 /// Pieces of half a value: whoever breaks it in two, wherever, leaves one of them whole, and both if it was in the middle.
 fn pieces(value: &[u8]) -> Vec<Vec<u8>> {
+    if !stands(Defence::BrokenSecrets) {
+        return Vec::new();
+    }
     let half = value.len() / 2;
     let size = half.clamp(MIN_PIECE, MAX_PIECE);
     let halves = [&value[..half], &value[half..]].into_iter().filter(|half| half.len() <= MAX_PIECE);
