@@ -31,10 +31,13 @@ pub fn campaign(options: &Campaign, seed: u64) -> std::io::Result<Report> {
         Name::value_variants().iter().filter(|name| options.only.is_none_or(|only| only == **name)).collect();
     let whole = Duration::from_secs(options.seconds);
     let mut rows = Vec::new();
+    let mut played = Duration::ZERO;
     for (index, name) in theatres.iter().enumerate() {
-        // What one leaves of its time, the others have.
-        let share = whole.saturating_sub(began.elapsed()) / (theatres.len() - index) as u32;
+        // What one leaves of its time, the others have. Setting up is not playing.
+        let share = whole.saturating_sub(played) / (theatres.len() - index) as u32;
+        let opened = Instant::now();
         rows.push(Stand { options, seed, name: **name }.play(share)?);
+        played += opened.elapsed().min(share);
     }
     if std::io::stderr().is_terminal() {
         show("");

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 /// How long after the last call things may still be given back: idle threads are kept for ten seconds.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// Threads that are made when they are first needed, and kept: for files, for names, for waiting.
+const ONCE: i64 = 4;
 const STEP: Duration = Duration::from_millis(100);
 
 /// One look.
@@ -42,7 +44,7 @@ impl Reading {
     fn over(self, baseline: Self) -> Self {
         Self {
             fds: self.fds - baseline.fds,
-            threads: self.threads - baseline.threads,
+            threads: (self.threads - baseline.threads - ONCE).max(0),
             files: self.files - baseline.files,
         }
     }
