@@ -4,13 +4,10 @@
 //! with that the pool of cells from being quick.
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use toolcell::defence::{Defence, stands};
 
 /// Turns core dumps off, for good. Where that cannot be, they are the system's to allow.
 pub(crate) fn off() {
-    if stands(Defence::CoreDumps) {
-        let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
-    }
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
 }
 
 #[cfg(test)]

@@ -327,8 +327,6 @@ defences! {
     ApprovedDefinitions = "approved-definitions",
     /// No two tools have names that are taken for one another.
     LookAlikes = "look-alikes",
-    /// The command's memory is not written to a disk when it dies.
-    CoreDumps = "core-dumps",
 }
 
 /// Whether a defence is up. Always, but in a process that was started to see what happens without it.

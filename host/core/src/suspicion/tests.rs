@@ -1,3 +1,5 @@
+//! Texts that are named and texts that are not.
+
 use std::collections::BTreeSet;
 
 use serde_json::json;

@@ -104,8 +104,9 @@ async fn a_flood_is_read_to_its_bound_and_no_further() {
         let shown = String::from_utf8_lossy(&again[..again.len().min(20)]).into_owned();
         let server = flooding(first, again).await;
         let (budget, deadline) = (Budget::new(1, 1 << 20, 256 << 10), Instant::now() + AMPLE);
-        let sent = Egress::new().send(&local(&server), &budget, get(&server.url("/")), Secrets::default(), deadline);
-        let result = in_time(sent).await;
+        let (rights, outgoing) = (local(&server), get(&server.url("/")));
+        let egress = Egress::new();
+        let result = in_time(egress.send(&rights, &budget, outgoing, Secrets::default(), deadline)).await;
         assert_eq!(kind(&result), expected, "{first:?} {shown:?}");
     }
 }
@@ -176,8 +177,8 @@ async fn one_deadline_covers_every_stage() {
             let deadline = if own { AMPLE } else { SHORT };
             outgoing.timeout = Some(if own { SHORT } else { Duration::MAX });
             let deadline = Instant::now() + deadline;
-            let sent = Egress::new().send(&rights, &Budget::default(), outgoing, Secrets::default(), deadline);
-            let result = in_time(sent).await;
+            let (egress, budget) = (Egress::new(), Budget::default());
+            let result = in_time(egress.send(&rights, &budget, outgoing, Secrets::default(), deadline)).await;
             assert_eq!(kind(&result), "timeout", "{url}: {result:?}");
         }
     }
