@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal as _};
 
 use toolcell::defence::{Defence, stands};
+use toolcell::is_unseen;
 
 /// Who reads standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,35 +28,6 @@ impl Reader {
     }
 }
 
-/// Whether a terminal acts on it, or a reader cannot see it.
-pub(crate) fn is_harmful(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        // The soft hyphen, marks and overrides of direction, zero widths, line separators, invisible operators,
-        // interlinear marks, tags and the variation selectors that carry hidden bytes. The joiners too, though emoji and
-        // some scripts are written with them: rows of them spell words that only a machine reads.
-        '\u{ad}'
-        | '\u{34f}'
-        | '\u{61c}'
-        | '\u{115f}'..='\u{1160}'
-        | '\u{17b4}'..='\u{17b5}'
-        | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{2800}'
-        | '\u{3164}'
-        // Not U+FE0F: emoji are written with it.
-        | '\u{fe00}'..='\u{fe0e}'
-        | '\u{feff}'
-        | '\u{ffa0}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{1d173}'..='\u{1d17a}'
-        | '\u{e0000}'..='\u{e0fff}' => true,
-        _ => c.is_control(),
-    }
-}
-
 /// Plain text without harmful characters, and how many there were. The end of a line is `\n`.
 pub(crate) fn text(text: &str) -> (String, usize) {
     let mut lost = 0;
@@ -64,7 +36,7 @@ pub(crate) fn text(text: &str) -> (String, usize) {
     while let Some(c) = rest.next() {
         match c {
             '\r' if rest.peek() == Some(&'\n') => {}
-            c if is_harmful(c) && stands(Defence::CleanText) => lost += 1,
+            c if is_unseen(c) && stands(Defence::CleanText) => lost += 1,
             c => clean.push(c),
         }
     }
@@ -118,7 +90,7 @@ fn start(text: &str, most: usize) -> (&str, usize) {
 pub(crate) fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_harmful(c) || c == '\n' || c == '\t' {
+        if is_unseen(c) || c == '\n' || c == '\t' {
             shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
@@ -135,7 +107,7 @@ pub(crate) fn json(json: &str) -> String {
         match c {
             // Between tokens, because within a string it cannot stand unescaped.
             '\r' => clean.push(' '),
-            c if is_harmful(c) && stands(Defence::CleanJson) => {
+            c if is_unseen(c) && stands(Defence::CleanJson) => {
                 for unit in c.encode_utf16(&mut units) {
                     clean.push_str(&format!("\\u{unit:04x}"));
                 }
@@ -187,11 +159,7 @@ mod tests {
         let exact = HARMFUL.iter().map(|c| format!("a{c}b 👩{c}🚀\r\n")).collect::<String>();
         assert_eq!(result(&exact, Reader::Program), Shown { text: exact.as_str().into(), lost: 0, cut: 0 });
         let shown = result(&exact, Reader::Person);
-        assert_eq!(
-            (shown.text.contains(is_harmful), shown.lost, shown.cut),
-            (false, 2 * HARMFUL.len(), 0),
-            "{shown:?}"
-        );
+        assert_eq!((shown.text.contains(is_unseen), shown.lost, shown.cut), (false, 2 * HARMFUL.len(), 0), "{shown:?}");
     }
 
     #[test]
@@ -218,7 +186,7 @@ mod tests {
         for c in HARMFUL {
             let value = serde_json::Value::String(format!("a{c}\n\r\tb"));
             let clean = json(&value.to_string());
-            assert!(!clean.contains(is_harmful), "{clean}");
+            assert!(!clean.contains(is_unseen), "{clean}");
             assert_eq!(serde_json::from_str::<serde_json::Value>(&clean).unwrap(), value);
         }
         assert_eq!(json_line("{\r\n\t\"a\": 1}"), "{   \"a\": 1}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
-use toolcell::Definition;
+use toolcell::{Definition, Suspicion};
 
 use crate::clean;
 use crate::config::Approved;
@@ -103,6 +103,11 @@ impl<'a> Difference<'a> {
         compared.filter(|(_, standing, _)| *standing != Standing::Locked).collect()
     }
 
+    /// What in a tool's definition should be read twice.
+    fn suspicions(&self, tool: &str) -> Vec<Suspicion> {
+        self.new.tools.get(tool).map(Definition::suspicions).unwrap_or_default()
+    }
+
     /// What is otherwise, in one sentence.
     pub(crate) fn sentence(&self) -> String {
         let (came, went) = self.imports();
@@ -126,7 +131,13 @@ impl<'a> Difference<'a> {
     pub(crate) fn to_json(&self) -> Value {
         let (came, went) = self.imports();
         let tools = self.tools().into_iter().map(|(name, standing, changes)| {
-            json!({ "name": name, "state": standing, "hash": self.new.tools.get(name).map(Definition::hash), "changes": changes })
+            json!({
+                "name": name,
+                "state": standing,
+                "hash": self.new.tools.get(name).map(Definition::hash),
+                "changes": changes,
+                "suspicions": self.suspicions(name),
+            })
         });
         json!({
             "state": self.standing(),
@@ -157,6 +168,10 @@ impl<'a> Difference<'a> {
         for (name, standing, changes) in self.tools() {
             let word = if self.new.tools.contains_key(name) { standing.word() } else { "gone" };
             lines.push(format!("  tool {name}: {word}"));
+            // Right below its name: nobody is to overlook them in a long difference.
+            for Suspicion { place, kind, excerpt, .. } in self.suspicions(name) {
+                lines.push(format!("    ! {} {kind}: \"{}\"", clean::shown(&place), clean::shown(&excerpt)));
+            }
             for change in changes {
                 lines.push(format!("    {}", clean::shown(&change.place)));
                 lines.extend(change.lines());

@@ -196,6 +196,8 @@ defences! {
     Ports = "ports",
     /// A path that hides its parts is below nothing.
     HiddenPaths = "hidden-paths",
+    /// No path could be read as a host.
+    HostAsPath = "host-as-path",
     /// A URL names no user.
     UserInfo = "user-info",
     /// A request goes to the public internet.

@@ -190,7 +190,7 @@ fn to_text(components: &BTreeMap<String, Approved>) -> String {
 
 /// Text as TOML in which nothing is hidden.
 fn quoted(text: &str) -> String {
-    let shown = |c: char| if clean::is_harmful(c) { format!("\\U{:08X}", u32::from(c)) } else { c.to_string() };
+    let shown = |c: char| if toolcell::is_unseen(c) { format!("\\U{:08X}", u32::from(c)) } else { c.to_string() };
     toml_text(text).chars().map(shown).collect()
 }
 

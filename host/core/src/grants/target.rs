@@ -43,6 +43,9 @@ pub enum BadTarget {
     /// It has characters that one parser drops and another keeps: control characters, spaces, backslashes.
     #[error("it has a control character, a space or a backslash")]
     Ambiguous,
+    /// Its path begins with two slashes, which somebody on the way could read as a host.
+    #[error("its path begins with two slashes, as a host would")]
+    HostAsPath,
 }
 
 impl Target {
@@ -71,6 +74,10 @@ impl Target {
         }
         if url.host_str().is_none_or(|host| host.is_empty() || host.ends_with('.')) {
             return Err(BadTarget::NotAUrl);
+        }
+        // Alone, as a request has it, such a path is a URL without its scheme.
+        if url.path().starts_with("//") && stands(Defence::HostAsPath) {
+            return Err(BadTarget::HostAsPath);
         }
         Ok(Self(url))
     }
