@@ -33,8 +33,11 @@ const EXPORTS: u8 = 7;
 const DATA: u8 = 11;
 const FUNCTION: [u8; 5] = [0x60, 2, 0x7f, 0x7f, 0];
 
+/// A bomb of some size.
+type Bomb = fn(usize) -> Vec<u8>;
+
 /// Each by its size, of which one is a sixteenth of the largest.
-const BOMBS: [(&str, fn(usize) -> Vec<u8>); 14] = [
+const BOMBS: [(&str, Bomb); 14] = [
     ("nested blocks", |size| code(1, &nested(size * 2_000, &[0x02, 0x40], &[0x20, 0, 0x0d, 0]))),
     ("nested loops", |size| code(1, &nested(size * 2_000, &[0x03, 0x40], &[0x20, 0, 0x0d, 0, 0x20, 1, 0x21, 0]))),
     ("nested ifs", |size| code(1, &nested(size * 2_000, &[0x20, 0, 0x04, 0x40], &[0x20, 1, 0x21, 0]))),

@@ -148,9 +148,9 @@ fn a_value_leaves_with_no_request_but_to_where_it_is_bound() {
         let denied = scene.gossip(how, &server.url("/x"));
         let message = denied["error"]["message"].as_str().unwrap_or_else(|| panic!("{how}: {denied}"));
         assert!(message.contains("carries the value of a secret") && !shows(message, OWN), "{message}");
-        let denials = scene.heard().into_iter().filter_map(|event| match event {
-            Event::Denied { denial, .. } => Some(serde_json::to_string(&denial).expect("JSON")),
-            _ => None,
+        let denials = scene.heard().into_iter().filter_map(|event| {
+            let Event::Denied { denial, .. } = event else { return None };
+            Some(serde_json::to_string(&denial).expect("JSON"))
         });
         let denials: Vec<_> = denials.collect();
         assert!(denials.len() == 1 && denials[0].contains("\"secrets\"") && !shows(&denials[0], OWN), "{denials:?}");
@@ -194,9 +194,9 @@ fn what_looks_like_a_secret_is_told_of() {
     let scene = Scene::of("gossip", PLACEMENTS[0], reveals(&server, None));
     let token = format!("{}{}", "AKIA", "A1".repeat(8));
     assert!(scene.gossip("send", &format!("{} key={token}", server.url("/")))["ok"].is_object());
-    let warnings = scene.heard().into_iter().filter_map(|event| match event {
-        Event::Log { source: LogSource::Host, level: LogLevel::Warn, message, .. } => Some(message),
-        _ => None,
+    let warnings = scene.heard().into_iter().filter_map(|event| {
+        let Event::Log { source: LogSource::Host, level: LogLevel::Warn, message, .. } = event else { return None };
+        Some(message)
     });
     assert_eq!(warnings.collect::<Vec<_>>(), ["a request of the tool seems to carry an AWS access key"]);
     assert_eq!(server.arrived(), 1);

@@ -260,9 +260,9 @@ impl Veiled {
                 }
                 Cow::Borrowed(_) => false,
             },
-            Value::Array(items) => items.iter_mut().fold(false, |any, item| self.value(item) || any),
+            Value::Array(items) => items.iter_mut().filter_map(|item| self.value(item).then_some(())).count() > 0,
             Value::Object(members) => {
-                let any = members.values_mut().fold(false, |any, member| self.value(member) || any);
+                let any = members.values_mut().filter_map(|member| self.value(member).then_some(())).count() > 0;
                 let is_named = members.keys().any(|name| self.0.finds(name.as_bytes()));
                 if is_named {
                     *members = self.renamed(std::mem::take(members));
