@@ -43,7 +43,7 @@ impl Dice {
 /// What the host has switched off is left out seven times of eight, so that most of what is made gets as far as it can.
 fn config(dice: &mut Dice) -> Config {
     let mut config = Config { max_instructions: 400, max_memories: 2, max_tables: 4, ..Config::default() };
-    if dice.roll() % 8 != 0 {
+    if !dice.roll().is_multiple_of(8) {
         config.exceptions_enabled = false;
         config.gc_enabled = false;
         config.relaxed_simd_enabled = false;
@@ -70,7 +70,7 @@ fn made(kind: Kind, dice: &mut Dice, base: Option<Vec<u8>>) -> Result<Vec<u8>, F
         Kind::Mutated => {
             let base = base.ok_or_else(wanted)?;
             let mut mutation = WasmMutate::default();
-            mutation.seed(dice.roll()).fuel(FUEL).preserve_semantics(dice.roll() % 2 == 0);
+            mutation.seed(dice.roll()).fuel(FUEL).preserve_semantics(dice.roll().is_multiple_of(2));
             let fault = |error: wasm_mutate::Error| Failure::new(error.to_string());
             let mut mutants = mutation.run(&base).map_err(fault)?;
             mutants.next().ok_or_else(|| Failure::new("no mutant"))?.map_err(fault)?
