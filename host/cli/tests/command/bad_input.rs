@@ -151,8 +151,12 @@ fn a_compiler_is_bounded_before_it_reads() {
         let lines = fs::read_to_string(&limits).expect("it runs");
         seen = lines.split_whitespace().collect::<Vec<_>>().join(" ");
     }
+    let status = fs::read_to_string(format!("/proc/{}/stat", compiler.id())).expect("it runs");
     drop(compiler.stdin.take());
     compiler.wait().expect("it ends");
+    // The nineteenth field, counted from the second, which is the name in parentheses. Source: proc(5).
+    let nice = status.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(16)?.parse::<i32>().ok());
+    assert!(nice >= Some(10), "it gives way to calls: {status}");
     assert!(bounds.iter().all(|bound| seen.contains(bound)), "{seen}");
 }
 

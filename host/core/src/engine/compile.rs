@@ -37,6 +37,8 @@ const WALL_SLACK: Duration = Duration::from_secs(10);
 const BACKGROUND_WALL: Duration = Duration::from_hours(1);
 /// Seconds that a worker has left to die of its processor time: at the last one it would be killed like by anybody.
 const LAST_SECOND: u64 = 1;
+/// How much less urgent a compiler is than calls, in steps of `nice`: a stranger's bomb is felt by nobody else.
+const NICENESS: i32 = 10;
 /// How a process dies that is over its processor time, and that finds no memory.
 const SIGXCPU: i32 = Signal::XCPU.as_raw();
 const SIGABRT: i32 = Signal::ABORT.as_raw();
@@ -261,6 +263,7 @@ fn bounded_compile(order: &Order, input: impl Read, output: &mut impl Write) -> 
     let failed = |error: io::Error| (FAILED, error.to_string());
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| failed(error.into()))?;
+    let _ = rustix::process::nice(NICENESS);
     let seconds = order.seconds;
     for (resource, soft, hard, is_up) in [
         (Resource::Cpu, seconds, seconds.saturating_add(LAST_SECOND), stands(Defence::CompileTime)),
