@@ -141,7 +141,9 @@ pub(crate) fn standing(lock: &Lock, name: &str, component: &Component) -> Standi
 
 impl Matter<'_> {
     fn differences(&self) -> impl Iterator<Item = (&Seen<'_>, Difference<'_>)> {
-        self.seen.iter().map(|seen| (seen, Difference { old: self.lock.components.get(seen.name), new: &seen.now }))
+        // What somebody else approved is news to who did not.
+        let old = |name: &str| self.lock.components.get(name).filter(|_| !self.is_found());
+        self.seen.iter().map(move |seen| (seen, Difference { old: old(seen.name), new: &seen.now }))
     }
 
     /// The configuration is to be approved for this user.
@@ -177,7 +179,7 @@ impl Matter<'_> {
         };
         for (seen, difference) in shown() {
             let standing = difference.standing();
-            text.push(format!("component {} ({}): {}", seen.name, seen.chosen.shown(), standing.word()));
+            text.push(format!("component {} ({}): {}", seen.name, clean::shown(&seen.chosen.shown()), standing.word()));
             if standing != Standing::Locked {
                 text.extend(difference.lines(&seen.inert));
             }
@@ -235,12 +237,15 @@ impl Matter<'_> {
 
     /// Writes the lock, and that the configuration is approved: both are on the disk before either is in its place.
     fn write(&self) -> Result<(), Failure> {
-        let record = if self.is_found() { self.config.found.as_ref() } else { None };
-        let record = record.map(config::Found::approved).transpose()?;
         let mut lock = self.lock.components.clone();
         lock.retain(|name, _| !self.gone.contains(name));
         lock.extend(self.seen.iter().map(|seen| (seen.name.to_owned(), seen.now.clone())));
-        let lock = self.lock.with(lock).written()?;
+        let lock = self.lock.with(lock);
+        // Who had approved the old lock has now approved this one.
+        let is_recorded = self.is_found() || self.config.approval == Approval::Given;
+        let record = self.config.found.as_ref().filter(|_| is_recorded);
+        let record = record.map(|found| found.approved(&lock.text())).transpose()?;
+        let lock = lock.written()?;
         for written in [lock, record].into_iter().flatten() {
             written.put().map_err(|error| Failure::file(error, "make its directory writable for you"))?;
         }

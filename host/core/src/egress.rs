@@ -189,7 +189,8 @@ impl Egress {
     async fn go(self, way: Way, terms: Terms) -> Result<Response<Body>, SendError> {
         let Way { screening, target, private, request } = way;
         if let Some(screening) = screening {
-            screening.pass().await?;
+            // Who tries out what a secret is learns one thing of it in a call.
+            screening.pass().await.inspect_err(|_| terms.budget.close())?;
         }
         let budget = &terms.budget;
         let slot = self.connections.take(budget.connections(), budget.tenant()).await.ok_or(SendError::Timeout)?;

@@ -107,9 +107,14 @@ impl Lock {
         self.path.display().to_string()
     }
 
+    /// What its file says when it is written.
+    pub(crate) fn text(&self) -> String {
+        to_text(&self.components)
+    }
+
     /// The new text, to be put into its place; none where it says that already.
     pub(crate) fn written(&self) -> Result<Option<Written>, Failure> {
-        let text = to_text(&self.components);
+        let text = self.text();
         let now = files::lock(&self.path)?;
         if now != self.text {
             let message = anyhow::anyhow!("somebody else has just written `{}`", self.shown());

@@ -1,6 +1,6 @@
 //! Whether a configuration that nobody named may be used: whoever made the folder may not be who works in it.
 //!
-//! In: where it was found, its text, the state directory. Out: an [`Approval`].
+//! In: where it was found, its text and its lock's, the state directory. Out: an [`Approval`].
 //! Invariants: what is approved is a content at a place; the record is the user's own, never in the folder itself; a record
 //! that cannot be read is none.
 
@@ -42,15 +42,17 @@ pub(crate) enum Approval {
 pub(crate) struct Found {
     /// Without links.
     path: PathBuf,
+    /// Of the configuration, and of what was approved of its components.
     digest: String,
+    lock: String,
     /// Where records are, if there is such a place.
     records: Option<PathBuf>,
 }
 
 impl Found {
-    pub(super) fn new(path: &Path, text: &str, state: Option<&Path>) -> Self {
+    pub(super) fn new(path: &Path, text: &str, lock: &str, state: Option<&Path>) -> Self {
         let records = state.map(Path::to_owned).or_else(env::state_dir).map(|state| state.join(DIRECTORY));
-        Self { path: path.to_owned(), digest: hex(text.as_bytes()), records }
+        Self { path: path.to_owned(), digest: hex(text.as_bytes()), lock: hex(lock.as_bytes()), records }
     }
 
     /// Whether somebody approved it as it is.
@@ -58,7 +60,7 @@ impl Found {
         let Some(records) = self.records.as_ref().filter(|records| records.is_dir()) else { return Approval::Missing };
         let is_kept = files::own_directory(records, ELSEWHERE).and_then(|()| files::lock(&self.record(records)));
         match is_kept {
-            Ok(Some(kept)) if kept == self.text() => Approval::Given,
+            Ok(Some(kept)) if kept == self.text(&self.lock) => Approval::Given,
             Ok(_) => Approval::Missing,
             Err(failure) => {
                 tracing::warn!(error = failure.message(), "the record of approvals is not used");
@@ -67,8 +69,8 @@ impl Found {
         }
     }
 
-    /// The record that it is approved, to be put into its place.
-    pub(crate) fn approved(&self) -> Result<Written, Failure> {
+    /// The record that it is approved with this lock, to be put into its place.
+    pub(crate) fn approved(&self, lock: &str) -> Result<Written, Failure> {
         let Some(records) = &self.records else {
             let message = anyhow!("no place to keep the approval: neither `XDG_STATE_HOME` nor `HOME` is set");
             return Err(Failure::file(message, ELSEWHERE));
@@ -76,7 +78,8 @@ impl Found {
         let made = fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(records);
         made.map_err(|error| unkept(records, error))?;
         files::own_directory(records, ELSEWHERE)?;
-        Written::new(&self.record(records), &self.text(), MODE).map_err(|error| unkept(records, error))
+        Written::new(&self.record(records), &self.text(&hex(lock.as_bytes())), MODE)
+            .map_err(|error| unkept(records, error))
     }
 
     /// One file for each configuration, so that approvals do not get into each other's way.
@@ -84,8 +87,8 @@ impl Found {
         records.join(hex(self.path.as_os_str().as_bytes()))
     }
 
-    fn text(&self) -> String {
-        format!("{} sha256:{}\n", self.path.display(), self.digest)
+    fn text(&self, lock: &str) -> String {
+        format!("{} sha256:{} lock sha256:{lock}\n", self.path.display(), self.digest)
     }
 }
 
@@ -108,9 +111,9 @@ mod tests {
     fn what_is_approved_is_a_content_at_a_place() {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("state");
-        let found = |path: &str, text: &str| Found::new(Path::new(path), text, Some(&state));
+        let found = |path: &str, text: &str| Found::new(Path::new(path), text, "", Some(&state));
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
-        let written = found("/a/toolcell.toml", "x").approved().unwrap();
+        let written = found("/a/toolcell.toml", "x").approved("").unwrap();
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing, "not before it is in its place");
         written.put().unwrap();
         for (path, text, expected) in [
@@ -120,6 +123,8 @@ mod tests {
         ] {
             assert_eq!(found(path, text).approval(), expected, "{path} {text:?}");
         }
+        let other_lock = Found::new(Path::new("/a/toolcell.toml"), "x", "x", Some(&state));
+        assert_eq!(other_lock.approval(), Approval::Missing, "whoever wrote the lock is not who approved it");
         let records = state.join(DIRECTORY);
         let record = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
         for (path, mode) in [(&record, 0o100_600), (&records, 0o40_700)] {
@@ -134,7 +139,7 @@ mod tests {
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Given);
         fs::write(&record, "").unwrap();
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
-        let nowhere = Found::new(Path::new("/a"), "x", Some(&record));
-        assert!(nowhere.approval() == Approval::Missing && nowhere.approved().is_err());
+        let nowhere = Found::new(Path::new("/a"), "x", "", Some(&record));
+        assert!(nowhere.approval() == Approval::Missing && nowhere.approved("").is_err());
     }
 }

@@ -63,6 +63,11 @@ impl Budget {
         }))
     }
 
+    /// Leaves nothing for further requests.
+    pub(super) fn close(&self) {
+        self.0.requests.store(0, Ordering::Relaxed);
+    }
+
     /// On whose behalf.
     pub(super) fn tenant(&self) -> Option<&str> {
         self.0.tenant.as_deref()

@@ -19,7 +19,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use tokio::task::yield_now;
 
 use crate::secret::Secret;
-use forms::{Forms, Patterns, is_separator};
+use forms::{Forms, Patterns, Pieces, is_separator};
 
 pub(crate) use kept::Redactors;
 
@@ -66,11 +66,21 @@ struct Found<'a> {
 
 impl Redactor {
     /// For these values, or nothing where there are too many and too long ones to look for at once.
-    pub(crate) fn new(mut values: Vec<Secret>) -> Option<Self> {
+    pub(crate) fn new(values: Vec<Secret>) -> Option<Self> {
+        Self::made(values, Pieces::Sought)
+    }
+
+    /// The same, of whole values only.
+    #[cfg(test)]
+    pub(super) fn of_whole(values: Vec<Secret>) -> Option<Self> {
+        Self::made(values, Pieces::Left)
+    }
+
+    fn made(mut values: Vec<Secret>, pieces: Pieces) -> Option<Self> {
         values.sort_by(|one, other| one.expose().cmp(other.expose()));
         values.dedup_by(|one, other| one.expose() == other.expose());
         let bytes: Vec<_> = values.iter().map(|value| value.expose().as_bytes()).collect();
-        let Forms { written, bare } = Forms::of(&bytes);
+        let Forms { written, bare } = Forms::of(&bytes, pieces);
         let longest = |patterns: &Patterns| patterns.keys().map(Vec::len).max().unwrap_or(0);
         let reach = longest(&written).max(SPREAD * longest(&bare)).max(1);
         let (written, bare) = (Automaton::new(written)?, Automaton::new(bare)?);

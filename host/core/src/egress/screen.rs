@@ -25,8 +25,10 @@ pub(crate) type Tell = Box<dyn Fn(&'static str) + Send + Sync>;
 
 /// What a request is held against.
 pub(crate) struct Screen {
-    /// Values that leave with no request but those they are bound to.
-    pub(crate) values: Redactor,
+    /// Values that are not the tool's: they leave with no request. Whole ones only, for every answer tells the tool something.
+    pub(crate) others: Redactor,
+    /// The tool's own, which leave with no request but those they are bound to.
+    pub(crate) own: Option<Redactor>,
     /// Those that are the tool's to use, and where.
     pub(crate) bound: Vec<(HttpRule, Secret)>,
     /// Hears of what looks like a secret. It is the tool's, or its user's: it goes.
@@ -63,15 +65,21 @@ impl Screening {
     /// # Errors
     /// [`SendError::Denied`].
     pub(super) async fn pass(self) -> Result<(), SendError> {
-        let Self { screen: Screen { values, bound, tell }, method, target, texts } = self;
+        let Self { screen: Screen { others, own, bound, tell }, method, target, texts } = self;
         let is_bound = |value: &Secret| {
             bound.iter().any(|(rule, own)| own.expose() == value.expose() && rule.covers(method, &target))
         };
-        let is_sought: Vec<_> = values.values().iter().map(|value| !is_bound(value)).collect();
+        let all = vec![true; others.values().len()];
+        let unbound: Option<Vec<_>> =
+            own.as_ref().map(|own| own.values().iter().map(|value| !is_bound(value)).collect());
         let mut seen = Vec::new();
         for text in texts {
-            if values.finds_any(&text, &is_sought).await && stands(Defence::LeavingSecrets) {
-                return Err(SendError::Denied(denial(&values, method, &target)));
+            let mut is_found = others.finds_any(&text, &all).await;
+            if let (Some(own), Some(unbound)) = (&own, &unbound) {
+                is_found |= own.finds_any(&text, unbound).await;
+            }
+            if is_found && stands(Defence::LeavingSecrets) {
+                return Err(SendError::Denied(denial([Some(&others), own.as_ref()], method, &target)));
             }
             for kind in kinds(&text) {
                 if !seen.contains(&kind) && stands(Defence::TokenShapes) {
@@ -86,15 +94,16 @@ impl Screening {
 }
 
 /// Says where to, as far as that is no secret itself.
-fn denial(values: &Redactor, method: Method, target: &Target) -> Denial {
-    let origin = format!("{} {}", method.as_str(), target.origin());
-    let request = String::from_utf8_lossy(&values.redact(origin.as_bytes())).into_owned();
+fn denial(values: [Option<&Redactor>; 2], method: Method, target: &Target) -> Denial {
+    let origin = format!("{} {}", method.as_str(), target.origin()).into_bytes();
+    let origin = values.into_iter().flatten().fold(origin, |origin, values| values.redact(&origin));
+    let request = String::from_utf8_lossy(&origin).into_owned();
     let grant = "none: it carries the value of a secret".to_owned();
     Denial { layer: Layer::Secrets, request, grant }
 }
 
 impl fmt::Debug for Screen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Screen({} values)", self.values.values().len())
+        write!(f, "Screen({} values of others)", self.others.values().len())
     }
 }

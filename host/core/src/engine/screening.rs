@@ -28,13 +28,14 @@ impl Screening {
     /// [`SendError::Invalid`] where the host's secrets cannot be had, or are too many to look for.
     pub(super) async fn secrets(&self, credentials: Vec<Credential>) -> Result<Secrets, SendError> {
         let Self { world, invocation, rights, veil } = self;
-        let mut values = world.secrets.known(invocation.context.tenant.as_deref()).await.map_err(|error| {
+        let mut others = world.secrets.known(invocation.context.tenant.as_deref()).await.map_err(|error| {
             tracing::error!(%error, "the host's secrets cannot be looked for in a request");
             unscreened()
         })?;
         let named = veil.as_ref().map(|veil| veil.named()).unwrap_or_default();
-        values.extend(named.iter().map(|(_, value)| value.clone()));
-        let values = world.redactors.of(values).await.ok_or_else(unscreened)?;
+        others.retain(|other| named.iter().all(|(_, own)| own.expose() != other.expose()));
+        let others = world.redactors.of_whole(others).await.ok_or_else(unscreened)?;
+        let own = veil.as_ref().map(|veil| veil.redactor());
         let bound = named.into_iter().filter_map(|(name, value)| {
             let used = rights.granted().secrets.get(&name)?;
             let is_allowed = rights.allows(&Request::Secret { name: name.into() }) == Decision::Allowed;
@@ -42,7 +43,7 @@ impl Screening {
         });
         let invocation = Arc::clone(invocation);
         let screen =
-            Screen { values, bound: bound.collect(), tell: Box::new(move |kind| invocation.seems_to_carry(kind)) };
+            Screen { others, own, bound: bound.collect(), tell: Box::new(move |kind| invocation.seems_to_carry(kind)) };
         let redactor = veil.as_ref().filter(|_| stands(Defence::LaterAnswers)).map(|veil| veil.redactor());
         Ok(Secrets { credentials, redactor, screen: Some(screen) })
     }

@@ -51,22 +51,31 @@ enum Extent {
     Plain,
 }
 
+/// Whether a piece of a value is looked for, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pieces {
+    /// It is: who writes it may know the value.
+    Sought,
+    /// It is not: who writes it would learn from the answer how a value goes on.
+    Left,
+}
+
 impl Forms {
     /// Of these values, in as many forms as their number leaves room for.
-    pub(super) fn of(values: &[&[u8]]) -> Self {
+    pub(super) fn of(values: &[&[u8]], pieces: Pieces) -> Self {
         for extent in [Extent::Every, Extent::Usual] {
-            let forms = Self::within(values, extent);
+            let forms = Self::within(values, extent, pieces);
             if forms.size() <= MAX_PATTERNS {
                 return forms;
             }
         }
-        Self::within(values, Extent::Plain)
+        Self::within(values, Extent::Plain, pieces)
     }
 
-    fn within(values: &[&[u8]], extent: Extent) -> Self {
+    fn within(values: &[&[u8]], extent: Extent, pieces: Pieces) -> Self {
         let mut forms = Self::default();
         for (number, value) in values.iter().enumerate() {
-            for form in written(value, extent) {
+            for form in written(value, extent, pieces) {
                 note(&mut forms.written, form, number);
             }
             for form in bare(value, extent) {
@@ -108,7 +117,7 @@ const SEPARATORS: [bool; 256] = {
     all
 };
 
-fn written(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
+fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
     let mut forms = vec![value.to_vec()];
     if extent == Extent::Plain || !stands(Defence::EncodedSecrets) {
         return forms;
@@ -131,7 +140,9 @@ fn written(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
             encoded.push(text.chars().rev().collect::<String>().into_bytes());
         }
         encoded.push(value.iter().rev().copied().collect());
-        forms.extend(pieces(value));
+        if of_it == Pieces::Sought {
+            forms.extend(pieces(value));
+        }
     }
     encoded.retain(|form| form.len() >= MIN_FORM);
     forms.extend(encoded);

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Redactor;
+use super::forms::Pieces;
 use crate::secret::Secret;
 
 /// Bytes of all that are kept: one for a handful of values takes one million.
@@ -25,14 +26,23 @@ impl Redactors {
     }
 
     /// The one for these values, made if there is none; nothing where there are too many values.
-    pub(crate) async fn of(&self, mut values: Vec<Secret>) -> Option<Redactor> {
+    pub(crate) async fn of(&self, values: Vec<Secret>) -> Option<Redactor> {
+        self.made(values, Pieces::Sought).await
+    }
+
+    /// The same for values that nobody here may know: they are found whole only.
+    pub(crate) async fn of_whole(&self, values: Vec<Secret>) -> Option<Redactor> {
+        self.made(values, Pieces::Left).await
+    }
+
+    async fn made(&self, mut values: Vec<Secret>, pieces: Pieces) -> Option<Redactor> {
         values.sort_by(|one, other| one.expose().cmp(other.expose()));
         values.dedup_by(|one, other| one.expose() == other.expose());
-        let name = name(&values);
+        let name = name(&values, pieces);
         if let Some(found) = self.kept(name) {
             return Some(found);
         }
-        let made = tokio::task::spawn_blocking(move || Redactor::new(values)).await.ok()??;
+        let made = tokio::task::spawn_blocking(move || Redactor::made(values, pieces)).await.ok()??;
         let mut kept = self.lock();
         kept.push_front((name, made.clone()));
         while kept.len() > 1 && kept.iter().map(|(_, redactor)| redactor.size()).sum::<usize>() > self.room {
@@ -56,8 +66,9 @@ impl Redactors {
 }
 
 /// What tells one set of values from another, without them.
-fn name(values: &[Secret]) -> blake3::Hash {
+fn name(values: &[Secret], pieces: Pieces) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
+    hasher.update(&[u8::from(pieces == Pieces::Sought)]);
     for value in values {
         hasher.update(&(value.expose().len() as u64).to_le_bytes());
         hasher.update(value.expose().as_bytes());
