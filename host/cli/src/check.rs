@@ -12,7 +12,7 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
-use crate::{components, host, table};
+use crate::{clean, components, host, table};
 
 /// Characters of a column.
 const WIDEST: usize = 24;
@@ -135,7 +135,7 @@ fn in_words(limits: &Limits) -> String {
 fn to_text(config: &Config, chosen: &Chosen<'_>, component: &Component, standing: Standing) -> String {
     let limits = &chosen.limits;
     let mut text = vec![
-        format!("component {} ({}): {}", name(chosen), chosen.shown(), standing.word()),
+        format!("component {} ({}): {}", name(chosen), clean::shown(&chosen.shown()), standing.word()),
         format!("  {}", in_words(limits)),
     ];
     for tool in component.tools() {

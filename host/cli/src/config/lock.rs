@@ -153,7 +153,8 @@ fn approved(problems: &mut Problems<'_>, text: &str) -> Option<BTreeMap<String, 
     let file = toml::from_str::<File>(text).map_err(|error| unread(problems, error)).ok()?;
     let mut components = BTreeMap::new();
     for (name, Entry { digest, imports, tools }) in file.components {
-        let tools = tools.into_iter().filter_map(|(tool, said)| definition(problems, tool, &said)).collect();
+        // One damaged entry says what there is to say: nothing in the file is relied on.
+        let tools = tools.into_iter().map(|(tool, said)| definition(problems, tool, &said)).collect::<Option<_>>()?;
         components.insert(name, Approved { digest, imports, tools });
     }
     Some(components)

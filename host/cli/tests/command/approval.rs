@@ -183,6 +183,15 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     let elsewhere = tempfile::tempdir().unwrap();
     let other_user = place.shown(place.command().env("XDG_STATE_HOME", elsewhere.path()).args(call));
     refused(&other_user, "was found here");
+    // Whoever brings another component brings the lock that fits it.
+    let path = place.path().join("toolcell.lock");
+    let approved = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{approved}\n# somebody else's\n")).unwrap();
+    refused(&run(), "was found here");
+    let shown = place.typed(&["approve"]);
+    assert!(shown.stdout.contains("tool greet: new"), "what is not this user's approval is shown whole: {shown}");
+    fs::write(&path, approved).unwrap();
+    assert_eq!(run().status, 0);
     place.write(&format!("{GRANTING}\n# changed\n"));
     refused(&run(), "was found here");
     place.approve();
