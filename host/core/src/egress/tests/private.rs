@@ -8,137 +8,8 @@ use super::super::addresses::{is_let_through, is_public};
 use super::server::Scripted;
 use super::*;
 
-const PRIVATE_V4: [&str; 64] = [
-    "0.0.0.0",
-    "0.0.0.1",
-    "0.1.2.3",
-    "0.255.255.255",
-    "10.0.0.0",
-    "10.0.0.1",
-    "10.1.2.3",
-    "10.96.0.1",
-    "10.255.255.255",
-    "100.64.0.0",
-    "100.64.0.1",
-    "100.100.100.200",
-    "100.127.255.255",
-    "127.0.0.0",
-    "127.0.0.1",
-    "127.0.0.53",
-    "127.0.1.1",
-    "127.1.1.1",
-    "127.127.127.127",
-    "127.255.255.255",
-    "168.63.129.16",
-    "169.254.0.0",
-    "169.254.0.1",
-    "169.254.169.123",
-    "169.254.169.253",
-    "169.254.169.254",
-    "169.254.170.2",
-    "169.254.255.255",
-    "172.16.0.0",
-    "172.16.0.1",
-    "172.17.0.1",
-    "172.20.10.5",
-    "172.31.255.255",
-    "192.0.0.0",
-    "192.0.0.1",
-    "192.0.0.170",
-    "192.0.0.192",
-    "192.0.0.255",
-    "192.0.2.0",
-    "192.0.2.1",
-    "192.0.2.255",
-    "192.88.99.0",
-    "192.88.99.1",
-    "192.168.0.0",
-    "192.168.0.1",
-    "192.168.1.254",
-    "192.168.255.255",
-    "198.18.0.0",
-    "198.18.0.1",
-    "198.19.255.255",
-    "198.51.100.0",
-    "198.51.100.7",
-    "203.0.113.0",
-    "203.0.113.9",
-    "224.0.0.0",
-    "224.0.0.1",
-    "233.252.0.1",
-    "239.255.255.250",
-    "239.255.255.255",
-    "240.0.0.0",
-    "240.0.0.1",
-    "250.1.2.3",
-    "255.255.255.254",
-    "255.255.255.255",
-];
-
-const PRIVATE_V6: [&str; 62] = [
-    "::",
-    "::1",
-    "::2",
-    "::7f00:1",
-    "::127.0.0.1",
-    "::10.0.0.1",
-    "::8.8.8.8",
-    "::ffff:0.0.0.0",
-    "::ffff:127.0.0.1",
-    "::ffff:10.0.0.1",
-    "::ffff:169.254.169.254",
-    "::ffff:192.168.0.1",
-    "::ffff:0:127.0.0.1",
-    "::ffff:0:10.0.0.1",
-    "64:ff9b::",
-    "64:ff9b::127.0.0.1",
-    "64:ff9b::10.0.0.1",
-    "64:ff9b::169.254.169.254",
-    "64:ff9b::192.168.1.1",
-    "64:ff9b:1::",
-    "64:ff9b:1::8.8.8.8",
-    "64:ff9b:1::10.0.0.1",
-    "64:ff9b:1:a00:0:100::",
-    "64:ff9b:2::1",
-    "100::",
-    "100::1",
-    "100:0:0:1::1",
-    "200::1",
-    "1000::1",
-    "1fff:ffff::1",
-    "2001::",
-    "2001::1",
-    "2001:0:4136:e378:8000:63bf:3fff:fdd2",
-    "2001:0:4136:e378:8000:63bf:80ff:fffe",
-    "2001:1::1",
-    "2001:2::1",
-    "2001:3::1",
-    "2001:10::1",
-    "2001:20::1",
-    "2001:30::1",
-    "2001:1ff:ffff::1",
-    "2001:db8::",
-    "2001:db8::1",
-    "2001:db8:ffff::1",
-    "2002::",
-    "2002:7f00:1::1",
-    "2002:a00:1::1",
-    "2002:a9fe:a9fe::1",
-    "2002:808:808::1",
-    "2002:c0a8:101::1",
-    "3fff::1",
-    "3fff:fff::1",
-    "4000::1",
-    "5f00::1",
-    "fc00::1",
-    "fd00:ec2::254",
-    "fdff:ffff::1",
-    "fe80::1",
-    "febf::1",
-    "fec0::1",
-    "ff02::1",
-    "ff0e::1",
-];
+/// One a line. The campaign of attacks has the same.
+const PRIVATE: &str = include_str!("private.txt");
 
 const PUBLIC: [&str; 24] = [
     "1.1.1.1",
@@ -205,8 +76,8 @@ fn spellings(address: IpAddr) -> Vec<String> {
 
 #[test]
 fn the_public_internet_is_what_is_left() {
-    assert!(PRIVATE_V4.len() + PRIVATE_V6.len() >= 120);
-    for text in PRIVATE_V4.iter().chain(&PRIVATE_V6) {
+    assert_eq!(PRIVATE.lines().count(), 126);
+    for text in PRIVATE.lines() {
         assert!(!is_public(address(text)) && !is_let_through(address(text), &[]), "{text}");
     }
     for text in PUBLIC {
@@ -264,7 +135,7 @@ async fn nothing_arrives_at_a_private_address_however_it_is_spelt() {
     let server = Server::echoing().await;
     let egress = Egress::new();
     let mut spelt = 0;
-    for text in PRIVATE_V4.iter().chain(&PRIVATE_V6) {
+    for text in PRIVATE.lines() {
         for host in spellings(address(text)) {
             let end = tried(&egress, &server, &host).await;
             assert!(end.is_none_or(|end| end == "private"), "{host}: {end:?}");
@@ -278,15 +149,15 @@ async fn nothing_arrives_at_a_private_address_however_it_is_spelt() {
 #[tokio::test]
 async fn nothing_arrives_at_a_private_address_that_a_name_leads_to() {
     let server = Server::echoing().await;
-    let names = PRIVATE_V4.iter().chain(&PRIVATE_V6);
+    let names = PRIVATE.lines();
     let resolver = Scripted::of(names.map(|text| vec![address(text)]));
     let egress = Egress::new().with_resolver(resolver.clone());
-    for _ in 0..PRIVATE_V4.len() + PRIVATE_V6.len() {
+    for _ in 0..PRIVATE.lines().count() {
         assert_eq!(tried(&egress, &server, "rebind.example").await, Some("private"));
     }
     assert_eq!(tried(&Egress::new(), &server, "localhost").await, Some("private"));
     assert_eq!(tried(&Egress::new(), &server, "LOCALHOST.").await, Some("private"));
-    assert_eq!((server.connections(), resolver.asked()), (0, PRIVATE_V4.len() + PRIVATE_V6.len()));
+    assert_eq!((server.connections(), resolver.asked()), (0, PRIVATE.lines().count()));
 }
 
 /// The network that is named here stands for the public internet, which no test reaches.
