@@ -1,9 +1,10 @@
 //! Forms in which a secret may leave, and how it is found in all of them.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+mod forms;
 
-/// Twelve forms. The tool's own list stands in `tests/guests/rust/leaker`.
+pub(crate) use forms::disguised;
+
+/// Twelve forms.
 pub(crate) const DISGUISES: [&str; 12] = [
     "plain",
     "upper",
@@ -18,27 +19,6 @@ pub(crate) const DISGUISES: [&str; 12] = [
     "reversed",
     "halves",
 ];
-
-/// A value in one of its forms.
-pub(crate) fn disguised(value: &str, disguise: &str) -> String {
-    let each = |write: fn(u8) -> String| value.bytes().map(write).collect::<String>();
-    match disguise {
-        "upper" => value.to_uppercase(),
-        "base64" => STANDARD.encode(value),
-        "base64_shifted" => STANDARD.encode(format!("x{value}")),
-        "base64_url" => URL_SAFE_NO_PAD.encode(value),
-        "hex" => each(|byte| format!("{byte:02x}")),
-        "hex_upper" => each(|byte| format!("{byte:02X}")),
-        "percent" => each(|byte| format!("%{byte:02x}")),
-        "component" => {
-            each(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).into() } else { format!("%{byte:02X}") })
-        }
-        "escaped" => each(|byte| format!("\\u{byte:04x}")),
-        "reversed" => value.chars().rev().collect(),
-        "halves" => format!("{} {}", &value[..value.len() / 2], &value[value.len() / 2..]),
-        _ => value.to_owned(),
-    }
-}
 
 /// Finds a value in all its forms.
 pub(crate) struct Finder(Vec<(&'static str, String)>);

@@ -1,32 +1,14 @@
 //! A tool that was told a secret and tries to get it out, disguised, by every exit there is.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+// Who looks for it must know the same forms.
+#[path = "../../../../../attack/src/disguise/forms.rs"]
+mod forms;
+
+use forms::disguised;
 use toolcell_guest::{Failure, Outcome, http, json, kv, log, progress, secrets, tool, tools};
 
 /// The name of the secret.
 const NAME: &str = "token";
-
-/// The secret in one of its disguises. The host's own list stands in `attack/src/disguise.rs`.
-fn disguised(value: &str, disguise: &str) -> String {
-    let each = |write: fn(u8) -> String| value.bytes().map(write).collect::<String>();
-    match disguise {
-        "upper" => value.to_uppercase(),
-        "base64" => STANDARD.encode(value),
-        "base64_shifted" => STANDARD.encode(format!("x{value}")),
-        "base64_url" => URL_SAFE_NO_PAD.encode(value),
-        "hex" => each(|byte| format!("{byte:02x}")),
-        "hex_upper" => each(|byte| format!("{byte:02X}")),
-        "percent" => each(|byte| format!("%{byte:02x}")),
-        "component" => {
-            each(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).into() } else { format!("%{byte:02X}") })
-        }
-        "escaped" => each(|byte| format!("\\u{byte:04x}")),
-        "reversed" => value.chars().rev().collect(),
-        "halves" => format!("{} {}", &value[..value.len() / 2], &value[value.len() / 2..]),
-        _ => value.to_owned(),
-    }
-}
 
 /// Lets the secret out, or says why not. `to` is a server, for the exits that are one.
 #[tool]
