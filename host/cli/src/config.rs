@@ -75,8 +75,8 @@ impl Config {
         if let (true, Some(dir)) = (is_found, path.parent()) {
             files::own_directory(dir, "name a configuration of your own with `--config FILE`")?;
         }
-        let lock = if is_found { files::lock(&path.with_extension(LOCK))?.unwrap_or_default() } else { String::new() };
-        let found = is_found.then(|| Found::new(&path, &text, &lock, global.state_dir.as_deref()));
+        let lock = is_found.then(|| files::lock(&path.with_extension(LOCK))).transpose()?;
+        let found = lock.map(|lock| Found::new(&path, &text, lock, global.state_dir.as_deref()));
         let shown = shown.display().to_string();
         let mut problems = Problems::new(&shown, &text);
         let config = Self::parsed(&mut problems, &path, found, global);

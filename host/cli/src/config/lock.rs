@@ -92,7 +92,10 @@ impl Lock {
         let Some(path) = config.lock_path() else {
             return Ok(Self { path: PathBuf::new(), text: None, components: BTreeMap::new() });
         };
-        let text = files::lock(&path)?;
+        let text = match &config.found {
+            Some(found) => found.lock.clone(),
+            None => files::lock(&path)?,
+        };
         let components = text.as_ref().map(|text| parsed(&path, text)).transpose()?.unwrap_or_default();
         Ok(Self { path, text, components })
     }

@@ -42,17 +42,17 @@ pub(crate) enum Approval {
 pub(crate) struct Found {
     /// Without links.
     path: PathBuf,
-    /// Of the configuration, and of what was approved of its components.
     digest: String,
-    lock: String,
+    /// What was approved of its components: the text that is judged is the one that is used.
+    pub(super) lock: Option<String>,
     /// Where records are, if there is such a place.
     records: Option<PathBuf>,
 }
 
 impl Found {
-    pub(super) fn new(path: &Path, text: &str, lock: &str, state: Option<&Path>) -> Self {
+    pub(super) fn new(path: &Path, text: &str, lock: Option<String>, state: Option<&Path>) -> Self {
         let records = state.map(Path::to_owned).or_else(env::state_dir).map(|state| state.join(DIRECTORY));
-        Self { path: path.to_owned(), digest: hex(text.as_bytes()), lock: hex(lock.as_bytes()), records }
+        Self { path: path.to_owned(), digest: hex(text.as_bytes()), lock, records }
     }
 
     /// Whether somebody approved it as it is.
@@ -60,7 +60,7 @@ impl Found {
         let Some(records) = self.records.as_ref().filter(|records| records.is_dir()) else { return Approval::Missing };
         let is_kept = files::own_directory(records, ELSEWHERE).and_then(|()| files::lock(&self.record(records)));
         match is_kept {
-            Ok(Some(kept)) if kept == self.text(&self.lock) => Approval::Given,
+            Ok(Some(kept)) if kept == self.text(self.lock.as_deref().unwrap_or_default()) => Approval::Given,
             Ok(_) => Approval::Missing,
             Err(failure) => {
                 tracing::warn!(error = failure.message(), "the record of approvals is not used");
@@ -78,8 +78,7 @@ impl Found {
         let made = fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(records);
         made.map_err(|error| unkept(records, error))?;
         files::own_directory(records, ELSEWHERE)?;
-        Written::new(&self.record(records), &self.text(&hex(lock.as_bytes())), MODE)
-            .map_err(|error| unkept(records, error))
+        Written::new(&self.record(records), &self.text(lock), MODE).map_err(|error| unkept(records, error))
     }
 
     /// One file for each configuration, so that approvals do not get into each other's way.
@@ -88,7 +87,7 @@ impl Found {
     }
 
     fn text(&self, lock: &str) -> String {
-        format!("{} sha256:{} lock sha256:{lock}\n", self.path.display(), self.digest)
+        format!("{} sha256:{} lock sha256:{}\n", self.path.display(), self.digest, hex(lock.as_bytes()))
     }
 }
 
@@ -111,7 +110,7 @@ mod tests {
     fn what_is_approved_is_a_content_at_a_place() {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("state");
-        let found = |path: &str, text: &str| Found::new(Path::new(path), text, "", Some(&state));
+        let found = |path: &str, text: &str| Found::new(Path::new(path), text, None, Some(&state));
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
         let written = found("/a/toolcell.toml", "x").approved("").unwrap();
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing, "not before it is in its place");
@@ -123,7 +122,7 @@ mod tests {
         ] {
             assert_eq!(found(path, text).approval(), expected, "{path} {text:?}");
         }
-        let other_lock = Found::new(Path::new("/a/toolcell.toml"), "x", "x", Some(&state));
+        let other_lock = Found::new(Path::new("/a/toolcell.toml"), "x", Some("x".to_owned()), Some(&state));
         assert_eq!(other_lock.approval(), Approval::Missing, "whoever wrote the lock is not who approved it");
         let records = state.join(DIRECTORY);
         let record = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
@@ -139,7 +138,7 @@ mod tests {
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Given);
         fs::write(&record, "").unwrap();
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
-        let nowhere = Found::new(Path::new("/a"), "x", "", Some(&record));
+        let nowhere = Found::new(Path::new("/a"), "x", None, Some(&record));
         assert!(nowhere.approval() == Approval::Missing && nowhere.approved("").is_err());
     }
 }
