@@ -33,7 +33,8 @@ use crate::rights::grants_declared;
 const TOOL: &str = "toolcell:tool/tool@0.1.";
 /// Tools of one component.
 const MAX_TOOLS: usize = 256;
-/// Bytes of a description: it goes to the model with every request.
+/// Bytes of a description: it goes to the model with every request. Four times what the threat model has (row 65), since tools
+/// that people use take more than a KiB to say what they do; whoever approves one is shown all of it.
 const MAX_DESCRIPTION: usize = 4 << 10;
 /// Time for `describe`.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);

@@ -40,9 +40,17 @@ impl log::Host for Cell {
 impl progress::Host for Cell {
     fn report(&mut self, done: u64, total: Option<u64>, message: Option<String>) -> wasmtime::Result<()> {
         self.count_host_call()?;
-        let message = message.map(|text| text.chars().take(PROGRESS_CHARS).collect());
+        let message = message.map(shortened);
         self.invocation.progress(done, total, message);
         Ok(())
+    }
+}
+
+/// As much of it as is kept, with a word on what is not.
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(PROGRESS_CHARS).map(|(end, _)| text.split_at(end)) {
+        Some((kept, rest)) => format!("{kept}… ({} more characters)", rest.chars().count()),
+        None => text,
     }
 }
 
@@ -79,4 +87,16 @@ fn remaining(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<budget::A
         milliseconds: u64::try_from(cell.invocation.remaining().as_millis()).unwrap_or(u64::MAX),
         memory: cell.limiter.left(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_says_how_much_was_left_out() {
+        let long = "é".repeat(PROGRESS_CHARS);
+        assert_eq!(shortened(long.clone()), long);
+        assert_eq!(shortened(long.clone() + "end"), long + "… (3 more characters)");
+    }
 }
