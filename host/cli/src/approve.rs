@@ -3,26 +3,29 @@
 //! In: the configuration, its lock, the components as they are now. Out: what differs, and with a yes a new lock and the
 //! record that the configuration itself may be used.
 //! Invariants: what is written is what was shown; nothing runs but `describe`, no secret is looked at; without a yes nothing
-//! is written, and what is written is written whole.
+//! is written, and what is written is written whole. Nobody is asked about what they could not see.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcell::Standing::Inert;
-use toolcell::{Component, Engine, Grants, Rights, names};
+use toolcell::defence::{Defence, stands};
+use toolcell::{Component, Engine, Rights, names};
 
 use crate::args::{ApproveArgs, Global};
 use crate::config::{self, Approval, Approved, Chosen, Config, Lock};
-use crate::difference::{Difference, Standing};
-use crate::effective::{self, Effective};
+use crate::difference::{Difference, Page, Standing};
+use crate::effective::{self, Effective, TOO_MANY};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::printer::{Listener, Printer};
 use crate::{clean, components, host, table};
 
 /// Characters of a column.
 const WIDEST: usize = 24;
+/// Lines that a person is asked about: what a terminal keeps to be scrolled back to.
+const MAX_LINES: usize = 2000;
 
 /// One component as it is now.
 struct Seen<'a> {
@@ -43,8 +46,6 @@ struct Matter<'a> {
     seen: Vec<Seen<'a>>,
     /// Names in the lock that the configuration has no more.
     gone: Vec<String>,
-    /// The configuration itself is part of it.
-    is_whole: bool,
 }
 
 /// Shows, asks, writes.
@@ -54,6 +55,15 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
         let message = format!("there is no `{}` here or above", config::NAME);
         return Err(Failure::usage(message, "a component that no configuration names needs no approval"));
     };
+    let again = |options: &[&str]| {
+        config.again.command("approve", options, &args.components.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let is_whole = args.components.is_empty();
+    if !is_whole && config.approval == Approval::Missing {
+        let message = format!("`{file}` was found here: it is approved for you as a whole, or not at all");
+        let whole = config.again.command("approve", &[], &[]);
+        return Err(Failure::usage(message, format!("{whole} shows all of it and asks")));
+    }
     let lock = Lock::beside(&config)?;
     let engine = host::engine(printer, global, 1, &config)?;
     let mut seen = Vec::new();
@@ -62,10 +72,9 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
         let about = |failure: Failure| failure.about(format_args!("[components.{name}]"));
         seen.push(look(printer, &engine, name, chosen).await.map_err(about)?);
     }
-    let is_whole = args.components.is_empty();
     let gone =
         lock.components.keys().filter(|name| is_whole && !config.components.contains_key(*name)).cloned().collect();
-    let matter = Matter { config: &config, file, lock, seen, gone, is_whole };
+    let matter = Matter { config: &config, file, lock, seen, gone };
     if matter.is_settled() {
         if args.json {
             printer.json(&matter.to_json(true))?;
@@ -74,8 +83,12 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
         }
         return Ok(ExitStatus::Ok);
     }
+    let mut page = matter.to_page();
+    if page.is_cut {
+        page.lines.push(format!("not all of it is shown here: {} has all", again(&["--json"])));
+    }
     if !args.json {
-        printer.text(&matter.to_text())?;
+        printer.text(&page.lines.join("\n"))?;
     }
     for (name, first) in matter.look_alikes() {
         printer.note(
@@ -83,24 +96,47 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
             &format!("the tool `{name}` is taken for `{first}`: one may be made to be called as the other"),
         );
     }
-    let is_approved = args.yes || (!args.json && printer.ask("approve this?").is_some_and(|answer| is_yes(&answer)));
+    if !(args.yes || args.json) {
+        let (yes, all) = (again(&["--yes"]), again(&["--json"]));
+        ask(printer, &page, format!("{yes} when you have looked at it; {all} has all of it"))?;
+    }
+    let is_approved = args.yes || !args.json;
     if is_approved {
         matter.write()?;
     }
     if args.json {
         printer.json(&matter.to_json(is_approved))?;
-    } else if is_approved {
+    } else {
         let whole = if matter.is_found() { format!("`{file}` for you, and ") } else { String::new() };
         printer.note("note", &format!("approved: {whole}its components in `{}`", matter.lock.shown()));
-    } else {
-        printer.note("error", "not approved, and nothing was written");
-        printer.note("hint", "answer `y` on a terminal; where there is none, say `--yes` when you have looked at it");
     }
     Ok(if is_approved { ExitStatus::Ok } else { ExitStatus::Refusal })
 }
 
 fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
+}
+
+/// Asks somebody who has seen it. Fails but for a yes.
+fn ask(printer: &Printer, page: &Page, instead: String) -> Result<(), Failure> {
+    let why = unasked(printer.listener(), page);
+    if why.is_none() && printer.ask("approve this?").is_some_and(|answer| is_yes(&answer)) {
+        return Ok(());
+    }
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    Err(Failure::not_approved(format!("not approved, and nothing was written{why}"), instead))
+}
+
+/// Why nobody is asked: a yes is for what was seen.
+fn unasked(listener: Listener, page: &Page) -> Option<&'static str> {
+    match listener {
+        Listener::Nobody => Some("nobody is at a terminal to be asked"),
+        Listener::Elsewhere | Listener::Reader if !stands(Defence::SeenWhole) => None,
+        Listener::Elsewhere => Some("what it is about went to a file or a pipe, not to the terminal"),
+        Listener::Reader if page.is_cut => Some("not all of it is shown"),
+        Listener::Reader if page.lines.len() > MAX_LINES => Some("it is more than a terminal shows"),
+        Listener::Reader => None,
+    }
 }
 
 /// The components that were named, or all of them.
@@ -148,7 +184,7 @@ impl Matter<'_> {
 
     /// The configuration is to be approved for this user.
     fn is_found(&self) -> bool {
-        self.is_whole && self.config.approval == Approval::Missing
+        self.config.approval == Approval::Missing
     }
 
     fn is_settled(&self) -> bool {
@@ -168,7 +204,8 @@ impl Matter<'_> {
     }
 
     /// Everything that a yes says yes to.
-    fn to_text(&self) -> String {
+    fn to_page(&self) -> Page {
+        let mut is_cut = false;
         let mut text = Vec::new();
         if self.is_found() {
             text.push(format!("configuration {}: found here, not approved for you as it is now", self.file));
@@ -181,27 +218,33 @@ impl Matter<'_> {
             let standing = difference.standing();
             text.push(format!("component {} ({}): {}", seen.name, clean::shown(&seen.chosen.shown()), standing.word()));
             if standing != Standing::Locked {
-                text.extend(difference.lines(&seen.inert));
+                let page = difference.page(&seen.inert);
+                text.extend(page.lines);
+                is_cut |= page.is_cut;
             }
         }
         // What they may comes last: it stands right above the question.
         for (seen, _) in shown() {
             text.push(format!("granted to {}", seen.name));
-            let given = self.given(&seen.chosen.grants());
+            let given = self.given(&seen.chosen);
             if !given.is_empty() {
                 text.push(table::columns(2, WIDEST, &given));
             }
             for (tool, may) in &seen.may {
                 text.push(format!("  tool {tool} may"));
                 text.push(table::columns(4, WIDEST, &effective::rows(may)));
+                is_cut |= may.values().flatten().any(|rule| rule == TOO_MANY);
             }
         }
         text.extend(self.gone.iter().map(|name| format!("component {name}: gone from the configuration")));
-        text.join("\n")
+        let lines = text.iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
+        Page { lines, is_cut }
     }
 
-    /// What of the user's and the machine's own is behind the names by which tools know it.
-    fn given(&self, grants: &Grants) -> Vec<Vec<String>> {
+    /// What of the user's and the machine's own is behind the names by which tools know it, and how much it may use where
+    /// that is not as usual.
+    fn given(&self, chosen: &Chosen<'_>) -> Vec<Vec<String>> {
+        let grants = chosen.grants();
         let row = |kind: &str, name: &str, what: String| vec![kind.to_owned(), clean::shown(name), clean::shown(&what)];
         let directories = grants.directories.iter().map(|directory| {
             row("directory", &directory.name, format!("{}, to {}", directory.path.display(), directory.access))
@@ -212,7 +255,10 @@ impl Matter<'_> {
         let secrets =
             secrets.map(|(name, use_)| row("secret", name, format!("{}, for {}", of_secret(name), use_.bound_to)));
         let revealed = grants.reveal.iter().map(|name| row("REVEALED", name, of_secret(name)));
-        directories.chain(variables).chain(secrets).chain(revealed).collect()
+        let said = chosen.configured.map_or(chosen.limits, |(_, configured)| configured.limits);
+        let limits = config::unusual(&said).into_iter();
+        let limits = limits.map(|[name, said, usual]| row("limit", &name, format!("{said}, in place of {usual}")));
+        directories.chain(variables).chain(secrets).chain(revealed).chain(limits).collect()
     }
 
     fn to_json(&self, is_approved: bool) -> Value {
@@ -220,7 +266,7 @@ impl Matter<'_> {
             let mut shown = difference.to_json();
             shown["name"] = seen.name.into();
             shown["path"] = seen.chosen.shown().into();
-            shown["given"] = json!(self.given(&seen.chosen.grants()));
+            shown["given"] = json!(self.given(&seen.chosen));
             shown["may"] = seen.may.iter().map(|(tool, may)| (tool.clone(), json!(may))).collect();
             shown
         });
@@ -255,7 +301,23 @@ impl Matter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_yes;
+    use super::*;
+
+    /// Whoever is asked has seen all of it.
+    #[test]
+    fn nobody_is_asked_about_what_is_not_there_to_be_seen() {
+        let page = |lines: usize, is_cut| Page { lines: vec![String::new(); lines], is_cut };
+        for (listener, page, needle) in [
+            (Listener::Reader, page(MAX_LINES, false), ""),
+            (Listener::Reader, page(9, true), "not all of it is shown"),
+            (Listener::Reader, page(MAX_LINES + 1, false), "more than a terminal shows"),
+            (Listener::Elsewhere, page(9, false), "went to a file or a pipe"),
+            (Listener::Nobody, page(9, false), "nobody is at a terminal"),
+        ] {
+            let why = unasked(listener, &page).unwrap_or_default();
+            assert!(why.contains(needle) && why.is_empty() == needle.is_empty(), "{listener:?}: {why}");
+        }
+    }
 
     #[test]
     fn nothing_but_a_yes_is_one() {

@@ -288,7 +288,8 @@ OpenAI's {\"id\", \"type\": \"function\", \"function\": {\"name\", \"arguments\"
 Printed is {\"messages\": […]}, one message for each call. With a provider's `--format` it is what goes into \
 `messages`, `input` or `contents` of its API; what that form cannot say is told in `note:` lines. Where an agent's loop \
 is not to go on there is `halt` beside it: {\"halted_reason\", …} with the question, the halting tool's result, or the \
-call that failed; of several calls the earliest in the list.
+call that failed; of several calls the earliest in the list. Where log text of the tools was lost there are `log_bytes`, \
+what was kept of it, and `log_bytes_lost`.
 
 With --stream each call is a `tool_execution_started`, any number of `tool_progress` and `tool_log`, a \
 `tool_execution_completed` with its receipt, and one of `tool_result_encoded`, `ask_user_requested` and `tool_halt`. \

@@ -5,12 +5,14 @@
 mod calls;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use toolcell::{
     CallContext, Event, Executor, Halted, Limits, OnToolError, Provider, Registry, RunEvent, RunFailure, RunOptions,
-    Runner, Sealer, ToolCall, agui_events,
+    Runner, Sealer, ToolCall, Usage, agui_events,
 };
 
 use crate::args::{BatchArgs, Global, OnFailure};
@@ -19,6 +21,7 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::format::{self, Format};
 use crate::printer::Printer;
+use crate::units::Size;
 use crate::{components, context, host, state};
 
 /// Makes the calls.
@@ -26,9 +29,9 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
     // Everything that was typed is judged before anything is read, and the calls are read before anything is compiled.
     let shown = Shown::of(args)?;
     let context = context(args)?;
-    let config = Config::read(global)?.usable()?;
-    let context = config.on_behalf(context, args.tenant.as_deref())?;
+    let config = Config::read(global)?;
     let components = components::chosen(&config, &args.components)?;
+    let context = config.on_behalf(context, args.tenant.as_deref())?;
     // A run has one budget for each of its calls: of several components' the smallest.
     let limits = components.iter().map(|chosen| chosen.limits).reduce(|one, other| one.tightened(&other));
     let limits = args.limits.over(limits.unwrap_or_default());
@@ -44,7 +47,8 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
     let registry = Registry::new();
     registry.register_all(components::tools(printer, &engine, &config, &components).await?)?;
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
-    let batch = Batch { printer, registry, executor, calls, options };
+    let logs = Arc::<Logs>::default();
+    let batch = Batch { printer, registry, executor, calls, options, logs: Arc::clone(&logs) };
     let halted = match shown {
         Shown::Messages(format) => batch.messages(format).await?,
         Shown::Events(form) => match batch.events(form).await? {
@@ -52,6 +56,10 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
             ControlFlow::Break(status) => return Ok(status),
         },
     };
+    if let Some(Logged { log_bytes_lost, .. }) = logs.lossy() {
+        let lost = Size(log_bytes_lost).rounded();
+        printer.note("warning", &format!("{lost} of the tools' logs are over their limits and lost"));
+    }
     if let (Some(Halted::AskUser { .. }), Some(failure)) = (&halted, unkept) {
         failure.about("nobody can answer this run's questions").tell(printer);
     }
@@ -114,14 +122,44 @@ struct Batch<'a> {
     executor: Executor,
     calls: Vec<ToolCall>,
     options: RunOptions,
+    logs: Arc<Logs>,
 }
 
-/// Messages in a provider's form. Ours are the run's outcome as it is.
+/// What a run came to, its messages in one form or another.
 #[derive(Serialize)]
-struct Told {
-    messages: Value,
+struct Told<T> {
+    messages: T,
     #[serde(skip_serializing_if = "Option::is_none")]
     halt: Option<Halted>,
+    #[serde(flatten)]
+    logged: Option<Logged>,
+}
+
+/// What all tools of a run logged, in bytes: what was kept and what was lost are all that there was.
+#[derive(Serialize)]
+struct Logged {
+    log_bytes: u64,
+    log_bytes_lost: u64,
+}
+
+/// The same while it is counted.
+#[derive(Default)]
+struct Logs {
+    kept: AtomicU64,
+    lost: AtomicU64,
+}
+
+impl Logs {
+    fn count(&self, usage: &Usage) {
+        self.kept.fetch_add(usage.log_bytes, Ordering::Relaxed);
+        self.lost.fetch_add(usage.log_bytes_lost, Ordering::Relaxed);
+    }
+
+    /// What is to be told, where something was lost.
+    fn lossy(&self) -> Option<Logged> {
+        let log_bytes_lost = self.lost.load(Ordering::Relaxed);
+        (log_bytes_lost > 0).then(|| Logged { log_bytes: self.kept.load(Ordering::Relaxed), log_bytes_lost })
+    }
 }
 
 /// The last line of a run that halted: no event of a call, so none of the library's.
@@ -136,19 +174,22 @@ impl Batch<'_> {
     async fn messages(self, format: Format) -> Result<Option<Halted>, Failure> {
         let bar = self.printer.bar(self.calls.len() as u64, "calls");
         let count = bar.counter();
+        let logs = Arc::clone(&self.logs);
         let executor = self.executor.with_events(move |event| {
-            if matches!(event, Event::Completed { .. }) {
+            if let Event::Completed { usage, .. } = event {
+                logs.count(&usage);
                 count();
             }
         });
         let run = Runner::new(self.registry).with_executor(executor).run(self.calls, self.options).await;
         drop(bar);
         let outcome = run?;
+        let (halt, logged) = (outcome.halted.clone(), self.logs.lossy());
         match format {
-            Format::Own => self.printer.json(&outcome)?,
+            Format::Own => self.printer.json(&Told { messages: &outcome.messages, halt, logged })?,
             Format::Of(provider) => {
                 let converted = provider.results(&outcome.messages);
-                self.printer.json(&Told { messages: converted.value, halt: outcome.halted.clone() })?;
+                self.printer.json(&Told { messages: converted.value, halt, logged })?;
                 format::tell(self.printer, &converted.notes);
             }
         }
@@ -161,6 +202,9 @@ impl Batch<'_> {
         let gone = ControlFlow::Break(ExitStatus::Ok);
         let mut run = Runner::new(self.registry).with_executor(self.executor).stream(self.calls, self.options);
         while let Some(event) = run.next().await {
+            if let RunEvent::Call(Event::Completed { usage, .. }) = &event {
+                self.logs.count(usage);
+            }
             let printed = match form {
                 Form::Own => printer.event(&event)?,
                 Form::AgUi => each(&agui_events(&event), |event| printer.event(event))?,

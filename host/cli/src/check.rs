@@ -73,14 +73,16 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     }
     failures.iter().for_each(|failure| failure.tell(printer));
     if config.approval == Approval::Missing {
-        printer
-            .note("warning", &format!("`{file}` was found here and is not approved for you: no secret was looked at"));
+        let message =
+            "was found here and is not approved for you: no secret was looked at, no limit is above the default";
+        printer.note("warning", &format!("`{file}` {message}"));
     }
     if !unapproved.is_empty() {
         printer.note("warning", &format!("not approved as it is now: {}", unapproved.join(", ")));
     }
     if config.approval == Approval::Missing || !unapproved.is_empty() {
-        printer.note("hint", "`toolcell approve` shows it and asks");
+        let approve = config.again.command("approve", &[], &[]);
+        printer.note("hint", &format!("{approve} shows it and asks"));
     } else if failures.is_empty() {
         printer.note("note", &format!("`{file}` can be used"));
     }

@@ -55,7 +55,8 @@ pub(crate) async fn approved(
     bytes: Vec<u8>,
 ) -> Result<Component, Failure> {
     let Some((name, _)) = chosen.configured else { return loaded(printer, engine, config, chosen, bytes).await };
-    let hint = format!("`toolcell approve {name}` shows it and asks");
+    let approve = config.again.command("approve", &[], &[name]);
+    let hint = format!("{approve} shows it and asks");
     let Some(old) = lock.components.get(name) else {
         if !stands(Defence::Approval) {
             return loaded(printer, engine, config, chosen, bytes).await;
@@ -71,7 +72,13 @@ pub(crate) async fn approved(
     let imports = seen.imports.into_iter().map(|(name, _)| name).collect();
     let new = Approved { imports, digest: seen.digest, tools: old.tools.clone() };
     let difference = Difference { old: Some(old), new: &new };
-    if difference.standing() == Standing::Changed && stands(Defence::ApprovedImports) {
+    // So is its code. What reaches nothing can do no more harm than before; what was given something was given it as it was.
+    let is_other = match difference.standing() {
+        Standing::Changed => stands(Defence::ApprovedImports),
+        Standing::Rebuilt => chosen.is_granted_anything() && stands(Defence::ApprovedCode),
+        Standing::Locked | Standing::New => false,
+    };
+    if is_other {
         return Err(changed(&difference));
     }
     let component = loaded(printer, engine, config, chosen, bytes).await?;
@@ -83,10 +90,8 @@ pub(crate) async fn approved(
             let message =
                 format!("the component `{name}` has other code than was approved, with the same tools and imports");
             printer.note("warning", &message);
-            printer.note(
-                "hint",
-                &format!("`toolcell approve {name}` writes it down; `digest` in `[components.{name}]` would refuse it"),
-            );
+            printer
+                .note("hint", &format!("{approve} writes it down; `digest` in `[components.{name}]` would refuse it"));
         }
         Standing::Changed | Standing::New if stands(Defence::ApprovedDefinitions) => return Err(changed(&difference)),
         Standing::Changed | Standing::New => {}
@@ -116,10 +121,10 @@ pub(crate) async fn loaded(
             let needs = freely(printer, engine, bytes, chosen).await.map(|component| needs(&component));
             let failure = Failure::from(error);
             Err(match needs {
-                Ok(needs) if needs.is_empty() => failure.with_hint(format!(
-                    "it does not declare what it needs: `toolcell learn TOOL ARGS --component {}` shows what it asks for",
-                    chosen.word()
-                )),
+                Ok(needs) if needs.is_empty() => {
+                    let learn = config.again.command("learn", &["--component", &chosen.word()], &["TOOL", "ARGS"]);
+                    failure.with_hint(format!("it does not declare what it needs: {learn} shows what it asks for"))
+                }
                 Ok(needs) => failure.with_hint(advice(config, chosen, &needs)),
                 Err(_) => failure,
             })
@@ -173,9 +178,9 @@ fn section(name: &str, lines: &str) -> String {
     format!("[components.{name}.grants]\n{lines}")
 }
 
-/// The components that words stand for.
+/// The components that words stand for, to be used.
 pub(crate) fn chosen<'a>(config: &'a Config, words: &[PathBuf]) -> Result<Vec<Chosen<'a>>, Failure> {
-    words.iter().map(|word| config.choose(word)).collect()
+    words.iter().map(|word| config.used(word)).collect()
 }
 
 /// The tools of several components, to be used, as they were typed and then in each component's own order.

@@ -1,8 +1,9 @@
 //! `toolcell.toml`: which components there are, what they may reach and use, and what tenants leave of that.
 //!
 //! In: `--config`, the environment, or the nearest file of that name. Out: a [`Config`], or everything that is wrong.
-//! Invariants: nothing of a file is used unless all of it can be; without a file nothing is granted; one that was found, and
-//! grants something, is used when somebody approved it, and until then no secret's value is looked at.
+//! Invariants: nothing of a file is used unless all of it can be; without a file nothing is granted. Of one that was found,
+//! and that this user did not approve, only what takes away counts: none of its components is used, no secret's value is
+//! looked at, no limit is raised.
 
 mod chosen;
 mod file;
@@ -21,15 +22,17 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 use toolcell::defence::{Defence, stands};
-use toolcell::{CallContext, Executor, Grants, Limits, MAX_NAME, StoredSecrets, Tenant, names};
+use toolcell::{CallContext, Executor, Limits, MAX_NAME, StoredSecrets, Tenant, names};
 
 use crate::args::Global;
 use crate::failure::Failure;
+use crate::paste::{Again, quoted};
 use crate::{env, files};
 use problem::Problems;
 use roots::Guarded;
 
 pub(crate) use chosen::{Chosen, Configured, Section, Single};
+pub(crate) use limits::unusual;
 pub(crate) use lock::{Approved, Lock};
 pub(crate) use problem::Problem;
 pub(crate) use secrets::Origin;
@@ -37,9 +40,6 @@ pub(crate) use trust::{Approval, Found};
 
 /// The file's name where nobody names it.
 pub(crate) const NAME: &str = "toolcell.toml";
-
-/// The ending of the file of approvals, which has its configuration's name.
-const LOCK: &str = "lock";
 
 /// Problems that are told: the rest is there when these are corrected.
 const MAX_PROBLEMS: usize = 100;
@@ -49,9 +49,9 @@ const MAX_PROBLEMS: usize = 100;
 pub(crate) struct Config {
     /// The file, as it is shown.
     pub(crate) file: Option<String>,
-    /// The same, without links.
-    path: PathBuf,
-    /// Where it was found, and not named by who typed the command, and grants something.
+    /// The file of approvals beside it.
+    lock: PathBuf,
+    /// Where it was found, and not named by who typed the command.
     pub(crate) found: Option<Found>,
     pub(crate) approval: Approval,
     pub(crate) components: BTreeMap<String, Configured>,
@@ -62,6 +62,8 @@ pub(crate) struct Config {
     /// Where their values come from, by name.
     pub(crate) origins: BTreeMap<String, Origin>,
     pub(crate) warnings: Vec<Problem>,
+    /// What a hint has to say again.
+    pub(crate) again: Again,
 }
 
 impl Config {
@@ -69,44 +71,34 @@ impl Config {
     pub(crate) fn read(global: &Global) -> Result<Self, Failure> {
         let named = global.config.clone().or_else(env::config);
         let is_found = named.is_none();
-        let Some(shown) = named.or_else(found) else { return Ok(Self::default()) };
+        let again = Again::of(global);
+        let Some(shown) = named.or_else(found) else { return Ok(Self { again, ..Self::default() }) };
         let text = files::config(&shown)?;
         let path = fs::canonicalize(&shown).unwrap_or_else(|_| shown.clone());
+        let place = lock::place(&path)?;
         if let (true, Some(dir)) = (is_found, path.parent()) {
             files::own_directory(dir, "name a configuration of your own with `--config FILE`")?;
         }
-        let lock = is_found.then(|| files::lock(&path.with_extension(LOCK))).transpose()?;
+        let lock = is_found.then(|| files::lock(&place)).transpose()?;
         let found = lock.map(|lock| Found::new(&path, &text, lock, global.state_dir.as_deref()));
         let shown = shown.display().to_string();
         let mut problems = Problems::new(&shown, &text);
-        let config = Self::parsed(&mut problems, &path, found, global);
+        let config = Self::parsed(&mut problems, (&path, &place), found, global);
         let Problems { errors, warnings, .. } = problems;
         match config {
             Some(config) if errors.is_empty() => {
-                Ok(Self { file: Some(shown), path, warnings: in_order(warnings), ..config })
+                Ok(Self { file: Some(shown), lock: place, warnings: in_order(warnings), again, ..config })
             }
             Some(_) | None => Err(Failure::config(&shown, in_order(errors))),
         }
     }
 
-    /// Refuses to use what nobody approved: to look at it is another matter.
-    pub(crate) fn usable(self) -> Result<Self, Failure> {
-        match (self.approval, &self.file) {
-            (Approval::Missing, Some(file)) if stands(Defence::FoundConfiguration) => {
-                let message = format!("`{file}` was found here, grants something, and is not approved as it is now");
-                let hint = "`toolcell approve` shows what it grants and asks; or name it with `--config FILE`";
-                Err(Failure::not_approved(message, hint))
-            }
-            (Approval::Missing | Approval::Given, _) => Ok(self),
-        }
-    }
-
-    /// The file of approvals beside it, if there is a configuration.
-    fn lock_path(&self) -> Option<PathBuf> {
-        self.file.as_ref().map(|_| self.path.with_extension(LOCK))
-    }
-
-    fn parsed(problems: &mut Problems<'_>, path: &Path, found: Option<Found>, global: &Global) -> Option<Self> {
+    fn parsed(
+        problems: &mut Problems<'_>,
+        places: (&Path, &Path),
+        found: Option<Found>,
+        global: &Global,
+    ) -> Option<Self> {
         let text = problems.text();
         let (tree, faults) = DeTable::parse_recoverable(text);
         if !faults.is_empty() {
@@ -121,7 +113,7 @@ impl Config {
             return None;
         }
         match toml::from_str(text) {
-            Ok(file) => Some(Self::resolved(problems, &file, path, found, global)),
+            Ok(file) => Some(Self::resolved(problems, &file, places, found, global)),
             Err(error) => {
                 problems.error(
                     &error.span().unwrap_or_default(),
@@ -137,11 +129,10 @@ impl Config {
     fn resolved(
         problems: &mut Problems<'_>,
         file: &file::File,
-        path: &Path,
+        (path, place): (&Path, &Path),
         found: Option<Found>,
         global: &Global,
     ) -> Self {
-        let found = found.filter(|_| file.components.values().any(|component| component.value.grants.is_some()));
         let approval = found.as_ref().map_or(Approval::Given, Found::approval);
         let base = path.parent().unwrap_or(Path::new("/"));
         let mut secrets = secrets::Secrets::default();
@@ -158,7 +149,7 @@ impl Config {
                 .flatten()
                 .collect(),
             unread: secrets.files().map(Path::to_owned).collect(),
-            unwritten: components().chain([path.to_owned(), path.with_extension(LOCK)]).collect(),
+            unwritten: components().chain([path, place].map(Path::to_owned)).collect(),
         };
         let guarded = guarded.resolved();
         let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
@@ -208,7 +199,7 @@ impl Config {
     /// The component that a word stands for: its name, or its path.
     pub(crate) fn choose(&self, word: &Path) -> Result<Chosen<'_>, Failure> {
         if let Some((name, configured)) = word.to_str().and_then(|word| self.components.get_key_value(word)) {
-            return Ok(Chosen::of(name, configured, false));
+            return Ok(self.chosen(name, configured));
         }
         let is_bare = word.to_str().is_some_and(is_name);
         if let Some(file) = &self.file
@@ -226,16 +217,49 @@ impl Config {
         let same = |configured: &Configured| is_same_file(&configured.path, word);
         Ok(match self.components.iter().find(|(_, configured)| same(configured)) {
             Some((name, configured)) => {
-                let is_surprise = self.found.is_some() && configured.grants != Grants::default();
-                Chosen { path: word.to_owned(), ..Chosen::of(name, configured, is_surprise) }
+                let chosen = self.chosen(name, configured);
+                let is_surprise = self.found.is_some() && chosen.is_granted_anything();
+                Chosen { path: word.to_owned(), is_surprise, ..chosen }
             }
-            None => Chosen { path: word.to_owned(), configured: None, limits: self.defaults, is_surprise: false },
+            None => {
+                let limits = self.bounded(self.defaults);
+                Chosen { path: word.to_owned(), configured: None, limits, is_surprise: false }
+            }
         })
+    }
+
+    /// The same, to be used and not merely looked at: one of a configuration that nobody approved is refused.
+    pub(crate) fn used(&self, word: &Path) -> Result<Chosen<'_>, Failure> {
+        let chosen = self.choose(word)?;
+        match (self.approval, &self.file, chosen.configured) {
+            (Approval::Missing, Some(file), Some((name, _))) if stands(Defence::FoundConfiguration) => {
+                let message = format!("`{name}` is of `{file}`, which was found here and is not approved as it is now");
+                let approve = self.again.command("approve", &[], &[]);
+                Err(Failure::not_approved(
+                    message,
+                    format!("{approve} shows it and asks; or name it: `--config {}`", quoted(file)),
+                ))
+            }
+            (Approval::Missing | Approval::Given, _, _) => Ok(chosen),
+        }
     }
 
     /// All of its components.
     pub(crate) fn all(&self) -> impl Iterator<Item = Chosen<'_>> {
-        self.components.iter().map(|(name, configured)| Chosen::of(name, configured, false))
+        self.components.iter().map(|(name, configured)| self.chosen(name, configured))
+    }
+
+    fn chosen<'a>(&self, name: &'a str, configured: &'a Configured) -> Chosen<'a> {
+        let (path, limits) = (configured.path.clone(), self.bounded(configured.limits));
+        Chosen { path, configured: Some((name, configured)), limits, is_surprise: false }
+    }
+
+    /// What counts of limits that the file sets: what nobody approved only tightens.
+    fn bounded(&self, said: Limits) -> Limits {
+        match self.approval {
+            Approval::Missing if stands(Defence::FoundLimits) => said.tightened(&Limits::default()),
+            Approval::Missing | Approval::Given => said,
+        }
     }
 
     fn listed(&self) -> String {

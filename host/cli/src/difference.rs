@@ -1,7 +1,8 @@
 //! What a component shows now against what was approved of it.
 //!
 //! In: two times [`Approved`]. Out: a [`Standing`], every change with its place, words for a person.
-//! Invariants: what is no change is equal, and what is equal is no change; an invisible character is shown as its number.
+//! Invariants: what is no change is equal, and what is equal is no change; an invisible character is shown as its number;
+//! of each change the beginning is shown, whatever stands before it, and what is left out is told.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,8 +15,10 @@ use toolcell::{Definition, Suspicion};
 use crate::clean;
 use crate::config::Approved;
 
-/// Lines that a person is shown of one component.
-const MAX_LINES: usize = 2000;
+/// Lines that a person is shown of one change: a long description has some dozens.
+const MAX_LINES: usize = 200;
+/// Characters of the same: a description of the largest size in place of another one.
+const MAX_CHARACTERS: usize = 10 << 10;
 /// Changes that a refusal names.
 const NAMED: usize = 5;
 /// For the smallest difference of two texts; after it any difference will do. A stranger wrote both.
@@ -52,6 +55,14 @@ impl Standing {
 pub(crate) struct Difference<'a> {
     pub(crate) old: Option<&'a Approved>,
     pub(crate) new: &'a Approved,
+}
+
+/// What a person is shown.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    pub(crate) lines: Vec<String>,
+    /// Something of it was left out.
+    pub(crate) is_cut: bool,
 }
 
 /// One place within a definition.
@@ -110,6 +121,9 @@ impl<'a> Difference<'a> {
 
     /// What is otherwise, in one sentence.
     pub(crate) fn sentence(&self) -> String {
+        if self.standing() == Standing::Rebuilt {
+            return "it has other code".to_owned();
+        }
         let (came, went) = self.imports();
         let of_tools = self.tools().into_iter().flat_map(|(tool, _, changes)| {
             changes.into_iter().map(move |change| format!("{tool}{}", clean::shown(&change.place)))
@@ -147,8 +161,10 @@ impl<'a> Difference<'a> {
         })
     }
 
-    /// Line by line, as much as a person reads. Of imports that reach nothing a new component has many.
-    pub(crate) fn lines(&self, inert: &BTreeSet<String>) -> Vec<String> {
+    /// Line by line: every tool, every place that changes, and of each change as much as a person reads. Of imports that reach
+    /// nothing a new component has many.
+    pub(crate) fn page(&self, inert: &BTreeSet<String>) -> Page {
+        let mut is_cut = false;
         let mut lines = vec![match self.old {
             Some(old) if old.digest != self.new.digest => format!("  digest {} → {}", old.digest, self.new.digest),
             Some(_) | None => format!("  digest {}", self.new.digest),
@@ -174,15 +190,35 @@ impl<'a> Difference<'a> {
             }
             for change in changes {
                 lines.push(format!("    {}", clean::shown(&change.place)));
-                lines.extend(change.lines());
+                let (shown, cut) = beginning(change.lines());
+                lines.extend(shown);
+                if cut > 0 {
+                    is_cut = true;
+                    lines.push(format!("      … ({cut} more characters: `--json` has all)"));
+                }
             }
         }
-        if let more @ 1.. = lines.len().saturating_sub(MAX_LINES) {
-            lines.truncate(MAX_LINES);
-            lines.push(format!("  … {more} more lines: `--json` has all of them"));
-        }
-        lines
+        Page { lines, is_cut }
     }
+}
+
+/// As many lines from the front as a person reads, and how many characters there are beyond.
+fn beginning(lines: Vec<String>) -> (Vec<String>, usize) {
+    let (mut shown, mut room, mut cut) = (Vec::new(), MAX_CHARACTERS, 0);
+    for line in lines {
+        let length = line.chars().count();
+        if shown.len() == MAX_LINES {
+            room = 0;
+        }
+        if length <= room {
+            shown.push(line);
+        } else if room > 0 {
+            shown.push(line.chars().take(room).collect());
+        }
+        cut += length.saturating_sub(room);
+        room = room.saturating_sub(length);
+    }
+    (shown, cut)
 }
 
 impl Change {

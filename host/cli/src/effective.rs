@@ -16,6 +16,8 @@ const ANY_LABEL: &str = "any-label-of-toolcell";
 const ANY_KEY: char = '\u{10ffff}';
 /// Rules that are compared with each other: a stranger's definition can name any number.
 const MAX_RULES: usize = 1024;
+/// What is told where there are more: none of them, so that nobody takes a part for all.
+pub(crate) const TOO_MANY: &str = "more rules than can be told here: ask `toolcell explain`";
 
 /// Rules by kind of grant, in the notation of a configuration.
 pub(crate) type Effective = BTreeMap<&'static str, Vec<String>>;
@@ -41,35 +43,29 @@ pub(crate) fn effective(rights: &Rights, definition: &Definition, tenant: Option
         declared("filesystem").into_iter().chain(texts(overlays.iter().filter_map(|overlay| overlay.files.as_ref())));
     paths.extend(rules.filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())));
     let may = |access, path: &str| is_allowed(&Request::File { access, path: path.into() });
-    let files = bounded(paths).into_iter().filter_map(|path| {
+    let files = |path: String| {
         let access = strongest(|access| may(access, &path))?;
         PathRule::new(access, &path).ok()
-    });
-    insert(
-        &mut left,
-        "directories",
-        least(files.collect(), |rule, other: &PathRule| {
-            let other = other.to_string();
-            other.split_once(' ').is_some_and(|(word, path)| rule.covers(access(word), path))
-        }),
-    );
+    };
+    let covers = |rule: &PathRule, other: &PathRule| {
+        let other = other.to_string();
+        other.split_once(' ').is_some_and(|(word, path)| rule.covers(access(word), path))
+    };
+    insert(&mut left, "directories", bounded(paths, files, covers));
 
     let rules = texts([&granted.keys]).chain(declared("kv"));
     let rules = rules.chain(texts(overlays.iter().filter_map(|overlay| overlay.keys.as_ref())));
-    let keys = rules.filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())).collect();
+    let all = rules.filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())).collect();
     let may = |access, key: &str| is_allowed(&Request::Key { access, key: least_key(key).into() });
-    let keys = bounded(keys).into_iter().filter_map(|key| {
+    let keys = |key: String| {
         let access = strongest(|access| may(access, &key))?;
         format!("{access} {key}").parse().ok()
-    });
-    insert(
-        &mut left,
-        "kv",
-        least(keys.collect(), |rule: &KeyRule, other: &KeyRule| {
-            let other = other.to_string();
-            other.split_once(' ').is_some_and(|(word, key)| rule.covers(access(word), &least_key(key)))
-        }),
-    );
+    };
+    let covers = |rule: &KeyRule, other: &KeyRule| {
+        let other = other.to_string();
+        other.split_once(' ').is_some_and(|(word, key)| rule.covers(access(word), &least_key(key)))
+    };
+    insert(&mut left, "kv", bounded(all, keys, covers));
 
     let may = |request: Request<'_>| is_allowed(&request);
     let names = granted.environment.keys().filter(|name| may(Request::Environment { name: name.as_str().into() }));
@@ -99,7 +95,7 @@ fn http(rules: &[HttpRule], granted: &[HttpRule], is_allowed: impl Fn(&Request<'
     };
     let (hosts, paths): (BTreeSet<_>, BTreeSet<_>) = places.iter().filter_map(split).unzip();
     if hosts.len() * paths.len() > MAX_RULES {
-        return vec!["more rules than can be told here: ask `toolcell explain`".to_owned()];
+        return vec![TOO_MANY.to_owned()];
     }
     let mut left: Vec<(Method, HttpRule, Target)> = Vec::new();
     for place in hosts.iter().flat_map(|host| paths.iter().map(move |path| format!("{host}{path}"))) {
@@ -144,8 +140,16 @@ fn texts<'a, T: ToString + 'a>(rules: impl IntoIterator<Item = &'a Vec<T>>) -> i
     rules.into_iter().flatten().map(ToString::to_string)
 }
 
-fn bounded(rules: BTreeSet<String>) -> BTreeSet<String> {
-    rules.into_iter().take(MAX_RULES).collect()
+/// Of so many places the rules that are left of them, without those that lie within another one.
+fn bounded<T: ToString + PartialEq>(
+    places: BTreeSet<String>,
+    rule: impl Fn(String) -> Option<T>,
+    covers: impl Fn(&T, &T) -> bool,
+) -> Vec<String> {
+    if places.len() > MAX_RULES {
+        return vec![TOO_MANY.to_owned()];
+    }
+    least(places.into_iter().filter_map(rule).collect(), covers)
 }
 
 fn strongest(may: impl Fn(Access) -> bool) -> Option<Access> {
@@ -240,6 +244,10 @@ mod tests {
             "http: GET https://api.example.com/v1/a"
         );
         assert_eq!(left(&[("reveal", "key")], None), "");
+        // More than can be compared are not told in part: the first ones could hide the others.
+        let many: Vec<_> = (0..=MAX_RULES).map(|n| format!("read a/{n}")).collect();
+        let many: Vec<_> = many.iter().map(|key| ("kv", key.as_str())).chain([("kv", "read one")]).collect();
+        assert_eq!(left(&many, None), format!("kv: {TOO_MANY}"));
         let mut single = Overlay::default();
         single.http = Some(Vec::new());
         single.keys = Some(vec!["read notes/b/*".parse().unwrap()]);

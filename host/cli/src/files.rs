@@ -130,7 +130,7 @@ pub(crate) fn lock(path: &Path) -> Result<Option<String>, Failure> {
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(None);
     }
-    own_text(path, "lock", MAX_LOCK, "remove it, and approve anew with `toolcell approve`").map(Some)
+    own_text(path, "lock", MAX_LOCK, "remove it, and approve anew").map(Some)
 }
 
 /// Text that decides what tools may: its owner and the machine's write it, and nobody else.

@@ -27,6 +27,7 @@ mod learn;
 mod list;
 mod logging;
 mod mistyped;
+mod paste;
 mod printer;
 mod run;
 mod schema;

@@ -18,6 +18,17 @@ use crate::files;
 /// How often a spinner turns and a bar is drawn.
 const TICK: Duration = Duration::from_millis(120);
 
+/// Who would answer a question about what was printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listener {
+    /// Somebody at the terminal where it stands.
+    Reader,
+    /// Somebody at a terminal, while it went to a file or a pipe.
+    Elsewhere,
+    /// Nobody.
+    Nobody,
+}
+
 /// Writes. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Printer {
@@ -77,10 +88,19 @@ impl Printer {
         self.err(&clean::text(text).0);
     }
 
-    /// Asks a person for a word. None where nobody sits at a terminal.
+    /// Who would answer now.
+    pub(crate) fn listener(&self) -> Listener {
+        match self.reader {
+            _ if !(io::stdin().is_terminal() && io::stderr().is_terminal()) => Listener::Nobody,
+            Reader::Program => Listener::Elsewhere,
+            Reader::Person => Listener::Reader,
+        }
+    }
+
+    /// Asks a person for a word, if there is one.
     pub(crate) fn ask(&self, question: &str) -> Option<String> {
-        let is_there = io::stdin().is_terminal() && io::stderr().is_terminal();
-        is_there.then(|| self.err(&format!("{question} [y/N] "))).and_then(|()| files::answer())
+        self.err(&format!("{question} [y/N] "));
+        files::answer()
     }
 
     /// One of several points that belong to the note before.

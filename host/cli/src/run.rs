@@ -4,14 +4,13 @@ mod live;
 mod report;
 mod resume;
 
-use std::path::Path;
-
 use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Limits, Outcome, Refusal, ToolCall};
 
 use crate::args::{Global, RunArgs};
 use crate::config::{Config, Lock};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
+use crate::paste::Again;
 use crate::printer::Printer;
 use crate::units::Size;
 use crate::{components, context, files, host, state};
@@ -25,10 +24,8 @@ struct Typed<'a> {
     limits: Limits,
     /// The tool's own section of the configuration, where it has one.
     section: Option<String>,
-    /// The configuration, where one was named.
-    config: Option<&'a Path>,
-    /// The state directory, where one was named.
-    state_dir: Option<&'a Path>,
+    /// What the next command needs too.
+    again: &'a Again,
 }
 
 /// Makes the call.
@@ -36,9 +33,9 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
     // Everything that was typed is judged before anything is read, and everything is read before anything is compiled.
     let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let arguments = files::arguments(&args.arguments, DEFAULT_ARGUMENTS)?;
-    let config = Config::read(global)?.usable()?;
+    let config = Config::read(global)?;
+    let chosen = config.used(&args.component)?;
     let context = config.on_behalf(context, args.tenant.as_deref())?;
-    let chosen = config.choose(&args.component)?;
     let limits = args.limits.over(chosen.limits);
     let bytes = components::bytes(&chosen)?;
     let lock = Lock::beside(&config)?;
@@ -82,8 +79,7 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
             arguments: &arguments.text,
             limits,
             section: chosen.section_of(&args.tool),
-            config: global.config.as_deref(),
-            state_dir: global.state_dir.as_deref(),
+            again: &config.again,
         };
         report::show(printer, &typed, tool, &completion.result)?;
     }

@@ -12,7 +12,7 @@ use crate::{components, host};
 
 /// Prints them: all, or none.
 pub(crate) async fn tools(printer: &Printer, global: &Global, args: &ToolsArgs) -> Result<ExitStatus, Failure> {
-    let config = Config::read(global)?.usable()?;
+    let config = Config::read(global)?;
     let components = components::chosen(&config, &args.components)?;
     let engine = host::engine(printer, global, 1, &config)?;
     let tools = components::tools(printer, &engine, &config, &components).await?;

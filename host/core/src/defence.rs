@@ -321,12 +321,18 @@ defences! {
     Pins = "pins",
     /// A configuration that was found is used when its user has approved it.
     FoundConfiguration = "found-configuration",
+    /// Until then it raises no limit.
+    FoundLimits = "found-limits",
     /// A component of a configuration is used when somebody has approved it.
     Approval = "approval",
     /// With the imports that were approved.
     ApprovedImports = "approved-imports",
     /// With the definitions that were approved.
     ApprovedDefinitions = "approved-definitions",
+    /// Where it was given something, with the code that was approved.
+    ApprovedCode = "approved-code",
+    /// Nobody is asked to approve what could not be seen whole.
+    SeenWhole = "seen-whole",
     /// No two tools have names that are taken for one another.
     LookAlikes = "look-alikes",
 }

@@ -10,9 +10,12 @@ use super::LimitArgs;
 ///
 /// A component that the configuration names is used only as it was approved: its tools' definitions and its imports stand
 /// in `toolcell.lock`, beside the configuration, to be kept under version control. What has changed since is shown line by
-/// line, with what the grants come to; with a yes the lock is written. A configuration that was found, not named, and that
-/// grants something is approved in the same way, for this user and with this content. A component that is used by its file,
-/// and that no configuration names, needs no approval: it is granted nothing.
+/// line, with what the grants come to; with a yes the lock is written. A configuration that was found, not named, is approved
+/// in the same way, as a whole, for this user and with this content. A component that is used by its file, and that no
+/// configuration names, needs no approval: it is granted nothing.
+///
+/// Nobody is asked about what they cannot see: where a change is too long to be shown whole, or standard output is no
+/// terminal, look at `--json` and say `--yes`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -23,10 +26,10 @@ Examples:
 
 Exit status: 0 all is approved, 21 something is not, 2 bad usage, 1 anything else")]
 pub(crate) struct ApproveArgs {
-    /// The components, by name in `toolcell.toml`; otherwise all of them, and the configuration itself
+    /// The components, by name in `toolcell.toml`; otherwise all of them, and the configuration where it was found
     #[arg(value_name = "NAME")]
     pub(crate) components: Vec<String>,
-    /// Approve without being asked: where there is no terminal nothing is approved otherwise
+    /// Approve without being asked: where there is no terminal, or not all could be shown, nothing is approved otherwise
     #[arg(long)]
     pub(crate) yes: bool,
     /// Print one JSON object instead, and ask nobody

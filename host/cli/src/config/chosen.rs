@@ -46,6 +46,7 @@ pub(crate) struct Chosen<'a> {
     pub(crate) path: PathBuf,
     /// Its name and what the file says of it.
     pub(crate) configured: Option<(&'a str, &'a Configured)>,
+    /// What counts for it now; what the file says of it may be more.
     pub(crate) limits: Limits,
     /// A grant comes from a file that nobody named for a component that was named by its path: worth a word.
     pub(crate) is_surprise: bool,
@@ -55,6 +56,14 @@ impl Chosen<'_> {
     /// What it is granted.
     pub(crate) fn grants(&self) -> Grants {
         self.configured.map(|(_, configured)| configured.grants.clone()).unwrap_or_default()
+    }
+
+    /// Whether it may reach anything at all. What is said of single tools only takes away, and a store is nothing without keys.
+    pub(crate) fn is_granted_anything(&self) -> bool {
+        let mut grants = self.grants();
+        grants.tools.clear();
+        grants.store = None;
+        grants != Grants::default()
     }
 
     /// What is left of a tool's limits by its own section.
@@ -95,12 +104,5 @@ impl Chosen<'_> {
     /// How it is called.
     pub(crate) fn shown(&self) -> String {
         self.path.display().to_string()
-    }
-}
-
-impl<'a> Chosen<'a> {
-    pub(super) fn of(name: &'a str, configured: &'a Configured, is_surprise: bool) -> Self {
-        let Configured { path, limits, .. } = configured;
-        Self { path: path.clone(), limits: *limits, configured: Some((name, configured)), is_surprise }
     }
 }

@@ -1,4 +1,6 @@
 //! Limits with the units of the command line.
+//!
+//! In: what a file says. Out: [`Limits`]; of such, what a reader should look at.
 
 use std::str::FromStr;
 
@@ -37,6 +39,24 @@ pub(super) fn over(problems: &mut Problems<'_>, said: &file::Limits, base: Limit
         }
     }
     limits
+}
+
+/// Limits that are not the defaults, in words: name, what it is, what it would be.
+pub(crate) fn unusual(limits: &Limits) -> Vec<[String; 3]> {
+    let usual = Limits::default();
+    let all = |limits: &Limits| {
+        [
+            ("timeout", Time(limits.timeout).to_string()),
+            ("fuel", Count(limits.fuel).to_string()),
+            ("memory", Size(limits.memory).to_string()),
+            ("arguments", Size(limits.arguments).to_string()),
+            ("result", Size(limits.result).to_string()),
+            ("log", Size(limits.log).to_string()),
+            ("host_calls", Count(limits.host_calls).to_string()),
+        ]
+    };
+    let pairs = all(limits).into_iter().zip(all(&usual)).filter(|(said, usual)| said != usual);
+    pairs.map(|((name, said), (_, usual))| [name.to_owned(), said, usual]).collect()
 }
 
 /// A number with a unit, unless there is none or it cannot be read.

@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use serde::Deserialize;
 use toolcell::{Component, Definition, toml_text};
 
-use super::Config;
 use super::file::At;
 use super::problem::Problems;
+use super::{Config, NAME};
 use crate::failure::Failure;
 use crate::written::Written;
 use crate::{clean, files};
@@ -24,8 +25,25 @@ const VERSION: i64 = 1;
 /// The file's permissions: it goes under version control with the configuration.
 const MODE: u32 = 0o644;
 const HEADER: &str = "# Made by `toolcell approve`; keep it under version control.";
-/// What to do about a file that nobody should have touched.
-const RESTORE: &str = "restore it from version control, or remove it and approve anew with `toolcell approve`";
+/// The ending of its name.
+const ENDING: &str = "lock";
+
+/// Where a configuration's lock is: beside it, each with its own. That of `toolcell.toml` is `toolcell.lock`, others have
+/// their configuration's whole name.
+pub(super) fn place(config: &Path) -> Result<PathBuf, Failure> {
+    let name = config.file_name().unwrap_or_default();
+    let usual = Path::new(NAME).with_extension(ENDING);
+    let own = if name == NAME { usual.clone() } else { Path::new(name).with_added_extension(ENDING) };
+    let problem = if Path::new(name).extension().is_some_and(|ending| ending == ENDING) {
+        format!("that is how a lock is called, and `{NAME}` is how a configuration is")
+    } else if name != NAME && own == usual {
+        format!("its lock would be that of `{NAME}`")
+    } else {
+        return Ok(config.with_file_name(own));
+    };
+    let message = anyhow!("`{}` cannot be a configuration by this name: {problem}", config.display());
+    Err(Failure::file(message, format!("give it another name, for instance `{NAME}`")))
+}
 
 /// What was approved.
 #[derive(Debug)]
@@ -89,14 +107,17 @@ struct Tool {
 impl Lock {
     /// The lock beside a configuration; empty where there is none.
     pub(crate) fn beside(config: &Config) -> Result<Self, Failure> {
-        let Some(path) = config.lock_path() else {
-            return Ok(Self { path: PathBuf::new(), text: None, components: BTreeMap::new() });
-        };
+        let path = config.lock.clone();
+        if config.file.is_none() {
+            return Ok(Self { path, text: None, components: BTreeMap::new() });
+        }
         let text = match &config.found {
             Some(found) => found.lock.clone(),
             None => files::lock(&path)?,
         };
-        let components = text.as_ref().map(|text| parsed(&path, text)).transpose()?.unwrap_or_default();
+        let anew = config.again.command("approve", &[], &[]);
+        let restore = format!("restore it from version control, or remove it and approve anew with {anew}");
+        let components = text.as_ref().map(|text| parsed(&path, text, &restore)).transpose()?.unwrap_or_default();
         Ok(Self { path, text, components })
     }
 
@@ -120,7 +141,7 @@ impl Lock {
         let text = self.text();
         let now = files::lock(&self.path)?;
         if now != self.text {
-            let message = anyhow::anyhow!("somebody else has just written `{}`", self.shown());
+            let message = anyhow!("somebody else has just written `{}`", self.shown());
             return Err(Failure::file(message, "approve again: what was shown is compared with what is there now"));
         }
         if now.as_ref() == Some(&text) {
@@ -134,17 +155,18 @@ impl Lock {
     }
 }
 
-fn parsed(path: &Path, text: &str) -> Result<BTreeMap<String, Approved>, Failure> {
+/// What the text says; `restore` is what to do about a file that nobody should have touched.
+fn parsed(path: &Path, text: &str, restore: &str) -> Result<BTreeMap<String, Approved>, Failure> {
     let shown = path.display().to_string();
     let mut problems = Problems::new(&shown, text);
-    let components = approved(&mut problems, text).unwrap_or_default();
+    let components = approved(&mut problems, text, restore).unwrap_or_default();
     if problems.errors.is_empty() { Ok(components) } else { Err(Failure::config(&shown, problems.errors)) }
 }
 
 /// What the text says, with its problems beside it.
-fn approved(problems: &mut Problems<'_>, text: &str) -> Option<BTreeMap<String, Approved>> {
+fn approved(problems: &mut Problems<'_>, text: &str, restore: &str) -> Option<BTreeMap<String, Approved>> {
     let unread = |problems: &mut Problems<'_>, error: toml::de::Error| {
-        problems.error(&error.span().unwrap_or_default(), format!("the lock is damaged: {}", error.message()), RESTORE);
+        problems.error(&error.span().unwrap_or_default(), format!("the lock is damaged: {}", error.message()), restore);
     };
     // The version first: of a later one nothing else can be told.
     let version = toml::from_str::<Head>(text).map_err(|error| unread(problems, error)).ok()?.version;
@@ -157,15 +179,16 @@ fn approved(problems: &mut Problems<'_>, text: &str) -> Option<BTreeMap<String, 
     let mut components = BTreeMap::new();
     for (name, Entry { digest, imports, tools }) in file.components {
         // One damaged entry says what there is to say: nothing in the file is relied on.
-        let tools = tools.into_iter().map(|(tool, said)| definition(problems, tool, &said)).collect::<Option<_>>()?;
+        let tools =
+            tools.into_iter().map(|(tool, said)| definition(problems, tool, &said, restore)).collect::<Option<_>>()?;
         components.insert(name, Approved { digest, imports, tools });
     }
     Some(components)
 }
 
-fn definition(problems: &mut Problems<'_>, name: String, said: &Tool) -> Option<(String, Definition)> {
+fn definition(problems: &mut Problems<'_>, name: String, said: &Tool, restore: &str) -> Option<(String, Definition)> {
     let damaged = |problems: &mut Problems<'_>, at: &At<String>, what: &str| {
-        problems.error(&at.span, format!("the lock is damaged: {what} `{name}`"), RESTORE);
+        problems.error(&at.span, format!("the lock is damaged: {what} `{name}`"), restore);
     };
     match serde_json::from_str::<Definition>(&said.definition.value) {
         Err(_) => damaged(problems, &said.definition, "this is no definition of"),
@@ -229,6 +252,23 @@ mod tests {
     }
 
     #[test]
+    fn each_configuration_has_a_lock_of_its_own() {
+        for (config, expected) in [
+            ("toolcell.toml", Some("/a/toolcell.lock")),
+            ("k.toml", Some("/a/k.toml.lock")),
+            ("k.conf", Some("/a/k.conf.lock")),
+            ("k", Some("/a/k.lock")),
+            ("k.lock", None),
+            ("toolcell.lock", None),
+            ("toolcell", None),
+        ] {
+            let place = place(&Path::new("/a").join(config));
+            assert_eq!(place.as_ref().ok().map(PathBuf::as_path), expected.map(Path::new), "{config}");
+            assert!(place.is_ok() || place.is_err_and(|failure| failure.hint().contains("another name")), "{config}");
+        }
+    }
+
+    #[test]
     fn a_lock_survives_whatever_is_in_it() {
         for description in
             ["", "plain", "it's", "'''", "''' = 1\n[x]", "a\r\n\tb\u{0}\u{1b}[2J\u{202e}\u{feff}", "\\ \"q\" é 👍", "'"]
@@ -238,8 +278,8 @@ mod tests {
             let text = to_text(&components);
             assert!(text.starts_with(HEADER) && text.find("[components.a-1_]") < text.find("[components.b]"), "{text}");
             assert!(text.chars().all(|c| c == '\n' || c == '\'' || clean::text(&c.to_string()).1 == 0), "{text}");
-            assert_eq!(parsed(Path::new("l"), &text).unwrap(), components, "{text}");
-            assert_eq!(to_text(&parsed(Path::new("l"), &text).unwrap()), text);
+            assert_eq!(parsed(Path::new("l"), &text, "").unwrap(), components, "{text}");
+            assert_eq!(to_text(&parsed(Path::new("l"), &text, "").unwrap()), text);
         }
     }
 
@@ -247,7 +287,7 @@ mod tests {
     #[test]
     fn a_damaged_lock_approves_nothing() {
         let good = to_text(&BTreeMap::from([("a".to_owned(), component("what it does"))]));
-        assert!(parsed(Path::new("l"), &good).is_ok());
+        assert!(parsed(Path::new("l"), &good, "").is_ok());
         for (from, to, line, needle) in [
             ("version = 1", "version = 2", 2, "has version 2, this toolcell reads version 1"),
             ("version = 1", "", 1, "missing field `version`"),
@@ -261,14 +301,14 @@ mod tests {
             ("digest =", "digest", 5, "damaged"),
             ("'''\n{", "{", 1, "damaged"),
         ] {
-            let failure = parsed(Path::new("l"), &good.replacen(from, to, 1)).unwrap_err().to_json();
+            let failure = parsed(Path::new("l"), &good.replacen(from, to, 1), "restore it").unwrap_err().to_json();
             let problem = &failure["problems"][0];
             assert!(failure["message"].as_str().unwrap().contains(needle), "{to}: {failure}");
             assert!(line == 1 || problem["line"] == line, "{to}: {failure}");
             assert!(!problem["hint"].as_str().unwrap().is_empty());
         }
         for end in 0..good.len() {
-            if let Ok(components) = parsed(Path::new("l"), &good[..end]) {
+            if let Ok(components) = parsed(Path::new("l"), &good[..end], "") {
                 assert!(
                     components.values().all(|approved| approved.tools.is_empty()) || end == good.len() - 1,
                     "{end}"

@@ -30,14 +30,14 @@ const ELSEWHERE: &str =
 /// Whether a configuration may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Approval {
-    /// It was named, or approved, or grants nothing.
+    /// It was named, or approved.
     #[default]
     Given,
     /// Nobody approved what it says now.
     Missing,
 }
 
-/// A configuration that was found and grants something.
+/// A configuration that was found.
 #[derive(Debug)]
 pub(crate) struct Found {
     /// Without links.

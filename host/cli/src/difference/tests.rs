@@ -84,17 +84,18 @@ fn how_it_stands() {
         let mut new = old.clone();
         change(&mut new);
         let difference = Difference { old: Some(&old), new: &new };
-        (difference.standing().word(), difference.sentence(), difference.lines(&BTreeSet::new()).len())
+        (difference.standing().word(), difference.sentence(), difference.page(&BTreeSet::new()).lines.len())
     };
     assert_eq!(standing(|_| ()), ("locked", String::new(), 1));
-    assert_eq!(standing(|new| new.digest = "sha256:11".into()), ("rebuilt", String::new(), 1));
+    assert_eq!(standing(|new| new.digest = "sha256:11".into()), ("rebuilt", "it has other code".to_owned(), 1));
     let imports = standing(|new| new.imports = ["a".to_owned(), "c\u{202e}".to_owned()].into());
     assert_eq!(imports, ("changed", r"it also imports c\u{202e}; it no longer imports b".to_owned(), 4));
     let gone = standing(|new| new.tools.clear());
     assert_eq!((gone.0, gone.1.split(';').next()), ("changed", Some("t/description")));
     let new = Difference { old: None, new: &old };
     assert_eq!(new.standing(), Standing::New);
-    let lines = new.lines(&["b".to_owned()].into());
+    let Page { lines, is_cut } = new.page(&["b".to_owned()].into());
+    assert!(!is_cut);
     for line in [
         "    + a",
         "    + 1 for its language runtime, which reach nothing",
@@ -116,7 +117,51 @@ fn a_strangers_text_costs_a_bounded_time_and_a_bounded_number_of_lines() {
         definition["description"] = text(seed).into();
         component(&definition)
     });
-    let lines = Difference { old: Some(&old), new: &new }.lines(&BTreeSet::new());
-    assert_eq!(lines.len(), MAX_LINES + 1);
-    assert!(lines[MAX_LINES].contains("more lines"), "{}", lines[MAX_LINES]);
+    let page = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new());
+    let bound = MAX_LINES + 4;
+    assert!(page.is_cut && page.lines.len() == bound, "{}", page.lines.len());
+    assert!(page.lines[bound - 1].ends_with(" more characters: `--json` has all)"), "{}", page.lines[bound - 1]);
+}
+
+/// Whatever the first one does, the others are seen: each tool, each place, and how each change begins.
+#[test]
+fn a_huge_change_hides_no_other() {
+    let huge = [
+        ("lines", json!("\n".repeat(100_000))),
+        ("characters", json!("x".repeat(1 << 20))),
+        ("members", json!((0..3000).map(|n| (n.to_string(), json!(n))).collect::<serde_json::Map<_, _>>())),
+        ("list", json!(vec!["x"; 100_000])),
+    ];
+    for (name, value) in huge {
+        let mut first = definition();
+        first["name"] = "a".into();
+        first["parameters"]["default"] = value.clone();
+        let (mut new, first) = (component(&definition()), component(&first));
+        new.tools.extend(first.tools);
+        let Page { lines, is_cut } = Difference { old: None, new: &new }.page(&BTreeSet::new());
+        assert_eq!(is_cut, name != "members", "{name}");
+        let count = |line: &str| lines.iter().filter(|shown| *shown == line).count();
+        for line in ["  tool a: new", "  tool t: new"] {
+            assert_eq!(count(line), 1, "{name}: {line}");
+        }
+        for line in ["    /needs/0/pattern", "      + \"Greets.\"", "    /parameters/properties/a~1b/enum"] {
+            assert_eq!(count(line), 2, "{name}: {line}");
+        }
+        let markers = lines.iter().filter(|line| line.contains(" more characters: `--json` has all)")).count();
+        assert_eq!(markers, usize::from(is_cut), "{name}");
+        let members = value.as_object().map_or(0, |members| 2 * members.len());
+        assert!(lines.len() < MAX_LINES + 100 + members && lines.len() > members, "{name}: {}", lines.len());
+    }
+}
+
+/// Old and new, in however few lines.
+#[test]
+fn the_largest_description_is_shown_whole() {
+    let [old, new] = ["o", "n"].map(|letter| {
+        let mut definition = definition();
+        definition["description"] = format!("{}\n{}", letter.repeat(3000), letter.repeat(1095)).into();
+        component(&definition)
+    });
+    let Page { lines, is_cut } = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new());
+    assert_eq!((lines.concat().matches('n').count() >= 4095, is_cut), (true, false));
 }

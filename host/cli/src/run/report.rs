@@ -12,8 +12,8 @@ use toolcell::{
 };
 
 use super::{Typed, resume};
-use crate::args::RunArgs;
 use crate::failure::Failure;
+use crate::paste::quoted;
 use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
 use crate::{clean, files, schema, table};
@@ -43,7 +43,7 @@ pub(super) fn show(printer: &Printer, typed: &Typed<'_>, tool: &Tool, result: &C
             Ok(())
         }
         CallResult::Refusal(refusal) => {
-            refused(printer, typed.args, refusal);
+            refused(printer, typed, refusal);
             Ok(())
         }
     }
@@ -171,9 +171,7 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
     match error {
         ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind: LimitKind::Memory, .. }), .. })
         | ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, .. }) => more_memory,
-        ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind: LimitKind::HostCalls, .. }), .. }) => {
-            "the tool calls the host again and again: tell its author".to_owned()
-        }
+        ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind, .. }), .. }) => fixed(*kind).to_owned(),
         ToolError::HandlerRaised(Raised { kind: RaisedKind::StackOverflow, .. }) => {
             "the arguments may nest too deep for it; otherwise tell its author".to_owned()
         }
@@ -194,6 +192,20 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
     }
 }
 
+/// What to do about a limit that no option raises.
+fn fixed(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::HostCalls => "the tool calls the host again and again: tell its author",
+        LimitKind::HostBytes => "it has the host keep too much for it at once: give it less to do, or tell its author",
+        LimitKind::OpenFiles => {
+            "it and the calls beside it have too many files open: try again with fewer at once; one that does so alone \
+             is a mistake in the tool"
+        }
+        LimitKind::TableElements => "no tool needs a table of that size: tell its author",
+        LimitKind::Memory | _ => "give it less to do",
+    }
+}
+
 /// Where a limit is raised: by the option, or in the tool's own section where that is the tighter one.
 fn raise<T: PartialOrd + Display>(typed: &Typed<'_>, limit: &str, by_all: T, own: T) -> String {
     match &typed.section {
@@ -204,7 +216,7 @@ fn raise<T: PartialOrd + Display>(typed: &Typed<'_>, limit: &str, by_all: T, own
     }
 }
 
-fn refused(printer: &Printer, args: &RunArgs, refusal: &Refusal) {
+fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
     let Refusal::InvalidArguments(faults) = refusal else {
         printer.note("error", &refusal.to_string());
         printer.note("  reason", refusal.kind());
@@ -217,19 +229,31 @@ fn refused(printer: &Printer, args: &RunArgs, refusal: &Refusal) {
     for fault in faults {
         printer.point(&fault.to_string());
     }
-    if files::is_forgotten_at(&args.arguments) {
-        printer.note("hint", &format!("did you mean `{}`?", resume::quoted(&format!("@{}", args.arguments))));
+    if files::is_forgotten_at(&typed.args.arguments) {
+        printer.note("hint", &format!("did you mean `{}`?", quoted(&format!("@{}", typed.args.arguments))));
         return;
     }
-    let path = resume::quoted(&args.component.to_string_lossy());
-    printer.note("hint", &format!("`toolcell inspect {path}` shows what it takes"));
+    let inspect = typed.again.command("inspect", &[], &[&typed.args.component.to_string_lossy()]);
+    printer.note("hint", &format!("{inspect} shows what it takes"));
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::plain;
+    use super::*;
+
+    #[test]
+    fn each_limit_has_a_hint_of_its_own() {
+        for (kind, needle) in [
+            (LimitKind::HostCalls, "again and again"),
+            (LimitKind::HostBytes, "has the host keep too much"),
+            (LimitKind::OpenFiles, "too many files open: try again with fewer at once"),
+            (LimitKind::TableElements, "a table of that size"),
+        ] {
+            assert!(fixed(kind).contains(needle), "{kind:?}");
+        }
+    }
 
     #[test]
     fn options_are_readable() {

@@ -6,6 +6,7 @@ use toolcell::{Question, ResumeFault};
 
 use super::Typed;
 use crate::args::DEFAULT_ID;
+use crate::paste::quoted;
 use crate::{clean, env};
 
 /// Arguments up to this size are repeated in the command.
@@ -28,10 +29,8 @@ pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
         words.push("-".to_owned());
         before = "to answer, put it in the place of ANSWER, with the same standard input:";
     }
+    words.extend(typed.again.words());
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    if let Some(config) = typed.config {
-        option("--config", config.to_string_lossy().into_owned());
-    }
     if let Some(timeout) = args.limits.timeout {
         option("--timeout", timeout.to_string());
     }
@@ -49,9 +48,6 @@ pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
     }
     if let Some(context) = args.context.as_ref().map(|context| without_resume(context)) {
         option("--context", context);
-    }
-    if let Some(dir) = typed.state_dir {
-        option("--state-dir", dir.to_string_lossy().into_owned());
     }
     // Sealed, it is a JSON string of plain characters.
     if let Some(Ok(state)) = question.state.as_ref().map(|state| serde_json::from_str(state.as_str())) {
@@ -81,33 +77,5 @@ fn without_resume(context: &str) -> String {
             clean::json_line(&serde_json::Value::Object(members).to_string())
         }
         Ok(_) | Err(_) => context.to_owned(),
-    }
-}
-
-/// One word of a POSIX shell.
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn words_stay_words() {
-        for (word, expected) in [
-            ("desk.wasm", "desk.wasm"),
-            ("", "''"),
-            ("a b", "'a b'"),
-            ("$(reboot)'; reboot", r"'$(reboot)'\''; reboot'"),
-            ("~", "'~'"),
-        ] {
-            assert_eq!(quoted(word), expected);
-        }
     }
 }

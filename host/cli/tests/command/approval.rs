@@ -8,7 +8,7 @@ use toolcell_test_guests::{Answer, Hostile, asker, bytes};
 use crate::place::{NEEDS, Place};
 use crate::typed::{Shown, check};
 
-/// A configuration that grants nothing, and so may be found.
+/// A configuration that grants nothing.
 const PLAIN: &str = "[components.mine]\npath = \"mine.wasm\"\n";
 /// One that grants something.
 const GRANTING: &str = "[components.mine]\npath = \"mine.wasm\"\n[components.mine.grants]\nenvironment = { A = \"B\" }\n\
@@ -21,6 +21,11 @@ fn place(config: &str) -> Place {
     let place = Place::new(config);
     fs::copy(place.path().join("hello.wasm"), place.path().join("mine.wasm")).expect("a place");
     place
+}
+
+/// The configuration is named: it is its component that has to be approved.
+fn named<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    [&["--config", "toolcell.toml"], words].concat()
 }
 
 fn exchange(place: &Place, component: &[u8]) {
@@ -54,32 +59,37 @@ fn a_component_of_the_configuration_is_used_when_somebody_approved_it() {
         &["batch", "mine", "--calls", "calls"],
         &["tools", "mine"],
     ] {
-        refused(&place.typed(words), "the component `mine` is not approved yet");
+        refused(&place.typed(&named(words)), "the component `mine` is not approved yet");
+        refused(&place.typed(words), "`mine` is of `toolcell.toml`, which was found here");
     }
-    let json = place.typed(&[&run[..], &["--json"]].concat());
+    let json = place.typed(&named(&[&run[..], &["--json"]].concat()));
     assert_eq!((json.status, &json.json()["error"]["kind"]), (21, &"not_approved".into()), "{json}");
     for words in [&["inspect", "mine"][..], &["list", "mine"], &["check"], &["run", "hello.wasm", "greet", ARGUMENTS]] {
         let shown = place.typed(words);
         assert_eq!(shown.status, 0, "to look at it, or at what no configuration names: {shown}");
     }
     assert_eq!(place.typed(&["check", "--json"]).json()["components"][0]["state"], "new");
-    let unanswered = place.typed(&["approve"]);
+    let unanswered = place.typed(&named(&["approve"]));
     assert_eq!((unanswered.status, lock(&place)), (21, None), "{unanswered}");
     check("approve_new", &unanswered);
-    let json = place.typed(&["approve", "--json"]);
+    let json = place.typed(&named(&["approve", "--json"]));
     assert_eq!(
         (json.status, &json.json()["components"][0]["state"], lock(&place)),
         (21, &"new".into(), None),
         "{json}"
     );
-    let approved = place.typed(&["approve", "mine", "--yes"]);
+    let approved = place.typed(&named(&["approve", "mine", "--yes"]));
     assert_eq!(
         (approved.status, approved.stderr.as_str()),
         (0, "note: approved: its components in `HERE/toolcell.lock`\n"),
         "{approved}"
     );
     check("lock", &Shown { status: 0, stdout: lock(&place).unwrap(), stderr: String::new() });
-    assert_eq!(place.typed(&run).stdout, "Hello, Ada!\n");
+    assert_eq!(place.typed(&named(&run)).stdout, "Hello, Ada!\n");
+    refused(&place.typed(&run), "was found here");
+    let once = place.typed(&["approve", "--yes"]);
+    assert!(once.stdout.contains("tool greet: new"), "what is in the lock is not yet this user's: {once}");
+    assert_eq!(place.typed(&run).stdout, "Hello, Ada!\n", "a single `approve` is enough");
     let checked = place.typed(&["check", "--json"]).json();
     assert_eq!((&checked["components"][0]["state"], &checked["approved"]), (&"locked".into(), &true.into()));
     let again = place.typed(&["approve"]);
@@ -147,6 +157,28 @@ fn a_component_that_changed_is_refused_until_the_difference_is_approved() {
     assert_eq!(place.typed(&["run", "mine", tool, "{\"to\": \"a\"}"]).stderr, "");
 }
 
+/// With a word on it, what comes after it, and a way to see all of it.
+#[test]
+fn what_is_too_long_to_be_shown_is_cut_and_said_to_be() {
+    let place = place(PLAIN).approved();
+    let long = "x".repeat(50_000);
+    let parameters = format!(r#"{{"properties": {{"to": {{"default": "{long}", "title": "after it"}}}}}}"#);
+    let parameters = Some(&*parameters.leak());
+    exchange(&place, &Hostile { parameters, ..Hostile::answering(Answer::Echo) }.component());
+    let shown = place.typed(&["approve"]);
+    for needle in [
+        " more characters: `--json` has all)\n",
+        "      + \"after it\"\n",
+        "granted to mine\n",
+        "\nnot all of it is shown here: `toolcell approve --json` has all\n",
+    ] {
+        assert!(shown.stdout.contains(needle), "{needle}: {shown}");
+    }
+    assert!(shown.status == 21 && shown.stdout.len() < 20_000, "{shown}");
+    assert!(place.typed(&["approve", "--json"]).stdout.contains(&long));
+    place.approve();
+}
+
 /// Somebody else's folder: used when its configuration is named, or approved as it is.
 #[test]
 fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
@@ -156,24 +188,32 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     fs::write(place.path().join("calls"), "[]").unwrap();
     for words in [
         &call[..],
-        &["run", "hello.wasm", "greet", ARGUMENTS],
+        &["run", "./mine.wasm", "greet", ARGUMENTS],
         &["tools", "mine"],
-        &["batch", "mine", "--calls", "calls"],
+        &["batch", "hello.wasm", "mine", "--calls", "calls"],
     ] {
         refused(
             &place.typed(words),
-            "`toolcell.toml` was found here, grants something, and is not approved as it is now",
+            "`mine` is of `toolcell.toml`, which was found here and is not approved as it is now",
         );
     }
+    assert_eq!(
+        place.typed(&["run", "hello.wasm", "greet", ARGUMENTS]).status,
+        0,
+        "of no configuration: granted nothing"
+    );
     // No secret is looked at before: there need not even be one.
     let secretless = |words: &[&str]| place.shown(place.command().env_remove("TOKEN").args(words));
     check("check_found", &secretless(&["check"]));
     let shown = secretless(&["approve"]);
     assert_eq!((shown.status, lock(&place)), (21, None), "{shown}");
     check("approve_found", &shown);
-    assert!(fs::read_dir(place.state()).unwrap().next().is_none(), "nothing is kept");
+    assert!(!place.state().join("toolcell/approved").exists(), "nothing is kept");
     // To approve a component is not to approve what it is granted.
-    assert_eq!(place.typed(&["approve", "mine", "--yes"]).status, 0);
+    let part = place.typed(&["approve", "mine", "--yes"]);
+    assert_eq!((part.status, lock(&place)), (2, None), "{part}");
+    assert!(part.stderr.ends_with("hint: `toolcell approve` shows all of it and asks\n"), "{part}");
+    place.typed(&named(&["approve", "--yes"]));
     refused(&run(), "was found here");
     assert_eq!(place.typed(&["--config", "toolcell.toml", "run", "mine", "greet", ARGUMENTS]).status, 0, "it is named");
     let by_environment = place.shown(place.command().env("TOOLCELL_CONFIG", "toolcell.toml").args(call));
@@ -197,7 +237,85 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     place.approve();
     assert_eq!(run().status, 0);
     place.write(PLAIN);
-    assert_eq!(run().status, 0, "what grants nothing may be found");
+    refused(&run(), "was found here");
+    place.approve();
+    assert_eq!(run().status, 0);
+    let other_user = place.shown(place.command().env("XDG_STATE_HOME", elsewhere.path()).args(["tools", "mine"]));
+    refused(&other_user, "was found here");
+}
+
+/// Not even for who only looks at what it asks for.
+#[test]
+fn a_configuration_that_was_only_found_raises_no_limit() {
+    let place = place(&format!("{PLAIN}limits = {{ result = \"8MiB\" }}\n[defaults.limits]\nresult = \"8MiB\"\n"));
+    exchange(&place, &Hostile::answering(Answer::Megabytes(2)).component());
+    fs::write(place.path().join("other.wasm"), Hostile::answering(Answer::Megabytes(3)).component()).unwrap();
+    let ends = |key: &str| {
+        let learned = place.typed(&["learn", "hostile", "--component", "mine", "--json"]).json();
+        assert!(learned["ended"].get(key).is_some(), "{learned:.200}");
+        let run = place.typed(&["run", "other.wasm", "hostile", "--json"]).json();
+        assert!(run["outcome"].get(key).is_some(), "{run:.200}");
+    };
+    ends("tool_error");
+    let shown = place.typed(&["approve"]);
+    assert!(shown.stdout.contains("  limit  result  8MiB, in place of 1MiB\n"), "a yes is for these too: {shown}");
+    place.approve();
+    ends("ok");
+}
+
+/// It was given something as it was.
+#[test]
+fn other_code_of_a_component_that_was_given_something_is_refused() {
+    for (config, is_refused) in [
+        (GRANTING, true),
+        ("[components.mine]\npath = \"mine.wasm\"\ngrants = { scratch = true }\n", true),
+        ("[components.mine]\npath = \"mine.wasm\"\ngrants = { http = [] }\n", false),
+        ("[components.mine]\npath = \"mine.wasm\"\ntools.greet = { kv = [] }\n[tenants.t]\n", false),
+    ] {
+        let place = place(config).approved();
+        let run = || place.typed(&["run", "mine", "greet", ARGUMENTS]);
+        assert_eq!(run().stderr, "");
+        exchange(&place, &rebuilt(&bytes("hello")));
+        if is_refused {
+            for words in
+                [&["run", "mine", "greet", ARGUMENTS][..], &["run", "./mine.wasm", "greet"], &["tools", "mine"]]
+            {
+                refused(
+                    &place.typed(words),
+                    "the component `mine` is not the one that was approved: it has other code",
+                );
+            }
+            assert!(place.typed(&["approve"]).stdout.starts_with("component mine (HERE/mine.wasm): rebuilt\n"));
+        } else {
+            assert!(run().stderr.starts_with("warning: the component `mine` has other code"), "{}", run());
+        }
+        place.approve();
+        assert_eq!((run().status, run().stderr.as_str()), (0, ""));
+    }
+}
+
+/// Two configurations in one folder, neither of the usual name.
+#[test]
+fn each_configuration_has_its_own_lock_and_a_hint_that_can_be_pasted() {
+    let place = place("");
+    for config in ["k.toml", "k.conf", "k o'k"] {
+        fs::write(place.path().join(config), PLAIN).unwrap();
+        let run = || place.typed(&["--config", config, "--state-dir", "a state", "run", "mine", "greet", ARGUMENTS]);
+        refused(&run(), "the component `mine` is not approved yet");
+        let stderr = run().stderr;
+        let hint = stderr.split('`').find(|text| text.starts_with("toolcell approve ")).expect("a command");
+        let binary = std::path::Path::new(env!("CARGO_BIN_EXE_toolcell")).parent().expect("a folder");
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.envs(place.command().get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let pasted = shell.current_dir(place.path()).env("PATH", binary).args(["-c", &format!("{hint} --yes")]);
+        assert_eq!(place.shown(pasted).status, 0, "{hint}");
+        assert_eq!(run().stdout, "Hello, Ada!\n");
+        assert!(place.path().join(format!("{config}.lock")).is_file(), "{config}");
+    }
+    fs::write(place.path().join("mine.lock"), PLAIN).unwrap();
+    let shown = place.typed(&["--config", "mine.lock", "check"]);
+    assert!(shown.status == 1 && shown.stderr.contains("that is how a lock is called"), "{shown}");
+    assert!(shown.stderr.contains("\nhint: give it another name"), "{shown}");
 }
 
 #[test]
@@ -234,7 +352,7 @@ fn a_lock_that_cannot_be_trusted_approves_nothing() {
         fs::write(&path, &bad).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         for words in [&["run", "mine", "greet", ARGUMENTS][..], &["tools", "mine"], &["check"], &["approve", "--yes"]] {
-            let shown = place.typed(words);
+            let shown = place.typed(&named(words));
             assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
             assert!(shown.stderr.contains(needle) && shown.stderr.contains("\nhint: "), "{needle}: {shown}");
         }

@@ -293,6 +293,29 @@ fn definitions_in_every_form() {
     check("tools_anthropic", &typed(&["tools", "calculator.wasm", "--format", "anthropic"]));
 }
 
+/// What came is what was kept and what was lost, told without a stream too.
+#[test]
+fn lost_log_lines_are_told() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), Hostile::new(Place::Execute, Misdeed::Chatter).component()).unwrap();
+    let path = file.path().to_str().unwrap();
+    let usage = &typed(&["run", path, "hostile", "--json"]).json()["usage"];
+    assert!(usage["log_bytes_lost"].as_u64() > Some(0), "{usage}");
+    let twice = "{\"name\": \"hostile\"}\n".repeat(2);
+    for format in ["messages", "openai"] {
+        let shown = fed(&["batch", path, "--calls", "-", "--format", format], twice.as_bytes());
+        for count in ["log_bytes", "log_bytes_lost"] {
+            assert_eq!(shown.json()[count].as_u64(), usage[count].as_u64().map(|one| 2 * one), "{count}: {shown}");
+        }
+        assert!(
+            shown.stderr.starts_with("warning: ") && shown.stderr.contains("over their limits and lost"),
+            "{shown}"
+        );
+    }
+    let stream = fed(&["batch", path, "--calls", "-", "--stream", "--format", "agui"], twice.as_bytes());
+    assert!(stream.stderr.contains("over their limits and lost"), "{}", stream.stderr);
+}
+
 /// A tool of a stranger's that hides itself: `run` says what to do.
 #[test]
 fn every_refusal_has_a_hint() {

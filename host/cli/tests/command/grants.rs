@@ -129,9 +129,8 @@ fn which_file_it_is() {
     let call = ["run", "named", "greet", "{\"name\": \"Ada\"}"];
     assert_eq!(place.typed(&call).stdout, "Hello, Ada!\n");
     fs::create_dir_all(place.path().join("sub/dir")).unwrap();
-    let mut below = command();
-    let below = below.current_dir(place.path().join("sub/dir")).args(call).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&below.stdout), "Hello, Ada!\n", "found upwards");
+    let below = place.shown(place.command().current_dir(place.path().join("sub/dir")).args(call));
+    assert_eq!(below.stdout, "Hello, Ada!\n", "found upwards");
     let mut elsewhere = command();
     let elsewhere = elsewhere.env("TOOLCELL_CONFIG", place.path().join("toolcell.toml")).args(call).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&elsewhere.stdout), "Hello, Ada!\n", "named by the environment");
@@ -161,7 +160,7 @@ fn a_pinned_component_is_that_one() {
     assert_eq!(place.typed(&["check"]).status, 0);
     place.write(&pin(&format!("sha256:{}", "0".repeat(64))));
     for words in [&["check"][..], &["run", "hello", "greet"], &["run", "hello.wasm", "greet"], &["list", "hello"]] {
-        let shown = place.typed(words);
+        let shown = place.typed(&[&["--config", "toolcell.toml"], words].concat());
         assert_eq!(shown.status, 1, "{shown}");
         assert!(
             shown.stderr.contains("error: toolcell.toml:3:10: the component is not the one that is pinned"),
