@@ -24,8 +24,10 @@ use crate::{clean, components, host, table};
 
 /// Characters of a column.
 const WIDEST: usize = 24;
-/// Lines that a person is asked about: what a terminal keeps to be scrolled back to.
-const MAX_LINES: usize = 2000;
+/// Rows that a person is asked about: what a terminal keeps to be scrolled back to.
+const MAX_ROWS: usize = 2000;
+/// Characters of a row.
+const ROW: usize = 80;
 
 /// One component as it is now.
 struct Seen<'a> {
@@ -134,9 +136,14 @@ fn unasked(listener: Listener, page: &Page) -> Option<&'static str> {
         Listener::Elsewhere | Listener::Reader if !stands(Defence::SeenWhole) => None,
         Listener::Elsewhere => Some("what it is about went to a file or a pipe, not to the terminal"),
         Listener::Reader if page.is_cut => Some("not all of it is shown"),
-        Listener::Reader if page.lines.len() > MAX_LINES => Some("it is more than a terminal shows"),
+        Listener::Reader if rows(page) > MAX_ROWS => Some("it is more than a terminal shows"),
         Listener::Reader => None,
     }
+}
+
+/// What it takes of a terminal: a long line is many rows.
+fn rows(page: &Page) -> usize {
+    page.lines.iter().map(|line| line.chars().count().div_ceil(ROW).max(1)).sum()
 }
 
 /// The components that were named, or all of them.
@@ -307,10 +314,12 @@ mod tests {
     #[test]
     fn nobody_is_asked_about_what_is_not_there_to_be_seen() {
         let page = |lines: usize, is_cut| Page { lines: vec![String::new(); lines], is_cut };
+        let long = Page { lines: vec!["x".repeat(MAX_ROWS * ROW), "x".to_owned()], is_cut: false };
         for (listener, page, needle) in [
-            (Listener::Reader, page(MAX_LINES, false), ""),
+            (Listener::Reader, page(MAX_ROWS, false), ""),
             (Listener::Reader, page(9, true), "not all of it is shown"),
-            (Listener::Reader, page(MAX_LINES + 1, false), "more than a terminal shows"),
+            (Listener::Reader, page(MAX_ROWS + 1, false), "more than a terminal shows"),
+            (Listener::Reader, long, "more than a terminal shows"),
             (Listener::Elsewhere, page(9, false), "went to a file or a pipe"),
             (Listener::Nobody, page(9, false), "nobody is at a terminal"),
         ] {

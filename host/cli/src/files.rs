@@ -15,6 +15,7 @@ use toolcell::defence::{Defence, stands};
 use toolcell::{MAX_COMPONENT, names};
 
 use crate::failure::Failure;
+use crate::paste::quoted;
 use crate::units::Size;
 
 /// Entries of a directory that are compared with a name that is not there.
@@ -161,7 +162,10 @@ pub(crate) fn own_directory(path: &Path, instead: &str) -> Result<(), Failure> {
 fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Failure> {
     let shown = path.display();
     if metadata.mode() & WRITABLE_BY_OTHERS != 0 && stands(Defence::ConfigurationFile) {
-        return Err(Failure::file(anyhow!("others than you can write to `{shown}`"), format!("`chmod go-w {shown}`")));
+        return Err(Failure::file(
+            anyhow!("others than you can write to `{shown}`"),
+            format!("`chmod go-w {}`", quoted(&path.to_string_lossy())),
+        ));
     }
     // This process's own entry belongs to who runs it.
     let me = fs::metadata("/proc/self").map(|own| own.uid());
@@ -186,7 +190,7 @@ pub(crate) fn secret(path: &Path) -> Result<String, (String, String)> {
     let file = open(path, "give a file that holds the value").map_err(failed)?;
     let metadata = file.metadata().map_err(|error| failed(not_opened(path, error)))?;
     if metadata.mode() & OPEN_TO_OTHERS != 0 && stands(Defence::SecretFile) {
-        return Err((format!("others can read `{shown}`"), format!("`chmod go= {shown}`")));
+        return Err((format!("others can read `{shown}`"), format!("`chmod go= {}`", quoted(&path.to_string_lossy()))));
     }
     let mut bytes = Vec::new();
     let size = read_bounded(file, MAX_SECRET, &mut bytes).map_err(|error| failed(not_opened(path, error)))?;

@@ -8,34 +8,40 @@ use std::path::Path;
 use toolcell::DEFAULT_COMPILE_TIME;
 
 use crate::args::Global;
+use crate::env;
 
-/// The options that the next command needs as this one did.
+/// How the next command begins as this one did: its program, and the options that it needs too.
 #[derive(Debug, Default)]
-pub(crate) struct Again(Vec<String>);
+pub(crate) struct Again {
+    program: String,
+    options: Vec<String>,
+}
 
 impl Again {
-    /// What was typed of them.
+    /// As it was typed. A variable may have been set for one command alone: it is said as an option.
     pub(crate) fn of(global: &Global) -> Self {
         let path = |path: &Path| path.to_string_lossy().into_owned();
+        let config = global.config.clone().or_else(env::config);
         let compile_time = Some(global.compile_time).filter(|time| time.0 != DEFAULT_COMPILE_TIME);
         let typed = [
-            ("--config", global.config.as_deref().map(path)),
+            ("--config", config.as_deref().map(path)),
             ("--state-dir", global.state_dir.as_deref().map(path)),
             ("--compile-time", compile_time.map(|time| time.to_string())),
         ];
-        Self(typed.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten().collect())
+        let options = typed.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten().collect();
+        Self { program: env::program(), options }
     }
 
     /// The options, word by word.
     pub(crate) fn words(&self) -> impl Iterator<Item = String> {
-        self.0.iter().cloned()
+        self.options.iter().cloned()
     }
 
     /// A command of ours in backticks: its name, options of its own, and what it is about.
     pub(crate) fn command(&self, name: &str, options: &[&str], operands: &[&str]) -> String {
         let end = operands.iter().any(|word| word.starts_with('-')).then_some("--");
         let own = options.iter().chain(&end).chain(operands).copied();
-        let words = ["toolcell", name].into_iter().chain(self.0.iter().map(String::as_str)).chain(own);
+        let words = [&*self.program, name].into_iter().chain(self.options.iter().map(String::as_str)).chain(own);
         format!("`{}`", words.map(quoted).collect::<Vec<_>>().join(" "))
     }
 }
@@ -69,12 +75,16 @@ mod tests {
 
     #[test]
     fn a_command_is_whole() {
-        let typed = Again(["--config", "my k.toml"].map(str::to_owned).into());
+        let again = |program: &str, options: &[&str]| Again {
+            program: program.to_owned(),
+            options: options.iter().copied().map(str::to_owned).collect(),
+        };
+        let (plain, typed) = (again("toolcell", &[]), again("a dir/toolcell", &["--config", "my k.toml"]));
         for (again, options, operands, expected) in [
-            (&Again::default(), &[][..], &[][..], "`toolcell approve`"),
-            (&Again::default(), &[], &["notes"], "`toolcell approve notes`"),
-            (&Again::default(), &["--yes"], &["-x"], "`toolcell approve --yes -- -x`"),
-            (&typed, &["--yes"], &["notes"], "`toolcell approve --config 'my k.toml' --yes notes`"),
+            (&plain, &[][..], &[][..], "`toolcell approve`"),
+            (&plain, &[], &["notes"], "`toolcell approve notes`"),
+            (&plain, &["--yes"], &["-x"], "`toolcell approve --yes -- -x`"),
+            (&typed, &["--yes"], &["notes"], "`'a dir/toolcell' approve --config 'my k.toml' --yes notes`"),
         ] {
             assert_eq!(again.command("approve", options, operands), expected);
         }

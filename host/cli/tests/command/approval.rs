@@ -300,7 +300,8 @@ fn each_configuration_has_its_own_lock_and_a_hint_that_can_be_pasted() {
     let place = place("");
     for config in ["k.toml", "k.conf", "k o'k"] {
         fs::write(place.path().join(config), PLAIN).unwrap();
-        let run = || place.typed(&["--config", config, "--state-dir", "a state", "run", "mine", "greet", ARGUMENTS]);
+        let words = ["--state-dir", "a state", "run", "mine", "greet", ARGUMENTS];
+        let run = || place.shown(place.command().env("TOOLCELL_CONFIG", config).args(words));
         refused(&run(), "the component `mine` is not approved yet");
         let stderr = run().stderr;
         let hint = stderr.split('`').find(|text| text.starts_with("toolcell approve ")).expect("a command");

@@ -86,8 +86,10 @@ impl Place {
     /// The same of a command that was made there.
     pub(crate) fn shown(&self, command: &mut Command) -> Shown {
         let output = command.stdin(Stdio::null()).output().expect("the binary runs");
-        let text =
-            |bytes| String::from_utf8(bytes).expect("UTF-8").replace(self.path().to_str().expect("a place"), "HERE");
+        let text = |bytes| {
+            let text = String::from_utf8(bytes).expect("UTF-8").replace(env!("CARGO_BIN_EXE_toolcell"), "toolcell");
+            text.replace(self.path().to_str().expect("a place"), "HERE")
+        };
         Shown {
             status: output.status.code().expect("no signal"),
             stdout: text(output.stdout),
