@@ -119,9 +119,12 @@ impl Tour {
         }
         say(&format!("$ toolcell run {typed} {}\n", quoted(&arguments)));
         let mut command = self.command(step, world);
+        // The tour has its own world: its hints are those of somebody who works in it.
+        let own = format!(" --config {} --state-dir {}", world.config.display(), world.state.display());
         let output = command.arg("run").arg(named).args(&arguments).arg("--receipt").output()?;
         for text in [&output.stdout, &output.stderr] {
             let text = String::from_utf8_lossy(text)
+                .replace(&own, "")
                 .replace(&component.display().to_string(), &file)
                 .replace(&world.config.display().to_string(), "toolcell.toml")
                 .replace(&self.toolcell.display().to_string(), "toolcell");
