@@ -185,7 +185,9 @@ pub(crate) fn standing(lock: &Lock, name: &str, component: &Component) -> Standi
 impl Matter<'_> {
     fn differences(&self) -> impl Iterator<Item = (&Seen<'_>, Difference<'_>)> {
         // What somebody else approved is news to who did not.
-        let old = |name: &str| self.lock.components.get(name).filter(|_| !self.is_found());
+        let found = self.config.found.as_ref().filter(|_| self.is_found());
+        let is_news = found.is_some_and(|found| !found.is_lock_known());
+        let old = move |name: &str| self.lock.components.get(name).filter(|_| !is_news);
         self.seen.iter().map(move |seen| (seen, Difference { old: old(seen.name), new: &seen.now }))
     }
 

@@ -55,18 +55,26 @@ impl Found {
         Self { path: path.to_owned(), digest: hex(text.as_bytes()), lock, records }
     }
 
-    /// Whether somebody approved it as it is.
+    /// Whether this user approved it as it is.
     pub(super) fn approval(&self) -> Approval {
-        let Some(records) = self.records.as_ref().filter(|records| records.is_dir()) else { return Approval::Missing };
-        let is_kept = files::own_directory(records, ELSEWHERE).and_then(|()| files::lock(&self.record(records)));
-        match is_kept {
-            Ok(Some(kept)) if kept == self.text(self.lock.as_deref().unwrap_or_default()) => Approval::Given,
-            Ok(_) => Approval::Missing,
-            Err(failure) => {
-                tracing::warn!(error = failure.message(), "the record of approvals is not used");
-                Approval::Missing
-            }
-        }
+        let is_given = self.kept().is_some_and(|kept| kept == self.text(self.lock.as_deref().unwrap_or_default()));
+        if is_given { Approval::Given } else { Approval::Missing }
+    }
+
+    /// Whether this user approved the lock, be it beside another text of the configuration: what is in it is no news then.
+    pub(crate) fn is_lock_known(&self) -> bool {
+        let end = end(self.lock.as_deref().unwrap_or_default());
+        self.kept().is_some_and(|kept| kept.ends_with(&end))
+    }
+
+    /// What was approved last.
+    fn kept(&self) -> Option<String> {
+        let records = self.records.as_ref().filter(|records| records.is_dir())?;
+        let kept = files::own_directory(records, ELSEWHERE).and_then(|()| files::lock(&self.record(records)));
+        kept.unwrap_or_else(|failure| {
+            tracing::warn!(error = failure.message(), "the record of approvals is not used");
+            None
+        })
     }
 
     /// The record that it is approved with this lock, to be put into its place.
@@ -87,8 +95,13 @@ impl Found {
     }
 
     fn text(&self, lock: &str) -> String {
-        format!("{} sha256:{} lock sha256:{}\n", self.path.display(), self.digest, hex(lock.as_bytes()))
+        format!("{} sha256:{}{}", self.path.display(), self.digest, end(lock))
     }
+}
+
+/// A record's end, by which the lock is known.
+fn end(lock: &str) -> String {
+    format!(" lock sha256:{}\n", hex(lock.as_bytes()))
 }
 
 fn unkept(records: &Path, error: io::Error) -> Failure {
@@ -122,6 +135,13 @@ mod tests {
         ] {
             assert_eq!(found(path, text).approval(), expected, "{path} {text:?}");
         }
+        let known = |text, lock: &str| {
+            Found::new(Path::new("/a/toolcell.toml"), text, Some(lock.to_owned()), Some(&state)).is_lock_known()
+        };
+        assert!(
+            known("x", "") && known("other", "") && !known("x", "x"),
+            "the lock was approved, with whatever beside it"
+        );
         let other_lock = Found::new(Path::new("/a/toolcell.toml"), "x", Some("x".to_owned()), Some(&state));
         assert_eq!(other_lock.approval(), Approval::Missing, "whoever wrote the lock is not who approved it");
         let records = state.join(DIRECTORY);

@@ -234,6 +234,8 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     assert_eq!(run().status, 0);
     place.write(&format!("{GRANTING}\n# changed\n"));
     refused(&run(), "was found here");
+    let shown = place.typed(&["approve"]).stdout;
+    assert!(shown.contains("mine.wasm): locked\ngranted to mine\n"), "this user's own lock is no news: {shown}");
     place.approve();
     assert_eq!(run().status, 0);
     place.write(PLAIN);
