@@ -18,6 +18,10 @@ use crate::tally::{Fault, Finding};
 const SILENCE: Duration = Duration::from_secs(120);
 /// How often a theatre is begun again before it is given up.
 const LIVES: usize = 20;
+/// How the allocator of the C library is told to give back what is free: one arena, and what is larger than four pages in
+/// pages of its own. What grows then is what is kept, and not how an allocator spreads it over threads and time.
+const ALLOCATOR: [(&str, &str); 3] =
+    [("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_THRESHOLD_", "16384"), ("MALLOC_TRIM_THRESHOLD_", "16384")];
 /// Bytes of a dead child's last words.
 const WORDS: usize = 2_000;
 
@@ -104,8 +108,7 @@ impl Stand<'_> {
         if let Some(case) = self.options.case {
             child.args(["--case", &case.to_string()]);
         }
-        // One arena: memory that grows tells of what is kept, and not of how an allocator spreads it over threads.
-        child.env("TMPDIR", temp.path()).env("MALLOC_ARENA_MAX", "1");
+        child.env("TMPDIR", temp.path()).envs(ALLOCATOR);
         let child = child.stdin(Stdio::null()).stdout(Stdio::piped());
         self.heard(child.stderr(File::create(words.path())?).spawn()?, words.path())
     }

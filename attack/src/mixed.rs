@@ -1,22 +1,24 @@
 //! Calls that end in every way, 64 at once and in no order: each ends as it should and in time, and leaves nothing behind.
 
+use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use toolcell::kv::MemoryStore;
 use toolcell::{
-    AbortSignal, CallOptions, Definition, Egress, Event, Executor, Grants, HttpRule, Limits, Outcome, Placement,
-    Question, Room, Tool, ToolCall,
+    AbortSignal, CallOptions, Completion, Definition, Egress, Event, Executor, Grants, HttpRule, Limits, Outcome,
+    Placement, Question, Room, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
+use toolcell_tests::server::{Server, response, silent};
 use toolcell_tests::{ending, wait};
 
 use crate::dice::Dice;
-use crate::listener::{Server, response, silent};
+
 use crate::performance::ON_PURPOSE;
 use crate::stage::{CELLS, MEMORY, Stage, load_with};
 use crate::tally::{Fault, Tally};
@@ -88,7 +90,7 @@ impl Mixed {
             how,
         };
         let hello = tool(bare_hello());
-        let server = Server::start(Ipv4Addr::LOCALHOST, Arc::new(|_: &str| response("200 OK", "hello")));
+        let server = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", "hello"));
         let (answered, hung) = (server.url("/"), format!("http://{}/", silent()));
         let (fetch, clerk, notes) = (
             granted(bytes("fetch"), reaching([&answered, &hung])),
@@ -142,34 +144,100 @@ impl Mixed {
             kind(&Tool::native(native("dropped"), hangs).expect("a tool"), "{}", "dropped", How::Dropped),
             kind(&Tool::manual(native("absent")).expect("a tool"), "{}", "not_found", How::Freely),
         ];
-        Self { seed: stage.seed, kinds: Arc::new(kinds), waits, server }
+        let mixed = Self { seed: stage.seed, kinds: Arc::new(kinds), waits, server };
+        mixed.wear_in();
+        mixed
+    }
+
+    /// Lets each kind of call that is not cut short have each of the cells once: a cell keeps its stack and some of its
+    /// memory, and one that is first used to its depth after a hundred thousand calls would look like a leak.
+    fn wear_in(&self) {
+        let (kinds, waits) = (Arc::clone(&self.kinds), self.waits.clone());
+        wait(async move {
+            let mut holders = VecDeque::new();
+            for _ in 0..CELLS {
+                holders.push_back(Holder::new(&waits));
+            }
+            all_started(&holders).await;
+            let mut dice = Dice::of(0, "mixed", 0);
+            for _ in 0..CELLS {
+                // Its cell is the only one that is free.
+                holders.pop_front().expect("as many as cells").ends().await;
+                for kind in kinds.iter().filter(|kind| kind.how == How::Freely) {
+                    one(kind, &mut dice).await;
+                }
+                holders.push_back(Holder::new(&waits));
+                all_started(&holders).await;
+            }
+            for holder in holders {
+                holder.ends().await;
+            }
+            // As many of each kind at once as there ever are: a memory that a component had is kept for its next call.
+            for index in 0..kinds.len() {
+                let mut callers = JoinSet::new();
+                for caller in 0..CALLERS {
+                    let kinds = Arc::clone(&kinds);
+                    callers.spawn(async move {
+                        let mut dice = Dice::of(0, "mixed", caller);
+                        one(&kinds[index], &mut dice).await;
+                    });
+                }
+                callers.join_all().await;
+            }
+        });
     }
 
     /// Whether as many calls as there are cells can have one each: no more of them than those got lost.
     fn lost_permits(&self) -> i64 {
-        let started = Arc::new(AtomicU32::new(0));
-        let (seen, tool) = (Arc::clone(&started), self.waits.clone());
+        let tool = self.waits.clone();
         wait(async move {
-            let executor = Executor::new().with_events(move |event: Event| {
-                if matches!(event, Event::Started { .. }) {
-                    seen.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-            let (signal, mut calls) = (AbortSignal::new(), JoinSet::new());
-            for _ in 0..CELLS {
-                let (executor, tool, options) = (executor.clone(), tool.clone(), CallOptions::default());
-                let options = options.with_abort(signal.clone());
-                calls.spawn(async move { executor.call(&tool, ToolCall::new("1", "hostile", "{}"), options).await });
+            let holders = (0..CELLS).map(|_| Holder::new(&tool)).collect();
+            let lost = CELLS as usize - all_started(&holders).await;
+            for holder in holders {
+                holder.ends().await;
             }
-            let began = Instant::now();
-            while started.load(Ordering::Relaxed) < CELLS && began.elapsed() < PATIENCE {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            let lost = CELLS - started.load(Ordering::Relaxed);
-            signal.raise();
-            calls.join_all().await;
-            i64::from(lost)
+            lost as i64
         })
+    }
+}
+
+/// A call that has a cell until it is told to end.
+struct Holder {
+    started: Arc<AtomicBool>,
+    signal: AbortSignal,
+    call: JoinHandle<Completion>,
+}
+
+impl Holder {
+    fn new(waits: &Tool) -> Self {
+        let (started, signal, tool) = (Arc::new(AtomicBool::new(false)), AbortSignal::new(), waits.clone());
+        let seen = Arc::clone(&started);
+        let executor = Executor::new().with_events(move |event: Event| {
+            if matches!(event, Event::Started { .. }) {
+                seen.store(true, Ordering::Relaxed);
+            }
+        });
+        let options = CallOptions::default().with_abort(signal.clone());
+        let call =
+            tokio::spawn(async move { executor.call(&tool, ToolCall::new("1", "hostile", "{}"), options).await });
+        Self { started, signal, call }
+    }
+
+    async fn ends(self) {
+        self.signal.raise();
+        self.call.await.expect("a completion");
+    }
+}
+
+/// How many of them have their cells, once it is all of them or takes too long.
+async fn all_started(holders: &VecDeque<Holder>) -> usize {
+    let began = Instant::now();
+    loop {
+        let started = holders.iter().filter(|holder| holder.started.load(Ordering::Relaxed)).count();
+        if started == holders.len() || began.elapsed() > PATIENCE {
+            return started;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 

@@ -11,11 +11,12 @@ use toolcell::{
     Target, ToolCall,
 };
 use toolcell_test_guests::bytes;
+use toolcell_tests::server::{Server, response};
 use toolcell_tests::wait;
 
 use crate::addresses::{all, disguised, spellings};
 use crate::dice::Dice;
-use crate::listener::{Forbidden, Server, response};
+use crate::listener::Forbidden;
 use crate::stage::{Stage, load_with};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
@@ -70,7 +71,7 @@ impl Network {
             engine: stage.engine(Placement::Cells).egress(egress).build().expect("an engine"),
             resolver,
             forbidden: Forbidden::start(),
-            allowed: Server::start(ALLOWED, Arc::new(answer)),
+            allowed: Server::start(ALLOWED, answer),
         }
     }
 
@@ -155,7 +156,7 @@ impl Theatre for Network {
             for (name, arguments, may) in self.requests(way, spelt, &spellings(address)[0]) {
                 let tool = &tools.iter().find(|(known, _)| *known == name).expect("a tool").1;
                 let result = result_of(tool, &arguments);
-                let arrived = self.allowed.taken();
+                let arrived = self.allowed.taken().concat();
                 let stays =
                     arrived.lines().next().is_none_or(|line| line.split(' ').nth(1).is_some_and(is_origin_form));
                 let detail = || format!("{address} as {spelt}: {arguments} gave {result}; arrived {arrived}");

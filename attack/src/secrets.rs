@@ -10,12 +10,13 @@ use toolcell::{
     ToolCall,
 };
 use toolcell_test_guests::bytes;
+use toolcell_tests::server::{Server, response};
 use toolcell_tests::wait;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::dice::Dice;
 use crate::disguise::{DISGUISES, Finder, disguised};
-use crate::listener::{Server, response};
+
 use crate::stage::{Stage, load_with};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
@@ -89,8 +90,8 @@ impl Secrets {
             let text = disguised(&known, disguise);
             response(&format!("200 OK\r\nx-echo: {text}"), &text)
         };
-        let bound = Server::start(Ipv4Addr::LOCALHOST, Arc::new(echo));
-        let other = Server::start(Ipv4Addr::LOCALHOST, Arc::new(|_: &str| response("200 OK", "thanks")));
+        let bound = Server::start(Ipv4Addr::LOCALHOST, echo);
+        let other = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", "thanks"));
         let rule = |text: String| {
             let rule: HttpRule = text.parse().expect("a rule");
             rule.with_private(["127.0.0.0/8".parse().expect("a network")])
@@ -137,7 +138,7 @@ impl Theatre for Secrets {
             ("`Debug` of the tool", format!("{:?} {:?}", self.leaker, self.leaker.tools())),
             ("events", std::mem::take(&mut *self.events.lock().expect("no panic"))),
             ("tracing", self.traces.taken()),
-            ("another server", self.other.taken()),
+            ("another server", self.other.taken().concat()),
         ];
         // Where it is bound to it may arrive.
         drop(self.bound.taken());

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: engines, one word for how a call ended, case files.
 
 pub mod binary;
+pub mod server;
 
 use std::path::Path;
 use std::sync::LazyLock;

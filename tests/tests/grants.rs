@@ -2,10 +2,8 @@
 //!
 //! A server on loopback shows what arrives, byte for byte.
 
-use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use serde_json::{Value, json};
 use toolcell::kv::MemoryStore;
@@ -14,54 +12,10 @@ use toolcell::{
     Placement, Secret, SecretUse, StoredSecrets, Tenant, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
+use toolcell_tests::server::Server;
 use toolcell_tests::{context, wait};
 
 const TOKEN: &str = "canary-4711-of-the-test";
-
-/// Answers every request with what it got, and remembers it.
-struct Echo {
-    address: SocketAddr,
-    seen: Arc<Mutex<Vec<String>>>,
-}
-
-impl Echo {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port of loopback");
-        let address = listener.local_addr().expect("its address");
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let requests = Arc::clone(&seen);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (mut stream, mut head) = (stream, Vec::new());
-                let mut byte = [0];
-                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
-                    head.push(byte[0]);
-                }
-                let head = String::from_utf8_lossy(&head).into_owned();
-                requests.lock().expect("requests").push(head.clone());
-                let length = head.len();
-                let _ = write!(
-                    stream,
-                    "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\n\r\n{head}"
-                );
-            }
-        });
-        Self { address, seen }
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
-    }
-
-    fn rule(&self, path: &str) -> HttpRule {
-        let rule: HttpRule = self.url(path).parse().expect("a rule");
-        rule.with_private(["127.0.0.0/8".parse().expect("a network")])
-    }
-
-    fn requests(&self) -> Vec<String> {
-        self.seen.lock().expect("requests").clone()
-    }
-}
 
 fn engine() -> Engine {
     let secrets = StoredSecrets::default().with("fetch_token", Secret::new(TOKEN).expect("a secret"));
@@ -173,8 +127,8 @@ fn what_it_may_not_is_denied_at_each_use_and_told_to_the_observer() {
 
 #[test]
 fn a_request_goes_where_it_was_granted_and_nowhere_else() {
-    let (engine, granted, other) = (engine(), Echo::start(), Echo::start());
-    let (executor, fetch) = (Executor::new(), fetch(&engine, vec![granted.rule("/open")], None));
+    let (engine, granted, other) = (engine(), Server::echo(), Server::echo());
+    let (executor, fetch) = (Executor::new(), fetch(&engine, vec![granted.rule("GET", "/open")], None));
     let page = said(&executor, &fetch, &json!({"url": granted.url("/open/a?q=1")}));
     assert_eq!(page["ok"]["value"]["status"], 200, "{page}");
     assert!(granted.requests()[0].starts_with("GET /open/a?q=1 HTTP/1.1\r\n"), "{:?}", granted.requests());
@@ -201,7 +155,7 @@ fn a_request_goes_where_it_was_granted_and_nowhere_else() {
 /// `wasi:http`, as the HTTP libraries of guests use it, is the same way out.
 #[test]
 fn ordinary_http_goes_the_same_way() {
-    let (engine, server, other) = (engine(), Echo::start(), Echo::start());
+    let (engine, server, other) = (engine(), Server::echo(), Server::echo());
     let error = load(&engine, "caller", Grants::default(), Missing::Refused).expect_err("no grant");
     assert!(error.is_not_granted() && error.to_string().contains("wasi:http/outgoing-handler"), "{error}");
     let mut grants = Grants::default();
@@ -238,7 +192,7 @@ fn ordinary_http_goes_the_same_way() {
 
 #[test]
 fn a_private_address_needs_its_network_named() {
-    let (engine, server) = (engine(), Echo::start());
+    let (engine, server) = (engine(), Server::echo());
     let rule: HttpRule = server.url("/").parse().expect("a rule");
     let fetch = fetch(&engine, vec![rule], None);
     let seen = said(&Executor::new(), &fetch, &json!({"url": server.url("/")}));
@@ -248,9 +202,9 @@ fn a_private_address_needs_its_network_named() {
 
 #[test]
 fn a_secret_goes_where_it_is_bound_to_and_comes_back_to_nobody() {
-    let (engine, bound, other) = (engine(), Echo::start(), Echo::start());
-    let everywhere = vec![bound.rule("/"), other.rule("/")];
-    let fetch = fetch(&engine, everywhere, Some(bound.rule("/api")));
+    let (engine, bound, other) = (engine(), Server::echo(), Server::echo());
+    let everywhere = vec![bound.rule("GET", "/"), other.rule("GET", "/")];
+    let fetch = fetch(&engine, everywhere, Some(bound.rule("GET", "/api")));
     let log = Arc::new(Mutex::new(String::new()));
     let seen = Arc::clone(&log);
     let executor = Executor::new().with_events(move |event: Event| {

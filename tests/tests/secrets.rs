@@ -1,60 +1,28 @@
 //! A tool that was given the value of a secret, and says it wherever it can: to nobody.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use serde_json::{Value, json};
 use toolcell::kv::MemoryStore;
 use toolcell::{
-    CallOptions, Component, Engine, Event, Executor, Grants, HttpRule, LogLevel, LogSource, Missing, Placed, Secret,
-    SecretUse, StoredSecrets, Tool, ToolCall,
+    CallOptions, Component, Engine, Event, Executor, Grants, LogLevel, LogSource, Missing, Placed, Secret, SecretUse,
+    StoredSecrets, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
+use toolcell_tests::server::{Server, response};
 use toolcell_tests::{PLACEMENTS, context, wait};
 
 const OWN: &str = "canary-4711-of-the-tool-5a";
 const ANOTHERS: &str = "canary-0815-of-another";
 
-/// Remembers every request, and answers with all of them.
-struct Server {
-    address: SocketAddr,
-    seen: Arc<Mutex<Vec<String>>>,
-}
-
-impl Server {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port of loopback");
-        let address = listener.local_addr().expect("its address");
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let requests = Arc::clone(&seen);
-        thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let mut request = vec![0; 4096];
-                let read = stream.read(&mut request).unwrap_or(0);
-                let request = String::from_utf8_lossy(&request[..read]).into_owned();
-                requests.lock().expect("requests").push(request);
-                let all = requests.lock().expect("requests").concat();
-                let length = all.len();
-                let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{all}");
-            }
-        });
-        Self { address, seen }
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
-    }
-
-    fn rule(&self, path: &str) -> HttpRule {
-        let rule: HttpRule = format!("GET,POST {}", self.url(path)).parse().expect("a rule");
-        rule.with_private(["127.0.0.0/8".parse().expect("a network")])
-    }
-
-    fn arrived(&self) -> usize {
-        self.seen.lock().expect("requests").len()
-    }
+/// Answers with all that it was ever asked.
+fn server() -> Server {
+    let mut all = String::new();
+    Server::start(Ipv4Addr::LOCALHOST, move |request| {
+        all.push_str(request);
+        response("200 OK", &all)
+    })
 }
 
 /// The tool, what it may, and what observers heard of it.
@@ -102,9 +70,9 @@ fn reveals(server: &Server, secret: Option<&str>) -> Grants {
     let mut grants = Grants::default();
     grants.reveal.insert("gossip_key".into());
     grants.keys.push("write *".parse().expect("a rule"));
-    grants.http.push(server.rule("/"));
+    grants.http.push(server.rule("GET,POST", "/"));
     if let Some(path) = secret {
-        grants.secrets.insert("gossip_key".into(), SecretUse::new(server.rule(path), Placed::Bearer));
+        grants.secrets.insert("gossip_key".into(), SecretUse::new(server.rule("GET,POST", path), Placed::Bearer));
     }
     grants
 }
@@ -118,7 +86,7 @@ fn shows(text: &str, value: &str) -> bool {
 
 #[test]
 fn whatever_a_tool_says_of_a_secret_nobody_hears_it() {
-    let server = Server::start();
+    let server = server();
     for placement in PLACEMENTS {
         let scene = Scene::of("gossip", placement, reveals(&server, None));
         for how in [
@@ -137,12 +105,12 @@ fn whatever_a_tool_says_of_a_secret_nobody_hears_it() {
         let panicked = scene.gossip("panic", "");
         assert!(panicked["tool_error"]["message"].as_str().expect("words").contains("[redacted]"), "{panicked}");
     }
-    assert_eq!(server.arrived(), 0);
+    assert_eq!(server.requests().len(), 0);
 }
 
 #[test]
 fn a_value_leaves_with_no_request_but_to_where_it_is_bound() {
-    let server = Server::start();
+    let server = server();
     let scene = Scene::of("gossip", PLACEMENTS[0], reveals(&server, Some("/own")));
     for how in ["query", "header", "body"] {
         let denied = scene.gossip(how, &server.url("/x"));
@@ -155,7 +123,7 @@ fn a_value_leaves_with_no_request_but_to_where_it_is_bound() {
         let denials: Vec<_> = denials.collect();
         assert!(denials.len() == 1 && denials[0].contains("\"secrets\"") && !shows(&denials[0], OWN), "{denials:?}");
     }
-    assert_eq!(server.arrived(), 0);
+    assert_eq!(server.requests().len(), 0);
     for how in ["query", "header", "body"] {
         assert_eq!(scene.gossip(how, &server.url("/own/x"))["ok"]["value"], 200, "{how}");
     }
@@ -163,14 +131,14 @@ fn a_value_leaves_with_no_request_but_to_where_it_is_bound() {
     let elsewhere = format!("http://elsewhere.example/{OWN}");
     let denied = format!("{} {:?}", scene.gossip("send", &format!("{elsewhere} body")), scene.heard());
     assert!(denied.contains("denied") && !shows(&denied, OWN), "{denied}");
-    assert_eq!(server.arrived(), 3);
+    assert_eq!(server.requests().len(), 3);
 }
 
 #[test]
 fn secrets_that_a_tool_was_not_granted_do_not_leave_with_it() {
-    let server = Server::start();
+    let server = server();
     let mut grants = Grants::default();
-    grants.http.push(server.rule("/"));
+    grants.http.push(server.rule("GET,POST", "/"));
     let fetch = Scene::of("fetch", PLACEMENTS[0], grants.clone());
     let caller = Scene::of("caller", PLACEMENTS[0], grants);
     for value in [OWN, ANOTHERS] {
@@ -183,14 +151,14 @@ fn secrets_that_a_tool_was_not_granted_do_not_leave_with_it() {
             assert!(caller.heard().iter().any(|event| matches!(event, Event::Denied { .. })));
         }
     }
-    assert_eq!(server.arrived(), 0);
+    assert_eq!(server.requests().len(), 0);
     let told = fetch.say(&json!({"url": server.url("/?q=canary")}));
     assert_eq!(told["ok"]["value"]["status"], 200, "{told}");
 }
 
 #[test]
 fn what_looks_like_a_secret_is_told_of() {
-    let server = Server::start();
+    let server = server();
     let scene = Scene::of("gossip", PLACEMENTS[0], reveals(&server, None));
     let token = format!("{}{}", "AKIA", "A1".repeat(8));
     assert!(scene.gossip("send", &format!("{} key={token}", server.url("/")))["ok"].is_object());
@@ -199,15 +167,15 @@ fn what_looks_like_a_secret_is_told_of() {
         Some(message)
     });
     assert_eq!(warnings.collect::<Vec<_>>(), ["a request of the tool seems to carry an AWS access key"]);
-    assert_eq!(server.arrived(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[test]
 fn what_a_server_learnt_comes_back_in_no_other_answer_either() {
-    let server = Server::start();
+    let server = server();
     let mut grants = Grants::default();
-    grants.http.push(server.rule("/"));
-    grants.secrets.insert("fetch_token".into(), SecretUse::new(server.rule("/own"), Placed::Bearer));
+    grants.http.push(server.rule("GET,POST", "/"));
+    grants.secrets.insert("fetch_token".into(), SecretUse::new(server.rule("GET,POST", "/own"), Placed::Bearer));
     let scene = Scene::of("fetch", PLACEMENTS[0], grants);
     let page = scene.say(&json!({"url": server.url("/own"), "with_token": true}));
     assert_eq!(page["ok"]["value"]["status"], 200, "{page}");
@@ -215,5 +183,5 @@ fn what_a_server_learnt_comes_back_in_no_other_answer_either() {
     let text = page["ok"]["value"]["text"].as_str().unwrap_or_else(|| panic!("{page}"));
     assert!(text.contains("Bearer [redacted]") && !shows(text, OWN), "{text}");
     assert_eq!(text.matches("accept-encoding: identity").count(), 2, "what is compressed cannot be searched: {text}");
-    assert!(server.seen.lock().expect("requests")[0].contains(OWN));
+    assert!(server.requests()[0].contains(OWN));
 }

@@ -87,14 +87,21 @@ impl Veil {
     /// Hides one that is about to be used, if it is not yet hidden. False where it cannot be.
     #[must_use]
     pub(super) async fn learn(&self, name: &str, value: &Secret) -> bool {
-        let Known { mut named, redactor } = self.known();
-        if redactor.knows(value) {
-            return true;
+        loop {
+            let Known { mut named, redactor } = self.known();
+            if redactor.knows(value) {
+                return true;
+            }
+            let before = named.len();
+            named.push((name.to_owned(), value.clone()));
+            let Some(redactor) = self.redactors.of(values(&named)).await else { return false };
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            // Another may have been learned meanwhile: neither is forgotten for the other.
+            if known.named.len() == before {
+                *known = Known { named, redactor };
+                return true;
+            }
         }
-        named.push((name.to_owned(), value.clone()));
-        let Some(redactor) = self.redactors.of(values(&named)).await else { return false };
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Known { named, redactor };
-        true
     }
 
     /// How a call ended, for everybody.

@@ -11,8 +11,8 @@ use super::Redactor;
 use super::forms::Pieces;
 use crate::secret::Secret;
 
-/// Bytes of all that are kept: one for a handful of values takes one million.
-const ROOM: usize = 64 << 20;
+/// Bytes of all that are kept: one for a single value takes two million, one for many some twenty.
+const ROOM: usize = 128 << 20;
 
 /// Redactors by their values.
 pub(crate) struct Redactors {

@@ -1,0 +1,144 @@
+//! What it costs that a tool's words are searched for secrets: 64 KiB of an answer, and of a request's body.
+//!
+//! `cargo bench --workspace --profile dev --bench secrets`
+
+use std::io::Write as _;
+use std::net::Ipv4Addr;
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+use toolcell::kv::MemoryStore;
+use toolcell::{
+    CallOptions, Code, Component, Engine, Executor, Grants, HttpRule, Missing, Placed, Placement, Secret, SecretUse,
+    StoredSecrets, Tool, ToolCall,
+};
+use toolcell_benches::timing::{Contender, Summary, interleaved};
+use toolcell_test_guests::{Answer, Hostile};
+use toolcell_tests::server::{Server, response};
+
+const ROUNDS: usize = 5;
+const CALLS: usize = 200;
+const SCHEMA: &str = r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
+/// Source: threat model, row 47.
+const TARGET: f64 = 1000.0;
+const BYTES: usize = 64 << 10;
+/// How many secrets there are to look for.
+const COUNTS: [usize; 4] = [1, 4, 16, 64];
+
+fn main() -> Result<()> {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let server = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", ""));
+    for (name, text) in [("English", english()), ("base64", base64_like())] {
+        answers(&runtime, name, &text)?;
+        requests(&runtime, name, &text, &server)?;
+    }
+    Ok(())
+}
+
+/// Words, as most answers are.
+fn english() -> String {
+    let words =
+        ["the ", "quick ", "brown ", "report ", "of ", "2026 ", "says ", "that ", "3,141 ", "orders ", "came, "];
+    let mut number = 1_u32;
+    let chosen = std::iter::repeat_with(|| {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        words[(number >> 16) as usize % words.len()]
+    });
+    cut(chosen.take(BYTES).collect())
+}
+
+/// What no prefix of a form can be told from at a glance.
+fn base64_like() -> String {
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut number = 1_u32;
+    let chosen = std::iter::repeat_with(|| {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(letters[(number >> 20) as usize % letters.len()])
+    });
+    cut(chosen.take(BYTES).collect())
+}
+
+fn cut(mut text: String) -> String {
+    text.truncate(BYTES);
+    text
+}
+
+fn secrets(count: usize) -> Result<StoredSecrets> {
+    let value = |number: usize| format!("tok-{}", blake(number));
+    (0..count).try_fold(StoredSecrets::default(), |all, number| {
+        Ok(all.with(format!("key_{number}"), Secret::new(value(number))?))
+    })
+}
+
+/// Forty characters as a service gives them out.
+fn blake(number: usize) -> String {
+    let mut state = number as u64 + 1;
+    (0..5)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            format!("{:08x}", state >> 32)
+        })
+        .collect()
+}
+
+fn loaded(runtime: &Runtime, bytes: Vec<u8>, grants: Grants, secrets: StoredSecrets) -> Result<Tool> {
+    let engine = Engine::builder().placement(Placement::Inline).keys(MemoryStore::new()).secrets(secrets).build()?;
+    let component = runtime.block_on(Component::load_with(&engine, bytes, grants, Missing::Refused))?;
+    ensure!(runtime.block_on(component.optimised()) == Code::Optimised, "it is not optimised");
+    Ok(component.tools()[0].clone())
+}
+
+/// The tool's answer, searched on its way out of the cell.
+fn answers(runtime: &Runtime, name: &str, text: &str) -> Result<()> {
+    let echo = Hostile { parameters: Some(SCHEMA), ..Hostile::answering(Answer::Echo) }.component();
+    let tool = |count: usize| {
+        let rule: HttpRule = "https://example.com/".parse()?;
+        let mut grants = Grants::default();
+        grants
+            .secrets
+            .extend((0..count).map(|number| (format!("key_{number}"), SecretUse::new(rule.clone(), Placed::Bearer))));
+        loaded(runtime, echo.clone(), grants, secrets(count)?)
+    };
+    let arguments = json!({"text": text}).to_string();
+    compare(runtime, &format!("an answer of 64 KiB, {name}"), &arguments, tool)
+}
+
+/// The body of a request, searched for all secrets of the host on its way into a connection.
+fn requests(runtime: &Runtime, name: &str, text: &str, server: &Server) -> Result<()> {
+    let gossip = toolcell_test_guests::bytes("gossip");
+    let tool = |count: usize| {
+        let mut grants = Grants::default();
+        grants.http.push(server.rule("POST", "/"));
+        // It imports more than it uses here.
+        grants.reveal.insert("gossip_key".into());
+        grants.keys.push("read *".parse()?);
+        loaded(runtime, gossip.clone(), grants, secrets(count)?)
+    };
+    let arguments = json!({"how": "send", "words": format!("{} {text}", server.url("/"))}).to_string();
+    compare(runtime, &format!("a body of 64 KiB, {name}"), &arguments, tool)
+}
+
+fn compare(runtime: &Runtime, title: &str, arguments: &str, tool: impl Fn(usize) -> Result<Tool>) -> Result<()> {
+    let counts = [&[0][..], &COUNTS].concat();
+    let tools =
+        counts.iter().map(|count| Ok((format!("{count} secrets"), tool(*count)?))).collect::<Result<Vec<_>>>()?;
+    let executor = Executor::new();
+    let call = |tool: &Tool| {
+        let call = ToolCall::new("call-1", tool.definition().name.as_str(), arguments);
+        let answered = runtime.block_on(executor.call(tool, call, CallOptions::default()));
+        assert!(answered.result.value().is_some(), "{answered:?}");
+    };
+    let mut contenders: Vec<_> = tools.iter().map(|(name, tool)| Contender::new(name, || call(tool))).collect();
+    let summaries = interleaved(&mut contenders, ROUNDS, CALLS);
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\n{title}: {ROUNDS} rounds of {CALLS} calls, microseconds")?;
+    writeln!(out, "  {:12} {:>8} {:>8} {:>8}  target", "", "p50", "p99", "p99 more")?;
+    let without = summaries.first().map_or(f64::NAN, |without| without.p50);
+    for Summary { name, p50, p99, .. } in &summaries {
+        let more = p99 - without;
+        let verdict = if more <= TARGET { "met" } else { "missed" };
+        writeln!(out, "  {name:12} {p50:8.1} {p99:8.1} {more:8.1}  <= {TARGET} us: {verdict}")?;
+    }
+    Ok(())
+}
