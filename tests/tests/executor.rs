@@ -374,3 +374,19 @@ fn needs_no_runtime_of_the_caller() {
     let completion = futures_executor::block_on(executor.call(&stuck, call, CallOptions::default()));
     assert_eq!(ending(&completion.result), "timeout/blocked");
 }
+
+#[test]
+fn tools_of_two_engines_stand_side_by_side() {
+    let echo = Hostile::answering(Answer::Echo).component();
+    let [one, other] = PLACEMENTS.map(|placement| {
+        let engine = Engine::builder().cells(4).placement(placement).build().expect("an engine");
+        load(&engine, echo.clone()).expect("it loads").tool("hostile").expect("the tool").clone()
+    });
+    let executor = Executor::new();
+    for tool in [&one, &other, &one] {
+        let (executor, tool) = (executor.clone(), tool.clone());
+        let call = ToolCall::new("1", "hostile", r#"{"a":1}"#);
+        let ended = wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+        assert_eq!(ended.result.value().expect("ok").as_str(), r#"{"a":1}"#);
+    }
+}

@@ -193,3 +193,13 @@ async fn a_request_is_admitted_before_its_body_is_there() {
     admit(&rights, &budget, method, &target).unwrap();
     assert!(matches!(admit(&rights, &budget, method, &target), Err(SendError::OverBudget(_))));
 }
+
+#[tokio::test]
+async fn what_is_compressed_arrives_as_it_was_sent() {
+    // Zeros, a thousand to one, and no end to them.
+    let bomb = [&b"\x1f\x8b\x08\0\0\0\0\0\x02\xff\xed\xc1"[..], &[0; 4000]].concat();
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", bomb.len());
+    let server = Server::saying([head.as_bytes(), &bomb].concat()).await;
+    let response = send(&Egress::new(), &local(&server), get(&server.url("/"))).await.unwrap();
+    assert_eq!(response.body[..], bomb[..]);
+}
