@@ -19,6 +19,7 @@ use crate::effective::{self, Effective};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::signature::Signer;
 use crate::{clean, components, host, table};
 
 /// Characters of a column.
@@ -28,6 +29,8 @@ const WIDEST: usize = 24;
 struct Seen<'a> {
     name: &'a str,
     chosen: Chosen<'a>,
+    /// Who signed it, if somebody has to.
+    signer: Option<Signer>,
     now: Approved,
     /// Imports that reach nothing.
     inert: BTreeSet<String>,
@@ -121,7 +124,8 @@ fn chosen<'a>(config: &'a Config, file: &str, asked: &[String]) -> Result<Vec<Ch
 
 /// Asks a component what it offers, and works out what that may.
 async fn look<'a>(printer: &Printer, engine: &Engine, name: &'a str, chosen: Chosen<'a>) -> Result<Seen<'a>, Failure> {
-    let component = components::freely(printer, engine, components::bytes(&chosen)?, &chosen).await?;
+    let (bytes, signer) = components::bytes(&chosen)?;
+    let component = components::freely(printer, engine, bytes, &chosen).await?;
     chosen.check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
     let grants = Arc::new(chosen.grants());
     let may = component.definitions().map(|tool| {
@@ -131,12 +135,14 @@ async fn look<'a>(printer: &Printer, engine: &Engine, name: &'a str, chosen: Cho
     let may = may.collect::<Result<_, Failure>>()?;
     let imports = component.examination().imports.iter();
     let inert = imports.filter(|(_, standing)| *standing == Inert).map(|(import, _)| import.clone()).collect();
-    Ok(Seen { name, now: Approved::of(&component), inert, may, chosen })
+    let now = Approved::of(&component, signer.as_ref().map(|signer| signer.publisher.clone()));
+    Ok(Seen { name, signer, now, inert, may, chosen })
 }
 
 /// How a component that was loaded stands to the lock.
-pub(crate) fn standing(lock: &Lock, name: &str, component: &Component) -> Standing {
-    Difference { old: lock.components.get(name), new: &Approved::of(component) }.standing()
+pub(crate) fn standing(lock: &Lock, name: &str, component: &Component, signer: Option<&Signer>) -> Standing {
+    let now = Approved::of(component, signer.map(|signer| signer.publisher.clone()));
+    Difference { old: lock.components.get(name), new: &now }.standing()
 }
 
 impl Matter<'_> {
@@ -180,6 +186,7 @@ impl Matter<'_> {
         for (seen, difference) in shown() {
             let standing = difference.standing();
             text.push(format!("component {} ({}): {}", seen.name, clean::shown(&seen.chosen.shown()), standing.word()));
+            text.extend(seen.signer.as_ref().map(|signer| format!("  signed by {signer}")));
             if standing != Standing::Locked {
                 text.extend(difference.lines(&seen.inert));
             }
@@ -220,6 +227,7 @@ impl Matter<'_> {
             let mut shown = difference.to_json();
             shown["name"] = seen.name.into();
             shown["path"] = seen.chosen.shown().into();
+            shown["signed_by"] = json!(seen.signer);
             shown["given"] = json!(self.given(&seen.chosen.grants()));
             shown["may"] = seen.may.iter().map(|(tool, may)| (tool.clone(), json!(may))).collect();
             shown

@@ -13,6 +13,7 @@ mod problem;
 mod roots;
 mod secrets;
 mod shape;
+mod signed;
 mod trust;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ pub(crate) use chosen::{Chosen, Configured, Section, Single};
 pub(crate) use lock::{Approved, Lock};
 pub(crate) use problem::Problem;
 pub(crate) use secrets::Origin;
+pub(crate) use signed::Demand;
 pub(crate) use trust::{Approval, Found};
 
 /// The file's name where nobody names it.
@@ -57,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) components: BTreeMap<String, Configured>,
     /// The limits of a component that has none of its own.
     defaults: Limits,
+    /// What a component has to be that it does not name.
+    demand: Option<Demand>,
     pub(crate) tenants: BTreeMap<String, Tenant>,
     pub(crate) secrets: StoredSecrets,
     /// Where their values come from, by name.
@@ -163,13 +167,15 @@ impl Config {
         let guarded = guarded.resolved();
         let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
         let secrets::Secrets { origins, stored, .. } = secrets;
-        let mut config = Self { found, approval, defaults, secrets: stored, origins, ..Self::default() };
+        let signatures = signed::Signatures::of(problems, file);
+        let demand = signatures.of_all.clone();
+        let mut config = Self { found, approval, defaults, demand, secrets: stored, origins, ..Self::default() };
         for (name, said) in &file.components {
             if !is_name(name) {
                 let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
                 problems.error(&said.span, format!("`{}` is no name of a component", name.escape_debug()), hint);
             }
-            let file::Component { path, digest, grants, limits, tools } = &said.value;
+            let file::Component { path, digest, grants, limits, tools, .. } = &said.value;
             let mut configured = Configured {
                 path: base.join(&path.value),
                 grants: grants
@@ -178,6 +184,7 @@ impl Config {
                     .unwrap_or_default(),
                 limits: limits::over(problems, limits, defaults),
                 digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),
+                demand: signatures.of_component(problems, base, &said.value),
                 section: Section {
                     line: problems.line(grants.as_ref().map_or(&said.span, |grants| &grants.span)),
                     has_grants: grants.is_some(),
@@ -229,7 +236,13 @@ impl Config {
                 let is_surprise = self.found.is_some() && configured.grants != Grants::default();
                 Chosen { path: word.to_owned(), ..Chosen::of(name, configured, is_surprise) }
             }
-            None => Chosen { path: word.to_owned(), configured: None, limits: self.defaults, is_surprise: false },
+            None => Chosen {
+                path: word.to_owned(),
+                configured: None,
+                limits: self.defaults,
+                demand: self.demand.as_ref(),
+                is_surprise: false,
+            },
         })
     }
 

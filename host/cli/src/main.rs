@@ -30,6 +30,7 @@ mod mistyped;
 mod printer;
 mod run;
 mod schema;
+mod signature;
 mod state;
 mod table;
 mod tools;

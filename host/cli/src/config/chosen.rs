@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use toolcell::{Grants, Limits, names};
 
 use super::problem::Problem;
+use super::signed::Demand;
 use crate::failure::Failure;
 
 /// A component that the file names.
@@ -18,6 +19,8 @@ pub(crate) struct Configured {
     pub(crate) limits: Limits,
     /// The digest that it has to have, and what is wrong where it has not.
     pub(crate) digest: Option<(String, Problem)>,
+    /// That it has to be signed, if it has to.
+    pub(super) demand: Option<Demand>,
     pub(crate) section: Section,
     /// What is said of single tools; what they are left is in the grants.
     pub(crate) tools: BTreeMap<String, Single>,
@@ -47,6 +50,8 @@ pub(crate) struct Chosen<'a> {
     /// Its name and what the file says of it.
     pub(crate) configured: Option<(&'a str, &'a Configured)>,
     pub(crate) limits: Limits,
+    /// That it has to be signed, if it has to.
+    pub(crate) demand: Option<&'a Demand>,
     /// A grant comes from a file that nobody named for a component that was named by its path: worth a word.
     pub(crate) is_surprise: bool,
 }
@@ -100,7 +105,8 @@ impl Chosen<'_> {
 
 impl<'a> Chosen<'a> {
     pub(super) fn of(name: &'a str, configured: &'a Configured, is_surprise: bool) -> Self {
-        let Configured { path, limits, .. } = configured;
-        Self { path: path.clone(), limits: *limits, configured: Some((name, configured)), is_surprise }
+        let Configured { path, limits, demand, .. } = configured;
+        let configured = Some((name, configured));
+        Self { path: path.clone(), limits: *limits, configured, demand: demand.as_ref(), is_surprise }
     }
 }
