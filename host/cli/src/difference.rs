@@ -79,9 +79,9 @@ impl<'a> Difference<'a> {
         }
     }
 
-    /// Who signed it and who does now, in words, where it is somebody else.
+    /// Who signed it and who does now, in words, where that is not the same.
     fn publishers(&self) -> Option<(&'a str, &'a str)> {
-        let name = |approved: &'a Approved| approved.publisher.as_deref().unwrap_or("no publisher");
+        let name = |approved: &'a Approved| approved.publisher.as_deref().unwrap_or("not asked for");
         self.old.filter(|old| old.publisher != self.new.publisher).map(|old| (name(old), name(self.new)))
     }
 
@@ -125,7 +125,7 @@ impl<'a> Difference<'a> {
             changes.into_iter().map(move |change| format!("{tool}{}", clean::shown(&change.place)))
         });
         let publisher =
-            self.publishers().map(|(old, new)| format!("it is signed by {new}, and was by {}", clean::shown(old)));
+            self.publishers().map(|(old, new)| format!("its publisher is {new}, and was {}", clean::shown(old)));
         let named: Vec<_> = publisher
             .into_iter()
             .chain(came.iter().map(|name| format!("it also imports {}", clean::shown(name))))
@@ -166,7 +166,7 @@ impl<'a> Difference<'a> {
             Some(old) if old.digest != self.new.digest => format!("  digest {} → {}", old.digest, self.new.digest),
             Some(_) | None => format!("  digest {}", self.new.digest),
         }];
-        lines.extend(self.publishers().map(|(old, new)| format!("  signed by {} → {new}", clean::shown(old))));
+        lines.extend(self.publishers().map(|(old, new)| format!("  publisher {} → {new}", clean::shown(old))));
         let (came, went) = self.imports();
         let (unseen, came): (Vec<_>, Vec<_>) =
             came.into_iter().partition(|name| self.old.is_none() && inert.contains(*name));

@@ -236,9 +236,9 @@ fn another_publisher_is_approved_anew() {
     let lock = || fs::read_to_string(place.path().join("toolcell.lock")).unwrap();
     assert!(lock().contains("publisher = \"acme\"\n"), "{}", lock());
     for (line, seed, needle) in [
-        (lines[1], OTHER, "it is signed by other, and was by acme"),
-        (lines[2], OTHER, "it is signed by no publisher, and was by other"),
-        (lines[3], ACME, "it is signed by acme, and was by no publisher"),
+        (lines[1], OTHER, "its publisher is other, and was acme"),
+        (lines[2], OTHER, "its publisher is not asked for, and was other"),
+        (lines[3], ACME, "its publisher is acme, and was not asked for"),
     ] {
         place.write(&config("", line));
         put(&place, &bytes("hello"), seed);
