@@ -20,6 +20,7 @@ use crate::effective::{self, Effective, TOO_MANY};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::{Listener, Printer};
+use crate::signature::Signer;
 use crate::{clean, components, host, table};
 
 /// Characters of a column.
@@ -33,6 +34,8 @@ const ROW: usize = 80;
 struct Seen<'a> {
     name: &'a str,
     chosen: Chosen<'a>,
+    /// Who signed it, if somebody has to.
+    signer: Option<Signer>,
     now: Approved,
     /// Imports that reach nothing.
     inert: BTreeSet<String>,
@@ -164,7 +167,8 @@ fn chosen<'a>(config: &'a Config, file: &str, asked: &[String]) -> Result<Vec<Ch
 
 /// Asks a component what it offers, and works out what that may.
 async fn look<'a>(printer: &Printer, engine: &Engine, name: &'a str, chosen: Chosen<'a>) -> Result<Seen<'a>, Failure> {
-    let component = components::freely(printer, engine, components::bytes(&chosen)?, &chosen).await?;
+    let (bytes, signer) = components::bytes(&chosen)?;
+    let component = components::freely(printer, engine, bytes, &chosen).await?;
     chosen.check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
     let grants = Arc::new(chosen.grants());
     let may = component.definitions().map(|tool| {
@@ -174,12 +178,14 @@ async fn look<'a>(printer: &Printer, engine: &Engine, name: &'a str, chosen: Cho
     let may = may.collect::<Result<_, Failure>>()?;
     let imports = component.examination().imports.iter();
     let inert = imports.filter(|(_, standing)| *standing == Inert).map(|(import, _)| import.clone()).collect();
-    Ok(Seen { name, now: Approved::of(&component), inert, may, chosen })
+    let now = Approved::of(&component, signer.as_ref().map(|signer| signer.publisher.clone()));
+    Ok(Seen { name, signer, now, inert, may, chosen })
 }
 
 /// How a component that was loaded stands to the lock.
-pub(crate) fn standing(lock: &Lock, name: &str, component: &Component) -> Standing {
-    Difference { old: lock.components.get(name), new: &Approved::of(component) }.standing()
+pub(crate) fn standing(lock: &Lock, name: &str, component: &Component, signer: Option<&Signer>) -> Standing {
+    let now = Approved::of(component, signer.map(|signer| signer.publisher.clone()));
+    Difference { old: lock.components.get(name), new: &now }.standing()
 }
 
 impl Matter<'_> {
@@ -226,6 +232,7 @@ impl Matter<'_> {
         for (seen, difference) in shown() {
             let standing = difference.standing();
             text.push(format!("component {} ({}): {}", seen.name, clean::shown(&seen.chosen.shown()), standing.word()));
+            text.extend(seen.signer.as_ref().map(|signer| format!("  signed by {signer}")));
             if standing != Standing::Locked {
                 let page = difference.page(&seen.inert);
                 text.extend(page.lines);
@@ -275,6 +282,7 @@ impl Matter<'_> {
             let mut shown = difference.to_json();
             shown["name"] = seen.name.into();
             shown["path"] = seen.chosen.shown().into();
+            shown["signed_by"] = json!(seen.signer);
             shown["given"] = json!(self.given(&seen.chosen));
             shown["may"] = seen.may.iter().map(|(tool, may)| (tool.clone(), json!(may))).collect();
             shown

@@ -11,6 +11,7 @@ use crate::effective::{self, Effective};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::signature::Signer;
 use crate::units::{Count, Size, Time};
 use crate::{clean, components, host, table};
 
@@ -34,17 +35,18 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     for chosen in config.all() {
         let loaded = components::one(printer, &engine, &config, &chosen).await;
         let loaded = loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
-        if let Ok(component) = &loaded {
+        if let Ok((component, _)) = &loaded {
             host::optimised(printer, component, &chosen.path).await;
         }
         let judged = match &loaded {
-            Ok(component) => {
-                let standing = approve::standing(&lock, name(&chosen), component);
+            Ok((component, signer)) => {
+                let standing = approve::standing(&lock, name(&chosen), component, signer.as_ref());
+                let signer = signer.as_ref();
                 unapproved.extend((standing != Standing::Locked).then(|| name(&chosen)));
                 if args.json {
-                    to_json(&config, &chosen, component, standing)
+                    to_json(&config, &chosen, component, signer, standing)
                 } else {
-                    Value::String(to_text(&config, &chosen, component, standing))
+                    Value::String(to_text(&config, &chosen, component, signer, standing))
                 }
             }
             Err(failure) if args.json => json!({ "name": name(&chosen), "error": failure.to_json() }),
@@ -100,7 +102,13 @@ fn left(tool: &Tool, overlay: Option<&std::sync::Arc<Overlay>>) -> Effective {
     effective::effective(&rights, tool.definition(), overlay.map(|overlay| &**overlay))
 }
 
-fn to_json(config: &Config, chosen: &Chosen<'_>, component: &Component, standing: Standing) -> Value {
+fn to_json(
+    config: &Config,
+    chosen: &Chosen<'_>,
+    component: &Component,
+    signer: Option<&Signer>,
+    standing: Standing,
+) -> Value {
     let tool = |tool: &Tool| {
         let tenants: serde_json::Map<_, _> = config
             .tenants
@@ -116,6 +124,7 @@ fn to_json(config: &Config, chosen: &Chosen<'_>, component: &Component, standing
         "name": name(chosen),
         "path": chosen.path.to_string_lossy(),
         "digest": component.examination().digest,
+        "signed_by": signer,
         "state": standing,
         "limits": limits(&chosen.limits),
         "tools": component.tools().iter().map(tool).collect::<Vec<_>>(),
@@ -134,12 +143,17 @@ fn in_words(limits: &Limits) -> String {
     format!("at most {}, {} fuel, {}", Time(limits.timeout), Count(limits.fuel), Size(limits.memory))
 }
 
-fn to_text(config: &Config, chosen: &Chosen<'_>, component: &Component, standing: Standing) -> String {
+fn to_text(
+    config: &Config,
+    chosen: &Chosen<'_>,
+    component: &Component,
+    signer: Option<&Signer>,
+    standing: Standing,
+) -> String {
     let limits = &chosen.limits;
-    let mut text = vec![
-        format!("component {} ({}): {}", name(chosen), clean::shown(&chosen.shown()), standing.word()),
-        format!("  {}", in_words(limits)),
-    ];
+    let mut text = vec![format!("component {} ({}): {}", name(chosen), clean::shown(&chosen.shown()), standing.word())];
+    text.extend(signer.map(|signer| format!("  signed by {signer}")));
+    text.push(format!("  {}", in_words(limits)));
     for tool in component.tools() {
         let own = left(tool, None);
         let tool_name = &tool.definition().name;

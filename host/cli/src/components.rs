@@ -14,17 +14,29 @@ use crate::config::{self, Approved, Chosen, Config, Configured, Lock, Section};
 use crate::difference::{Difference, Standing};
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::signature::Signer;
 use crate::{files, host};
 
-/// The bytes of a component, if they are the ones that are pinned.
-pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<Vec<u8>, Failure> {
-    pinned(chosen, files::component(&chosen.path)?)
+/// The bytes of a component that is signed and pinned as it has to be, and who signed it if somebody has to.
+pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
+    let bytes = files::component(&chosen.path)?;
+    // The signature first: of a stranger's bytes nothing is parsed before.
+    let signer = signer(chosen, &bytes)?;
+    pinned(chosen, &bytes)?;
+    Ok((bytes, signer))
 }
 
-/// The same of bytes that were read.
-pub(crate) fn pinned(chosen: &Chosen<'_>, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
+/// Who signed it, if somebody has to.
+fn signer(chosen: &Chosen<'_>, bytes: &[u8]) -> Result<Option<Signer>, Failure> {
+    match chosen.demand.map(|demand| demand.signer(&chosen.path, bytes)).transpose() {
+        Err(failure) if stands(Defence::Signature) => Err(failure),
+        judged => Ok(judged.unwrap_or_default()),
+    }
+}
+
+fn pinned(chosen: &Chosen<'_>, bytes: &[u8]) -> Result<(), Failure> {
     if let Some((digest, problem)) = chosen.configured.and_then(|(_, configured)| configured.digest.as_ref()) {
-        let found = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?.digest;
+        let found = Examination::of(bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?.digest;
         if found != *digest && stands(Defence::Pins) {
             let mut problem = problem.clone();
             problem.message = format!("{}: {} has {found}", problem.message, chosen.shown());
@@ -32,17 +44,19 @@ pub(crate) fn pinned(chosen: &Chosen<'_>, bytes: Vec<u8>) -> Result<Vec<u8>, Fai
             return Err(Failure::config(&file, vec![problem]));
         }
     }
-    Ok(bytes)
+    Ok(())
 }
 
-/// The component under its grants.
+/// The component under its grants, and who signed it if somebody has to.
 pub(crate) async fn one(
     printer: &Printer,
     engine: &Engine,
     config: &Config,
     chosen: &Chosen<'_>,
-) -> Result<Component, Failure> {
-    loaded(printer, engine, config, chosen, bytes(chosen)?).await.map_err(|failure| failure.about(chosen.shown()))
+) -> Result<(Component, Option<Signer>), Failure> {
+    let (bytes, signer) = bytes(chosen)?;
+    let loaded = loaded(printer, engine, config, chosen, bytes).await;
+    loaded.map(|component| (component, signer)).map_err(|failure| failure.about(chosen.shown()))
 }
 
 /// The component of these bytes under its grants, to be used: as it was approved, if a configuration names it.
@@ -52,7 +66,7 @@ pub(crate) async fn approved(
     config: &Config,
     lock: &Lock,
     chosen: &Chosen<'_>,
-    bytes: Vec<u8>,
+    (bytes, signer): (Vec<u8>, Option<Signer>),
 ) -> Result<Component, Failure> {
     let Some((name, _)) = chosen.configured else { return loaded(printer, engine, config, chosen, bytes).await };
     let approve = config.again.command("approve", &[], &[name]);
@@ -70,7 +84,9 @@ pub(crate) async fn approved(
     // Its imports are seen from outside: what came to them is refused before it is compiled.
     let seen = Examination::of(&bytes)?;
     let imports = seen.imports.into_iter().map(|(name, _)| name).collect();
-    let new = Approved { imports, digest: seen.digest, tools: old.tools.clone() };
+    let publisher =
+        if stands(Defence::ApprovedPublisher) { signer.map(|signer| signer.publisher) } else { old.publisher.clone() };
+    let new = Approved { imports, digest: seen.digest, publisher: publisher.clone(), tools: old.tools.clone() };
     let difference = Difference { old: Some(old), new: &new };
     // So is its code. What reaches nothing can do no more harm than before; what was given something was given it as it was.
     let is_other = match difference.standing() {
@@ -82,7 +98,7 @@ pub(crate) async fn approved(
         return Err(changed(&difference));
     }
     let component = loaded(printer, engine, config, chosen, bytes).await?;
-    let new = Approved::of(&component);
+    let new = Approved::of(&component, publisher);
     let difference = Difference { old: Some(old), new: &new };
     match difference.standing() {
         Standing::Locked => {}

@@ -14,6 +14,7 @@ mod problem;
 mod roots;
 mod secrets;
 mod shape;
+mod signed;
 mod trust;
 
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ pub(crate) use limits::unusual;
 pub(crate) use lock::{Approved, Lock};
 pub(crate) use problem::Problem;
 pub(crate) use secrets::Origin;
+pub(crate) use signed::Demand;
 pub(crate) use trust::{Approval, Found};
 
 /// The file's name where nobody names it.
@@ -57,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) components: BTreeMap<String, Configured>,
     /// The limits of a component that has none of its own.
     defaults: Limits,
+    /// What a component has to be that it does not name.
+    demand: Option<Demand>,
     pub(crate) tenants: BTreeMap<String, Tenant>,
     pub(crate) secrets: StoredSecrets,
     /// Where their values come from, by name.
@@ -154,13 +158,15 @@ impl Config {
         let guarded = guarded.resolved();
         let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
         let secrets::Secrets { origins, stored, .. } = secrets;
-        let mut config = Self { found, approval, defaults, secrets: stored, origins, ..Self::default() };
+        let signatures = signed::Signatures::of(problems, file);
+        let demand = signatures.of_all.clone();
+        let mut config = Self { found, approval, defaults, demand, secrets: stored, origins, ..Self::default() };
         for (name, said) in &file.components {
             if !is_name(name) {
                 let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
                 problems.error(&said.span, format!("`{}` is no name of a component", name.escape_debug()), hint);
             }
-            let file::Component { path, digest, grants, limits, tools } = &said.value;
+            let file::Component { path, digest, grants, limits, tools, .. } = &said.value;
             let mut configured = Configured {
                 path: base.join(&path.value),
                 grants: grants
@@ -169,6 +175,7 @@ impl Config {
                     .unwrap_or_default(),
                 limits: limits::over(problems, limits, defaults),
                 digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),
+                demand: signatures.of_component(problems, base, &said.value),
                 section: Section {
                     line: problems.line(grants.as_ref().map_or(&said.span, |grants| &grants.span)),
                     has_grants: grants.is_some(),
@@ -222,8 +229,8 @@ impl Config {
                 Chosen { path: word.to_owned(), is_surprise, ..chosen }
             }
             None => {
-                let limits = self.bounded(self.defaults);
-                Chosen { path: word.to_owned(), configured: None, limits, is_surprise: false }
+                let (limits, demand) = (self.bounded(self.defaults), self.demand.as_ref());
+                Chosen { path: word.to_owned(), configured: None, limits, demand, is_surprise: false }
             }
         })
     }
@@ -251,7 +258,8 @@ impl Config {
 
     fn chosen<'a>(&self, name: &'a str, configured: &'a Configured) -> Chosen<'a> {
         let (path, limits) = (configured.path.clone(), self.bounded(configured.limits));
-        Chosen { path, configured: Some((name, configured)), limits, is_surprise: false }
+        let demand = configured.demand.as_ref();
+        Chosen { path, configured: Some((name, configured)), limits, demand, is_surprise: false }
     }
 
     /// What counts of limits that the file sets: what nobody approved only tightens.

@@ -81,9 +81,19 @@ impl<'a> Difference<'a> {
         match self.old {
             None => Standing::New,
             Some(old) if old == self.new => Standing::Locked,
-            Some(old) if old.imports == self.new.imports && old.tools == self.new.tools => Standing::Rebuilt,
+            Some(old)
+                if self.publishers().is_none() && old.imports == self.new.imports && old.tools == self.new.tools =>
+            {
+                Standing::Rebuilt
+            }
             Some(_) => Standing::Changed,
         }
+    }
+
+    /// Who signed it and who does now, in words, where that is not the same.
+    fn publishers(&self) -> Option<(&'a str, &'a str)> {
+        let name = |approved: &'a Approved| approved.publisher.as_deref().unwrap_or("not asked for");
+        self.old.filter(|old| old.publisher != self.new.publisher).map(|old| (name(old), name(self.new)))
     }
 
     /// Imports that came, and those that went.
@@ -128,9 +138,11 @@ impl<'a> Difference<'a> {
         let of_tools = self.tools().into_iter().flat_map(|(tool, _, changes)| {
             changes.into_iter().map(move |change| format!("{tool}{}", clean::shown(&change.place)))
         });
-        let named: Vec<_> = came
-            .iter()
-            .map(|name| format!("it also imports {}", clean::shown(name)))
+        let publisher =
+            self.publishers().map(|(old, new)| format!("its publisher is {new}, and was {}", clean::shown(old)));
+        let named: Vec<_> = publisher
+            .into_iter()
+            .chain(came.iter().map(|name| format!("it also imports {}", clean::shown(name))))
             .chain(went.iter().map(|name| format!("it no longer imports {}", clean::shown(name))))
             .chain(of_tools)
             .collect();
@@ -156,6 +168,7 @@ impl<'a> Difference<'a> {
         json!({
             "state": self.standing(),
             "digest": { "old": self.old.map(|old| &old.digest), "new": self.new.digest },
+            "publisher": { "old": self.old.map(|old| &old.publisher), "new": self.new.publisher },
             "imports": { "added": came, "removed": went },
             "tools": tools.collect::<Vec<_>>(),
         })
@@ -169,6 +182,7 @@ impl<'a> Difference<'a> {
             Some(old) if old.digest != self.new.digest => format!("  digest {} → {}", old.digest, self.new.digest),
             Some(_) | None => format!("  digest {}", self.new.digest),
         }];
+        lines.extend(self.publishers().map(|(old, new)| format!("  publisher {} → {new}", clean::shown(old))));
         let (came, went) = self.imports();
         let (unseen, came): (Vec<_>, Vec<_>) =
             came.into_iter().partition(|name| self.old.is_none() && inert.contains(*name));

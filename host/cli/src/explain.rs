@@ -120,5 +120,5 @@ pub(crate) async fn find<'a>(
 }
 
 async fn load(printer: &Printer, engine: &Engine, chosen: &Chosen<'_>) -> Result<Component, Failure> {
-    components::freely(printer, engine, components::bytes(chosen)?, chosen).await
+    components::freely(printer, engine, components::bytes(chosen)?.0, chosen).await
 }

@@ -16,6 +16,7 @@ use toolcell::{MAX_COMPONENT, names};
 
 use crate::failure::Failure;
 use crate::paste::quoted;
+use crate::signature::MAX_SIGNATURE;
 use crate::units::Size;
 
 /// Entries of a directory that are compared with a name that is not there.
@@ -30,6 +31,9 @@ const CALLS_HINT: &str = "give a file that holds a JSON array of calls or one ca
 
 /// Bytes of a list of calls: kilobytes for each of 100,000, and what a small machine can keep twice.
 const MAX_CALLS_TEXT: u64 = 256 << 20;
+
+/// What to give where a signature is wanted.
+const SIGNATURE_HINT: &str = "give the file that `ssh-keygen -Y sign` makes";
 
 /// What to give where a configuration is wanted.
 const CONFIG_HINT: &str = "give a TOML file, for instance `toolcell.toml`";
@@ -132,6 +136,17 @@ pub(crate) fn lock(path: &Path) -> Result<Option<String>, Failure> {
         return Ok(None);
     }
     own_text(path, "lock", MAX_LOCK, "remove it, and approve anew").map(Some)
+}
+
+/// The file of a signature, if there is one; of one that is too large, enough to see that.
+pub(crate) fn signature(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    let file = open(path, SIGNATURE_HINT)?;
+    let mut bytes = Vec::new();
+    read_bounded(file, MAX_SIGNATURE, &mut bytes).map_err(|error| not_opened(path, error))?;
+    Ok(Some(bytes))
 }
 
 /// Text that decides what tools may: its owner and the machine's write it, and nobody else.

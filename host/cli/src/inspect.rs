@@ -10,8 +10,9 @@ use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::signature::Signer;
 use crate::units::{Size, Time};
-use crate::{clean, components, effective, files, host, schema, table};
+use crate::{clean, components, effective, host, schema, table};
 
 /// Characters of a column of parameters: a longer type pushes its line to the right.
 const WIDEST: usize = 48;
@@ -20,10 +21,10 @@ const WIDEST: usize = 48;
 pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectArgs) -> Result<ExitStatus, Failure> {
     let config = Config::read(global)?;
     let chosen = config.choose(&args.component)?;
-    let bytes = files::component(&chosen.path)?;
+    let (bytes, signer) = components::bytes(&chosen)?;
     let seen = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
     let engine = host::engine(printer, global, 1, &config)?;
-    let loaded = components::loaded(printer, &engine, &config, &chosen, components::pinned(&chosen, bytes)?).await;
+    let loaded = components::loaded(printer, &engine, &config, &chosen, bytes).await;
     let loaded = loaded.map_err(|failure| failure.about(format_args!("{} cannot be loaded", chosen.shown())));
     let path = &chosen.path;
     // Whoever looks at a component is about to use it: what comes next finds it optimised.
@@ -31,9 +32,9 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
         host::optimised(printer, component, path).await;
     }
     if args.json {
-        printer.json(&to_json(path, &seen, &loaded))?;
+        printer.json(&to_json(path, &seen, signer.as_ref(), &loaded))?;
     } else {
-        printer.text(&to_text(path, &seen, loaded.as_ref().ok()))?;
+        printer.text(&to_text(path, &seen, signer.as_ref(), loaded.as_ref().ok()))?;
         if let Err(failure) = &loaded {
             failure.tell(printer);
         }
@@ -41,12 +42,18 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     Ok(if loaded.is_ok() { ExitStatus::Ok } else { ExitStatus::Failed })
 }
 
-fn to_json(path: &Path, seen: &Examination, loaded: &Result<Component, Failure>) -> serde_json::Value {
+fn to_json(
+    path: &Path,
+    seen: &Examination,
+    signer: Option<&Signer>,
+    loaded: &Result<Component, Failure>,
+) -> serde_json::Value {
     let imports: Vec<_> =
         seen.imports.iter().map(|(name, standing)| json!({ "name": name, "standing": standing })).collect();
     let mut shown = json!({
         "component": path.to_string_lossy(),
         "digest": seen.digest,
+        "signed_by": signer,
         "size": seen.size,
         "imports": imports,
         "loadable": loaded.is_ok(),
@@ -74,13 +81,14 @@ fn rights(tool: &Tool) -> Option<(String, serde_json::Value)> {
     Some((definition.name.clone(), json!(effective::effective(tool.rights()?, definition, None))))
 }
 
-fn to_text(path: &Path, seen: &Examination, loaded: Option<&Component>) -> String {
+fn to_text(path: &Path, seen: &Examination, signer: Option<&Signer>, loaded: Option<&Component>) -> String {
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut facts = vec![
         row("component", path.display().to_string()),
         row("digest", seen.digest.clone()),
         row("size", Size(seen.size).rounded()),
     ];
+    facts.extend(signer.map(|signer| row("signed by", signer.to_string())));
     if let Some(component) = loaded {
         let when = match component.compile_time() {
             Some(time) => format!("now, in {} ms", time.as_millis()),

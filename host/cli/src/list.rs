@@ -20,7 +20,7 @@ pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) ->
     for word in &args.components {
         let name = word.display().to_string();
         let loaded = match config.choose(word) {
-            Ok(chosen) => components::one(printer, &engine, &config, &chosen).await,
+            Ok(chosen) => components::one(printer, &engine, &config, &chosen).await.map(|(component, _)| component),
             Err(failure) => Err(failure),
         };
         match loaded {

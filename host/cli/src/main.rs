@@ -31,6 +31,7 @@ mod paste;
 mod printer;
 mod run;
 mod schema;
+mod signature;
 mod state;
 mod table;
 mod tools;

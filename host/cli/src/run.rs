@@ -37,7 +37,7 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
     let chosen = config.used(&args.component)?;
     let context = config.on_behalf(context, args.tenant.as_deref())?;
     let limits = args.limits.over(chosen.limits);
-    let bytes = components::bytes(&chosen)?;
+    let vetted = components::bytes(&chosen)?;
     let lock = Lock::beside(&config)?;
     // An answer needs it at once, a question at the end; any other call does without.
     let (sealer, unsealed) = match state::sealer(global.state_dir.as_deref()) {
@@ -46,7 +46,7 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
         Err(failure) => (None, Some(failure)),
     };
     let engine = host::engine(printer, global, 1, &config)?;
-    let component = components::approved(printer, &engine, &config, &lock, &chosen, bytes)
+    let component = components::approved(printer, &engine, &config, &lock, &chosen, vetted)
         .await
         .map_err(|failure| failure.about(chosen.shown()))?;
     let tool = &component.tool(&args.tool)?.clone().with_limits(chosen.limits_of(&args.tool));

@@ -319,6 +319,18 @@ defences! {
     ForbiddenRoots = "forbidden-roots",
     /// A pinned component is the one that was pinned.
     Pins = "pins",
+    /// A component that has to be signed is used with a good signature of a publisher's.
+    Signature = "signature",
+    /// Every component has to be signed where the configuration says so.
+    RequireSigned = "require-signed",
+    /// A signature is over the bytes of the component.
+    SignedBytes = "signed-bytes",
+    /// A signature for another purpose is none.
+    SignatureNamespace = "signature-namespace",
+    /// A revoked key signs nothing.
+    RevokedKeys = "revoked-keys",
+    /// A publisher's component is signed by that publisher.
+    SignaturePublisher = "signature-publisher",
     /// A configuration that was found is used when its user has approved it.
     FoundConfiguration = "found-configuration",
     /// Until then it raises no limit.
@@ -327,6 +339,8 @@ defences! {
     Approval = "approval",
     /// With the imports that were approved.
     ApprovedImports = "approved-imports",
+    /// Signed by the publisher that was approved.
+    ApprovedPublisher = "approved-publisher",
     /// With the definitions that were approved.
     ApprovedDefinitions = "approved-definitions",
     /// Where it was given something, with the code that was approved.

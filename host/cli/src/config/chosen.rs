@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use toolcell::{Grants, Limits, names};
 
 use super::problem::Problem;
+use super::signed::Demand;
 use crate::failure::Failure;
 
 /// A component that the file names.
@@ -18,6 +19,8 @@ pub(crate) struct Configured {
     pub(crate) limits: Limits,
     /// The digest that it has to have, and what is wrong where it has not.
     pub(crate) digest: Option<(String, Problem)>,
+    /// That it has to be signed, if it has to.
+    pub(super) demand: Option<Demand>,
     pub(crate) section: Section,
     /// What is said of single tools; what they are left is in the grants.
     pub(crate) tools: BTreeMap<String, Single>,
@@ -48,6 +51,8 @@ pub(crate) struct Chosen<'a> {
     pub(crate) configured: Option<(&'a str, &'a Configured)>,
     /// What counts for it now; what the file says of it may be more.
     pub(crate) limits: Limits,
+    /// That it has to be signed, if it has to.
+    pub(crate) demand: Option<&'a Demand>,
     /// A grant comes from a file that nobody named for a component that was named by its path: worth a word.
     pub(crate) is_surprise: bool,
 }

@@ -23,8 +23,31 @@ pub(crate) struct File {
     pub(super) components: BTreeMap<String, At<Component>>,
     /// What counts where a component says nothing of its own.
     pub(super) defaults: Defaults,
+    /// What counts for all components, also for those that are run by their path.
+    pub(super) host: Host,
+    /// Who signs components, by name.
+    pub(super) publishers: BTreeMap<String, At<Publisher>>,
     /// Tenants by name. Each narrows every component, and gives nothing.
     pub(super) tenants: BTreeMap<String, At<Narrowing>>,
+}
+
+/// What counts for all components, also for those that are run by their path.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Host {
+    /// Whether each has to be signed by one of the publishers. Default: only where it names one.
+    pub(super) require_signed: Option<At<bool>>,
+}
+
+/// Somebody who signs components: `ssh-keygen -Y sign -n toolcell -f KEY FILE`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Publisher {
+    /// Their public keys, as a `.pub` file has them: `ssh-ed25519 AAAA…`.
+    pub(super) keys: Vec<At<String>>,
+    /// Those of their keys that are good no more, whether or not they stand in `keys` too.
+    #[serde(default)]
+    pub(super) revoked: Vec<At<String>>,
 }
 
 /// One component.
@@ -35,6 +58,10 @@ pub(super) struct Component {
     pub(super) path: At<String>,
     /// `sha256:` and 64 hex digits: with other bytes it is not loaded.
     pub(super) digest: Option<At<String>>,
+    /// The publisher by whom it has to be signed.
+    pub(super) publisher: Option<At<String>>,
+    /// The file of its signature, seen from this file. Default: its own path with `.sig` after it.
+    pub(super) signature: Option<At<String>>,
     /// What it may reach.
     pub(super) grants: Option<At<Grants>>,
     /// How much one call may use.

@@ -59,16 +59,19 @@ pub(crate) struct Lock {
 pub(crate) struct Approved {
     pub(crate) digest: String,
     pub(crate) imports: BTreeSet<String>,
+    /// Who signed it, where somebody had to.
+    pub(crate) publisher: Option<String>,
     pub(crate) tools: BTreeMap<String, Definition>,
 }
 
 impl Approved {
     /// What a component shows.
-    pub(crate) fn of(component: &Component) -> Self {
+    pub(crate) fn of(component: &Component, publisher: Option<String>) -> Self {
         let seen = component.examination();
         Self {
             digest: seen.digest.clone(),
             imports: seen.imports.iter().map(|(name, _)| name.clone()).collect(),
+            publisher,
             tools: component.definitions().map(|tool| (tool.name.clone(), tool.clone())).collect(),
         }
     }
@@ -93,6 +96,7 @@ struct File {
 struct Entry {
     digest: String,
     imports: BTreeSet<String>,
+    publisher: Option<String>,
     #[serde(default)]
     tools: BTreeMap<String, Tool>,
 }
@@ -177,11 +181,11 @@ fn approved(problems: &mut Problems<'_>, text: &str, restore: &str) -> Option<BT
     }
     let file = toml::from_str::<File>(text).map_err(|error| unread(problems, error)).ok()?;
     let mut components = BTreeMap::new();
-    for (name, Entry { digest, imports, tools }) in file.components {
+    for (name, Entry { digest, imports, publisher, tools }) in file.components {
         // One damaged entry says what there is to say: nothing in the file is relied on.
         let tools =
             tools.into_iter().map(|(tool, said)| definition(problems, tool, &said, restore)).collect::<Option<_>>()?;
-        components.insert(name, Approved { digest, imports, tools });
+        components.insert(name, Approved { digest, imports, publisher, tools });
     }
     Some(components)
 }
@@ -205,13 +209,16 @@ fn definition(problems: &mut Problems<'_>, name: String, said: &Tool, restore: &
 
 fn to_text(components: &BTreeMap<String, Approved>) -> String {
     let mut text = format!("{HEADER}\nversion = {VERSION}\n");
-    for (name, Approved { digest, imports, tools }) in components {
+    for (name, Approved { digest, imports, publisher, tools }) in components {
         // Into a string nothing fails to be written.
         let _ = write!(text, "\n[components.{name}]\ndigest = {}\nimports = [", quoted(digest));
         for import in imports {
             let _ = write!(text, "\n    {},", quoted(import));
         }
         text.push_str(if imports.is_empty() { "]\n" } else { "\n]\n" });
+        if let Some(publisher) = publisher {
+            let _ = writeln!(text, "publisher = {}", quoted(publisher));
+        }
         for (tool, definition) in tools {
             let (hash, json) = (quoted(&definition.hash()), pretty(definition));
             let _ = write!(text, "\n[components.{name}.tools.{tool}]\nhash = {hash}\ndefinition = '''\n{json}\n'''\n");
@@ -247,8 +254,13 @@ mod tests {
         Approved {
             digest: "sha256:00".into(),
             imports: ["toolcell:tool/kv@0.1.0", "a\"\n\u{202e}"].map(str::to_owned).into(),
+            publisher: None,
             tools: [("t".to_owned(), definition)].into(),
         }
+    }
+
+    fn signed() -> Approved {
+        Approved { publisher: Some("p".into()), ..component("x") }
     }
 
     #[test]
@@ -273,8 +285,7 @@ mod tests {
         for description in
             ["", "plain", "it's", "'''", "''' = 1\n[x]", "a\r\n\tb\u{0}\u{1b}[2J\u{202e}\u{feff}", "\\ \"q\" é 👍", "'"]
         {
-            let components =
-                BTreeMap::from([("b".to_owned(), component(description)), ("a-1_".to_owned(), component("x"))]);
+            let components = BTreeMap::from([("b".to_owned(), component(description)), ("a-1_".to_owned(), signed())]);
             let text = to_text(&components);
             assert!(text.starts_with(HEADER) && text.find("[components.a-1_]") < text.find("[components.b]"), "{text}");
             assert!(text.chars().all(|c| c == '\n' || c == '\'' || clean::text(&c.to_string()).1 == 0), "{text}");

@@ -9,6 +9,7 @@ fn component(definition: &Value) -> Approved {
     Approved {
         digest: "sha256:00".into(),
         imports: ["a".to_owned(), "b".to_owned()].into(),
+        publisher: None,
         tools: BTreeMap::from([(definition.name.clone(), definition)]),
     }
 }

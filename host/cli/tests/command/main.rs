@@ -9,5 +9,6 @@ mod help;
 mod looks;
 mod place;
 mod resume;
+mod signatures;
 mod single_tools;
 mod typed;

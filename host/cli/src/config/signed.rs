@@ -1,0 +1,128 @@
+//! Which components have to be signed, and by whom.
+//!
+//! In: the publishers of a file, and what it says of its components. Out: a [`Demand`] for each that needs one.
+//! Invariants: what nobody demands is not looked at; a signature that is said to be somewhere is demanded.
+//! Not here: what a signature is worth (`signature`).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolcell::defence::{Defence, stands};
+use toolcell::{MAX_NAME, names};
+
+use super::file;
+use super::problem::{Problem, Problems};
+use crate::failure::Failure;
+use crate::files;
+use crate::signature::{Publishers, Signer, Trust};
+
+/// The ending of a signature's file, after the component's own: as `ssh-keygen -Y sign` makes it.
+const ENDING: &str = ".sig";
+
+/// That a component has to be signed.
+#[derive(Debug, Clone)]
+pub(crate) struct Demand {
+    publishers: Arc<Publishers>,
+    /// By whom, if not by anyone of them.
+    publisher: Option<String>,
+    /// Where the signature is, if not beside the component.
+    signature: Option<PathBuf>,
+    /// Where the file demands it.
+    problem: Problem,
+}
+
+impl Demand {
+    /// Who signed this component.
+    pub(crate) fn signer(&self, component: &Path, bytes: &[u8]) -> Result<Signer, Failure> {
+        let signature = self.signature.clone().unwrap_or_else(|| beside(component));
+        let text = files::signature(&signature)?;
+        let judged = self.publishers.judge(text.as_deref(), bytes, self.publisher.as_deref());
+        judged.map_err(|fault| {
+            let by = self.publisher.as_ref().map(|publisher| format!(" by `{publisher}`")).unwrap_or_default();
+            let (component, signature) = (component.display(), signature.display());
+            let message = format!("`{component}` has to be signed{by}: `{signature}` {fault}");
+            let file = &self.problem.file;
+            Failure::config(file, vec![Problem { message, hint: fault.hint(), ..self.problem.clone() }])
+        })
+    }
+}
+
+fn beside(component: &Path) -> PathBuf {
+    let mut path = component.as_os_str().to_owned();
+    path.push(ENDING);
+    path.into()
+}
+
+/// What a file says of signatures.
+pub(super) struct Signatures<'a> {
+    file: &'a file::File,
+    publishers: Arc<Publishers>,
+    /// What every component has to be, if any has to be anything.
+    pub(super) of_all: Option<Demand>,
+}
+
+impl<'a> Signatures<'a> {
+    pub(super) fn of(problems: &mut Problems<'_>, file: &'a file::File) -> Self {
+        let mut publishers = Publishers::default();
+        for (name, said) in &file.publishers {
+            if !super::is_name(name) {
+                let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
+                problems.error(&said.span, format!("`{}` is no name of a publisher", name.escape_debug()), hint);
+            }
+            let good = said.value.keys.iter().map(|key| (key, Trust::Good));
+            let revoked = said.value.revoked.iter().map(|key| (key, Trust::Revoked));
+            for (key, trust) in good.chain(revoked) {
+                if let Err(bad) = publishers.add(name, &key.value, trust) {
+                    problems.error(&key.span, bad.to_string(), bad.hint());
+                }
+            }
+        }
+        let mut signatures = Self { file, publishers: Arc::new(publishers), of_all: None };
+        if let Some(said) = file.host.require_signed.as_ref().filter(|said| said.value) {
+            if file.publishers.is_empty() {
+                let hint = "add [publishers.NAME] with the `keys` of whom you trust";
+                problems.error(&said.span, "everything has to be signed, and there is nobody to sign it", hint);
+            }
+            let problem = problems.at(&said.span, "", "");
+            signatures.of_all = stands(Defence::RequireSigned).then(|| signatures.demand(None, None, problem));
+        }
+        signatures
+    }
+
+    /// What a component of the file has to be.
+    pub(super) fn of_component(
+        &self,
+        problems: &mut Problems<'_>,
+        base: &Path,
+        said: &file::Component,
+    ) -> Option<Demand> {
+        let path = said.signature.as_ref().map(|path| base.join(&path.value));
+        let path = Some(path.unwrap_or_else(|| beside(&base.join(&said.path.value))));
+        if let Some(publisher) = &said.publisher {
+            if !self.file.publishers.contains_key(&publisher.value) {
+                let known = || self.file.publishers.keys().map(String::as_str);
+                let hint = names::nearest(&publisher.value, known()).map_or_else(
+                    || "add [publishers.NAME] with its `keys`".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                let name = publisher.value.escape_debug();
+                problems.error(&publisher.span, format!("there is no publisher `{name}`"), hint);
+            }
+            let problem = problems.at(&publisher.span, "", "");
+            return Some(self.demand(Some(publisher.value.clone()), path, problem));
+        }
+        if let (Some(signature), None) = (&said.signature, &self.of_all) {
+            let message = "nothing says whose signature this has to be";
+            problems.error(
+                &signature.span,
+                message,
+                "add `publisher = \"NAME\"`, or `require_signed = true` in [host]",
+            );
+        }
+        self.of_all.as_ref().map(|demand| self.demand(None, path, demand.problem.clone()))
+    }
+
+    fn demand(&self, publisher: Option<String>, signature: Option<PathBuf>, problem: Problem) -> Demand {
+        Demand { publishers: Arc::clone(&self.publishers), publisher, signature, problem }
+    }
+}

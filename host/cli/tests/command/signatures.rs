@@ -1,0 +1,294 @@
+//! Components that have to be signed: by whom, with what, and every way to forge that.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use ssh_key::private::Ed25519Keypair;
+use ssh_key::public::{KeyData, RsaPublicKey};
+use ssh_key::{Algorithm, HashAlg, LineEnding, Mpint, PrivateKey, Signature, SshSig};
+use toolcell_test_guests::{Answer, Hostile, bytes};
+
+use crate::place::Place;
+use crate::typed::{Shown, check};
+
+const RUN: [&str; 4] = ["run", "mine", "greet", "{\"name\": \"Ada\"}"];
+/// Seeds of keys.
+const ACME: u8 = 1;
+const OTHER: u8 = 2;
+const REVOKED: u8 = 3;
+const STRANGER: u8 = 4;
+/// What `ssh-keygen -Y sign` makes with a key of ECDSA.
+const ECDSA: &str = "\
+-----BEGIN SSH SIGNATURE-----
+U1NIU0lHAAAAAQAAAGgAAAATZWNkc2Etc2hhMi1uaXN0cDI1NgAAAAhuaXN0cDI1NgAAAE
+EE+X0fFzQdvbBWfuc9oDNXE4bYhzW4vYT6Creiy/jk2fgLKkZUY5tA0gthy8Obuimr5sSs
+oC2xu+7MfnDwQR62mAAAAAh0b29sY2VsbAAAAAAAAAAGc2hhNTEyAAAAYwAAABNlY2RzYS
+1zaGEyLW5pc3RwMjU2AAAASAAAACB4qeV9byTcPfxRadyUawWDTxWj6NN721s/rWlkvsz+
+/gAAACBxp+ZWhj3TaS7U+u0fBMS2hySZWwU2GumB6ZMa8rQXYg==
+-----END SSH SIGNATURE-----
+";
+
+fn key(seed: u8) -> PrivateKey {
+    Ed25519Keypair::from_seed(&[seed; 32]).into()
+}
+
+fn public(seed: u8) -> String {
+    key(seed).public_key().to_openssh().expect("a key")
+}
+
+fn signature(seed: u8, namespace: &str, bytes: &[u8]) -> String {
+    let signature = key(seed).sign(namespace, HashAlg::Sha512, bytes).expect("a signature");
+    signature.to_pem(LineEnding::LF).expect("a signature")
+}
+
+/// One that says it is by a key of RSA.
+fn of_rsa() -> String {
+    let number = |byte| Mpint::from_positive_bytes(&[byte; 256]).expect("a number");
+    let key = KeyData::Rsa(RsaPublicKey { e: number(3), n: number(5) });
+    let signature = Signature::new(Algorithm::Rsa { hash: Some(HashAlg::Sha512) }, [7; 256]).expect("a signature");
+    let signature = SshSig::new(key, "toolcell", HashAlg::Sha512, signature).expect("a signature");
+    signature.to_pem(LineEnding::LF).expect("a signature")
+}
+
+/// The publishers of these tests, and a component with these lines more.
+fn config(host: &str, component: &str) -> String {
+    let (acme, other, revoked) = (public(ACME), public(OTHER), public(REVOKED));
+    format!(
+        "{host}\n[publishers]\nacme = {{ keys = [\"{acme}\"], revoked = [\"{revoked}\"] }}\n\
+         other = {{ keys = [\"{other}\"] }}\n[components.mine]\npath = \"mine.wasm\"\n{component}\n"
+    )
+}
+
+/// A place with a component `mine.wasm`, signed by this key.
+fn place(config: &str, seed: u8) -> Place {
+    let place = Place::new(config);
+    put(&place, &bytes("hello"), seed);
+    place
+}
+
+fn put(place: &Place, component: &[u8], seed: u8) {
+    fs::write(place.path().join("mine.wasm"), component).expect("a place");
+    fs::write(place.path().join("mine.wasm.sig"), signature(seed, "toolcell", component)).expect("a place");
+}
+
+/// Refused where the file demands it, with something to do.
+fn refused(shown: &Shown, line: &str, needle: &str) {
+    assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{needle}: {shown}");
+    assert!(shown.stderr.starts_with(&format!("error: toolcell.toml:{line}: `")), "{needle}: {shown}");
+    assert!(shown.stderr.contains(needle) && shown.stderr.contains("\nhint: "), "{needle}: {shown}");
+}
+
+#[test]
+fn a_forged_signature_is_refused() {
+    let place = place(&config("", "publisher = \"acme\""), ACME).approved();
+    assert_eq!(place.typed(&RUN).stdout, "Hello, Ada!\n");
+    let component = bytes("hello");
+    let good = signature(ACME, "toolcell", &component);
+    let digest = "sha256:5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
+    for (name, forged, needle) in [
+        ("by a stranger", signature(STRANGER, "toolcell", &component), "is made with a key that no publisher has here"),
+        ("by another publisher", signature(OTHER, "toolcell", &component), "is made by other (SHA256:"),
+        (
+            "by a revoked key",
+            signature(REVOKED, "toolcell", &component),
+            "is made with a key of `acme` that was revoked",
+        ),
+        ("by a key of RSA", of_rsa(), "is not made with an Ed25519 key"),
+        ("by a key of ECDSA", ECDSA.to_owned(), "is not made with an Ed25519 key"),
+        ("for files", signature(ACME, "file", &component), "is made for `file`, not for `toolcell`"),
+        ("for a terminal", signature(ACME, "\u{1b}[2J", &component), "is made for `\\u{1b}[2J`, not"),
+        ("over another file", signature(ACME, "toolcell", b"another"), "is no signature of these bytes"),
+        ("over its name", signature(ACME, "toolcell", b"mine.wasm"), "is no signature of these bytes"),
+        ("over a digest", signature(ACME, "toolcell", digest.as_bytes()), "is no signature of these bytes"),
+        ("cut in two", good[..good.len() / 2].to_owned(), "is no SSH signature"),
+        ("with text after it", format!("{good}and so on\n"), "is no SSH signature"),
+        ("with text before it", format!("so\n{good}"), "is no SSH signature"),
+        ("twice", good.repeat(2), "is no SSH signature"),
+        ("with nothing in it", String::new(), "is no SSH signature"),
+        ("no text", "\u{0}\u{fffd}".repeat(100), "is no SSH signature"),
+        ("a public key", public(ACME), "is no SSH signature"),
+    ] {
+        fs::write(place.path().join("mine.wasm.sig"), forged).unwrap();
+        let shown = place.typed(&RUN);
+        refused(&shown, "7:13", "`HERE/mine.wasm` has to be signed by `acme`: `HERE/mine.wasm.sig` is ");
+        refused(&shown, "7:13", needle);
+        assert!(!shown.stderr.contains('\u{1b}'), "{name}: {shown}");
+    }
+    // A good one of another version, in both directions.
+    put(&place, b"another version", ACME);
+    fs::write(place.path().join("mine.wasm"), &component).unwrap();
+    refused(&place.typed(&RUN), "7:13", "is no signature of these bytes");
+    fs::write(place.path().join("mine.wasm"), [&component[..], &[0, 2, 1, b'x']].concat()).unwrap();
+    fs::write(place.path().join("mine.wasm.sig"), &good).unwrap();
+    refused(&place.typed(&RUN), "7:13", "is no signature of these bytes");
+}
+
+/// Nothing of it is waited for, or read to its end.
+#[test]
+fn a_signature_is_a_small_file() {
+    let place = place(&config("", "publisher = \"acme\""), ACME).approved();
+    let path = place.path().join("mine.wasm.sig");
+    let good = fs::read(&path).unwrap();
+    let put = |make: &dyn Fn(&Path)| {
+        fs::remove_file(&path).or_else(|_| fs::remove_dir(&path)).unwrap();
+        make(&path);
+        place.typed(&RUN)
+    };
+    let nothing = put(&|_| File::create(place.path().join("elsewhere.sig")).map(drop).unwrap());
+    refused(&nothing, "7:13", "`HERE/mine.wasm.sig` is not there");
+    fs::write(&path, &good).unwrap();
+    let huge = put(&|path| File::create(path).and_then(|file| file.set_len(1 << 30)).unwrap());
+    refused(&huge, "7:13", "is too large for a signature");
+    for (what, make) in [
+        (
+            "a pipe",
+            &(|path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())) as &dyn Fn(&Path),
+        ),
+        ("a directory", &|path: &Path| fs::create_dir(path).unwrap()),
+        ("a device", &|path: &Path| symlink("/dev/zero", path).unwrap()),
+        ("cannot open", &|path: &Path| symlink("nowhere", path).unwrap()),
+    ] {
+        let shown = put(make);
+        assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
+        assert!(shown.stderr.contains(what) && shown.stderr.contains("\nhint: "), "{what}: {shown}");
+    }
+    let linked = put(&|path| {
+        fs::write(place.path().join("elsewhere.sig"), &good).unwrap();
+        symlink("elsewhere.sig", path).unwrap();
+    });
+    assert_eq!(linked.status, 0, "it is what it says that counts: {linked}");
+}
+
+/// Whatever is done with it, also where it is only looked at: a stranger's bytes are not parsed before.
+#[test]
+fn no_command_uses_a_component_that_is_not_signed_as_it_has_to_be() {
+    let place = place(&config("", "publisher = \"acme\"\nsignature = \"signatures/mine\""), ACME);
+    refused(&place.typed(&["approve", "--yes"]), "7:13", "`HERE/signatures/mine` is not there");
+    fs::create_dir(place.path().join("signatures")).unwrap();
+    fs::rename(place.path().join("mine.wasm.sig"), place.path().join("signatures/mine")).unwrap();
+    let place = place.approved();
+    assert_eq!(place.typed(&RUN).status, 0);
+    fs::write(place.path().join("mine.wasm"), "no component").unwrap();
+    fs::write(place.path().join("calls"), "[]").unwrap();
+    symlink("mine.wasm", place.path().join("link.wasm")).unwrap();
+    for words in [
+        &RUN[..],
+        &["run", "link.wasm", "greet"],
+        &["batch", "mine", "--calls", "calls"],
+        &["tools", "mine"],
+        &["list", "mine"],
+        &["inspect", "mine"],
+        &["check"],
+        &["approve", "--yes"],
+        &["learn", "greet", "{}"],
+        &["explain", "greet", "GET https://a.example"],
+    ] {
+        let shown = place.typed(words);
+        let needle = "`HERE/signatures/mine` is no signature of these bytes";
+        assert!(shown.status == 1 && shown.stdout.is_empty() && shown.stderr.contains(needle), "{words:?}: {shown}");
+    }
+}
+
+/// Of those that the configuration names, of those that are named by their path, and of nothing where it is not asked.
+#[test]
+fn everything_has_to_be_signed_where_the_configuration_says_so() {
+    let place = place(&config("[host]\nrequire_signed = true", ""), OTHER).approved();
+    let by_path = ["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"];
+    assert_eq!(place.typed(&RUN).status, 0, "any of the publishers will do");
+    refused(&place.typed(&by_path), "2:18", "`hello.wasm` has to be signed: `hello.wasm.sig` is not there");
+    let sign = |seed| fs::write(place.path().join("hello.wasm.sig"), signature(seed, "toolcell", &bytes("hello")));
+    sign(STRANGER).unwrap();
+    refused(&place.typed(&by_path), "2:18", "is made with a key that no publisher has here: SHA256:");
+    sign(REVOKED).unwrap();
+    refused(&place.typed(&by_path), "2:18", "is made with a key of `acme` that was revoked: SHA256:");
+    sign(OTHER).unwrap();
+    assert_eq!(place.typed(&by_path).status, 0);
+    fs::remove_file(place.path().join("mine.wasm.sig")).unwrap();
+    refused(&place.typed(&RUN), "2:18", "`HERE/mine.wasm.sig` is not there");
+    // Who asks for no signature looks at none.
+    fs::write(place.path().join("hello.wasm.sig"), "no signature").unwrap();
+    for without in ["", "[host]\nrequire_signed = false"] {
+        place.write(&config(without, ""));
+        place.approve();
+        assert_eq!((place.typed(&RUN).status, place.typed(&by_path).status), (0, 0));
+        assert_eq!(place.typed(&["inspect", "mine", "--json"]).json()["signed_by"], serde_json::Value::Null);
+    }
+}
+
+#[test]
+fn it_is_shown_who_signed() {
+    let place = place(&config("", "publisher = \"acme\""), ACME).approved();
+    check("signed_check", &place.typed(&["check"]));
+    check("signed_inspect", &place.typed(&["inspect", "mine"]));
+    let key = key(ACME).fingerprint(HashAlg::Sha256).to_string();
+    let signer = serde_json::json!({ "publisher": "acme", "key": key });
+    assert_eq!(place.typed(&["inspect", "mine", "--json"]).json()["signed_by"], signer);
+    assert_eq!(place.typed(&["check", "--json"]).json()["components"][0]["signed_by"], signer);
+}
+
+/// The lock has the publisher that was approved: another one that would do as well is a change, and so is none.
+#[test]
+fn another_publisher_is_approved_anew() {
+    let lines = ["publisher = \"acme\"", "publisher = \"other\"", "", "publisher = \"acme\""];
+    let place = place(&config("", lines[0]), ACME).approved();
+    let lock = || fs::read_to_string(place.path().join("toolcell.lock")).unwrap();
+    assert!(lock().contains("publisher = \"acme\"\n"), "{}", lock());
+    for (line, seed, needle) in [
+        (lines[1], OTHER, "its publisher is other, and was acme"),
+        (lines[2], OTHER, "its publisher is not asked for, and was other"),
+        (lines[3], ACME, "its publisher is acme, and was not asked for"),
+    ] {
+        place.write(&config("", line));
+        put(&place, &bytes("hello"), seed);
+        let shown = place.typed(&RUN);
+        assert!(shown.status == 21 && shown.stderr.contains(needle), "{needle}: {shown}");
+        assert_eq!(place.typed(&["check", "--json"]).json()["components"][0]["state"], "changed");
+        if line == lines[1] {
+            check("signed_approve", &place.typed(&["approve"]));
+            let json = place.typed(&["approve", "--json"]).json();
+            assert_eq!(json["components"][0]["publisher"], serde_json::json!({ "old": "acme", "new": "other" }));
+            assert_eq!(json["components"][0]["signed_by"]["publisher"], "other");
+        }
+        place.approve();
+        assert_eq!(place.typed(&RUN).status, 0);
+    }
+}
+
+/// It is signed as well as the newer one: what was approved since is what tells them apart.
+#[test]
+fn an_older_version_is_for_the_lock_to_tell() {
+    let place = place(&config("", "publisher = \"acme\""), ACME);
+    let version = |description: &'static str| Hostile { description, ..Hostile::answering(Answer::Echo) }.component();
+    put(&place, &version("the newer one"), ACME);
+    place.approve();
+    put(&place, &version("the older one"), ACME);
+    let shown = place.typed(&["tools", "mine"]);
+    assert!(shown.status == 21 && shown.stderr.contains("is not the one that was approved"), "{shown}");
+}
+
+#[test]
+fn what_is_wrong_with_publishers_is_told_with_its_place() {
+    let place = Place::new("");
+    let key = public(ACME);
+    let component = "[components.mine]\npath = \"hello.wasm\"\n";
+    place.write(&format!(
+        "[host]\nrequire_singed = true\n[publishers.acme]\nrevoked = []\n[publishers.other]\nkeys = \"{key}\"\n{component}"
+    ));
+    check("config_publishers_keys", &place.typed(&["check"]));
+    place.write(&format!(
+        "[publishers.acme]\nkeys = [\"{key}\", \"ssh-rsa AAAAB3NzaC1yc2E\", \"a private key\"]\n\
+         [publishers.other]\nkeys = []\nrevoked = [\"{key}\"]\n[publishers.\"a\\nb\"]\nkeys = []\n\
+         {component}publisher = \"amce\"\n[components.yours]\npath = \"asks.wasm\"\nsignature = \"asks.sig\"\n"
+    ));
+    check("config_publishers", &place.typed(&["check"]));
+    place.write(&format!("[host]\nrequire_signed = true\n{component}"));
+    check("config_publishers_none", &place.typed(&["check"]));
+    let json = place.typed(&["check", "--json"]).json();
+    assert_eq!(
+        (&json["error"]["kind"], &json["error"]["problems"][0]["line"]),
+        (&"config".into(), &2.into()),
+        "{json}"
+    );
+}
