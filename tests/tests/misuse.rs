@@ -3,7 +3,7 @@
 //! The compiler is asked directly, with the library as it was built for these tests: nothing is built for it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
@@ -14,12 +14,12 @@ fn folder() -> PathBuf {
     std::env::current_exe().expect("this test").parent().expect("its folder").to_owned()
 }
 
-/// The library, the newest first.
-fn libraries() -> Vec<PathBuf> {
+/// All builds of a library, the newest first.
+fn builds(library: &str) -> Vec<PathBuf> {
     let files = fs::read_dir(folder()).expect("its folder").map(|file| file.expect("a file").path());
     let is_library = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("libtoolcell-") && name.ends_with(".rlib")
+        name.strip_prefix(library).is_some_and(|rest| rest.starts_with('-')) && name.ends_with(".rlib")
     };
     let mut libraries: Vec<_> = files.filter(is_library).collect();
     let age = |path: &PathBuf| fs::metadata(path).and_then(|found| found.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -28,19 +28,20 @@ fn libraries() -> Vec<PathBuf> {
 }
 
 /// What the compiler says of a tool with this handler: its messages as JSON, none where it compiles.
-fn said(library: &Path, handler: &str) -> Vec<Value> {
+fn said([toolcell, serde_json]: &[PathBuf; 2], handler: &str) -> Vec<Value> {
     let scratch = tempfile::tempdir().expect("a directory");
     let source = scratch.path().join("misuse.rs");
-    // The library first: what it was linked with is then there under its own name.
     let text = format!(
-        "extern crate toolcell; extern crate serde_json;
-        use std::sync::Arc; use serde_json::{{Value, json}}; use toolcell::{{Definition, Invocation, Outcome, Tool}};
+        "use std::sync::Arc; use serde_json::{{Value, json}}; use toolcell::{{Definition, Invocation, Outcome, Tool}};
         pub fn tool(definition: Definition) {{ let _ = Tool::native(definition, {handler}); }}"
     );
     fs::write(&source, text).expect("a file");
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--cap-lints=allow", "--error-format=json"]);
-    rustc.arg("--extern").arg(format!("toolcell={}", library.display())).arg("-L").arg(folder());
+    for (name, file) in [("toolcell", toolcell), ("serde_json", serde_json)] {
+        rustc.arg("--extern").arg(format!("{name}={}", file.display()));
+    }
+    rustc.arg("-L").arg(format!("dependency={}", folder().display()));
     rustc.arg("--out-dir").arg(scratch.path()).arg(source).stdout(Stdio::null());
     let output = rustc.output().expect("a compiler");
     let lines = String::from_utf8(output.stderr).expect("JSON");
@@ -52,23 +53,26 @@ fn said(library: &Path, handler: &str) -> Vec<Value> {
 #[test]
 fn a_wrong_closure_says_what_to_write() {
     let right = "async |_: Value| Value::Null";
-    // One that an earlier compiler made, or another build, is not the library.
-    let library = libraries().into_iter().find(|library| said(library, right).is_empty());
-    let library = library.expect("the library as these tests know it: run `cargo test --workspace`");
+    // What an earlier compiler made, or was not made for each other, compiles nothing.
+    let toolcells = builds("libtoolcell").into_iter();
+    let mut pairs =
+        toolcells.flat_map(|toolcell| builds("libserde_json").into_iter().map(move |json| [toolcell.clone(), json]));
+    let libraries = pairs.find(|libraries| said(libraries, right).is_empty());
+    let libraries = libraries.expect("the library as these tests know it: run `cargo test --workspace`");
     for right in [
         "async |_: Value| Outcome::from(json!(7))",
         "async |_: Value| Ok::<_, String>(json!(7))",
         "async |_: Value, _: Arc<Invocation>| json!(7)",
         "|_: Value| std::future::ready(json!(7))",
     ] {
-        assert_eq!(said(&library, right), [Value::Null; 0], "{right}");
+        assert_eq!(said(&libraries, right), [Value::Null; 0], "{right}");
     }
     for (wrong, why) in [
         ("async |_: Value| 7", "no outcome"),
         ("|_: Value| Value::Null", "not async"),
         ("async |_: Value, _: Arc<Invocation>, _: bool| Value::Null", "three parameters"),
     ] {
-        let said = said(&library, wrong);
+        let said = said(&libraries, wrong);
         let [error, ..] = said.as_slice() else { panic!("{why}: it compiles") };
         let all = error.to_string();
         assert_eq!((&error["code"]["code"], error["level"].as_str()), (&"E0277".into(), Some("error")), "{why}: {all}");
