@@ -47,7 +47,7 @@ use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
 
 use crate::call::{CallContext, ToolCall};
-use crate::clock;
+use crate::clock::{self, Clock, SystemClock};
 use crate::definition::Definition;
 use crate::egress::Egress;
 use crate::error::Error;
@@ -124,6 +124,7 @@ pub struct EngineBuilder {
     cache_bytes: u64,
     worker: Option<compile::Worker>,
     compiles: u32,
+    quota_clock: Arc<dyn Clock>,
     optimise: Optimise,
     world: World,
 }
@@ -184,6 +185,12 @@ impl EngineBuilder {
     /// embedder's own.
     pub fn compiles_per_minute(mut self, most: u32) -> Self {
         self.compiles = most;
+        self
+    }
+
+    /// With this clock for that minute.
+    pub fn quota_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.quota_clock = clock;
         self
     }
 
@@ -269,7 +276,7 @@ impl EngineBuilder {
             optimise: self.optimise,
             background: tier::Background::default(),
             flights: flights::Flights::default(),
-            turns: turns::Turns::new(self.compiles),
+            turns: turns::Turns::new(self.compiles, self.quota_clock),
             placement: self.placement,
             slots: Arc::new(Semaphore::new(self.cells as usize)),
             waiting: AtomicUsize::new(0),
@@ -292,6 +299,7 @@ impl Engine {
             cache_bytes: DEFAULT_CACHE_BYTES,
             worker: None,
             compiles: DEFAULT_COMPILES,
+            quota_clock: Arc::new(SystemClock),
             optimise: Optimise::default(),
             world: World::default(),
         }

@@ -141,12 +141,13 @@ impl Cache {
     }
 }
 
-/// The directory's key. One that is not this user's alone, or not whole, is thrown away, and every entry with it.
+/// The directory's key. One that is not this user's alone, or not whole, is thrown away, and every entry with it; one that
+/// cannot be read now is not.
 fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let path = dir.join("key");
     // Looked at first: a key that appears meanwhile is another process's, and good.
     let was_there = fs::symlink_metadata(&path).is_ok();
-    if let Some(secret) = read_secret(&path) {
+    if let Some(secret) = secret_in(open(&path), &path)? {
         return Ok(secret);
     }
     if was_there {
@@ -158,7 +159,7 @@ fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     file.write_all(&fresh)?;
     // Whoever comes first wins; everybody reads the winner's.
     let _ = file.persist_noclobber(&path);
-    read_secret(&path).ok_or_else(|| io::Error::other("the key does not stay as it was written"))
+    secret_in(open(&path), &path)?.ok_or_else(|| io::Error::other("the key does not stay as it was written"))
 }
 
 /// Opens a plain file of the directory: never through a link, never waiting for the other end of a pipe.
@@ -166,7 +167,7 @@ fn open(path: &Path) -> io::Result<File> {
     crate::private::open(path, crate::grants::Access::Read).map_err(io::Error::from)
 }
 
-/// Notes that an entry was of use: at once where its time is in the future, which no clock that is right will reach soon.
+/// Notes that an entry was of use, unless that was noted lately. A time in the future is the mistake of a clock.
 fn touch(mac: &File) {
     let Ok(used) = mac.metadata().and_then(|found| found.modified()) else { return };
     if used.elapsed().ok().is_none_or(|since| since >= LAG) {
@@ -175,14 +176,21 @@ fn touch(mac: &File) {
     }
 }
 
-/// The key in a file that nobody but this user could have written or read.
-fn read_secret(path: &Path) -> Option<[u8; KEY_BYTES]> {
-    let mut file = open(path).ok()?;
-    let found = crate::private::alone(&file).ok()?;
+/// The key in what was opened at this path, if nobody but this user could have written or read it.
+fn secret_in(opened: io::Result<File>, path: &Path) -> io::Result<Option<[u8; KEY_BYTES]>> {
+    let is_file = || fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    let mut file = match opened {
+        Ok(file) => file,
+        // There may be nothing wrong with it.
+        Err(error) if error.kind() != io::ErrorKind::NotFound && is_file() => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    if !crate::private::alone(&file).is_ok_and(|found| found.len() == KEY_BYTES as u64) {
+        return Ok(None);
+    }
     let mut secret = [0; KEY_BYTES];
-    (found.len() == KEY_BYTES as u64).then_some(())?;
-    file.read_exact(&mut secret).ok()?;
-    Some(secret)
+    file.read_exact(&mut secret)?;
+    Ok(Some(secret))
 }
 
 #[cfg(test)]

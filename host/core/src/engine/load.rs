@@ -146,7 +146,7 @@ fn loaded(
     let _alone = inner.cache.is_some().then(|| inner.flights.alone(&names.optimised));
     let kept = |name: &str| from_cache(inner, name, mounts);
     let compiled = |tier, known| {
-        turn.map_or(Ok(()), |turn| turn.compile(Instant::now()))?;
+        turn.map_or(Ok(()), Turn::compile)?;
         compiled(inner, tier, &names, &bytes, mounts, known)
     };
     let quick = || kept(&names.quick).map_or_else(|| compiled(Tier::Quick, None), Ok);

@@ -5,7 +5,7 @@
 //! Not here: from bytes to something that answers (`load`), where a cell runs (`placement`).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -39,7 +39,7 @@ impl Engine {
         tenant: Option<&str>,
     ) -> Result<LoadedComponent, Error> {
         let turn = match tenant {
-            Some(tenant) => Some(self.0.turns.turn(tenant, Instant::now()).await?),
+            Some(tenant) => Some(self.0.turns.turn(tenant).await?),
             None => None,
         };
         let core = Arc::clone(&self.0.loads).acquire_owned().await;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
+use crate::clock::Clock;
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 
@@ -32,6 +33,7 @@ const MOMENT: Duration = Duration::from_secs(1);
 pub(super) struct Turns {
     /// From one compilation to the next, over long.
     interval: Duration,
+    clock: Arc<dyn Clock>,
     tenants: Mutex<HashMap<String, Arc<Line>>>,
 }
 
@@ -48,14 +50,15 @@ struct Line {
 pub(super) struct Turn {
     line: Arc<Line>,
     interval: Duration,
+    clock: Arc<dyn Clock>,
     /// Never an error: nobody closes it.
     _served: Result<OwnedSemaphorePermit, AcquireError>,
 }
 
 impl Turns {
     /// So many compilations a minute for each tenant, and at least one.
-    pub(super) fn new(per_minute: u32) -> Self {
-        Self { interval: MINUTE / per_minute.max(1), tenants: Mutex::default() }
+    pub(super) fn new(per_minute: u32, clock: Arc<dyn Clock>) -> Self {
+        Self { interval: MINUTE / per_minute.max(1), clock, tenants: Mutex::default() }
     }
 
     /// Waits for the tenant's turn.
@@ -65,14 +68,14 @@ impl Turns {
     ///
     /// # Cancel safety
     /// May be dropped: whoever does leaves the line.
-    pub(super) async fn turn(&self, tenant: &str, now: Instant) -> Result<Turn, Error> {
-        let line = self.line(tenant, now)?;
+    pub(super) async fn turn(&self, tenant: &str) -> Result<Turn, Error> {
+        let line = self.line(tenant)?;
         let served = Arc::clone(&line.free).acquire_owned().await;
-        Ok(Turn { line, interval: self.interval, _served: served })
+        Ok(Turn { line, interval: self.interval, clock: Arc::clone(&self.clock), _served: served })
     }
 
     /// A place at the end of the tenant's line.
-    fn line(&self, tenant: &str, now: Instant) -> Result<Arc<Line>, Error> {
+    fn line(&self, tenant: &str) -> Result<Arc<Line>, Error> {
         let mut tenants = lock(&self.tenants);
         if let Some(line) = tenants.get(tenant) {
             // One is the map's own, each of the others a load's.
@@ -82,6 +85,7 @@ impl Turns {
             return Ok(Arc::clone(line));
         }
         if tenants.len() >= MAX_TENANTS {
+            let now = self.clock.now();
             tenants.retain(|_, line| Arc::strong_count(line) > 1 || lock(&line.whole).is_some_and(|whole| whole > now));
         }
         if tenants.len() >= MAX_TENANTS {
@@ -105,7 +109,8 @@ impl Turn {
     ///
     /// # Errors
     /// [`Error::is_quota`] where the tenant has none left, with the time until it has.
-    pub(super) fn compile(&self, now: Instant) -> Result<(), Error> {
+    pub(super) fn compile(&self) -> Result<(), Error> {
+        let now = self.clock.now();
         let mut whole = lock(&self.line.whole);
         // Each compilation takes an interval of the minute that comes, and is there again when that has passed.
         let later = whole.map_or(now, |whole| whole.max(now)) + self.interval;
@@ -128,44 +133,46 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
+    use crate::clock::ManualClock;
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// The tenant's turn, if it has come.
-    fn turn(turns: &Turns, tenant: &str, now: Instant) -> Option<Turn> {
-        turns.turn(tenant, now).now_or_never().map(Result::unwrap)
+    fn turns(per_minute: u32) -> (Turns, ManualClock) {
+        let clock = ManualClock::new();
+        (Turns::new(per_minute, Arc::new(clock.clone())), clock)
     }
 
-    /// Asked at each of these seconds, six a minute: `None` for a yes, seconds for when to come again.
+    /// The tenant's turn, if it has come.
+    fn turn(turns: &Turns, tenant: &str) -> Option<Turn> {
+        turns.turn(tenant).now_or_never().map(Result::unwrap)
+    }
+
+    /// Asked after so many more seconds, with six a minute: 0 for a yes, seconds for when to come again.
     #[test]
     fn compilations_are_counted_a_minute() {
-        let (turns, start) = (Turns::new(6), Instant::now());
-        let ask = |tenant: &str, second: u32| {
-            let now = start + SECOND * second;
-            let refused = turn(&turns, tenant, now).unwrap().compile(now).err()?;
+        let (turns, clock) = turns(6);
+        let ask = |tenant: &str, later: u32| {
+            clock.advance(SECOND * later);
+            let Err(refused) = turn(&turns, tenant).unwrap().compile() else { return 0 };
             assert!(refused.is_quota() && !refused.hint().is_empty() && refused.reason() == "quota");
-            refused.retry_after().map(|after| after.as_secs())
+            refused.retry_after().unwrap().as_secs()
         };
-        for second in [0, 0, 0, 1, 2, 9] {
-            assert_eq!(ask("a", second), None, "second {second}");
+        // What is refused costs nothing, however often.
+        let each =
+            [(0, 0), (0, 0), (0, 0), (1, 0), (1, 0), (7, 0), (0, 1), (0, 1), (1, 0), (0, 10), (9, 1), (1, 0), (1, 9)];
+        for (number, (later, expected)) in each.into_iter().enumerate() {
+            assert_eq!(ask("a", later), expected, "question {number}");
         }
-        // What was refused costs nothing, however often.
-        for (second, expected) in [(9, 1), (9, 1), (10, 0), (10, 10), (19, 1), (20, 0), (20, 10), (21, 9)] {
-            assert_eq!(ask("a", second).unwrap_or(0), expected, "second {second}");
-        }
-        assert_eq!(ask("b", 21), None, "the other tenant's are its own");
-        for _ in 0..6 {
-            assert_eq!(ask("a", 200), None, "after a quiet minute");
-        }
-        assert_eq!(ask("a", 200), Some(10), "there are never more");
+        assert_eq!(ask("b", 0), 0, "the other tenant's are its own");
+        assert_eq!([180, 0, 0, 0, 0, 0, 0].map(|later| ask("a", later)), [0, 0, 0, 0, 0, 0, 10], "after quiet minutes");
     }
 
     #[test]
     fn a_tenant_has_one_turn_at_a_time() {
-        let (turns, now) = (Turns::new(1), Instant::now());
-        let first = turn(&turns, "a", now).unwrap();
-        let mut second = Box::pin(turns.turn("a", now));
-        assert!(second.as_mut().now_or_never().is_none() && turn(&turns, "b", now).is_some());
+        let (turns, _) = turns(1);
+        let first = turn(&turns, "a").unwrap();
+        let mut second = Box::pin(turns.turn("a"));
+        assert!(second.as_mut().now_or_never().is_none() && turn(&turns, "b").is_some());
         drop(first);
         assert!(second.now_or_never().is_some());
     }
@@ -173,30 +180,32 @@ mod tests {
     /// Who leaves the line makes room in it.
     #[test]
     fn a_line_has_an_end() {
-        let (turns, now) = (Turns::new(1), Instant::now());
-        let _first = turn(&turns, "a", now).unwrap();
+        let (turns, _) = turns(1);
+        let _first = turn(&turns, "a").unwrap();
         let mut line = Vec::new();
         for _ in 1..MAX_IN_LINE {
-            line.push(Box::pin(turns.turn("a", now)));
+            line.push(Box::pin(turns.turn("a")));
             assert!(line.last_mut().unwrap().as_mut().now_or_never().is_none());
         }
-        let refused = turns.turn("a", now).now_or_never().expect("no wait").unwrap_err();
+        let refused = turns.turn("a").now_or_never().expect("no wait").unwrap_err();
         assert!(refused.is_quota() && refused.retry_after() == Some(MOMENT), "{refused}");
-        assert!(turn(&turns, "b", now).is_some());
+        assert!(turn(&turns, "b").is_some());
         line.pop();
-        assert!(turns.turn("a", now).now_or_never().is_none());
+        assert!(turns.turn("a").now_or_never().is_none());
     }
 
     /// Forgotten is who would have no more than before: whoever compiled within the minute, or is at it, is remembered.
     #[test]
     fn tenants_are_forgotten_when_they_have_all_their_turns() {
-        let (turns, start) = (Turns::new(1), Instant::now());
-        let busy = turn(&turns, "busy", start).unwrap();
+        let (turns, clock) = turns(1);
+        let busy = turn(&turns, "busy").unwrap();
         for tenant in 1..MAX_TENANTS {
-            turn(&turns, &tenant.to_string(), start).unwrap().compile(start).unwrap();
+            turn(&turns, &tenant.to_string()).unwrap().compile().unwrap();
         }
-        assert!(turns.turn("one more", start + 59 * SECOND).now_or_never().unwrap().unwrap_err().is_quota());
-        assert!(turn(&turns, "one more", start + 61 * SECOND).is_some());
+        clock.advance(SECOND * 59);
+        assert!(turns.turn("one more").now_or_never().unwrap().unwrap_err().is_quota());
+        clock.advance(SECOND);
+        assert!(turn(&turns, "one more").is_some());
         assert_eq!(lock(&turns.tenants).len(), 2);
         drop(busy);
     }

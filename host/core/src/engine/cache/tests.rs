@@ -76,6 +76,18 @@ fn a_key_of_doubtful_origin_is_replaced() {
     }
 }
 
+/// Out of descriptors, say: whoever starts then has no cache, and the next one has it all.
+#[test]
+fn a_key_that_cannot_be_read_now_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    let too_many = || Err(rustix::io::Errno::MFILE.into());
+    assert!(secret_in(too_many(), &key).unwrap().is_none(), "there is none");
+    opened(dir.path());
+    assert!(secret_in(too_many(), &key).is_err());
+    assert!(secret_in(open(&key), &key).unwrap().is_some());
+}
+
 #[test]
 fn a_file_is_not_a_directory() {
     let file = tempfile::NamedTempFile::new().unwrap();
