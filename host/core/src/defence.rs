@@ -126,6 +126,10 @@ defences! {
     CompileTurn = "compile-turn",
     /// Those that wait for it are counted.
     CompileLine = "compile-line",
+    /// No tenant's components are optimised one after the other while others wait.
+    OptimiserTurn = "optimiser-turn",
+    /// Nor do they take all the room that there is to wait in.
+    OptimiserShare = "optimiser-share",
     /// An artefact is used when its MAC fits.
     ArtefactMac = "artefact-mac",
     /// The bytes of a cache are bounded.

@@ -151,15 +151,18 @@ impl Worker {
         }
     }
 
-    fn compile(&self, tier: Tier, haste: Haste, component: &[u8], watch: Watch) -> Result<Vec<u8>, NoCode> {
-        let wall = match haste {
+    fn wall(&self, haste: Haste) -> Duration {
+        match haste {
             Haste::Awaited => self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK),
             Haste::Background => BACKGROUND_WALL,
-        };
+        }
+    }
+
+    fn compile(&self, tier: Tier, haste: Haste, component: &[u8], watch: Watch) -> Result<Vec<u8>, NoCode> {
         let order = Order { tier, seconds: self.seconds(haste) };
         let too_costly = || Error::too_costly(Duration::from_secs(order.seconds));
         let ended = self
-            .run(&order, component, wall, watch)
+            .run(&order, component, self.wall(haste), watch)
             .map_err(|error| NoCode::Interrupted(Error::engine("no compiler process").with_source(error)))?;
         match (ended.status.code(), ended.status.signal()) {
             (Some(0), _) => Ok(ended.code),

@@ -163,7 +163,7 @@ fn loaded(
     let Found { ready, definitions, pooled, compile_time } = found;
     let current = match code {
         Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
-        Code::Quick => optimise::later(inner, bytes, names, ready, definitions.clone()),
+        Code::Quick => optimise::later(inner, bytes, names, ready, definitions.clone(), turn.map(Turn::tenant)),
     };
     Ok(Loaded { examination, definitions, current, pooled, compile_time })
 }

@@ -71,6 +71,7 @@ pub(super) fn later(
     names: Names,
     ready: Arc<Ready>,
     definitions: Vec<Definition>,
+    tenant: Option<&str>,
 ) -> Arc<Current> {
     if is_given_up(inner, &names) {
         return Arc::new(Current::settled(ready, Code::Unoptimised));
@@ -80,6 +81,7 @@ pub(super) fn later(
     let (weak, worker) = (Arc::downgrade(inner), inner.worker.clone());
     inner.background.push(Job {
         component,
+        tenant: tenant.map(str::to_owned),
         current: Arc::downgrade(&current),
         watch,
         work: Box::new(move |component, current, watch| {

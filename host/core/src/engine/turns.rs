@@ -48,6 +48,7 @@ struct Line {
 /// One load's place in its tenant's line, and then its turn.
 #[derive(Debug)]
 pub(super) struct Turn {
+    tenant: String,
     line: Arc<Line>,
     interval: Duration,
     clock: Arc<dyn Clock>,
@@ -71,7 +72,13 @@ impl Turns {
     pub(super) async fn turn(&self, tenant: &str) -> Result<Turn, Error> {
         let line = self.line(tenant)?;
         let served = Arc::clone(&line.free).acquire_owned().await;
-        Ok(Turn { line, interval: self.interval, clock: Arc::clone(&self.clock), _served: served })
+        Ok(Turn {
+            tenant: tenant.to_owned(),
+            line,
+            interval: self.interval,
+            clock: Arc::clone(&self.clock),
+            _served: served,
+        })
     }
 
     /// A place at the end of the tenant's line.
@@ -105,6 +112,11 @@ impl Line {
 }
 
 impl Turn {
+    /// Whose it is.
+    pub(super) fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
     /// Counts one compilation.
     ///
     /// # Errors

@@ -43,6 +43,8 @@ fn a_compiler_that_is_waited_for_has_less_than_half_a_minute() {
     let worker = Worker { limit: DEFAULT_COMPILE_TIME, ..worker("exec echo $0") };
     assert!(worker.seconds(Haste::Awaited) + LAST_SECOND < 30);
     for (haste, order) in [(Haste::Awaited, "quick/25\n"), (Haste::Background, "quick/50\n")] {
+        let starved = Duration::from_secs(worker.seconds(haste)) * 10;
+        assert!(worker.wall(haste) > starved, "a compiler that has a tenth of a core is killed");
         let told = worker.compile(Tier::Quick, haste, b"", Watch::unattended()).unwrap();
         assert_eq!(String::from_utf8(told).unwrap(), order);
     }
