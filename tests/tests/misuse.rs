@@ -1,7 +1,92 @@
-//! A closure that cannot be a handler is a compile error that says what to write instead: `ui/NAME.rs` gives
-//! `ui/NAME.stderr`. After a change of words: `TRYBUILD=overwrite cargo test --workspace --test misuse`.
+//! A closure that cannot be a handler is a compile error that says what to write instead.
+//!
+//! The compiler is asked directly, with the library as it was built for these tests: nothing is built for it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+/// Beside the tests lie the libraries that they were linked with, and those of earlier builds.
+fn folder() -> PathBuf {
+    std::env::current_exe().expect("this test").parent().expect("its folder").to_owned()
+}
+
+/// All builds of a library, the newest first.
+fn builds(library: &str) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder()).expect("its folder").map(|file| file.expect("a file").path());
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.strip_prefix(library).is_some_and(|rest| rest.starts_with('-')) && name.ends_with(".rlib")
+    };
+    let mut libraries: Vec<_> = files.filter(is_library).collect();
+    let age = |path: &PathBuf| fs::metadata(path).and_then(|found| found.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    libraries.sort_by_key(|path| std::cmp::Reverse(age(path)));
+    libraries
+}
+
+/// What the compiler says of a tool with this handler: its messages as JSON, none where it compiles.
+fn said([toolcell, serde_json]: &[PathBuf; 2], handler: &str) -> Vec<Value> {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let source = scratch.path().join("misuse.rs");
+    let text = format!(
+        "use std::sync::Arc; use serde_json::{{Value, json}}; use toolcell::{{Definition, Invocation, Outcome, Tool}};
+        pub fn tool(definition: Definition) {{ let _ = Tool::native(definition, {handler}); }}"
+    );
+    fs::write(&source, text).expect("a file");
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--cap-lints=allow", "--error-format=json"]);
+    for (name, file) in [("toolcell", toolcell), ("serde_json", serde_json)] {
+        rustc.arg("--extern").arg(format!("{name}={}", file.display()));
+    }
+    rustc.arg("-L").arg(format!("dependency={}", folder().display()));
+    rustc.arg("--out-dir").arg(scratch.path()).arg(source).stdout(Stdio::null());
+    let output = rustc.output().expect("a compiler");
+    let lines = String::from_utf8(output.stderr).expect("JSON");
+    let messages: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(output.status.success(), messages.is_empty(), "{lines}");
+    messages
+}
 
 #[test]
 fn a_wrong_closure_says_what_to_write() {
-    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+    let right = "async |_: Value| Value::Null";
+    // What an earlier compiler made, or was not made for each other, compiles nothing.
+    let toolcells = builds("libtoolcell").into_iter();
+    let mut pairs =
+        toolcells.flat_map(|toolcell| builds("libserde_json").into_iter().map(move |json| [toolcell.clone(), json]));
+    let libraries = pairs.find(|libraries| said(libraries, right).is_empty());
+    let libraries = libraries.expect("the library as these tests know it: run `cargo test --workspace`");
+    for right in [
+        "async |_: Value| Outcome::from(json!(7))",
+        "async |_: Value| Ok::<_, String>(json!(7))",
+        "async |_: Value, _: Arc<Invocation>| json!(7)",
+        "|_: Value| std::future::ready(json!(7))",
+    ] {
+        assert_eq!(said(&libraries, right), [Value::Null; 0], "{right}");
+    }
+    for (wrong, why) in [
+        ("async |_: Value| 7", "no outcome"),
+        ("|_: Value| Value::Null", "not async"),
+        ("async |_: Value, _: Arc<Invocation>, _: bool| Value::Null", "three parameters"),
+    ] {
+        let said = said(&libraries, wrong);
+        let [error, ..] = said.as_slice() else { panic!("{why}: it compiles") };
+        let all = error.to_string();
+        assert_eq!((&error["code"]["code"], error["level"].as_str()), (&"E0277".into(), Some("error")), "{why}: {all}");
+        assert_eq!(error["message"], "this closure is not a tool handler", "{why}");
+        // The label stands at the closure, the note below.
+        let spans = error["spans"].as_array().expect("spans");
+        let at = spans.iter().find(|span| span["is_primary"] == true).expect("a place");
+        let text = at["text"][0]["text"].as_str().expect("the line");
+        let columns = ["column_start", "column_end"].map(|column| at[column].as_u64().expect("a column") as usize - 1);
+        assert_eq!(&text[columns[0]..columns[1]], wrong, "{why}");
+        let label = at["label"].as_str().expect("a label");
+        let (one, two) = ("async |arguments: serde_json::Value| …", "invocation: Arc<toolcell::Invocation>| …");
+        assert!(label.starts_with("expected `") && label.contains(one) && label.contains(two), "{why}: {label}");
+        assert!(all.contains("it must return an `Outcome`, a `serde_json::Value`, or `Result<"), "{why}: {all}");
+        assert_eq!(said.iter().filter(|message| message["code"].is_object()).count(), 1, "{why}: one error: {said:?}");
+    }
 }

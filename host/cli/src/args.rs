@@ -9,7 +9,9 @@ mod grants;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum, ValueHint, value_parser};
-use toolcell::{DEFAULT_COMPILE_TIME, DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_TIMEOUT, Limits, MAX_CELLS};
+use toolcell::{
+    DEFAULT_CACHE_BYTES, DEFAULT_COMPILE_TIME, DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_TIMEOUT, Limits, MAX_CELLS,
+};
 
 use crate::exit;
 use crate::format::{self, Format};
@@ -67,6 +69,9 @@ pub(crate) struct Global {
     /// Keep compiled components in this directory instead of the user's cache
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
     pub(crate) cache_dir: Option<PathBuf>,
+    /// Bytes of disk for compiled components; those not used for longest make room
+    #[arg(long, global = true, value_name = "SIZE", default_value_t = Size(DEFAULT_CACHE_BYTES), help_heading = "Global options")]
+    pub(crate) cache_size: Size,
     /// Compile anew and keep nothing, whatever `--cache-dir` says
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_cache: bool,
@@ -80,7 +85,7 @@ pub(crate) struct Global {
     /// Have every call begin at this date, for instance `2026-01-31T12:00:00Z`, so that a run can be repeated
     #[arg(long, global = true, value_name = "DATE", help_heading = "Global options")]
     pub(crate) now: Option<Date>,
-    /// Processor time for compiling a component that is not kept yet
+    /// Processor time for compiling a component that is not kept yet; to optimise it there is twice as much
     #[arg(long, global = true, value_name = "TIME", default_value_t = Time(DEFAULT_COMPILE_TIME), help_heading = "Global options")]
     pub(crate) compile_time: Time,
     /// Say more on standard error; twice for still more

@@ -45,7 +45,7 @@ pub(crate) fn engine(printer: &Printer, global: &Global, calls: usize, config: &
     let Some(dir) = cache_dir(printer, global) else {
         return Ok(keeping_nothing.build()?);
     };
-    builder.cache(&dir).build().or_else(|error| {
+    builder.cache(&dir).cache_bytes(global.cache_size.0).build().or_else(|error| {
         let engine = keeping_nothing.build()?;
         printer.note("warning", &format!("{error}; what is compiled now is not kept"));
         printer.note("hint", &format!("{}, with `--cache-dir DIR` or `--no-cache`", error.hint()));

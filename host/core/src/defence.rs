@@ -120,8 +120,20 @@ defences! {
     CompileWall = "compile-wall",
     /// What a compiler says is read up to a bound.
     CompileOutput = "compile-output",
+    /// A tenant has so many components compiled a minute.
+    CompileQuota = "compile-quota",
+    /// And loads one at a time.
+    CompileTurn = "compile-turn",
+    /// Those that wait for it are counted.
+    CompileLine = "compile-line",
+    /// No tenant's components are optimised one after the other while others wait.
+    OptimiserTurn = "optimiser-turn",
+    /// Nor do they take all the room that there is to wait in.
+    OptimiserShare = "optimiser-share",
     /// An artefact is used when its MAC fits.
     ArtefactMac = "artefact-mac",
+    /// The bytes of a cache are bounded.
+    CacheBytes = "cache-bytes",
     // -- a definition
     /// The tools of a component are bounded.
     Tools = "tools",

@@ -18,6 +18,7 @@ mod imports;
 mod invoke;
 mod limiter;
 mod load;
+mod loaded;
 mod optimise;
 mod placement;
 mod pulse;
@@ -30,6 +31,7 @@ mod shares;
 mod ticker;
 mod tier;
 mod translate;
+mod turns;
 mod veil;
 mod world;
 
@@ -41,34 +43,33 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
 
-use crate::call::{CallContext, CallResult, ToolCall};
-use crate::clock;
-use crate::definition::{Checks, Definition};
+use crate::call::{CallContext, ToolCall};
+use crate::clock::{self, Clock, SystemClock};
+use crate::definition::Definition;
 use crate::egress::Egress;
 use crate::error::Error;
-use crate::grants::Grants;
 use crate::handler::Invocation;
 use crate::kv::KeyStore;
 use crate::limits::Limits;
-use crate::refusal::Fault;
-use crate::rights::Rights;
 use crate::secret::SecretSource;
-use crate::tool_error::ToolError;
 use cell::Cell;
 use config::Allocation;
 use descriptors::Descriptors;
 use runtimes::Lanes;
 use world::{Pace, World};
 
+pub use cache::DEFAULT_CACHE_BYTES;
 pub use compile::{DEFAULT_COMPILE_TIME, compile_worker};
 pub use imports::Standing;
 pub use load::{Examination, Missing};
+pub(crate) use loaded::LoadedComponent;
 pub use placement::Placement;
 pub use scan::MAX_COMPONENT;
 pub use tier::{Code, Optimise};
+pub use turns::DEFAULT_COMPILES;
 
 /// How many cells may live at once unless the builder says otherwise. Each is up to a memory limit of RAM and 16 GiB of
 /// address space.
@@ -96,6 +97,7 @@ struct Inner {
     optimise: Optimise,
     background: tier::Background,
     flights: flights::Flights,
+    turns: turns::Turns,
     placement: Placement,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
@@ -109,8 +111,9 @@ struct Inner {
 /// Makes an [`Engine`].
 ///
 /// # Defaults
-/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; as many guest threads a lane as the machine has cores; no cache; compiling
-/// in this process; [`Optimise::Later`].
+/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; as many guest threads a lane as the machine has cores; no cache, or one of
+/// [`DEFAULT_CACHE_BYTES`]; compiling in this process, for each tenant [`DEFAULT_COMPILES`] components a minute;
+/// [`Optimise::Later`].
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EngineBuilder {
@@ -118,7 +121,10 @@ pub struct EngineBuilder {
     threads: Option<usize>,
     placement: Placement,
     cache: Option<PathBuf>,
+    cache_bytes: u64,
     worker: Option<compile::Worker>,
+    compiles: u32,
+    quota_clock: Arc<dyn Clock>,
     optimise: Optimise,
     world: World,
 }
@@ -149,13 +155,20 @@ impl EngineBuilder {
         self
     }
 
+    /// How many bytes of disk the cache may take, for all engines that share the directory. What was not used for longest
+    /// makes room; what alone is larger is not kept.
+    pub fn cache_bytes(mut self, most: u64) -> Self {
+        self.cache_bytes = most;
+        self
+    }
+
     /// Compiles in child processes: `program` is started with `arguments` and, as the last one, an order, with which it
     /// must call [`compile_worker`](crate::compile_worker). Without this, compiling happens in this process, and a hostile
     /// component can keep a thread busy for hours. [`DEFAULT_COMPILE_TIME`] is a good `limit`.
     ///
     /// # Units
     /// `limit` is processor time of one compilation, in whole seconds and at least one; what is over a whole one is cut off.
-    /// To optimise is a compilation of its own.
+    /// To optimise is a compilation of its own, with twice as much where nobody waits for it.
     pub fn compile_in(
         mut self,
         program: impl Into<PathBuf>,
@@ -164,6 +177,20 @@ impl EngineBuilder {
     ) -> Self {
         let arguments = arguments.into_iter().map(Into::into).collect();
         self.worker = Some(compile::Worker { program: program.into(), arguments, limit });
+        self
+    }
+
+    /// How many components each tenant may have compiled a minute, and as many at once after a quiet one; at least 1. It
+    /// counts for [`Component::load_for`](crate::Component::load_for) alone: what is loaded on behalf of no tenant is the
+    /// embedder's own.
+    pub fn compiles_per_minute(mut self, most: u32) -> Self {
+        self.compiles = most;
+        self
+    }
+
+    /// With this clock for that minute.
+    pub fn quota_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.quota_clock = clock;
         self
     }
 
@@ -244,11 +271,12 @@ impl EngineBuilder {
             pool,
             on_demand,
             ticker,
-            cache: self.cache.as_deref().map(cache::Cache::open).transpose()?,
+            cache: self.cache.map(|dir| cache::Cache::open(&dir, self.cache_bytes)).transpose()?,
             worker: self.worker,
             optimise: self.optimise,
             background: tier::Background::default(),
             flights: flights::Flights::default(),
+            turns: turns::Turns::new(self.compiles, self.quota_clock),
             placement: self.placement,
             slots: Arc::new(Semaphore::new(self.cells as usize)),
             waiting: AtomicUsize::new(0),
@@ -268,38 +296,13 @@ impl Engine {
             threads: None,
             placement: Placement::Cells,
             cache: None,
+            cache_bytes: DEFAULT_CACHE_BYTES,
             worker: None,
+            compiles: DEFAULT_COMPILES,
+            quota_clock: Arc::new(SystemClock),
             optimise: Optimise::default(),
             world: World::default(),
         }
-    }
-
-    /// Loads a component on a thread of its own, once fewer than a core's worth of others are being loaded.
-    ///
-    /// # Errors
-    /// [`Error::is_component`], [`Error::is_not_granted`], [`Error::is_definition`], [`Error::is_directory`].
-    ///
-    /// # Cancel safety
-    /// When dropped, the compilation goes on to its end in the background and its result is kept in the cache only.
-    pub(crate) async fn load(
-        &self,
-        bytes: Vec<u8>,
-        grants: Arc<Grants>,
-        missing: Missing,
-    ) -> Result<LoadedComponent, Error> {
-        let turn = Arc::clone(&self.0.loads).acquire_owned().await;
-        let inner = Arc::clone(&self.0);
-        let (done, loaded) = oneshot::channel();
-        std::thread::Builder::new()
-            .name("toolcell-load".into())
-            .spawn(move || {
-                let result = load::load(&inner, bytes, &grants, missing);
-                drop(turn);
-                let _ =
-                    done.send(result.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) }));
-            })
-            .map_err(|error| Error::engine("no thread for the compiler").with_source(error))?;
-        loaded.await.unwrap_or_else(|_| Err(Error::malformed("the compiler gave up on it")))
     }
 }
 
@@ -315,66 +318,5 @@ impl Inner {
         let call = ToolCall::new("", "describe", "{}");
         let invocation = Arc::new(Invocation::aside(call, Value::Null, CallContext::default(), limits));
         self.sleeps.block_on(placement::describe(self, ready, invocation))
-    }
-}
-
-/// A component that answers calls.
-#[derive(Clone)]
-pub(crate) struct LoadedComponent {
-    loaded: Arc<load::Loaded>,
-    engine: Engine,
-}
-
-impl LoadedComponent {
-    pub(crate) fn examination(&self) -> &Examination {
-        &self.loaded.examination
-    }
-
-    pub(crate) fn definitions(&self) -> &[Definition] {
-        &self.loaded.definitions
-    }
-
-    pub(crate) fn is_cached(&self) -> bool {
-        self.loaded.compile_time.is_none()
-    }
-
-    pub(crate) fn is_pooled(&self) -> bool {
-        self.loaded.pooled
-    }
-
-    pub(crate) fn compile_time(&self) -> Option<std::time::Duration> {
-        self.loaded.compile_time
-    }
-
-    /// What a call that begins now runs on.
-    pub(crate) fn code(&self) -> Code {
-        self.loaded.current.code()
-    }
-
-    /// Waits until that does not change any more.
-    ///
-    /// # Cancel safety
-    /// May be dropped.
-    pub(crate) async fn optimised(&self) -> Code {
-        self.loaded.current.last().await
-    }
-
-    /// Answers one call in a fresh cell.
-    pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks, rights: Arc<Rights>) -> CallResult {
-        placement::execute(&self.engine.0, self.loaded.current.ready(), invocation, checks, rights).await
-    }
-
-    /// Asks whether the tool is offered, in a cell of its own.
-    pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
-        let ready = self.loaded.current.ready();
-        placement::ask(&self.engine.0, &invocation, |pulse| invoke::visible(ready, Arc::clone(&invocation), pulse))
-            .await
-    }
-
-    /// Asks what is wrong with the invocation's arguments, in a cell of its own.
-    pub(crate) async fn validate(&self, invocation: Arc<Invocation>) -> Result<Vec<Fault>, ToolError> {
-        let ready = self.loaded.current.ready();
-        placement::ask(&self.engine.0, &invocation, |pulse| invoke::validate(ready, Arc::clone(&invocation), pulse))
-            .await
     }
 }

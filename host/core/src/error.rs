@@ -59,6 +59,10 @@ enum Kind {
         hint: &'static str,
     },
     Describe(String),
+    Quota {
+        problem: &'static str,
+        after: Duration,
+    },
     Engine(String),
     Cache(String),
     SealKey {
@@ -126,6 +130,10 @@ impl Error {
 
     pub(crate) fn describe(failure: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::from(Kind::Describe(failure.to_string())).with_source(failure)
+    }
+
+    pub(crate) fn quota(problem: &'static str, after: Duration) -> Self {
+        Self::from(Kind::Quota { problem, after })
     }
 
     pub(crate) fn engine(problem: impl Into<String>) -> Self {
@@ -199,6 +207,18 @@ impl Error {
         matches!(self.kind, Kind::Directory { .. })
     }
 
+    /// The tenant has had what it may have for now: [`retry_after`](Self::retry_after) tells when there is more.
+    #[must_use]
+    pub fn is_quota(&self) -> bool {
+        matches!(self.kind, Kind::Quota { .. })
+    }
+
+    /// When the same may be tried again, where it is a matter of time.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        if let Kind::Quota { after, .. } = self.kind { Some(after) } else { None }
+    }
+
     /// The kind of error in one word, the same in JSON and in logs.
     #[must_use]
     pub fn reason(&self) -> &'static str {
@@ -216,6 +236,7 @@ impl Error {
             Kind::DuplicateCall(_) => "duplicate_call_id",
             Kind::Options { .. } => "bad_option",
             Kind::Directory { .. } => "bad_directory",
+            Kind::Quota { .. } => "quota",
             Kind::Engine(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. } => "environment",
         }
     }
@@ -258,6 +279,10 @@ impl Error {
             Kind::DuplicateCall(_) => "give each call of a run an id of its own: results are told apart by it".into(),
             Kind::Options { option, .. } => format!("correct `{option}`; nothing has run"),
             Kind::Describe(_) => "the component's `describe` must answer quickly and without any right".into(),
+            Kind::Quota { after, .. } => {
+                let seconds = after.as_millis().div_ceil(1000);
+                format!("try again in {seconds} s; what was compiled before can be loaded meanwhile")
+            }
             Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
             Kind::SealKey { hint, .. } | Kind::Store { hint, .. } | Kind::Directory { hint, .. } => (*hint).into(),
@@ -294,6 +319,7 @@ impl fmt::Display for Error {
             }
             Kind::Options { option, problem } => write!(f, "`{option}` {problem}"),
             Kind::Describe(problem) => write!(f, "the component could not describe its tools: {problem}"),
+            Kind::Quota { problem, .. } => f.write_str(problem),
             Kind::Engine(problem) => write!(f, "the engine cannot be set up: {problem}"),
             Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),
             Kind::SealKey { problem, .. } => write!(f, "no key to seal questions with: {problem}"),

@@ -51,11 +51,34 @@ impl Component {
         grants: Grants,
         missing: Missing,
     ) -> Result<Self, Error> {
-        let mut grants = Arc::new(grants);
-        let loaded = engine.load(bytes.into(), Arc::clone(&grants), missing).await?;
+        Self::new(engine.load(bytes.into(), Arc::new(grants.clone()), missing, None).await?, grants)
+    }
+
+    /// The same on behalf of a tenant, whose components are loaded one at a time, and of whose as many are compiled as
+    /// [`compiles_per_minute`](crate::EngineBuilder::compiles_per_minute) says. What comes from the cache, because it was
+    /// kept or because somebody else compiled it meanwhile, does not count.
+    ///
+    /// # Errors
+    /// As [`load_with`](Self::load_with), and [`Error::is_quota`] where the tenant has had its share for now, or has too many
+    /// loads waiting: [`Error::retry_after`] says when there is more.
+    ///
+    /// # Cancel safety
+    /// As [`load`](Self::load). While it waits for its turn nothing has begun.
+    pub async fn load_for(
+        engine: &Engine,
+        tenant: &str,
+        bytes: impl Into<Vec<u8>>,
+        grants: Grants,
+        missing: Missing,
+    ) -> Result<Self, Error> {
+        Self::new(engine.load(bytes.into(), Arc::new(grants.clone()), missing, Some(tenant)).await?, grants)
+    }
+
+    fn new(loaded: LoadedComponent, mut grants: Grants) -> Result<Self, Error> {
         if grants.store.is_none() {
-            Arc::make_mut(&mut grants).store = Some(loaded.examination().digest.clone());
+            grants.store = Some(loaded.examination().digest.clone());
         }
+        let grants = Arc::new(grants);
         let tools = loaded.definitions().iter().map(|definition| {
             let rights = Rights::new(Arc::clone(&grants), definition)
                 .map_err(|bad| Error::definition(&definition.name, format_args!("a need of it: {bad}")))?;

@@ -3,6 +3,7 @@
 
 mod bounds;
 mod tiers;
+mod turns;
 
 use std::fs;
 use std::path::PathBuf;

@@ -13,13 +13,13 @@ use toolcell_tests::{call, load, load_ending, wait};
 use crate::{Scratch, answers, echo};
 
 /// A directory with what the compiler makes of a guest, the words of a worker, and what it was told to do.
-struct Workshop {
-    guest: Vec<u8>,
+pub(crate) struct Workshop {
+    pub(crate) guest: Vec<u8>,
     scratch: Scratch,
 }
 
 impl Workshop {
-    fn new(guest: Vec<u8>) -> Self {
+    pub(crate) fn new(guest: Vec<u8>) -> Self {
         let shop = Self { guest, scratch: Scratch::new() };
         for (tier, optimise) in [("quick", Optimise::Never), ("optimised", Optimise::First)] {
             let made = Scratch::new();
@@ -40,7 +40,7 @@ impl Workshop {
     }
 
     /// An engine whose worker hands out quick code, and optimised code after this script.
-    fn builder(&self, optimised: &str) -> EngineBuilder {
+    pub(crate) fn builder(&self, optimised: &str) -> EngineBuilder {
         self.limited(optimised, 60)
     }
 
@@ -59,7 +59,7 @@ impl Workshop {
     }
 
     /// What the workers were told, in order.
-    fn orders(&self) -> Vec<String> {
+    pub(crate) fn orders(&self) -> Vec<String> {
         let orders = fs::read_to_string(self.file("orders")).unwrap_or_default();
         orders.lines().map(str::to_owned).collect()
     }
@@ -141,7 +141,7 @@ fn an_engine_without_a_cache_tries_once_too() {
     for _ in 0..2 {
         assert_eq!(last(&load(&engine, shop.guest.clone()).expect("it loads")), Code::Unoptimised);
     }
-    assert_eq!(shop.orders(), ["quick/60", "optimised/60", "quick/60"]);
+    assert_eq!(shop.orders(), ["quick/60", "optimised/120", "quick/60"]);
 }
 
 /// What nobody has any more is not optimised: its compiler is ended in the middle.
@@ -158,6 +158,24 @@ fn a_dropped_component_ends_its_optimiser() {
     assert_eq!(pipe.read_to_end(&mut Vec::new()).expect("the end"), 0);
     let (_, next) = shop.load(shop.builder(":"));
     assert_eq!((next.is_cached(), last(&next)), (true, Code::Optimised));
+}
+
+/// Its place in the cache is taken by what is no file.
+#[test]
+fn quick_code_stays_where_optimised_code_cannot_be_kept() {
+    let shop = Workshop::new(echo().component());
+    shop.load(shop.builder(":").optimise(Optimise::Never));
+    let quick = shop.scratch.files("code").remove(0);
+    let name = quick.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
+    let optimised = name.strip_suffix("-quick").expect("the quick tier's");
+    fs::create_dir(quick.with_file_name(optimised).with_extension("code")).expect("a directory");
+    for optimise in [Optimise::Later, Optimise::First] {
+        let (_, component) = shop.load(shop.builder(":").optimise(optimise));
+        assert_eq!((last(&component), answers(&component)), (Code::Optimised, true));
+        let (_, next) = shop.load(shop.builder("exit 3").optimise(Optimise::Never));
+        assert_eq!((next.code(), next.is_cached()), (Code::Unoptimised, true), "{optimise:?}");
+    }
+    assert_eq!(shop.orders(), ["quick", "optimised", "optimised"]);
 }
 
 #[test]

@@ -137,6 +137,18 @@ fn a_component_that_was_inspected_is_optimised() {
     assert_eq!((&json["code"], &json["cached"]), (&"unoptimised".into(), &false.into()), "{json}");
 }
 
+/// What does not fit into it works all the same, and is compiled each time.
+#[test]
+fn a_cache_has_the_size_that_was_typed() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = dir.path().to_str().unwrap();
+    for (size, cached) in [("1KiB", false), ("1KiB", false), ("1GiB", false), ("1GiB", true)] {
+        let shown = typed(&["inspect", "hello.wasm", "--json", "--cache-dir", cache, "--cache-size", size]);
+        assert_eq!((shown.status, &shown.json()["cached"]), (0, &cached.into()), "{size}: {shown}");
+        assert_eq!(shown.stderr.contains("could not be kept"), size == "1KiB", "{size}: {shown}");
+    }
+}
+
 /// As the kernel sees it, while the compiler still waits for a component.
 #[test]
 fn a_compiler_is_bounded_before_it_reads() {

@@ -2,7 +2,8 @@
 //!
 //! In: bytes. Out: a [`Loaded`] component: checked, compiled or taken from the cache, linked, described.
 //! Invariants: imports are judged before the compiler runs; nothing of the guest runs but `describe`, in a cell that is
-//! granted nothing, and once whatever is compiled how often; what somebody else compiles at this moment is waited for.
+//! granted nothing, and once whatever is compiled how often; what somebody else compiles at this moment is waited for; a kept
+//! component that cannot be used now stays until there is a better one: that it was made here, and whole, is known.
 //! Not here: compiling a second time, for speed (`optimise`).
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use super::imports::{self, Standing};
 use super::invoke::Ready;
 use super::optimise::{self, Names};
 use super::tier::{Code, Current, Optimise, Tier};
+use super::turns::Turn;
 use super::{Allocator, Inner, scan};
 use crate::defence::{self, Defence, stands};
 use crate::definition::Definition;
@@ -114,10 +116,16 @@ pub(super) struct Loaded {
     pub(super) compile_time: Option<Duration>,
 }
 
-/// Loads. Blocks for as long as the compiler takes: for a thread of its own.
-pub(super) fn load(inner: &Arc<Inner>, bytes: Vec<u8>, grants: &Grants, missing: Missing) -> Result<Loaded, Error> {
+/// Loads, in the tenant's turn if it is for one. Blocks for as long as the compiler takes: for a thread of its own.
+pub(super) fn load(
+    inner: &Arc<Inner>,
+    bytes: Vec<u8>,
+    grants: &Grants,
+    missing: Missing,
+    turn: Option<&Turn>,
+) -> Result<Loaded, Error> {
     let mounts = Mounts::open(grants)?.map(Arc::new);
-    let loaded = loaded(inner, bytes, mounts.as_ref())?;
+    let loaded = loaded(inner, bytes, mounts.as_ref(), turn)?;
     let denied: Vec<_> = loaded.examination.ungranted(grants).map(|(name, _)| name.clone()).collect();
     if denied.is_empty() || missing == Missing::Denied || !stands(Defence::UngrantedImports) {
         return Ok(loaded);
@@ -126,23 +134,29 @@ pub(super) fn load(inner: &Arc<Inner>, bytes: Vec<u8>, grants: &Grants, missing:
     Err(Error::not_granted(denied, needs))
 }
 
-fn loaded(inner: &Arc<Inner>, bytes: Vec<u8>, mounts: Option<&Arc<Mounts>>) -> Result<Loaded, Error> {
+fn loaded(
+    inner: &Arc<Inner>,
+    bytes: Vec<u8>,
+    mounts: Option<&Arc<Mounts>>,
+    turn: Option<&Turn>,
+) -> Result<Loaded, Error> {
     let examination = Examination::of(&bytes)?;
     examination.admit()?;
     let names = Names::new(entry_name(&inner.on_demand.engine, &examination.digest));
     // Without a cache there would be nothing to find after the wait.
     let _alone = inner.cache.is_some().then(|| inner.flights.alone(&names.optimised));
     let kept = |name: &str| from_cache(inner, name, mounts);
-    let compiled = |tier, known| compiled(inner, tier, names.of(tier), &bytes, mounts, known);
+    let compiled = |tier, known| {
+        turn.map_or(Ok(()), Turn::compile)?;
+        compiled(inner, tier, &names, &bytes, mounts, known)
+    };
     let quick = || kept(&names.quick).map_or_else(|| compiled(Tier::Quick, None), Ok);
     let (found, code) = match (kept(&names.optimised), inner.optimise) {
         (Some(found), Optimise::Later | Optimise::First | Optimise::Never) => (found, Code::Optimised),
         (None, Optimise::First) => {
             // Who has told its tools is not asked again.
             let known = kept(&names.quick).map(|quick| quick.definitions);
-            let found = compiled(Tier::Optimised, known)?;
-            names.forget_all_but_optimised(inner);
-            (found, Code::Optimised)
+            (compiled(Tier::Optimised, known)?, Code::Optimised)
         }
         (None, Optimise::Never) => (quick()?, Code::Unoptimised),
         (None, Optimise::Later) => (quick()?, Code::Quick),
@@ -150,7 +164,7 @@ fn loaded(inner: &Arc<Inner>, bytes: Vec<u8>, mounts: Option<&Arc<Mounts>>) -> R
     let Found { ready, definitions, pooled, compile_time } = found;
     let current = match code {
         Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
-        Code::Quick => optimise::later(inner, bytes, names, ready, definitions.clone()),
+        Code::Quick => optimise::later(inner, bytes, names, ready, definitions.clone(), turn.map(Turn::tenant)),
     };
     Ok(Loaded { examination, definitions, current, pooled, compile_time })
 }
@@ -167,7 +181,7 @@ pub(super) struct Found {
 fn compiled(
     inner: &Arc<Inner>,
     tier: Tier,
-    name: &str,
+    names: &Names,
     bytes: &[u8],
     mounts: Option<&Arc<Mounts>>,
     known: Option<Vec<Definition>>,
@@ -177,23 +191,25 @@ fn compiled(
     let compile_time = Some(started.elapsed());
     let (ready, pooled) = link_new(inner, &code, mounts)?;
     let definitions = known.map_or_else(|| describe(inner, &ready), Ok)?;
-    keep(inner, name, &code, &definitions);
+    keep(inner, tier, names, &code, &definitions);
     Ok(Found { ready, pooled, definitions, compile_time })
 }
 
-/// Keeps code and tools in the cache, if there is one.
-pub(super) fn keep(inner: &Inner, name: &str, code: &[u8], definitions: &[Definition]) {
+/// Keeps code and tools in the cache, if there is one. Optimised code that is kept makes the rest useless.
+pub(super) fn keep(inner: &Inner, tier: Tier, names: &Names, code: &[u8], definitions: &[Definition]) {
     let Some(cache) = &inner.cache else { return };
     let tools = serde_json::to_vec(definitions).unwrap_or_default();
-    if let Err(error) = cache.put(name, code, &tools) {
-        tracing::warn!(%error, "the compiled component could not be kept");
+    match (cache.put(names.of(tier), code, &tools), tier) {
+        (Ok(()), Tier::Quick) => {}
+        (Ok(()), Tier::Optimised) => names.all_but_optimised().for_each(|name| cache.remove(name)),
+        (Err(error), _) => tracing::warn!(%error, "the compiled component could not be kept"),
     }
 }
 
-/// The entry, if there is one that works. One that does not is no error: it is made again.
+/// The entry, if there is one that works. One that does not is no error: it is made again, and replaced by that.
 pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, mounts: Option<&Arc<Mounts>>) -> Option<Found> {
     let cache = inner.cache.as_ref()?;
-    let Entry { code, tools } = cache.get(name)?;
+    let Entry { code, tools, reading: _reading } = cache.get(name)?;
     // SAFETY: the content was checked against a MAC with a key that only this user can read.
     #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
     let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
@@ -202,12 +218,7 @@ pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, mounts: Option<&Arc<Mou
             .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
         Ok(Found { ready, pooled, definitions, compile_time: None })
     });
-    linked
-        .inspect_err(|error| {
-            tracing::warn!(%error, "a kept component could not be used and is compiled again");
-            cache.remove(name);
-        })
-        .ok()
+    linked.inspect_err(|error| tracing::warn!(%error, "a kept component could not be used and is compiled again")).ok()
 }
 
 /// Links what the compiler just made.
@@ -296,4 +307,33 @@ impl std::hash::Hasher for Fingerprint {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A component that exports an instance by the name of ours, with nothing in it.
+    fn pretender() -> Vec<u8> {
+        let name = b"toolcell:tool/tool@0.1.0";
+        let instance = [5, 3, 1, 1, 0];
+        let export = [&[11, name.len() as u8 + 6, 1, 0, name.len() as u8], &name[..], &[5, 0, 0]].concat();
+        [&b"\0asm\x0d\0\x01\0"[..], &instance, &export].concat()
+    }
+
+    /// What the MAC vouches for and still is of no use may be of use tomorrow: there was no memory for it, say.
+    #[test]
+    fn what_was_made_here_is_replaced_and_not_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let builder = super::super::Engine::builder().cells(1).cache(dir.path()).optimise(Optimise::Never);
+        let engine = builder.compile_in("/bin/sh", ["-c", "exit 4"], Duration::from_secs(1)).build().unwrap();
+        let cache = engine.0.cache.as_ref().unwrap();
+        let names = Names::new(entry_name(&engine.0.on_demand.engine, &digest(&pretender())));
+        cache.put(&names.quick, b"no code", b"[]").unwrap();
+        let loaded = load(&engine.0, pretender(), &Grants::default(), Missing::Refused, None);
+        assert!(loaded.err().is_some_and(|error| error.to_string().contains("the compiler process failed")));
+        assert!(cache.get(&names.quick).is_some(), "it is gone");
+        keep(&engine.0, Tier::Quick, &names, b"other code", &[]);
+        assert_eq!(std::fs::read(cache.get(&names.quick).unwrap().code).unwrap(), b"other code");
+    }
 }

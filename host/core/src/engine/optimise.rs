@@ -36,18 +36,15 @@ impl Names {
         }
     }
 
-    /// Removes what optimised code makes useless.
-    pub(super) fn forget_all_but_optimised(&self, inner: &Inner) {
-        if let Some(cache) = &inner.cache {
-            cache.remove(&self.quick);
-            cache.remove(&self.given_up);
-        }
+    /// What optimised code makes useless.
+    pub(super) fn all_but_optimised(&self) -> impl Iterator<Item = &str> {
+        [&self.quick, &self.given_up].into_iter().map(String::as_str)
     }
 }
 
 /// Seconds of processor time that there are to optimise a component; without a worker nothing ends it.
 fn seconds(inner: &Inner) -> u64 {
-    inner.worker.as_ref().map_or(u64::MAX, compile::Worker::seconds)
+    inner.worker.as_ref().map_or(u64::MAX, |worker| worker.seconds(Haste::Background))
 }
 
 /// Whether it was tried with as much time as there is now.
@@ -74,6 +71,7 @@ pub(super) fn later(
     names: Names,
     ready: Arc<Ready>,
     definitions: Vec<Definition>,
+    tenant: Option<&str>,
 ) -> Arc<Current> {
     if is_given_up(inner, &names) {
         return Arc::new(Current::settled(ready, Code::Unoptimised));
@@ -83,6 +81,7 @@ pub(super) fn later(
     let (weak, worker) = (Arc::downgrade(inner), inner.worker.clone());
     inner.background.push(Job {
         component,
+        tenant: tenant.map(str::to_owned),
         current: Arc::downgrade(&current),
         watch,
         work: Box::new(move |component, current, watch| {
@@ -115,8 +114,7 @@ fn optimise(
         Ok((code, ready)) => {
             // A load of this engine's is not to lose the quick code between finding and using it.
             let _alone = inner.flights.alone(&names.optimised);
-            keep(&inner, &names.optimised, &code, definitions);
-            names.forget_all_but_optimised(&inner);
+            keep(&inner, Tier::Optimised, names, &code, definitions);
             current.replace(ready);
         }
         Err(none) => {

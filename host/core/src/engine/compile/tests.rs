@@ -2,6 +2,8 @@
 
 use super::*;
 
+const QUICK: Order = Order { tier: Tier::Quick, seconds: 60 };
+
 fn worker(script: &str) -> Worker {
     let arguments = ["-c", script].map(OsString::from).to_vec();
     Worker { program: "/bin/sh".into(), arguments, limit: Duration::from_secs(60) }
@@ -35,6 +37,19 @@ fn each_way_a_worker_ends() {
     }
 }
 
+/// Half a minute is what a bomb may take of anybody's time, the second included in which its compiler dies.
+#[test]
+fn a_compiler_that_is_waited_for_has_less_than_half_a_minute() {
+    let worker = Worker { limit: DEFAULT_COMPILE_TIME, ..worker("exec echo $0") };
+    assert!(worker.seconds(Haste::Awaited) + LAST_SECOND < 30);
+    for (haste, order) in [(Haste::Awaited, "quick/25\n"), (Haste::Background, "quick/50\n")] {
+        let starved = Duration::from_secs(worker.seconds(haste)) * 10;
+        assert!(worker.wall(haste) > starved, "a compiler that has a tenth of a core is killed");
+        let told = worker.compile(Tier::Quick, haste, b"", Watch::unattended()).unwrap();
+        assert_eq!(String::from_utf8(told).unwrap(), order);
+    }
+}
+
 #[test]
 fn what_a_worker_says_is_read_to_a_bound() {
     assert_eq!(bounded(io::repeat(0).take(100), 10).unwrap().len(), 10);
@@ -44,7 +59,7 @@ fn what_a_worker_says_is_read_to_a_bound() {
 #[test]
 fn a_worker_that_only_waits_is_killed() {
     let wall = Duration::from_millis(10);
-    let ended = worker("exec sleep 5").run(Tier::Quick, &[0; 1 << 20], wall, Watch::unattended()).unwrap();
+    let ended = worker("exec sleep 5").run(&QUICK, &[0; 1 << 20], wall, Watch::unattended()).unwrap();
     assert_eq!(ended.status.signal(), Some(SIGKILL));
 }
 
@@ -53,7 +68,7 @@ fn a_worker_that_only_waits_is_killed() {
 fn a_worker_that_nobody_waits_for_is_killed() {
     let (leash, watch) = leash();
     drop(leash);
-    let ended = worker("exec sleep 600").run(Tier::Optimised, b"", Duration::MAX, watch).unwrap();
+    let ended = worker("exec sleep 600").run(&QUICK, b"", Duration::MAX, watch).unwrap();
     assert_eq!(ended.status.signal(), Some(SIGKILL));
 }
 

@@ -1,34 +1,41 @@
 //! What compiles optimised code, one component at a time and in nobody's way.
 //!
-//! Invariants: there is a thread while there is work, and one at most; what waits is bounded in bytes; what nobody wants
-//! any more is not compiled; whatever becomes of a job, its component is settled.
+//! Invariants: there is a thread while there is work, and one at most; what waits is bounded in bytes, of all and of each
+//! tenant; no tenant has two turns while others wait; what nobody wants any more is not compiled; whatever becomes of a job,
+//! its component is settled.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
 use super::Current;
+use crate::defence::{Defence, stands};
 use crate::engine::compile::Watch;
+use crate::engine::invoke::Ready;
 use crate::fence::fenced;
 
 /// Bytes of the components that wait: four of the largest, or thousands of ordinary ones.
 const MAX_WAITING: usize = 256 << 20;
+/// Bytes of one tenant's: one of the largest.
+const OF_TENANT: usize = MAX_WAITING / 4;
 /// Names of components that cannot be optimised, before all are forgotten: a megabyte or two.
 const MAX_GIVEN_UP: usize = 10_000;
 /// How much less urgent than the host's own threads, in steps of `nice`: as a guest that takes long.
 const NICENESS: i32 = 10;
 
 /// Compiles, and replaces the current code or keeps it.
-pub(in crate::engine) type Work = Box<dyn FnOnce(&[u8], &Weak<Current>, Watch) + Send>;
+pub(in crate::engine) type Work<R> = Box<dyn FnOnce(&[u8], &Weak<Current<R>>, Watch) + Send>;
 
 /// Optimised code for one component.
-pub(in crate::engine) struct Job {
+pub(in crate::engine) struct Job<R = Ready> {
     pub(in crate::engine) component: Vec<u8>,
+    /// On whose behalf it was loaded.
+    pub(in crate::engine) tenant: Option<String>,
     /// Whom the code is for.
-    pub(in crate::engine) current: Weak<Current>,
+    pub(in crate::engine) current: Weak<Current<R>>,
     /// Hears when it is for nobody any more.
     pub(in crate::engine) watch: Watch,
-    pub(in crate::engine) work: Work,
+    pub(in crate::engine) work: Work<R>,
 }
 
 /// The jobs of an engine.
@@ -38,9 +45,10 @@ pub(in crate::engine) struct Background {
     given_up: Mutex<HashSet<String>>,
 }
 
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
+struct Queue<R = Ready> {
+    jobs: VecDeque<Job<R>>,
+    /// Whose the last one was.
+    served: Option<String>,
     is_worked_on: bool,
 }
 
@@ -79,12 +87,21 @@ impl Background {
     }
 }
 
-impl Queue {
+impl<R> Default for Queue<R> {
+    fn default() -> Self {
+        Self { jobs: VecDeque::new(), served: None, is_worked_on: false }
+    }
+}
+
+impl<R> Queue<R> {
     /// Makes room if it must.
-    fn enter(&mut self, job: Job) -> Result<(), Job> {
-        let fits = |jobs: &VecDeque<Job>| {
-            let waiting: usize = jobs.iter().map(|job| job.component.len()).sum();
-            waiting + job.component.len() <= MAX_WAITING
+    fn enter(&mut self, job: Job<R>) -> Result<(), Job<R>> {
+        let is_of_tenant = |other: &&Job<R>| other.tenant.is_some() && other.tenant == job.tenant;
+        let bytes = |job: &Job<R>| job.component.len();
+        let fits = |jobs: &VecDeque<Job<R>>| {
+            let all: usize = jobs.iter().chain([&job]).map(bytes).sum();
+            let tenants: usize = jobs.iter().chain([&job]).filter(is_of_tenant).map(bytes).sum();
+            all <= MAX_WAITING && (tenants <= OF_TENANT || !stands(Defence::OptimiserShare))
         };
         if !fits(&self.jobs) {
             self.jobs.retain(Job::is_wanted);
@@ -96,25 +113,28 @@ impl Queue {
         Ok(())
     }
 
-    /// The next job that somebody wants. Without one, nobody works here any more.
-    fn next(&mut self) -> Option<Job> {
-        while let Some(job) = self.jobs.pop_front() {
-            if job.is_wanted() {
-                return Some(job);
-            }
-        }
-        self.is_worked_on = false;
-        None
+    /// The next job that somebody wants, of another tenant than the last one's if there is one. Without any, nobody works
+    /// here any more.
+    fn next(&mut self) -> Option<Job<R>> {
+        self.jobs.retain(Job::is_wanted);
+        let is_others = |job: &Job<R>| job.tenant != self.served || !stands(Defence::OptimiserTurn);
+        let others = self.jobs.iter().position(is_others);
+        let Some(job) = self.jobs.remove(others.unwrap_or(0)) else {
+            self.is_worked_on = false;
+            return None;
+        };
+        self.served.clone_from(&job.tenant);
+        Some(job)
     }
 }
 
-impl Job {
+impl<R> Job<R> {
     fn is_wanted(&self) -> bool {
         self.current.strong_count() > 0
     }
 
     fn run(self) {
-        let Self { component, current, watch, work } = self;
+        let Self { component, current, watch, work, .. } = self;
         if fenced(|| work(&component, &current, watch)).is_none() {
             tracing::warn!("the compiler panicked; the component stays as it is, unoptimised");
         }
@@ -153,11 +173,13 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::engine::compile::leash;
+    use crate::engine::tier::Code;
 
     /// A job that nobody wants.
-    fn job(bytes: usize) -> Job {
+    fn job<R>(bytes: usize) -> Job<R> {
         Job {
             component: vec![0; bytes],
+            tenant: None,
             current: Weak::new(),
             watch: leash().1,
             work: Box::new(|_, _, _| panic!("nobody wants it")),
@@ -166,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded_and_what_nobody_wants_makes_room() {
-        let mut queue = Queue { is_worked_on: true, ..Queue::default() };
+        let mut queue = Queue::<()> { is_worked_on: true, ..Queue::default() };
         assert!(queue.enter(job(MAX_WAITING - 1)).is_ok() && queue.enter(job(1)).is_ok());
         assert_eq!(queue.jobs.len(), 2);
         assert!(queue.enter(job(1)).is_ok());
@@ -175,9 +197,41 @@ mod tests {
         assert!(queue.next().is_none() && !queue.is_worked_on);
     }
 
+    /// Jobs of these tenants and of nobody (`-`), and whose they are when they come out again.
+    fn served(tenants: &str) -> String {
+        let current = Arc::new(Current::settled(Arc::new(()), Code::Quick));
+        let mut queue = Queue::default();
+        for tenant in tenants.chars() {
+            let tenant = (tenant != '-').then(|| tenant.to_string());
+            assert!(queue.enter(Job { tenant, current: Arc::downgrade(&current), ..job(1) }).is_ok());
+        }
+        std::iter::from_fn(|| queue.next()).map(|job| job.tenant.unwrap_or_else(|| "-".into())).collect()
+    }
+
+    #[test]
+    fn a_tenant_with_much_to_optimise_has_every_second_turn() {
+        for (waiting, order) in [("aaaaabc", "abacaaa"), ("aaa--bb", "a-a-abb"), ("abab", "abab"), ("---", "---")] {
+            assert_eq!(served(waiting), order);
+        }
+    }
+
+    #[test]
+    fn a_tenant_leaves_room_for_others_to_wait_in() {
+        let current = Arc::new(Current::settled(Arc::new(()), Code::Quick));
+        let mut queue = Queue::default();
+        let mut enter = |tenant: Option<&str>, bytes| {
+            let tenant = tenant.map(str::to_owned);
+            queue.enter(Job { tenant, current: Arc::downgrade(&current), ..job(bytes) }).is_ok()
+        };
+        assert!(enter(Some("a"), OF_TENANT - 1) && enter(Some("a"), 1));
+        assert!(!enter(Some("a"), 1), "it takes more than its share");
+        assert!(enter(Some("b"), OF_TENANT) && enter(None, 2 * OF_TENANT));
+        assert!(!enter(None, 1), "there is no more");
+    }
+
     #[test]
     fn a_panic_ends_its_job_alone() {
-        let panics = job(1);
+        let panics = job::<()>(1);
         panics.run();
     }
 }

@@ -1,0 +1,237 @@
+//! Entries that come back, entries that do not, and room for more.
+
+use super::*;
+
+fn opened(dir: &Path) -> Cache {
+    Cache::open(dir, DEFAULT_CACHE_BYTES).unwrap()
+}
+
+#[test]
+fn an_entry_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = opened(dir.path());
+    assert!(cache.get("a").is_none());
+    cache.put("a", b"code", b"tools").unwrap();
+    let entry = opened(dir.path()).get("a").unwrap();
+    assert_eq!((fs::read(entry.code).unwrap(), entry.tools), (b"code".to_vec(), b"tools".to_vec()));
+    assert_eq!(fs::metadata(dir.path()).unwrap().mode() & 0o777, 0o700);
+    assert_eq!(fs::metadata(dir.path().join("key")).unwrap().mode() & 0o777, 0o600);
+}
+
+/// Any change, to any byte of any part: the entry is gone, and nothing of it was handed out.
+#[test]
+fn a_tampered_entry_is_never_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = opened(dir.path());
+    for part in ["code", "tools", "mac"] {
+        for byte in 0..4 {
+            cache.put("a", b"code", b"tool").unwrap();
+            let path = cache.path("a", part);
+            let mut content = fs::read(&path).unwrap();
+            content[byte] ^= 1;
+            fs::write(&path, content).unwrap();
+            assert!(cache.get("a").is_none(), "{part} {byte}");
+            assert!(!path.exists(), "{part} is left behind");
+        }
+    }
+}
+
+#[test]
+fn entries_cannot_be_swapped_or_moved_between_directories() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (first, second) = (opened(one.path()), opened(two.path()));
+    first.put("a", b"code", b"tools").unwrap();
+    for part in ["code", "tools", "mac"] {
+        fs::copy(first.path("a", part), first.path("b", part)).unwrap();
+        fs::copy(first.path("a", part), second.path("a", part)).unwrap();
+    }
+    assert!(first.get("b").is_none() && second.get("a").is_none() && first.get("a").is_some());
+}
+
+/// A key that somebody else may know, or that is cut short, is worth nothing, and neither is what was kept with it.
+#[test]
+fn a_key_of_doubtful_origin_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    let doubtful: [fn(&Path); 4] = [
+        |key| fs::set_permissions(key, Permissions::from_mode(0o644)).unwrap(),
+        |key| fs::write(key, "short").unwrap(),
+        |key| {
+            fs::remove_file(key).unwrap();
+            let fifo = rustix::fs::FileType::Fifo;
+            rustix::fs::mknodat(rustix::fs::CWD, key, fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        },
+        |key| {
+            fs::rename(key, key.with_extension("old")).unwrap();
+            std::os::unix::fs::symlink(key.with_extension("old"), key).unwrap();
+        },
+    ];
+    for spoil in doubtful {
+        opened(dir.path()).put("a", b"code", b"tools").unwrap();
+        let before = fs::read(&key).unwrap();
+        spoil(&key);
+        assert!(opened(dir.path()).get("a").is_none());
+        assert_ne!(fs::read(&key).unwrap(), before);
+        let _ = fs::remove_file(key.with_extension("old"));
+    }
+}
+
+/// Out of descriptors, say: whoever starts then has no cache, and the next one has it all.
+#[test]
+fn a_key_that_cannot_be_read_now_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    let too_many = || Err(rustix::io::Errno::MFILE.into());
+    assert!(secret_in(too_many(), &key).unwrap().is_none(), "there is none");
+    opened(dir.path());
+    assert!(secret_in(too_many(), &key).is_err());
+    assert!(secret_in(open(&key), &key).unwrap().is_some());
+}
+
+#[test]
+fn a_file_is_not_a_directory() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    assert!(Cache::open(file.path(), 1).unwrap_err().is_environment());
+}
+
+/// What could not be read a moment ago may be whole.
+#[test]
+fn what_cannot_be_read_is_let_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = opened(dir.path());
+    cache.put("a", b"code", b"tools").unwrap();
+    for part in room::PARTS {
+        let (path, aside) = (cache.path("a", part), dir.path().join("aside"));
+        fs::rename(&path, &aside).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(cache.get("a").is_none(), "{part}");
+        fs::remove_dir(&path).unwrap();
+        assert!(cache.get("a").is_none(), "{part}");
+        fs::rename(&aside, &path).unwrap();
+        assert!(cache.get("a").is_some(), "{part}");
+    }
+}
+
+/// Bytes on disk of an entry with little in it: a block for each of its files.
+const SMALL: u64 = 3 * 4096;
+const HOUR: Duration = Duration::from_hours(1);
+
+fn name(number: usize) -> String {
+    format!("{number:064x}-0123456789abcdef")
+}
+
+fn put(cache: &Cache, number: usize) {
+    cache.put(&name(number), b"code", number.to_string().as_bytes()).unwrap();
+}
+
+/// Has an entry be used for the last time at this moment.
+fn used(cache: &Cache, number: usize, at: SystemTime) {
+    for part in room::PARTS {
+        File::open(cache.path(&name(number), part)).unwrap().set_modified(at).unwrap();
+    }
+}
+
+/// The entries that are whole.
+fn kept(cache: &Cache) -> Vec<usize> {
+    (0..10).filter(|number| room::PARTS.iter().all(|part| cache.path(&name(*number), part).exists())).collect()
+}
+
+#[test]
+fn what_was_not_used_for_longest_makes_room() {
+    let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
+    let cache = Cache::open(dir.path(), 4 * SMALL).unwrap();
+    for number in 0..4 {
+        put(&cache, number);
+        used(&cache, number, now - HOUR * (10 - number as u32));
+    }
+    assert!(cache.get(&name(0)).is_some());
+    put(&cache, 4);
+    assert_eq!(kept(&cache), [0, 2, 3, 4], "of use a moment ago are the first and the last");
+    put(&cache, 4);
+    assert_eq!(kept(&cache), [0, 2, 3, 4], "an entry takes its own place");
+    used(&cache, 4, now + HOUR);
+    put(&cache, 5);
+    assert_eq!(kept(&cache), [0, 2, 3, 5], "nothing was of use in the future");
+    cache.put(&name(6), &[0; 4097], b"").unwrap();
+    assert_eq!(kept(&cache), [0, 5, 6], "one more block than there was");
+}
+
+#[test]
+fn what_is_larger_than_the_cache_replaces_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = Cache::open(dir.path(), 2 * SMALL).unwrap();
+    [0, 1].into_iter().for_each(|number| put(&cache, number));
+    assert!(cache.put(&name(0), &vec![0; 2 * SMALL as usize], b"").is_err());
+    assert_eq!((kept(&cache), cache.get(&name(0)).unwrap().tools), (vec![0, 1], b"0".to_vec()));
+}
+
+/// By this process or by another.
+#[test]
+fn an_entry_that_is_being_read_stays() {
+    let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
+    let cache = Cache::open(dir.path(), 2 * SMALL).unwrap();
+    [0, 1].into_iter().for_each(|number| put(&cache, number));
+    let reading = Cache::open(dir.path(), 1).unwrap().get(&name(0)).unwrap();
+    used(&cache, 0, now - HOUR);
+    put(&cache, 2);
+    assert_eq!(kept(&cache), [0, 2]);
+    drop(reading);
+    put(&cache, 3);
+    assert_eq!(kept(&cache), [2, 3]);
+}
+
+/// The directory may be any, and a process may have died in it.
+#[test]
+fn nothing_is_removed_but_what_a_cache_has_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = Cache::open(dir.path(), SMALL).unwrap();
+    let digits = "0".repeat(64);
+    let others = ["notes.txt", "main.code", &digits, &format!("{digits}.code"), &format!("{digits}-1.txt")];
+    let parts = ["unfinished-abc.part", &format!("{digits}-1.code"), &format!("{digits}-1-quick.mac")];
+    for file in others.iter().chain(&parts) {
+        fs::write(dir.path().join(file), [0; 10_000]).unwrap();
+        File::open(dir.path().join(file)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+    put(&cache, 1);
+    let is_there = |file: &&str| dir.path().join(file).exists();
+    assert!(others.iter().all(is_there) && !parts.iter().any(is_there) && kept(&cache) == [1]);
+    assert!(opened(dir.path()).get(&name(1)).is_some(), "the key is another");
+}
+
+#[test]
+fn a_use_is_noted_once_an_hour() {
+    let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
+    let cache = opened(dir.path());
+    put(&cache, 0);
+    for (last, is_noted) in [(now - HOUR / 2, false), (now - 2 * HOUR, true), (now + HOUR, true)] {
+        used(&cache, 0, last);
+        let before = fs::metadata(cache.path(&name(0), "mac")).unwrap().modified().unwrap();
+        assert!(cache.get(&name(0)).is_some());
+        let after = fs::metadata(cache.path(&name(0), "mac")).unwrap().modified().unwrap();
+        assert_eq!(after != before, is_noted);
+    }
+}
+
+/// Each as another process would, in a directory that is too small for all.
+#[test]
+fn caches_that_share_a_directory_disturb_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    opened(dir.path());
+    std::thread::scope(|scope| {
+        for process in 0..4 {
+            let cache = Cache::open(dir.path(), 3 * SMALL).unwrap();
+            scope.spawn(move || {
+                for round in 0..100 {
+                    let number = (process + round) % 10;
+                    match cache.get(&name(number)) {
+                        Some(entry) => assert_eq!(entry.tools, number.to_string().as_bytes()),
+                        // That somebody removed what was to replace it is no fault.
+                        None => drop(cache.put(&name(number), b"code", number.to_string().as_bytes())),
+                    }
+                }
+            });
+        }
+    });
+    put(&opened(dir.path()), 0);
+    assert!(opened(dir.path()).get(&name(0)).is_some());
+}

@@ -1,0 +1,120 @@
+//! A component on an engine: how it gets there, and what can be asked of it.
+//!
+//! In: bytes, then invocations. Out: a [`LoadedComponent`], then answers.
+//! Invariants: a tenant waits for its own turn before it takes anything that others wait for.
+//! Not here: from bytes to something that answers (`load`), where a cell runs (`placement`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::load::{self, Examination, Missing};
+use super::tier::Code;
+use super::{Engine, invoke, placement};
+use crate::call::CallResult;
+use crate::definition::{Checks, Definition};
+use crate::error::Error;
+use crate::grants::Grants;
+use crate::handler::Invocation;
+use crate::refusal::Fault;
+use crate::rights::Rights;
+use crate::tool_error::ToolError;
+
+impl Engine {
+    /// Loads a component on a thread of its own, once no other of the tenant's and fewer than a core's worth of all are being
+    /// loaded.
+    ///
+    /// # Errors
+    /// [`Error::is_component`], [`Error::is_not_granted`], [`Error::is_definition`], [`Error::is_directory`],
+    /// [`Error::is_quota`].
+    ///
+    /// # Cancel safety
+    /// When dropped, the compilation goes on to its end in the background and its result is kept in the cache only.
+    pub(crate) async fn load(
+        &self,
+        bytes: Vec<u8>,
+        grants: Arc<Grants>,
+        missing: Missing,
+        tenant: Option<&str>,
+    ) -> Result<LoadedComponent, Error> {
+        let turn = match tenant {
+            Some(tenant) => Some(self.0.turns.turn(tenant).await?),
+            None => None,
+        };
+        let core = Arc::clone(&self.0.loads).acquire_owned().await;
+        let inner = Arc::clone(&self.0);
+        let (done, loaded) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("toolcell-load".into())
+            .spawn(move || {
+                let result = load::load(&inner, bytes, &grants, missing, turn.as_ref());
+                drop((core, turn));
+                let _ =
+                    done.send(result.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) }));
+            })
+            .map_err(|error| Error::engine("no thread for the compiler").with_source(error))?;
+        loaded.await.unwrap_or_else(|_| Err(Error::malformed("the compiler gave up on it")))
+    }
+}
+
+/// A component that answers calls.
+#[derive(Clone)]
+pub(crate) struct LoadedComponent {
+    loaded: Arc<load::Loaded>,
+    engine: Engine,
+}
+
+impl LoadedComponent {
+    pub(crate) fn examination(&self) -> &Examination {
+        &self.loaded.examination
+    }
+
+    pub(crate) fn definitions(&self) -> &[Definition] {
+        &self.loaded.definitions
+    }
+
+    pub(crate) fn is_cached(&self) -> bool {
+        self.loaded.compile_time.is_none()
+    }
+
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.loaded.pooled
+    }
+
+    pub(crate) fn compile_time(&self) -> Option<Duration> {
+        self.loaded.compile_time
+    }
+
+    /// What a call that begins now runs on.
+    pub(crate) fn code(&self) -> Code {
+        self.loaded.current.code()
+    }
+
+    /// Waits until that does not change any more.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub(crate) async fn optimised(&self) -> Code {
+        self.loaded.current.last().await
+    }
+
+    /// Answers one call in a fresh cell.
+    pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks, rights: Arc<Rights>) -> CallResult {
+        placement::execute(&self.engine.0, self.loaded.current.ready(), invocation, checks, rights).await
+    }
+
+    /// Asks whether the tool is offered, in a cell of its own.
+    pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
+        let ready = self.loaded.current.ready();
+        placement::ask(&self.engine.0, &invocation, |pulse| invoke::visible(ready, Arc::clone(&invocation), pulse))
+            .await
+    }
+
+    /// Asks what is wrong with the invocation's arguments, in a cell of its own.
+    pub(crate) async fn validate(&self, invocation: Arc<Invocation>) -> Result<Vec<Fault>, ToolError> {
+        let ready = self.loaded.current.ready();
+        placement::ask(&self.engine.0, &invocation, |pulse| invoke::validate(ready, Arc::clone(&invocation), pulse))
+            .await
+    }
+}

@@ -1,0 +1,85 @@
+//! What tenants have compiled: so many components a minute, and nobody else has fewer for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolcell::{Component, Engine, EngineBuilder, Error, Grants, ManualClock, Missing, Optimise};
+use toolcell_tests::binary::{CUSTOM, section};
+use toolcell_tests::{load, wait};
+
+use crate::tiers::Workshop;
+use crate::{Scratch, answers, echo};
+
+/// Uploads that are refused: each of them costs the host a look at its bytes.
+const FLOOD: usize = 300;
+
+fn load_for(engine: &Engine, tenant: &str, bytes: Vec<u8>) -> Result<Component, Error> {
+    let (engine, tenant) = (engine.clone(), tenant.to_owned());
+    wait(async move { Component::load_for(&engine, &tenant, bytes, Grants::default(), Missing::Refused).await })
+}
+
+/// One that gives each tenant one compilation of each minute by this clock.
+fn engine(builder: EngineBuilder, clock: &ManualClock) -> Engine {
+    let builder = builder.optimise(Optimise::Never).compiles_per_minute(1).quota_clock(Arc::new(clock.clone()));
+    builder.build().expect("an engine")
+}
+
+/// The same tool in other bytes: a section that says nothing.
+fn version(number: usize) -> Vec<u8> {
+    let text = [&[1, b'n'], number.to_string().as_bytes()].concat();
+    [echo().component(), section(CUSTOM, &text)].concat()
+}
+
+#[test]
+fn a_flood_of_uploads_is_refused_and_nobody_elses() {
+    let (scratch, clock) = (Scratch::new(), ManualClock::new());
+    let engine = engine(scratch.builder(), &clock);
+    assert!(!load_for(&engine, "a", version(0)).expect("the first of the minute").is_cached());
+    for number in 1..FLOOD {
+        let refused = load_for(&engine, "a", version(number)).expect_err("the minute's is spent");
+        assert!(refused.is_quota() && refused.retry_after() == Some(Duration::from_secs(60)), "{refused:?}");
+    }
+    // Whoever compiled it: what is kept costs nothing.
+    for tenant in ["a", "b"] {
+        let kept = load_for(&engine, tenant, version(0)).expect("it is kept");
+        assert!(kept.is_cached() && answers(&kept), "{tenant}");
+    }
+    assert!(!load_for(&engine, "b", version(FLOOD)).expect("another tenant's first").is_cached());
+    for number in 1..4 {
+        assert!(!load(&engine, version(FLOOD + number)).expect("the embedder's own").is_cached());
+    }
+    clock.advance(Duration::from_secs(60));
+    assert!(!load_for(&engine, "a", version(1)).expect("the first of the next minute").is_cached());
+}
+
+/// Four tenants with one compilation each want the same at once: one of them has spent it.
+#[test]
+fn equal_loads_at_once_count_once() {
+    let shop = Workshop::new(echo().component());
+    let engine = engine(shop.builder(":"), &ManualClock::new());
+    let tenants = ["a", "b", "c", "d"];
+    std::thread::scope(|scope| {
+        for tenant in tenants {
+            scope.spawn(|| assert!(answers(&load_for(&engine, tenant, shop.guest.clone()).expect("it loads"))));
+        }
+    });
+    assert_eq!(shop.orders(), ["quick"]);
+    let refused = tenants.iter().enumerate().filter(|(number, tenant)| {
+        let loaded = load_for(&engine, tenant, version(*number));
+        loaded.inspect_err(|error| assert!(error.is_quota(), "{error}")).is_err()
+    });
+    assert_eq!(refused.count(), 1);
+}
+
+/// Loads of one tenant at once are served one after the other, and each of them is.
+#[test]
+fn a_tenants_loads_at_once_are_all_served() {
+    let scratch = Scratch::new();
+    let engine = scratch.builder().optimise(Optimise::Never).build().expect("an engine");
+    std::thread::scope(|scope| {
+        for number in 0..6 {
+            let engine = &engine;
+            scope.spawn(move || assert!(answers(&load_for(engine, "a", version(number)).expect("its turn came"))));
+        }
+    });
+}
