@@ -242,7 +242,8 @@ fn another_publisher_is_approved_anew() {
     ] {
         place.write(&config("", line));
         put(&place, &bytes("hello"), seed);
-        let shown = place.typed(&RUN);
+        // Named, so that it is the component that has to be approved.
+        let shown = place.typed(&[&["--config", "toolcell.toml"], &RUN[..]].concat());
         assert!(shown.status == 21 && shown.stderr.contains(needle), "{needle}: {shown}");
         assert_eq!(place.typed(&["check", "--json"]).json()["components"][0]["state"], "changed");
         if line == lines[1] {
