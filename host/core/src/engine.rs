@@ -21,6 +21,7 @@ mod load;
 mod optimise;
 mod placement;
 mod pulse;
+mod quarantine;
 mod quick;
 mod retained;
 mod runtimes;
@@ -34,6 +35,7 @@ mod veil;
 mod world;
 
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -60,6 +62,7 @@ use crate::tool_error::ToolError;
 use cell::Cell;
 use config::Allocation;
 use descriptors::Descriptors;
+use load::Loaded;
 use runtimes::Lanes;
 use world::{Pace, World};
 
@@ -67,6 +70,7 @@ pub use compile::{DEFAULT_COMPILE_TIME, compile_worker};
 pub use imports::Standing;
 pub use load::{Examination, Missing};
 pub use placement::Placement;
+pub use quarantine::DEFAULT_PANICS;
 pub use scan::MAX_COMPONENT;
 pub use tier::{Code, Optimise};
 
@@ -97,6 +101,8 @@ struct Inner {
     background: tier::Background,
     flights: flights::Flights,
     placement: Placement,
+    /// Panics of the host that a component may cost.
+    panics: Option<NonZero<u32>>,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
     /// Components that are loaded at once: one a core, the rest waits.
@@ -109,7 +115,7 @@ struct Inner {
 /// Makes an [`Engine`].
 ///
 /// # Defaults
-/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; as many guest threads a lane as the machine has cores; no cache; compiling
+/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; quarantine after [`DEFAULT_PANICS`]; as many guest threads a lane as the machine has cores; no cache; compiling
 /// in this process; [`Optimise::Later`].
 #[derive(Debug, Clone)]
 #[must_use]
@@ -117,6 +123,7 @@ pub struct EngineBuilder {
     cells: u32,
     threads: Option<usize>,
     placement: Placement,
+    panics: Option<NonZero<u32>>,
     cache: Option<PathBuf>,
     worker: Option<compile::Worker>,
     optimise: Optimise,
@@ -140,6 +147,14 @@ impl EngineBuilder {
     /// Where guests run.
     pub fn placement(mut self, placement: Placement) -> Self {
         self.placement = placement;
+        self
+    }
+
+    /// After how many panics of the host in calls of one component its further calls are refused, as `quarantined`: a way to
+    /// make the host panic is not tried for ever. Until [`Component::let_in_again`](crate::Component::let_in_again), or until
+    /// the component is loaded anew. Without a number, never.
+    pub fn quarantine_after(mut self, panics: impl Into<Option<NonZero<u32>>>) -> Self {
+        self.panics = panics.into();
         self
     }
 
@@ -250,6 +265,7 @@ impl EngineBuilder {
             background: tier::Background::default(),
             flights: flights::Flights::default(),
             placement: self.placement,
+            panics: self.panics,
             slots: Arc::new(Semaphore::new(self.cells as usize)),
             waiting: AtomicUsize::new(0),
             loads: Arc::new(Semaphore::new(cores)),
@@ -267,6 +283,7 @@ impl Engine {
             cells: DEFAULT_CELLS,
             threads: None,
             placement: Placement::Cells,
+            panics: Some(DEFAULT_PANICS),
             cache: None,
             worker: None,
             optimise: Optimise::default(),
@@ -321,7 +338,7 @@ impl Inner {
 /// A component that answers calls.
 #[derive(Clone)]
 pub(crate) struct LoadedComponent {
-    loaded: Arc<load::Loaded>,
+    loaded: Arc<Loaded>,
     engine: Engine,
 }
 
@@ -336,6 +353,14 @@ impl LoadedComponent {
 
     pub(crate) fn is_cached(&self) -> bool {
         self.loaded.compile_time.is_none()
+    }
+
+    pub(crate) fn is_quarantined(&self) -> bool {
+        self.loaded.quarantine.is_closed()
+    }
+
+    pub(crate) fn let_in_again(&self) {
+        self.loaded.quarantine.lift();
     }
 
     pub(crate) fn is_pooled(&self) -> bool {
@@ -361,20 +386,21 @@ impl LoadedComponent {
 
     /// Answers one call in a fresh cell.
     pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks, rights: Arc<Rights>) -> CallResult {
-        placement::execute(&self.engine.0, self.loaded.current.ready(), invocation, checks, rights).await
+        let Loaded { current, quarantine, .. } = &*self.loaded;
+        placement::execute(&self.engine.0, current.ready(), quarantine, invocation, checks, rights).await
     }
 
     /// Asks whether the tool is offered, in a cell of its own.
     pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
-        let ready = self.loaded.current.ready();
-        placement::ask(&self.engine.0, &invocation, |pulse| invoke::visible(ready, Arc::clone(&invocation), pulse))
-            .await
+        let Loaded { current, quarantine, .. } = &*self.loaded;
+        let question = |pulse| invoke::visible(current.ready(), Arc::clone(&invocation), pulse);
+        placement::ask(&self.engine.0, quarantine, &invocation, question).await
     }
 
     /// Asks what is wrong with the invocation's arguments, in a cell of its own.
     pub(crate) async fn validate(&self, invocation: Arc<Invocation>) -> Result<Vec<Fault>, ToolError> {
-        let ready = self.loaded.current.ready();
-        placement::ask(&self.engine.0, &invocation, |pulse| invoke::validate(ready, Arc::clone(&invocation), pulse))
-            .await
+        let Loaded { current, quarantine, .. } = &*self.loaded;
+        let question = |pulse| invoke::validate(current.ready(), Arc::clone(&invocation), pulse);
+        placement::ask(&self.engine.0, quarantine, &invocation, question).await
     }
 }

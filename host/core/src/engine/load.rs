@@ -19,6 +19,7 @@ use super::config::Haste;
 use super::imports::{self, Standing};
 use super::invoke::Ready;
 use super::optimise::{self, Names};
+use super::quarantine::Quarantine;
 use super::tier::{Code, Current, Optimise, Tier};
 use super::{Allocator, Inner, scan};
 use crate::defence::{self, Defence, stands};
@@ -108,6 +109,7 @@ pub(super) struct Loaded {
     pub(super) examination: Examination,
     pub(super) definitions: Vec<Definition>,
     pub(super) current: Arc<Current>,
+    pub(super) quarantine: Arc<Quarantine>,
     pub(super) pooled: bool,
     /// What it took to answer the first call; nothing where that came from the cache.
     pub(super) compile_time: Option<Duration>,
@@ -151,7 +153,8 @@ fn loaded(inner: &Arc<Inner>, bytes: Vec<u8>, mounts: Option<&Arc<Mounts>>) -> R
         Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
         Code::Quick => optimise::later(inner, bytes, names, ready, definitions.clone()),
     };
-    Ok(Loaded { examination, definitions, current, pooled, compile_time })
+    let quarantine = Arc::new(Quarantine::after(inner.panics));
+    Ok(Loaded { examination, definitions, current, quarantine, pooled, compile_time })
 }
 
 /// Code that is linked, and the tools in it.
