@@ -165,6 +165,8 @@ impl Toolbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fence::fenced;
+    use crate::handler::{Handler, HandlerFuture, Invocation};
 
     fn tool(name: &str) -> Tool {
         Tool::manual(Definition::new(name, "").unwrap()).unwrap()
@@ -187,6 +189,34 @@ mod tests {
         assert!(before.resolve("b").is_ok() && before.resolve("bb").unwrap_err().hint().contains('b'));
         registry.clear();
         assert!(registry.list().is_empty() && registry.statistics("a").is_none());
+    }
+
+    /// Looks at the registry as it goes, and then panics.
+    struct Leaving(Registry);
+
+    impl Handler for Leaving {
+        fn call(&self, _invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    impl Drop for Leaving {
+        fn drop(&mut self) {
+            assert!(self.0.0.try_write().is_none(), "a handler of an embedder's own");
+        }
+    }
+
+    /// Seen to fail with the tools dropped under the lock.
+    #[test]
+    fn a_handler_may_look_at_the_registry_that_it_leaves_and_panic() {
+        for empties in [Registry::clear, |registry| drop(registry.unregister("a"))] as [fn(&Registry); 2] {
+            let registry = Registry::new();
+            let leaving = Leaving(registry.clone());
+            registry.register(Tool::with_handler(Definition::new("a", "").unwrap(), leaving).unwrap()).unwrap();
+            assert!(fenced(|| empties(&registry)).is_none(), "it could look, and panicked");
+            assert!(registry.list().is_empty());
+            registry.register(tool("a")).unwrap();
+        }
     }
 
     #[test]

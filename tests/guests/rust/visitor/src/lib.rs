@@ -13,9 +13,9 @@ use wasip2::io::poll::poll;
 use wasip2::io::streams::{InputStream, OutputStream, StreamError};
 use wasip2::random::{insecure, insecure_seed, random};
 
-/// Visits the host. `url` is a server that answers; `leaves` by the door of `exit`.
+/// Visits the host. `url` is a server that answers; `door` a function that ends the visit, if it is to end in one.
 #[tool]
-fn visit(url: String, leaves: bool) -> bool {
+fn visit(url: String, door: Option<String>) -> bool {
     services();
     keys();
     credentials(&url);
@@ -24,8 +24,10 @@ fn visit(url: String, leaves: bool) -> bool {
     files(&directory);
     directories(&directory);
     requests::visit(&url, &broken_stream(&directory));
-    if leaves {
-        exit::exit(Ok(()));
+    match door.as_deref() {
+        Some("exit") => exit::exit(Ok(())),
+        Some("exit-with-code") => exit::exit_with_code(0),
+        _ => {}
     }
     true
 }
@@ -141,7 +143,8 @@ fn directories(directory: &Descriptor) {
     for name in ["f", "d", "c"] {
         directory.unlink_file_at(name).unwrap();
     }
-    let entries = directory.read_directory().unwrap();
+    let opened = directory.open_at(none, ".", OpenFlags::DIRECTORY, DescriptorFlags::READ).unwrap();
+    let entries = opened.read_directory().unwrap();
     assert!(entries.read_directory_entry().unwrap().is_some());
 }
 
