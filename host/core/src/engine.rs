@@ -18,6 +18,7 @@ mod imports;
 mod invoke;
 mod limiter;
 mod load;
+mod loaded;
 mod optimise;
 mod placement;
 mod pulse;
@@ -46,29 +47,26 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use wasmtime::component::Linker;
 
-use crate::call::{CallContext, CallResult, ToolCall};
+use crate::call::{CallContext, ToolCall};
 use crate::clock;
-use crate::definition::{Checks, Definition};
+use crate::definition::Definition;
 use crate::egress::Egress;
 use crate::error::Error;
 use crate::grants::Grants;
 use crate::handler::Invocation;
 use crate::kv::KeyStore;
 use crate::limits::Limits;
-use crate::refusal::Fault;
-use crate::rights::Rights;
 use crate::secret::SecretSource;
-use crate::tool_error::ToolError;
 use cell::Cell;
 use config::Allocation;
 use descriptors::Descriptors;
-use load::Loaded;
 use runtimes::Lanes;
 use world::{Pace, World};
 
 pub use compile::{DEFAULT_COMPILE_TIME, compile_worker};
 pub use imports::Standing;
 pub use load::{Examination, Missing};
+pub(crate) use loaded::LoadedComponent;
 pub use placement::Placement;
 pub use quarantine::DEFAULT_PANICS;
 pub use scan::MAX_COMPONENT;
@@ -312,8 +310,7 @@ impl Engine {
             .spawn(move || {
                 let result = load::load(&inner, bytes, &grants, missing);
                 drop(turn);
-                let _ =
-                    done.send(result.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) }));
+                let _ = done.send(result.map(|loaded| LoadedComponent::new(loaded, Engine(inner))));
             })
             .map_err(|error| Error::engine("no thread for the compiler").with_source(error))?;
         loaded.await.unwrap_or_else(|_| Err(Error::malformed("the compiler gave up on it")))
@@ -332,75 +329,5 @@ impl Inner {
         let call = ToolCall::new("", "describe", "{}");
         let invocation = Arc::new(Invocation::aside(call, Value::Null, CallContext::default(), limits));
         self.sleeps.block_on(placement::describe(self, ready, invocation))
-    }
-}
-
-/// A component that answers calls.
-#[derive(Clone)]
-pub(crate) struct LoadedComponent {
-    loaded: Arc<Loaded>,
-    engine: Engine,
-}
-
-impl LoadedComponent {
-    pub(crate) fn examination(&self) -> &Examination {
-        &self.loaded.examination
-    }
-
-    pub(crate) fn definitions(&self) -> &[Definition] {
-        &self.loaded.definitions
-    }
-
-    pub(crate) fn is_cached(&self) -> bool {
-        self.loaded.compile_time.is_none()
-    }
-
-    pub(crate) fn is_quarantined(&self) -> bool {
-        self.loaded.quarantine.is_closed()
-    }
-
-    pub(crate) fn let_in_again(&self) {
-        self.loaded.quarantine.lift();
-    }
-
-    pub(crate) fn is_pooled(&self) -> bool {
-        self.loaded.pooled
-    }
-
-    pub(crate) fn compile_time(&self) -> Option<std::time::Duration> {
-        self.loaded.compile_time
-    }
-
-    /// What a call that begins now runs on.
-    pub(crate) fn code(&self) -> Code {
-        self.loaded.current.code()
-    }
-
-    /// Waits until that does not change any more.
-    ///
-    /// # Cancel safety
-    /// May be dropped.
-    pub(crate) async fn optimised(&self) -> Code {
-        self.loaded.current.last().await
-    }
-
-    /// Answers one call in a fresh cell.
-    pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks, rights: Arc<Rights>) -> CallResult {
-        let Loaded { current, quarantine, .. } = &*self.loaded;
-        placement::execute(&self.engine.0, current.ready(), quarantine, invocation, checks, rights).await
-    }
-
-    /// Asks whether the tool is offered, in a cell of its own.
-    pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
-        let Loaded { current, quarantine, .. } = &*self.loaded;
-        let question = |pulse| invoke::visible(current.ready(), Arc::clone(&invocation), pulse);
-        placement::ask(&self.engine.0, quarantine, &invocation, question).await
-    }
-
-    /// Asks what is wrong with the invocation's arguments, in a cell of its own.
-    pub(crate) async fn validate(&self, invocation: Arc<Invocation>) -> Result<Vec<Fault>, ToolError> {
-        let Loaded { current, quarantine, .. } = &*self.loaded;
-        let question = |pulse| invoke::validate(current.ready(), Arc::clone(&invocation), pulse);
-        placement::ask(&self.engine.0, quarantine, &invocation, question).await
     }
 }
