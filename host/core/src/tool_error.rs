@@ -23,7 +23,7 @@ pub use raised::{LimitHit, LimitKind, Raised, RaisedKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// The guest trapped, or a native handler panicked.
+    /// The guest trapped, or a native handler or the host panicked.
     HandlerRaised,
     /// The guest called `exit`, or what ran it died.
     HandlerExit,
