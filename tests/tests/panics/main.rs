@@ -62,7 +62,9 @@ fn server() -> SocketAddr {
 /// A request ends with its head, or with the one body that a visitor sends.
 fn answer(mut stream: TcpStream) {
     let (mut request, mut piece) = (Vec::new(), [0; 4096]);
-    while !request.ends_with(b"a visit") && !(request.starts_with(b"GET") && request.ends_with(b"\r\n\r\n")) {
+    let is_whole =
+        |request: &[u8]| request.ends_with(b"a visit") || request.starts_with(b"GET") && request.ends_with(b"\r\n\r\n");
+    while !is_whole(&request) {
         match stream.read(&mut piece) {
             Ok(read) if read > 0 => request.extend_from_slice(&piece[..read]),
             _ => return,
@@ -137,10 +139,15 @@ impl Guest {
         ending(&self.result())
     }
 
-    fn result(&self) -> CallResult {
+    /// How the calls have ended that were made last.
+    fn results(&self) -> Vec<CallResult> {
         let ends =
             |event: &Event| if let Event::Completed { result, .. } = event { Some(result.clone()) } else { None };
-        lock(&self.events).iter().find_map(ends).expect("every call has an end")
+        lock(&self.events).iter().filter_map(ends).collect()
+    }
+
+    fn result(&self) -> CallResult {
+        self.results().pop().expect("every call has an end")
     }
 
     fn statistics(&self) -> Statistics {
@@ -162,6 +169,16 @@ impl Visitor {
     /// How a visit ends that touches everything but the doors.
     fn stays(&self) -> String {
         self.guest.call(&json!({"url": self.url}).to_string())
+    }
+
+    /// The same for so many at once.
+    fn stays_at_once(&self, calls: usize) -> Vec<String> {
+        let (runner, arguments) = (self.guest.runner.clone(), json!({"url": self.url}).to_string());
+        lock(&self.guest.events).clear();
+        let calls: Vec<_> = (0..calls).map(|id| ToolCall::new(id.to_string(), "visit", arguments.as_str())).collect();
+        let options = RunOptions::default().with_max_concurrency(calls.len());
+        wait(async move { runner.run(calls, options).await }).expect("they are made");
+        self.guest.results().iter().map(ending).collect()
     }
 
     /// How one ends that leaves by a door.

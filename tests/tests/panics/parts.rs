@@ -15,10 +15,10 @@ use crate::{Host, ON_PURPOSE, Visitor, alone, lock};
 /// What an embedder implements, each by its name.
 pub(crate) const PARTS: [&str; 8] = ["secret", "known", "get", "set", "delete", "compare_and_swap", "list", "resolve"];
 
-/// Parts that panic when they are told to, once.
+/// Parts that panic when they are told to, as often as they are told.
 #[derive(Clone, Default)]
 pub(crate) struct Parts {
-    told: Arc<Mutex<Option<&'static str>>>,
+    told: Arc<Mutex<Option<(&'static str, u32)>>>,
     entered: Arc<Mutex<BTreeSet<&'static str>>>,
     keys: Arc<MemoryStore>,
 }
@@ -29,9 +29,13 @@ impl Parts {
         Host::new(placement, quarantine, self.clone(), self.clone(), egress)
     }
 
-    pub(crate) fn panic_in(&self, part: impl Into<Option<&'static str>>) {
-        *lock(&self.told) = part.into();
+    pub(crate) fn panic_in(&self, part: &'static str, times: u32) {
+        *lock(&self.told) = Some((part, times));
         lock(&self.entered).clear();
+    }
+
+    pub(crate) fn calm_down(&self) {
+        *lock(&self.told) = None;
     }
 
     pub(crate) fn was_entered(&self, part: &str) -> bool {
@@ -40,7 +44,10 @@ impl Parts {
 
     fn enter(&self, part: &'static str) {
         lock(&self.entered).insert(part);
-        let is_told = lock(&self.told).take_if(|told| *told == part).is_some();
+        let mut told = lock(&self.told);
+        let left = told.as_mut().filter(|(panics, left)| *panics == part && *left > 0).map(|(_, left)| left);
+        let is_told = left.map(|left| *left -= 1).is_some();
+        drop(told);
         assert!(!is_told, "{ON_PURPOSE}");
     }
 
@@ -111,7 +118,7 @@ fn a_panic_in_an_embedders_part_ends_its_call_alone() {
         let parts = Parts::default();
         let visitor = Visitor::at(&parts.host(placement, None));
         for (panics, part) in (1..).zip(PARTS) {
-            parts.panic_in(part);
+            parts.panic_in(part, 1);
             assert_eq!(visitor.stays(), "handler_raised/host_panic", "{placement:?}, {part}");
             assert_eq!(visitor.stays(), "ok", "{placement:?}, after {part}: {:?}", visitor.guest.result());
             assert_eq!(visitor.guest.statistics().panics, panics, "{placement:?}, {part}");
@@ -125,7 +132,7 @@ fn a_panics_words_are_not_told() {
     let _alone = alone();
     let parts = Parts::default();
     let visitor = Visitor::at(&parts.host(Placement::Cells, None));
-    parts.panic_in("get");
+    parts.panic_in("get", 1);
     visitor.stays();
     let told = serde_json::to_string(&visitor.guest.result()).expect("JSON");
     assert!(told.contains("the host failed") && !told.contains(ON_PURPOSE), "{told}");

@@ -18,10 +18,10 @@ fn who_makes_the_host_panic_is_not_run_any_more() {
         let component = host.load("visitor");
         let visitor = Visitor { guest: Guest::of(&component), url: host.url.clone() };
         let panics = || {
-            parts.panic_in("list");
+            parts.panic_in("list", 1);
             let ended = visitor.stays();
             let entered = parts.was_entered("secret");
-            parts.panic_in(None);
+            parts.calm_down();
             (ended, entered)
         };
         for round in 0..2 {
@@ -43,6 +43,19 @@ fn who_makes_the_host_panic_is_not_run_any_more() {
         assert_eq!(visitor.stays(), "refusal/quarantined");
         assert_eq!(Visitor::at(&host).stays(), "ok", "the same component, loaded anew");
     }
+}
+
+/// Those that wait for a cell when it is too much have none either.
+#[test]
+fn who_waits_is_refused_too() {
+    const CALLS: usize = 12;
+    let _alone = alone();
+    let parts = Parts::default();
+    let visitor = Visitor::at(&parts.host(PLACEMENTS[0], NonZero::new(3)));
+    parts.panic_in("list", u32::MAX);
+    let mut ended = visitor.stays_at_once(CALLS);
+    ended.sort();
+    assert_eq!(ended, [vec!["handler_raised/host_panic"; 3], vec!["refusal/quarantined"; CALLS - 3]].concat());
 }
 
 /// A stranger's own mistakes, and panics of a handler that is the embedder's, put nobody there.

@@ -58,10 +58,7 @@ pub(super) async fn execute(
     checks: Checks,
     rights: Arc<Rights>,
 ) -> CallResult {
-    if let Err(refusal) = quarantine.admit() {
-        return CallResult::Refusal(refusal);
-    }
-    let slot = match slot(inner, &invocation).await {
+    let slot = match slot(inner, quarantine, &invocation).await {
         Ok(slot) => slot,
         Err(refusal) => return CallResult::Refusal(refusal),
     };
@@ -83,14 +80,14 @@ pub(super) async fn ask<T: Send + 'static, F>(
 where
     F: Future<Output = Result<T, ToolError>> + Send + 'static,
 {
-    if quarantine.admit().is_err() {
-        return Err(ToolError::HandlerRaised(Raised::by_the_host()));
-    }
     let pulse = Arc::new(Pulse::default());
-    let Ok(slot) = slot(inner, invocation).await else {
+    let slot = slot(inner, quarantine, invocation).await.map_err(|refusal| {
         let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
-        return Err(ToolError::Timeout(Timeout::Blocked { budget, used }));
-    };
+        match refusal {
+            Refusal::Quarantined => ToolError::HandlerRaised(Raised::by_the_host()),
+            _busy => ToolError::Timeout(Timeout::Blocked { budget, used }),
+        }
+    })?;
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
     place(inner, cell, invocation, &pulse).await
 }
@@ -101,10 +98,10 @@ pub(super) async fn describe(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
 ) -> Result<Vec<Definition>, Error> {
-    let slot = slot(inner, &invocation).await.map_err(Error::describe)?;
-    let pulse = Arc::new(Pulse::default());
     // It is asked once: there is nothing to keep count for.
     let nothing = Arc::new(Quarantine::after(None));
+    let slot = slot(inner, &nothing, &invocation).await.map_err(Error::describe)?;
+    let pulse = Arc::new(Pulse::default());
     let guest = invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&pulse));
     let asked = place(inner, cell(slot, nothing, Arc::clone(&invocation), guest), &invocation, &pulse);
     asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
@@ -117,12 +114,11 @@ async fn cell<T>(
     invocation: Arc<Invocation>,
     guest: impl Future<Output = Result<T, ToolError>>,
 ) -> Result<T, ToolError> {
-    let ended = match stands(Defence::CellFence) {
-        true => AssertUnwindSafe(guest).catch_unwind().await.unwrap_or_else(|panic| {
-            dispose(panic);
-            Err(ToolError::HandlerRaised(Raised::by_the_host()))
-        }),
-        false => guest.await,
+    let ended = if stands(Defence::CellFence) {
+        let by_the_host = || Err(ToolError::HandlerRaised(Raised::by_the_host()));
+        AssertUnwindSafe(guest).catch_unwind().await.map_err(dispose).unwrap_or_else(|()| by_the_host())
+    } else {
+        guest.await
     };
     quarantine.note(&ended, &invocation);
     drop(slot);
@@ -158,9 +154,16 @@ fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
     if pulse.is_waiting() { Timeout::Blocked { budget, used } } else { Timeout::Deadline { budget, used } }
 }
 
-/// A free slot, now or before the deadline.
-async fn slot(inner: &Inner, invocation: &Invocation) -> Result<OwnedSemaphorePermit, Refusal> {
+/// A free slot, now or before the deadline, for a component that may have one.
+async fn slot(
+    inner: &Inner,
+    quarantine: &Quarantine,
+    invocation: &Invocation,
+) -> Result<OwnedSemaphorePermit, Refusal> {
+    quarantine.admit()?;
     let slot = any_slot(inner, invocation).await?;
+    // While it waited, others may have used up what the component may cost.
+    quarantine.admit()?;
     // It may come free at the last moment: a tool that never ran is not late.
     if invocation.remaining().is_zero() { Err(Refusal::Overloaded { retry_after: RETRY_AFTER }) } else { Ok(slot) }
 }
