@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use toolcell::kv::MemoryStore;
 use toolcell::{
     AbortSignal, CallOptions, Completion, Definition, Egress, Event, Executor, Grants, HttpRule, Limits, Outcome,
-    Placement, Question, Room, Tool, ToolCall,
+    Placement, Question, Resolved, Resolver, Room, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::server::{Server, response, silent};
@@ -39,6 +39,15 @@ const CONNECTIONS: usize = 16;
 /// How a call may end whose time is up: as it runs, as it waits, as its own request ends a moment before it, or before it had
 /// a cell.
 const ENDS_LATE: [&str; 3] = ["timeout/", "error", "refusal/overloaded"];
+
+/// A resolver that panics at every name.
+struct Panics;
+
+impl Resolver for Panics {
+    fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+        panic!("{ON_PURPOSE}")
+    }
+}
 
 /// What is called, with which arguments, and how it ends.
 struct Kind {
@@ -77,8 +86,9 @@ struct Ended {
 
 impl Mixed {
     pub(crate) fn new(stage: &Stage) -> Self {
-        let egress = Egress::new().with_connections(CONNECTIONS);
-        let engine = stage.engine(Placement::Cells).keys(MemoryStore::new()).egress(egress).build().expect("an engine");
+        let egress = Egress::new().with_connections(CONNECTIONS).with_resolver(Panics);
+        let builder = stage.engine(Placement::Cells).keys(MemoryStore::new()).egress(egress);
+        let engine = builder.quarantine_after(None).build().expect("an engine");
         let granted = |bytes, grants| load_with(&engine, bytes, grants).expect("it loads").tools()[0].clone();
         let tool = |bytes: Vec<u8>| granted(bytes, Grants::default());
         let hostile = |misdeed| tool(Hostile::new(Place::Execute, misdeed).component());
@@ -92,12 +102,13 @@ impl Mixed {
         let hello = tool(bare_hello());
         let server = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", "hello"));
         let (answered, hung) = (server.url("/"), format!("http://{}/", silent()));
+        let panicking = "http://panics.example/".to_owned();
         let (fetch, clerk, notes) = (
-            granted(bytes("fetch"), reaching([&answered, &hung])),
+            granted(bytes("fetch"), reaching([&answered, &hung, &panicking])),
             granted(bytes("clerk"), with_scratch()),
             granted(bytes("notes"), with_keys()),
         );
-        let [answered, hung] = [answered, hung].map(|url| json!({"url": url}).to_string());
+        let [answered, hung, panicking] = [answered, hung, panicking].map(|url| json!({"url": url}).to_string());
         let writes = r#"{"steps":[["write","/scratch/a","5000"],["size","/scratch/a"]]}"#;
         let stays = r#"{"steps":[["write","/scratch/a","5000"],["hold","/scratch/b","100"],["spin"]]}"#;
         let (spins, sleeps, waits) = (hostile(Misdeed::Spin), hostile(Misdeed::Sleep), hostile(Misdeed::AwaitAbort));
@@ -109,6 +120,7 @@ impl Mixed {
             kind(&fetch, &answered, "ok", How::Freely),
             kind(&fetch, &hung, "timeout/blocked", How::Deadline),
             kind(&fetch, &hung, "dropped", How::Dropped),
+            kind(&fetch, &panicking, "handler_raised/host_panic", How::Freely),
             kind(&clerk, writes, "ok", How::Freely),
             kind(&clerk, stays, "timeout/deadline", How::Deadline),
             kind(&clerk, stays, "dropped", How::Dropped),
@@ -242,7 +254,7 @@ async fn all_started(holders: &VecDeque<Holder>) -> usize {
 }
 
 /// Requests to these, wherever they are.
-fn reaching(urls: [&str; 2]) -> Grants {
+fn reaching(urls: [&str; 3]) -> Grants {
     let mut grants = Grants::default();
     grants.http.extend(urls.map(|url| {
         let rule: HttpRule = url.parse().expect("a rule");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use toolcell::{Component, Engine, EngineBuilder, Error, Grants, Limits, Missing, Placement};
-use toolcell_tests::{call, ending, wait};
+use toolcell_tests::{call, ending, wait, worst_case};
 
 use crate::dice::Dice;
 use crate::tally::{Fault, Tally};
@@ -13,8 +13,6 @@ use crate::tally::{Fault, Tally};
 pub(crate) const CELLS: u32 = 80;
 /// Bytes of memory of a call.
 pub(crate) const MEMORY: u64 = 16 << 20;
-/// Bytes that the process has beside its cells: engines, compiled code, and this campaign itself.
-const REST: u64 = 768 << 20;
 /// Processor time of one compilation: what takes longer is a bomb.
 pub(crate) const COMPILE_TIME: Duration = Duration::from_secs(10);
 
@@ -32,7 +30,7 @@ pub(crate) struct Stage {
 impl Stage {
     /// The most that the process may have in memory, in bytes.
     pub(crate) fn bound() -> u64 {
-        u64::from(CELLS) * MEMORY + REST
+        worst_case(CELLS, MEMORY)
     }
 
     /// An engine that compiles in this process and keeps what it compiled.

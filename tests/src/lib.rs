@@ -16,6 +16,15 @@ use toolcell::{
 /// Both places a cell can run at: what is promised holds at each.
 pub const PLACEMENTS: [Placement; 2] = [Placement::Cells, Placement::Inline];
 
+/// Bytes that a process has beside its cells: engines, compiled code, what the host keeps for calls, and a test itself.
+const REST: u64 = 768 << 20;
+
+/// The most memory that a process with this many cells has, each with so much of its own, in bytes.
+#[must_use]
+pub fn worst_case(cells: u32, memory: u64) -> u64 {
+    u64::from(cells) * memory + REST
+}
+
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime"));
 

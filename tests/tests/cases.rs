@@ -146,6 +146,9 @@ fn mischief() {}
 /// Tested by name, in `load.rs`.
 fn prober() {}
 
+/// Tested by name, in `panics`.
+fn visitor() {}
+
 macro_rules! is_tested {
     ($component:ident) => {
         const _: fn() = $component;

@@ -9,8 +9,8 @@ use std::path::Path;
 /// Enums of the core library, each with what stands before its word in an ending.
 const CAUSES: [(&str, &str, &str); 8] = [
     ("tool_error.rs", "Reason", ""),
-    ("tool_error.rs", "RaisedKind", "handler_raised/"),
-    ("tool_error.rs", "LimitKind", "+"),
+    ("tool_error/raised.rs", "RaisedKind", "handler_raised/"),
+    ("tool_error/raised.rs", "LimitKind", "+"),
     ("tool_error.rs", "Exit", "handler_exit/"),
     ("tool_error.rs", "Timeout", "timeout/"),
     ("tool_error.rs", "ReturnRule", "invalid_return/"),

@@ -179,6 +179,19 @@ fn foreign_reexports(files: &[File]) -> Vec<String> {
     complaints
 }
 
+/// Locks of the standard library stay locked, in effect, when somebody panics while they hold one.
+fn poisonable_locks(files: &[File]) -> Vec<String> {
+    const LOCKS: [&str; 4] = ["Mutex", "RwLock", "Condvar", "PoisonError"];
+    let host = rust(files).filter(|file| file.path.starts_with("host/"));
+    let names = |used: &str| {
+        let used = used.split(';').next().unwrap_or_default();
+        used.split(|c: char| !c.is_alphanumeric()).any(|word| LOCKS.contains(&word))
+    };
+    host.filter(|file| file.text.split("std::sync::").skip(1).any(names))
+        .map(|file| format!("{} has a lock that a panic poisons: those of parking_lot cannot be", file.path))
+        .collect()
+}
+
 /// Lines of a page outside of fenced blocks and without code spans.
 fn prose(page: &str) -> impl Iterator<Item = String> {
     let mut fenced = false;
@@ -327,6 +340,7 @@ rules! {
     only_the_engine_knows_wasmtime: engine_named_outside,
     layers_look_up_only: upward_uses,
     no_dependency_is_exported: foreign_reexports,
+    no_lock_is_poisoned: poisonable_locks,
     links_lead_somewhere: dead_links,
     nothing_is_bound_to_a_machine: machine_bound,
     promises_are_kept_by_tests: unkept_promises,
@@ -344,7 +358,7 @@ fn each_check_can_fail() {
         (promises("- It\n  flies. [`tests/a::flies`]"), promises("- It flies."), promises("- It. [`tests/b::works`]"));
     let works = ("tests/tests/a.rs", "//! A.\n#[test]\nfn works() {}\nfn flies() {}\n");
     let ci = (".ci/run", "cargo xtask lint\n");
-    let table: [(Check, Files<'_>, &str); 22] = [
+    let table: [(Check, Files<'_>, &str); 24] = [
         (too_long, &[("host/core/src/call.rs", &long)], "401 lines of 400"),
         (without_header, &[("xtask/src/a.rs", "use a;\n//! Late.")], "xtask/src/a.rs"),
         (engine_named_outside, &[("host/core/src/wasm.rs", "use wasmtime_wasi::a;")], "wasm.rs"),
@@ -356,6 +370,8 @@ fn each_check_can_fail() {
         (foreign_reexports, &[("host/core/src/lib.rs", "mod a;\npub use a::A;\npub use serde_json::Value;")], "Value"),
         (foreign_reexports, &[("host/core/src/lib.rs", "pub use ::bytes;")], "bytes"),
         (foreign_reexports, &[("host/core/src/lib.rs", "pub extern crate bytes;")], "bytes"),
+        (poisonable_locks, &[("host/cli/src/a.rs", "use std::sync::{\n    Arc,\n    Mutex,\n};")], "cli/src/a.rs"),
+        (poisonable_locks, &[("host/core/src/a.rs", "static A: std::sync::RwLock<()> = b();")], "core/src/a.rs"),
         (dead_links, &[("docs/a.md", "[gone](../b.md)")], "`../b.md` leads nowhere"),
         (dead_links, &[("docs/a.md", "# Here\n[`x`](#here) [`x`](#there)")], "`#there` leads nowhere"),
         (dead_links, &[("a.md", "[out](../../a.md)")], "leads nowhere"),

@@ -2,8 +2,9 @@
 //!
 //! Invariants: the tool is granted nothing, whatever the configuration says; what it asked for is text of a stranger.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use toolcell::{
     CallOptions, CallResult, DEFAULT_ARGUMENTS, Denial, Event, Executor, Layer, Request, Suggestion, ToolCall,
@@ -29,7 +30,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     let heard = Arc::clone(&denials);
     let executor = Executor::new().with_limits(args.limits.over(chosen.limits)).with_events(move |event| {
         if let Event::Denied { denial, .. } = event {
-            let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut heard = heard.lock();
             if heard.len() < MAX_DENIALS && !heard.contains(&denial) {
                 heard.push(denial);
             }
@@ -43,7 +44,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         printer.note("hint", refusal.hint());
         return Ok(ExitStatus::Refusal);
     }
-    let denials = std::mem::take(&mut *denials.lock().unwrap_or_else(PoisonError::into_inner));
+    let denials = std::mem::take(&mut *denials.lock());
     let mut asked = Suggestion::default();
     for denial in denials.iter().filter(|denial| denial.layer == Layer::Granted) {
         if let Ok(request) = Request::parse(&denial.request) {

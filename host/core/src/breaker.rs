@@ -6,15 +6,17 @@
 //! Source: contract, section 4.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::call::CallResult;
 use crate::clock::{Clock, SystemClock};
+use crate::fence::fenced;
 use crate::handler::{Handler, HandlerFuture, Invocation};
 use crate::layer::{Layer, Layered};
 use crate::policy::Failure;
@@ -158,7 +160,8 @@ impl Sign {
             Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)) => Self::Silent,
             Failure::ToolError(_) => Self::Fails,
             Failure::Error(_) if retryable => Self::Fails,
-            // One that passes with time is the host's state; the handler's own check of arguments is an answer.
+            // The host's state, which passes with time or when somebody has looked; the handler's own check is an answer.
+            Failure::Refusal(Refusal::Quarantined) => Self::Silent,
             Failure::Refusal(_) if retryable => Self::Silent,
             Failure::Error(_) | Failure::Refusal(_) => Self::Works,
         }
@@ -166,31 +169,33 @@ impl Sign {
 }
 
 impl Circuit {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // One assignment is all that happens under this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The time, read before the lock is taken: the clock is the embedder's. Of one that panics, the machine's.
+    fn now(&self) -> Instant {
+        fenced(|| self.breaker.clock.now()).unwrap_or_else(Instant::now)
     }
 
     fn read(&self) -> BreakerState {
-        match *self.state() {
+        let now = self.now();
+        match *self.state.lock() {
             State::Closed { .. } => BreakerState::Closed,
-            State::Open { since } if self.rest(since).is_some() => BreakerState::Open,
+            State::Open { since } if self.rest(since, now).is_some() => BreakerState::Open,
             State::Open { .. } | State::Probing { .. } => BreakerState::HalfOpen,
         }
     }
 
     /// What is left of a rest.
-    fn rest(&self, since: Instant) -> Option<Duration> {
-        let rested = self.breaker.clock.now().saturating_duration_since(since);
+    fn rest(&self, since: Instant, now: Instant) -> Option<Duration> {
+        let rested = now.saturating_duration_since(since);
         self.breaker.open_time.checked_sub(rested).filter(|left| !left.is_zero())
     }
 
     /// Lets a call through, or refuses it.
     fn admit(&self) -> Result<Role, Refusal> {
-        let mut state = self.state();
+        let now = self.now();
+        let mut state = self.state.lock();
         let retry_after = match *state {
             State::Closed { .. } => return Ok(Role::Ordinary(self.openings.load(Ordering::Relaxed))),
-            State::Open { since } => match self.rest(since) {
+            State::Open { since } => match self.rest(since, now) {
                 Some(left) => left,
                 None => {
                     *state = State::Probing { since };
@@ -205,12 +210,13 @@ impl Circuit {
 
     /// Takes note of how a call ended. One that began before the circuit opened has nothing to say any more.
     fn settle(&self, role: Role, sign: Sign) {
-        let mut state = self.state();
+        let now = self.now();
+        let mut state = self.state.lock();
         if matches!(role, Role::Ordinary(openings) if openings != self.openings.load(Ordering::Relaxed)) {
             return;
         }
         let was = *state;
-        let is = was.after(role, sign, &self.breaker);
+        let is = was.after(role, sign, self.breaker.failures, now);
         *state = is;
         if let State::Open { .. } = is {
             self.openings.fetch_add(1, Ordering::Relaxed);
@@ -226,15 +232,15 @@ impl Circuit {
 }
 
 impl State {
-    fn after(self, role: Role, sign: Sign, breaker: &Breaker) -> Self {
+    fn after(self, role: Role, sign: Sign, most: u32, now: Instant) -> Self {
         match (self, role, sign) {
             (Self::Closed { .. }, Role::Ordinary(_), Sign::Works)
             | (Self::Probing { .. }, Role::Probe, Sign::Works) => Self::Closed { failures: 0 },
-            (Self::Closed { failures }, Role::Ordinary(_), Sign::Fails) if failures + 1 < breaker.failures => {
+            (Self::Closed { failures }, Role::Ordinary(_), Sign::Fails) if failures + 1 < most => {
                 Self::Closed { failures: failures + 1 }
             }
             (Self::Closed { .. }, Role::Ordinary(_), Sign::Fails)
-            | (Self::Probing { .. }, Role::Probe, Sign::Fails) => Self::Open { since: breaker.clock.now() },
+            | (Self::Probing { .. }, Role::Probe, Sign::Fails) => Self::Open { since: now },
             // The place is free: the next call is the probe.
             (Self::Probing { since }, Role::Probe, Sign::Silent) => Self::Open { since },
             (unchanged, Role::Ordinary(_) | Role::Probe, Sign::Works | Sign::Fails | Sign::Silent) => unchanged,
@@ -253,7 +259,7 @@ struct Pass<'a> {
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         // Dropped without a word: by the executor at the deadline, which is a timeout, or by the caller before.
-        let is_over = || self.deadline.is_some_and(|deadline| self.circuit.breaker.clock.now() >= deadline);
+        let is_over = || self.deadline.is_some_and(|deadline| self.circuit.now() >= deadline);
         let sign = self.sign.unwrap_or_else(|| if is_over() { Sign::Fails } else { Sign::Silent });
         self.circuit.settle(self.role, sign);
     }

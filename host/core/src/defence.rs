@@ -85,8 +85,10 @@ defences! {
     // -- panics
     /// A panic ends what it happened in, and no thread.
     Fence = "fence",
-    /// A panic in a cell that runs in its caller's task ends the cell.
+    /// A panic in a cell ends the call with its cause, and the thread goes on.
     CellFence = "cell-fence",
+    /// A component in whose calls the host keeps panicking is not run any more.
+    Quarantine = "quarantine",
     // -- a component
     /// Only components are parsed.
     Format = "format",

@@ -45,6 +45,7 @@ use tokio::time::timeout_at;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::defence::{Defence, stands};
+use crate::fence::resumed;
 use crate::grants::{Method, Target};
 use crate::rights::{Decision, Request, Rights};
 use connect::connect;
@@ -177,11 +178,10 @@ impl Egress {
         let runtime = self.threads.handle().map_err(|error| SendError::unreachable(&target, error.kind()))?;
         let way = self.clone().go(Way { screening, target, private, request }, terms);
         let task = AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), way)));
-        match task.await {
-            Ok(Ok(answered)) => answered,
-            Ok(Err(_elapsed)) => Err(SendError::Timeout),
-            // A resolver of the embedder's own may panic.
-            Err(_panicked) => Err(SendError::broken("the host failed on the way to it")),
+        match resumed(task.await) {
+            Some(Ok(answered)) => answered,
+            Some(Err(_elapsed)) => Err(SendError::Timeout),
+            None => Err(SendError::broken("the host has ended")),
         }
     }
 

@@ -22,6 +22,7 @@ mod loaded;
 mod optimise;
 mod placement;
 mod pulse;
+mod quarantine;
 mod quick;
 mod retained;
 mod runtimes;
@@ -36,6 +37,7 @@ mod veil;
 mod world;
 
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -67,6 +69,7 @@ pub use imports::Standing;
 pub use load::{Examination, Missing};
 pub(crate) use loaded::LoadedComponent;
 pub use placement::Placement;
+pub use quarantine::DEFAULT_PANICS;
 pub use scan::MAX_COMPONENT;
 pub use tier::{Code, Optimise};
 pub use turns::DEFAULT_COMPILES;
@@ -99,6 +102,8 @@ struct Inner {
     flights: flights::Flights,
     turns: turns::Turns,
     placement: Placement,
+    /// Panics of the host that a component may cost.
+    panics: Option<NonZero<u32>>,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
     /// Components that are loaded at once: one a core, the rest waits.
@@ -111,15 +116,16 @@ struct Inner {
 /// Makes an [`Engine`].
 ///
 /// # Defaults
-/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; as many guest threads a lane as the machine has cores; no cache, or one of
-/// [`DEFAULT_CACHE_BYTES`]; compiling in this process, for each tenant [`DEFAULT_COMPILES`] components a minute;
-/// [`Optimise::Later`].
+/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; quarantine after [`DEFAULT_PANICS`]; as many guest threads a lane as the
+/// machine has cores; no cache, or one of [`DEFAULT_CACHE_BYTES`]; compiling in this process, for each tenant
+/// [`DEFAULT_COMPILES`] components a minute; [`Optimise::Later`].
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EngineBuilder {
     cells: u32,
     threads: Option<usize>,
     placement: Placement,
+    panics: Option<NonZero<u32>>,
     cache: Option<PathBuf>,
     cache_bytes: u64,
     worker: Option<compile::Worker>,
@@ -146,6 +152,14 @@ impl EngineBuilder {
     /// Where guests run.
     pub fn placement(mut self, placement: Placement) -> Self {
         self.placement = placement;
+        self
+    }
+
+    /// After how many panics of the host in calls of one component its further calls are refused, as `quarantined`: a way to
+    /// make the host panic is not tried for ever. Until [`Component::let_in_again`](crate::Component::let_in_again), or until
+    /// the component is loaded anew. Without a number, never.
+    pub fn quarantine_after(mut self, panics: impl Into<Option<NonZero<u32>>>) -> Self {
+        self.panics = panics.into();
         self
     }
 
@@ -278,6 +292,7 @@ impl EngineBuilder {
             flights: flights::Flights::default(),
             turns: turns::Turns::new(self.compiles, self.quota_clock),
             placement: self.placement,
+            panics: self.panics,
             slots: Arc::new(Semaphore::new(self.cells as usize)),
             waiting: AtomicUsize::new(0),
             loads: Arc::new(Semaphore::new(cores)),
@@ -295,6 +310,7 @@ impl Engine {
             cells: DEFAULT_CELLS,
             threads: None,
             placement: Placement::Cells,
+            panics: Some(DEFAULT_PANICS),
             cache: None,
             cache_bytes: DEFAULT_CACHE_BYTES,
             worker: None,

@@ -5,8 +5,9 @@
 //! call was cancelled or something panicked.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::call::CallResult;
@@ -185,7 +186,7 @@ impl CallEvents {
 
     /// From now on every event of the running call is what this makes of it.
     pub(crate) fn veil(&self, veil: impl Fn(Event) -> Event + Send + Sync + 'static) {
-        *self.veil.lock().unwrap_or_else(PoisonError::into_inner) = Some(Veil(Arc::new(veil)));
+        *self.veil.lock() = Some(Veil(Arc::new(veil)));
     }
 
     /// Sends the first event, if it was not sent.
@@ -202,7 +203,7 @@ impl CallEvents {
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         self.at_stage(|stage| {
             if *stage == Stage::Open {
-                let veil = self.veil.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let veil = self.veil.lock().clone();
                 self.events.emit(|| match veil {
                     Some(Veil(veil)) => veil(event()),
                     None => event(),
@@ -224,7 +225,7 @@ impl CallEvents {
     /// Under the lock, so that events of one call come one after the other.
     fn at_stage(&self, send: impl FnOnce(&mut Stage)) {
         if self.events.0.is_some() {
-            send(&mut self.stage.lock().unwrap_or_else(PoisonError::into_inner));
+            send(&mut self.stage.lock());
         }
     }
 }

@@ -169,7 +169,7 @@ impl Executor {
                 let answer = Fenced::new(|| handler.call(Arc::clone(&invocation))).instrument(terminal.span());
                 match clock::before(patience(handler, &invocation), answer).await {
                     Some(Ok(result)) => fenced(|| self.sealed(tool, judge(tool, result, &invocation), &invocation))
-                        .unwrap_or(CallResult::ToolError(ToolError::HandlerExit(Exit::Died))),
+                        .unwrap_or_else(|| CallResult::ToolError(ToolError::HandlerRaised(Raised::by_the_host()))),
                     Some(Err(panic)) => CallResult::ToolError(panicked(panic)),
                     None => CallResult::ToolError(overdue(&invocation)),
                 }

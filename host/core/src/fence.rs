@@ -2,9 +2,11 @@
 
 use std::any::Any;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+
+use tokio::task::JoinError;
 
 use crate::defence::{Defence, stands};
 
@@ -24,6 +26,15 @@ fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
 pub(crate) fn dispose(panic: Panic) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(again);
+    }
+}
+
+/// What work on another thread came to. Its panic goes on where it is waited for. None: there is nobody left to do it.
+pub(crate) fn resumed<T>(done: Result<T, JoinError>) -> Option<T> {
+    match done.map_err(JoinError::try_into_panic) {
+        Ok(done) => Some(done),
+        Err(Ok(panic)) => resume_unwind(panic),
+        Err(Err(_cancelled)) => None,
     }
 }
 

@@ -138,9 +138,12 @@ impl Invocation {
     /// Tells observers that a request of the tool's looks as if it carried a secret of a well-known kind. At most a few times
     /// per request, and so outside of the limit that the tool could use up before.
     pub(crate) fn seems_to_carry(&self, kind: &str) {
-        let message = format!("a request of the tool seems to carry {kind}");
-        let (source, level) = (LogSource::Host, LogLevel::Warn);
-        self.events.emit(|| Event::Log { id: self.call.id.clone(), source, level, message });
+        self.noted(LogLevel::Warn, format!("a request of the tool seems to carry {kind}"));
+    }
+
+    /// Tells observers something that the host has to say about the call. Outside of the limit that the tool could use up.
+    pub(crate) fn noted(&self, level: LogLevel, message: String) {
+        self.events.emit(|| Event::Log { id: self.call.id.clone(), source: LogSource::Host, level, message });
     }
 
     /// What the requests of this call may use together, all attempts at it included.

@@ -39,6 +39,8 @@ pub enum Refusal {
         /// When to try again, a guess from the current load.
         retry_after: Duration,
     },
+    /// The host panicked so often in calls of the tool's component that it makes none any more, until somebody has looked.
+    Quarantined,
     /// The call is made on behalf of no tenant that the host has defined, though it has defined some.
     UnknownTenant,
     /// The call brings an answer to a question that was not asked of it.
@@ -158,6 +160,7 @@ impl Refusal {
             Self::NotAllowed => "not_allowed",
             Self::CircuitOpen { .. } => "circuit_open",
             Self::Overloaded { .. } => "overloaded",
+            Self::Quarantined => "quarantined",
             Self::UnknownTenant => "unknown_tenant",
             Self::Resume(fault) => fault.kind(),
         }
@@ -172,6 +175,9 @@ impl Refusal {
             Self::NotAllowed => "change the call: whoever offers the tool has a rule for what it takes",
             Self::CircuitOpen { .. } => "wait that long, and look at why the calls before failed",
             Self::Overloaded { .. } => "wait that long, make fewer calls at once, or allow more cells",
+            Self::Quarantined => {
+                "tell the operator: the host's log says what went wrong, and the component can be let in again"
+            }
             Self::UnknownTenant => "call on behalf of a tenant that the host has defined, or have it define this one",
             Self::Resume(fault) => fault.hint(),
         }
@@ -182,9 +188,12 @@ impl Refusal {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::CircuitOpen { retry_after } | Self::Overloaded { retry_after } => Some(*retry_after),
-            Self::InvalidArguments(_) | Self::NotVisible | Self::NotAllowed | Self::UnknownTenant | Self::Resume(_) => {
-                None
-            }
+            Self::InvalidArguments(_)
+            | Self::NotVisible
+            | Self::NotAllowed
+            | Self::Quarantined
+            | Self::UnknownTenant
+            | Self::Resume(_) => None,
         }
     }
 }
@@ -203,6 +212,9 @@ impl fmt::Display for Refusal {
             }
             Self::Overloaded { retry_after } => {
                 write!(f, "all cells are busy; try again in {} ms", retry_after.as_millis())
+            }
+            Self::Quarantined => {
+                f.write_str("the host failed too often as it served this tool, and does not run it any more")
             }
             Self::UnknownTenant => f.write_str("this host knows no such tenant"),
             Self::Resume(fault) => write!(f, "{fault}; call the tool without an answer, and it asks anew"),
@@ -276,6 +288,7 @@ mod tests {
             Refusal::NotAllowed,
             Refusal::CircuitOpen { retry_after: wait },
             Refusal::Overloaded { retry_after: wait },
+            Refusal::Quarantined,
             Refusal::UnknownTenant,
         ];
         for refusal in others.into_iter().chain(faults.map(Refusal::Resume)) {

@@ -5,9 +5,10 @@
 //! Source: contract, sections 4 and 5.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
+use parking_lot::RwLock;
 
 use crate::call::{CallContext, ToolCall};
 use crate::definition::Definition;
@@ -55,7 +56,7 @@ impl Registry {
     pub fn register_all(&self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
         // Before the lock: the iterator is somebody else's and may look at this registry.
         let tools: Vec<_> = tools.into_iter().collect();
-        let mut toolbox = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut toolbox = self.0.write();
         let mut entries = (*toolbox.0).clone();
         for tool in tools {
             let name = tool.definition().name.clone();
@@ -70,7 +71,7 @@ impl Registry {
 
     /// Removes a tool. Runs that have started keep it to their end.
     pub fn unregister(&self, name: &str) -> Option<Tool> {
-        let mut toolbox = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut toolbox = self.0.write();
         let mut entries = (*toolbox.0).clone();
         let removed = entries.remove(name)?;
         *toolbox = Toolbox(Arc::new(entries));
@@ -79,13 +80,14 @@ impl Registry {
 
     /// Removes every tool, and their statistics with them.
     pub fn clear(&self) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Toolbox::default();
+        // The tools go when the lock is not held any more: there is others' code in their handlers.
+        let _all = std::mem::take(&mut *self.0.write());
     }
 
     /// The tools as they are now.
     #[must_use]
     pub fn toolbox(&self) -> Toolbox {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 
     /// The tool of this name.
@@ -163,6 +165,8 @@ impl Toolbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fence::fenced;
+    use crate::handler::{Handler, HandlerFuture, Invocation};
 
     fn tool(name: &str) -> Tool {
         Tool::manual(Definition::new(name, "").unwrap()).unwrap()
@@ -187,11 +191,39 @@ mod tests {
         assert!(registry.list().is_empty() && registry.statistics("a").is_none());
     }
 
+    /// Looks at the registry as it goes, and then panics.
+    struct Leaving(Registry);
+
+    impl Handler for Leaving {
+        fn call(&self, _invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    impl Drop for Leaving {
+        fn drop(&mut self) {
+            assert!(self.0.0.try_write().is_none(), "a handler of an embedder's own");
+        }
+    }
+
+    /// Seen to fail with the tools dropped under the lock.
+    #[test]
+    fn a_handler_may_look_at_the_registry_that_it_leaves_and_panic() {
+        for empties in [Registry::clear, |registry| drop(registry.unregister("a"))] as [fn(&Registry); 2] {
+            let registry = Registry::new();
+            let leaving = Leaving(registry.clone());
+            registry.register(Tool::with_handler(Definition::new("a", "").unwrap(), leaving).unwrap()).unwrap();
+            assert!(fenced(|| empties(&registry)).is_none(), "it could look, and panicked");
+            assert!(registry.list().is_empty());
+            registry.register(tool("a")).unwrap();
+        }
+    }
+
     #[test]
     fn an_iterator_may_look_at_the_registry_that_it_fills() {
         let registry = Registry::new();
         let tools = ["a", "b"].into_iter().map(|name| {
-            assert!(registry.0.try_write().is_ok(), "whoever makes tools is not kept waiting");
+            assert!(registry.0.try_write().is_some(), "whoever makes tools is not kept waiting");
             tool(name)
         });
         registry.register_all(tools).unwrap();

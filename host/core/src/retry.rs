@@ -6,10 +6,11 @@
 //! Source: contract, section 4.
 //! Not here: which failures are retryable (`policy`).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use parking_lot::Mutex;
 
 use crate::call::CallResult;
 use crate::clock::{self, Clock, SystemClock};
@@ -168,7 +169,7 @@ impl Retrying {
         if failed >= self.retry.attempts || asked > self.retry.max_delay {
             return None;
         }
-        let delay = self.retry.delay(failed, &mut self.dice.lock().unwrap_or_else(PoisonError::into_inner));
+        let delay = self.retry.delay(failed, &mut self.dice.lock());
         let at = self.retry.clock.now().checked_add(delay.max(asked))?;
         call.deadline().is_none_or(|deadline| at < deadline).then_some(at)
     }

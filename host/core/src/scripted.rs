@@ -1,8 +1,10 @@
 //! A handler that answers from a list, for tests of what stands around a handler.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::call::{CallContext, CallResult, ToolCall};
 use crate::clock::{Clock as _, ManualClock};
@@ -89,19 +91,19 @@ impl Scripted {
 
     /// From now on it says this.
     pub(crate) fn say(&self, say: Say) {
-        *self.left.lock().unwrap() = VecDeque::from([say]);
+        *self.left.lock() = VecDeque::from([say]);
     }
 
     /// The attempt that each call said to be, and when it came, in milliseconds since the start.
     pub(crate) fn calls(&self) -> Vec<(Option<u32>, u128)> {
-        self.calls.lock().unwrap().iter().map(|(attempt, at)| (*attempt, at.as_millis())).collect()
+        self.calls.lock().iter().map(|(attempt, at)| (*attempt, at.as_millis())).collect()
     }
 }
 
 impl Handler for Scripted {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
-        self.calls.lock().unwrap().push((invocation.context.attempt, self.clock.now() - self.started));
-        let mut left = self.left.lock().unwrap();
+        self.calls.lock().push((invocation.context.attempt, self.clock.now() - self.started));
+        let mut left = self.left.lock();
         let say = if left.len() > 1 { left.pop_front() } else { left.front().copied() };
         drop(left);
         Box::pin(async move {

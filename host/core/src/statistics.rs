@@ -3,10 +3,10 @@
 //! In: completions. Out: [`Statistics`].
 //! Source: contract, section 4.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use parking_lot::Mutex;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
@@ -34,6 +34,8 @@ pub struct Statistics {
     pub success: u64,
     /// All others of them.
     pub failure: u64,
+    /// Failures among them by a panic of this process: of the host as it served the tool, or of a native handler.
+    pub panics: u64,
     /// Calls that were refused before the handler ran. They say nothing of the tool, and count for nothing else here.
     pub refused: u64,
     /// Calls that somebody cancelled, likewise.
@@ -65,12 +67,13 @@ impl Statistics {
 
 impl Serialize for Statistics {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { count, success, failure, refused, cancelled, total, p50, p95, p99 } = *self;
-        let mut fields = serializer.serialize_struct("Statistics", 11)?;
+        let Self { count, success, failure, panics, refused, cancelled, total, p50, p95, p99 } = *self;
+        let mut fields = serializer.serialize_struct("Statistics", 12)?;
         fields.serialize_field("count", &count)?;
         fields.serialize_field("success", &success)?;
         fields.serialize_field("failure", &failure)?;
         fields.serialize_field("success_rate", &self.success_rate())?;
+        fields.serialize_field("panics", &panics)?;
         fields.serialize_field("refused", &refused)?;
         fields.serialize_field("cancelled", &cancelled)?;
         fields.serialize_field("total_us", &micros(total))?;
@@ -93,6 +96,7 @@ pub(crate) struct Counters(Mutex<Option<Counted>>);
 #[derive(Debug)]
 struct Counted {
     success: u64,
+    panics: u64,
     refused: u64,
     cancelled: u64,
     total: Duration,
@@ -103,14 +107,16 @@ struct Counted {
 impl Counters {
     /// Counts one call that took so long, and failed so if it did.
     pub(crate) fn record(&self, wall: Duration, failure: Option<&Failure>) {
-        let succeeded = match failure {
-            None => true,
+        let (succeeded, panicked) = match failure {
+            None => (true, false),
             Some(Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled))) => return self.record_cancelled(),
             Some(Failure::Refusal(_)) => return self.count(|counted| counted.refused += 1),
-            Some(Failure::Error(_) | Failure::ToolError(_)) => false,
+            Some(Failure::ToolError(ToolError::HandlerRaised(raised))) => (false, raised.kind.is_panic()),
+            Some(Failure::Error(_) | Failure::ToolError(_)) => (false, false),
         };
         self.count(|counted| {
             counted.success += u64::from(succeeded);
+            counted.panics += u64::from(panicked);
             counted.total = counted.total.saturating_add(wall);
             // It grows as it needs to, so that every value fits.
             let _ = counted.times.record(micros(wall));
@@ -124,16 +130,17 @@ impl Counters {
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock() = None;
     }
 
     fn count(&self, change: impl FnOnce(&mut Counted)) {
-        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.0.lock();
         // Made with the first call: most of many registered tools are never called.
         if counted.is_none() {
             let times = Histogram::new(FIGURES).ok();
-            *counted =
-                times.map(|times| Counted { success: 0, refused: 0, cancelled: 0, total: Duration::ZERO, times });
+            let counts =
+                |times| Counted { success: 0, panics: 0, refused: 0, cancelled: 0, total: Duration::ZERO, times };
+            *counted = times.map(counts);
         }
         if let Some(counted) = counted.as_mut() {
             change(counted);
@@ -142,7 +149,7 @@ impl Counters {
 
     /// What was counted until now.
     pub(crate) fn read(&self) -> Statistics {
-        let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = self.0.lock();
         let Some(counted) = counted.as_ref() else { return Statistics::default() };
         let at = |quantile| Duration::from_micros(counted.times.value_at_quantile(quantile));
         let count = counted.times.len();
@@ -150,6 +157,7 @@ impl Counters {
             count,
             success: counted.success,
             failure: count.saturating_sub(counted.success),
+            panics: counted.panics,
             refused: counted.refused,
             cancelled: counted.cancelled,
             total: counted.total,

@@ -129,6 +129,18 @@ impl Component {
         self.loaded.is_pooled()
     }
 
+    /// Whether its calls are refused because the host panicked too often in them: see
+    /// [`EngineBuilder::quarantine_after`](crate::EngineBuilder::quarantine_after).
+    #[must_use]
+    pub fn is_quarantined(&self) -> bool {
+        self.loaded.is_quarantined()
+    }
+
+    /// Ends its quarantine, and counts anew.
+    pub fn let_in_again(&self) {
+        self.loaded.let_in_again();
+    }
+
     /// How long the compiler took before the component could answer, if it had to.
     #[must_use]
     pub fn compile_time(&self) -> Option<Duration> {

@@ -16,11 +16,13 @@ macro_rules! listed {
 }
 
 mod assemble;
+mod functions;
 mod hostile;
 mod misdeed;
 
 use std::path::PathBuf;
 
+pub use functions::{Function, functions};
 pub use hostile::{Answer, Hostile, Place, asker, compile_bomb, with_text};
 pub use misdeed::Misdeed;
 

@@ -175,6 +175,9 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
         ToolError::HandlerRaised(Raised { kind: RaisedKind::StackOverflow, .. }) => {
             "the arguments may nest too deep for it; otherwise tell its author".to_owned()
         }
+        ToolError::HandlerRaised(Raised { kind: RaisedKind::HostPanic, .. }) => {
+            "a mistake of toolcell's own, not of the tool's: its words are above".to_owned()
+        }
         ToolError::HandlerRaised(_) => "a mistake in the tool: tell its author, with the output of `--json`".to_owned(),
         ToolError::HandlerExit(Exit::Called { .. }) => "a tool has to return an answer: tell its author".to_owned(),
         ToolError::HandlerExit(_) => "try again".to_owned(),

@@ -1,6 +1,7 @@
 //! The command as a person or a program uses it: what is typed, what comes out, and the exit status.
 
 mod approval;
+mod archives;
 mod bad_input;
 mod batch;
 mod calls;

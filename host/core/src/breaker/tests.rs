@@ -213,3 +213,31 @@ async fn beside_a_retry() {
     let inside = bench.scripted.tool().with_breaker(breaker(&bench.clock, 2)).with_retry(retry);
     assert_eq!(count(inside, 1).await, (2, vec![true]), "an attempt counts once");
 }
+
+/// A clock that panics.
+#[derive(Debug)]
+struct Broken;
+
+impl Clock for Broken {
+    fn now(&self) -> Instant {
+        panic!("a clock of an embedder's own")
+    }
+
+    fn sleep_until(&self, _at: Instant) -> crate::clock::Sleep {
+        panic!("a clock of an embedder's own")
+    }
+}
+
+/// Seen to fail with the clock asked without a fence.
+#[tokio::test]
+async fn a_clock_that_panics_leaves_the_breaker_as_it_is() {
+    let mut bench = Bench::new(2);
+    bench.tool = bench.scripted.tool().with_breaker(Breaker::default().with_failures(2).with_clock(Arc::new(Broken)));
+    for expected in [Result::Ok(()), Result::Ok(()), Err(29)] {
+        assert_eq!(bench.call(Trap).await, expected);
+    }
+    assert_eq!(bench.state(), BreakerState::Open);
+    bench.tool = bench.scripted.tool().with_breaker(Breaker::default().with_failures(1).with_clock(Arc::new(Broken)));
+    assert!(AssertUnwindSafe(bench.call(Panic)).catch_unwind().await.is_err());
+    assert_eq!(bench.state(), BreakerState::Open);
+}

@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::{Clock, Sleep};
 
@@ -59,13 +61,13 @@ impl ManualClock {
         while let Some(waker) = self.pass_next(end) {
             waker.wake();
         }
-        let mut timeline = self.timeline();
+        let mut timeline = self.0.lock();
         timeline.now = timeline.now.max(end);
     }
 
     /// Moves to the next sleeper, if it wakes by `end`.
     fn pass_next(&self, end: Instant) -> Option<Waker> {
-        let mut timeline = self.timeline();
+        let mut timeline = self.0.lock();
         let next = timeline.sleepers.first_entry().filter(|next| next.key().0 <= end)?;
         let ((at, _), waker) = next.remove_entry();
         timeline.now = timeline.now.max(at);
@@ -75,12 +77,7 @@ impl ManualClock {
     /// How many sleep.
     #[must_use]
     pub fn sleepers(&self) -> usize {
-        self.timeline().sleepers.len()
-    }
-
-    fn timeline(&self) -> MutexGuard<'_, Timeline> {
-        // Nothing is left half-done under this lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().sleepers.len()
     }
 }
 
@@ -92,11 +89,11 @@ impl Default for ManualClock {
 
 impl Clock for ManualClock {
     fn now(&self) -> Instant {
-        self.timeline().now
+        self.0.lock().now
     }
 
     fn sleep_until(&self, at: Instant) -> Sleep {
-        let mut timeline = self.timeline();
+        let mut timeline = self.0.lock();
         timeline.asked += 1;
         Box::pin(Sleeper { clock: self.clone(), place: (at, timeline.asked) })
     }
@@ -131,7 +128,7 @@ struct Sleeper {
 impl Sleeper {
     /// Gets up. On a clock that moves by itself the next one has to look whether it is the first now.
     fn leave(&self) {
-        let mut timeline = self.clock.timeline();
+        let mut timeline = self.clock.0.lock();
         let was_here = timeline.sleepers.remove(&self.place).is_some();
         let next = match timeline.pace {
             Pace::Automatic if was_here => timeline.sleepers.first_key_value().map(|(_, waker)| waker.clone()),
@@ -146,7 +143,7 @@ impl Future for Sleeper {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let turn = self.clock.timeline().sleep(self.place, context.waker());
+        let turn = self.clock.0.lock().sleep(self.place, context.waker());
         match turn {
             Turn::Awake => {
                 self.leave();
@@ -178,7 +175,7 @@ mod tests {
         for seconds in seconds {
             at += SECOND * *seconds;
             clock.sleep_until(at).await;
-            woken.lock().unwrap().push((name, clock.now() - start));
+            woken.lock().push((name, clock.now() - start));
         }
     }
 
@@ -190,7 +187,7 @@ mod tests {
             sleeps(&clock, 'b', &[4, 3, 4], &woken),
             sleeps(&clock, 'c', &[7], &woken),
         );
-        let woken: Vec<_> = woken.into_inner().unwrap().iter().map(|(name, at)| (*name, at.as_secs())).collect();
+        let woken: Vec<_> = woken.into_inner().iter().map(|(name, at)| (*name, at.as_secs())).collect();
         assert_eq!(woken, [('b', 4), ('c', 7), ('b', 7), ('a', 10), ('a', 10), ('b', 11), ('a', 20)]);
         assert_eq!(clock.sleepers(), 0);
     }
@@ -203,7 +200,7 @@ mod tests {
         for (step, expected, sleepers) in [(0, 0, 1), (1, 0, 1), (1, 1, 1), (2, 1, 1), (9, 2, 0)] {
             clock.advance(SECOND * step);
             assert_eq!(sleeper.as_mut().poll(&mut context).is_ready(), expected == 2);
-            assert_eq!((woken.lock().unwrap().len(), clock.sleepers()), (expected, sleepers));
+            assert_eq!((woken.lock().len(), clock.sleepers()), (expected, sleepers));
         }
         let before = clock.now();
         clock.advance(Duration::MAX);
@@ -219,7 +216,7 @@ mod tests {
         struct Named(u32, ManualClock, Arc<Mutex<Vec<(u32, Instant)>>>);
         impl std::task::Wake for Named {
             fn wake(self: Arc<Self>) {
-                self.2.lock().unwrap().push((self.0, self.1.now()));
+                self.2.lock().push((self.0, self.1.now()));
             }
         }
         let (clock, woken) = (ManualClock::new(), Arc::default());
@@ -234,6 +231,6 @@ mod tests {
             })
             .collect();
         clock.advance(SECOND * 4);
-        assert_eq!(*woken.lock().unwrap(), [1, 2, 3].map(|second| (second, start + SECOND * second)));
+        assert_eq!(*woken.lock(), [1, 2, 3].map(|second| (second, start + SECOND * second)));
     }
 }

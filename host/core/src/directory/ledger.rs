@@ -9,9 +9,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use cap_std::fs::{Dir, MetadataExt as _};
+use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 
 use crate::defence::{Defence, stands};
@@ -71,11 +72,11 @@ impl Ledger {
     /// That of a directory, whose content is counted where nobody else does.
     pub(super) fn of(dir: &File) -> io::Result<Arc<Self>> {
         let key = inode(dir)?;
-        if let Some(known) = lock(&LEDGERS).get(&key).and_then(Weak::upgrade) {
+        if let Some(known) = LEDGERS.lock().get(&key).and_then(Weak::upgrade) {
             return Ok(known);
         }
         let (bytes, files) = count(dir)?;
-        let mut ledgers = lock(&LEDGERS);
+        let mut ledgers = LEDGERS.lock();
         ledgers.retain(|_, ledger| ledger.strong_count() > 0);
         if let Some(known) = ledgers.get(&key).and_then(Weak::upgrade) {
             return Ok(known);
@@ -93,31 +94,31 @@ impl Area {
 
     /// Waits for its turn to change the directory. What is done with paths and sizes is done while it is held.
     pub(super) fn turn(&self) -> io::Result<MutexGuard<'_, ()>> {
-        let turn = lock(&self.ledger.turn);
-        if lock(&self.ledger.used).closed { Err(Errno::NOENT.into()) } else { Ok(turn) }
+        let turn = self.ledger.turn.lock();
+        if self.ledger.used.lock().closed { Err(Errno::NOENT.into()) } else { Ok(turn) }
     }
 
     /// No more changes: the directory goes.
     pub(super) fn close(&self) {
-        let _turn = lock(&self.ledger.turn);
-        lock(&self.ledger.used).closed = true;
+        let _turn = self.ledger.turn.lock();
+        self.ledger.used.lock().closed = true;
     }
 
     /// Whether nobody is changing the directory and it holds no more than this.
     pub(super) fn is_quiet(&self, files: u64) -> bool {
-        self.ledger.turn.try_lock().is_ok() && lock(&self.ledger.used).files <= files
+        !self.ledger.turn.is_locked() && self.ledger.used.lock().files <= files
     }
 
     /// Bytes and files now.
     #[cfg(test)]
     pub(super) fn used(&self) -> (u64, u64) {
-        let used = lock(&self.ledger.used);
+        let used = self.ledger.used.lock();
         (used.bytes, used.files)
     }
 
     /// Whether there is room for this much more.
     pub(super) fn has_room(&self, bytes: u64, files: u64) -> io::Result<()> {
-        let used = lock(&self.ledger.used);
+        let used = self.ledger.used.lock();
         let within =
             |used: u64, more: u64, room: u64| more == 0 || used.checked_add(more).is_some_and(|sum| sum <= room);
         let bytes_fit = within(used.bytes, bytes, self.room.bytes) || !stands(Defence::DirectoryBytes);
@@ -127,14 +128,14 @@ impl Area {
 
     /// A name was added, with so many bytes of its own.
     pub(super) fn named(&self, bytes: u64) {
-        let mut used = lock(&self.ledger.used);
+        let mut used = self.ledger.used.lock();
         used.files += 1;
         used.bytes = used.bytes.saturating_add(bytes);
     }
 
     /// A name was taken away.
     pub(super) fn unnamed(&self, was: Named) {
-        let mut used = lock(&self.ledger.used);
+        let mut used = self.ledger.used.lock();
         used.files = used.files.saturating_sub(1);
         let Some(bytes) = was.bytes.filter(|_| was.links <= 1) else { return };
         match used.held.get_mut(&was.inode) {
@@ -145,7 +146,7 @@ impl Area {
 
     /// A file has another size.
     pub(super) fn resized(&self, inode: Inode, before: u64, after: u64) {
-        let mut used = lock(&self.ledger.used);
+        let mut used = self.ledger.used.lock();
         used.bytes = used.bytes.saturating_add(after).saturating_sub(before);
         if let Some(Held { nameless: Some(bytes), .. }) = used.held.get_mut(&inode) {
             *bytes = after;
@@ -154,14 +155,14 @@ impl Area {
 
     /// A cell has it open.
     pub(super) fn hold(self: &Arc<Self>, inode: Inode) -> Hold {
-        lock(&self.ledger.used).held.entry(inode).or_default().handles += 1;
+        self.ledger.used.lock().held.entry(inode).or_default().handles += 1;
         Hold { area: Arc::clone(self), inode }
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let mut used = lock(&self.area.ledger.used);
+        let mut used = self.area.ledger.used.lock();
         let Entry::Occupied(mut held) = used.held.entry(self.inode) else { return };
         held.get_mut().handles -= 1;
         if held.get().handles == 0 {
@@ -194,9 +195,4 @@ fn count(dir: &File) -> io::Result<(u64, u64)> {
         }
     }
     Ok((bytes, files))
-}
-
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Sums: whole after each of their steps.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,6 +14,7 @@ use super::slots::Slots;
 use super::threads::RESOLVING;
 use super::{Budget, SendError};
 use crate::defence::{Defence, stands};
+use crate::fence::resumed;
 use crate::grants::{Host, Target};
 use ipnet::IpNet;
 
@@ -92,11 +93,11 @@ impl Names {
             let _slot = stands(Defence::UnansweredNames).then_some(slot);
             timeout(LONGEST, resolver.resolve(&name, port)).await
         });
-        match asked.await {
-            Ok(Ok(Ok(found))) => Ok(found),
-            Ok(Ok(Err(_)) | Err(_)) => Err(SendError::unreachable(target, "its name cannot be resolved")),
-            // A resolver of the embedder's own may panic.
-            Err(_panicked) => Err(SendError::broken("the host failed on the way to it")),
+        // A resolver of the embedder's own may panic.
+        match resumed(asked.await) {
+            Some(Ok(Ok(found))) => Ok(found),
+            Some(Ok(Err(_)) | Err(_)) => Err(SendError::unreachable(target, "its name cannot be resolved")),
+            None => Err(SendError::broken("the host has ended")),
         }
     }
 }

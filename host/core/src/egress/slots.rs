@@ -3,8 +3,9 @@
 //! Invariants: no call and no tenant holds more than its share; whoever waits for its own share keeps nothing from others.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::defence::{Defence, stands};
@@ -54,7 +55,7 @@ impl Slots {
     }
 
     fn share(&self, tenant: &str) -> Arc<Semaphore> {
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tenants = self.tenants.lock();
         if let Some(share) = tenants.get(tenant).and_then(Weak::upgrade) {
             return share;
         }
@@ -100,8 +101,8 @@ mod tests {
         for name in 0..10 * NAMES {
             assert!(now(&slots, &ample, Some(&name.to_string())).is_some());
         }
-        assert!(slots.tenants.lock().unwrap().len() <= NAMES);
-        assert!(slots.tenants.lock().unwrap().contains_key("kept"));
+        assert!(slots.tenants.lock().len() <= NAMES);
+        assert!(slots.tenants.lock().contains_key("kept"));
         drop(kept);
     }
 }

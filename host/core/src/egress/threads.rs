@@ -3,8 +3,8 @@
 //! Invariants: dropping them, even inside of a task, never blocks.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Threads for I/O and TLS.
@@ -18,7 +18,7 @@ pub(super) struct Threads(Mutex<Option<Runtime>>);
 impl Threads {
     /// The way to them.
     pub(super) fn handle(&self) -> io::Result<Handle> {
-        let mut runtime = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runtime = self.0.lock();
         if let Some(runtime) = runtime.as_ref() {
             return Ok(runtime.handle().clone());
         }
@@ -35,7 +35,7 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        let runtime = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let runtime = self.0.get_mut();
         if let Some(runtime) = runtime.take() {
             runtime.shutdown_background();
         }

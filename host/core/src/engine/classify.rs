@@ -3,7 +3,7 @@
 //! By type alone: a trap's code, a host function's own error, the limiter's record, and whether guest frames were on the
 //! stack. No text is looked at.
 
-use wasmtime::{Store, Trap, WasmBacktrace};
+use wasmtime::{Store, Trap, WasmBacktrace, WasmtimeBug};
 use wasmtime_wasi::I32Exit;
 
 use super::cell::{Cell, Stop};
@@ -45,6 +45,10 @@ pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell
             }),
             End::Raised(kind) => raise(Raised::new(kind), error, cell),
         };
+    }
+    if error.downcast_ref::<WasmtimeBug>().is_some() {
+        tracing::error!(error = format!("{error:#}"), "the engine found a mistake of its own");
+        return ToolError::HandlerRaised(Raised::by_the_host());
     }
     if error.downcast_ref::<WasmBacktrace>().is_some() {
         // A host function failed while the guest was calling it: the guest asked for something impossible.

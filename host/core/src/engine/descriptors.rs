@@ -6,8 +6,9 @@
 //! Source: security design, row 31.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 
+use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
 
 use super::cell::Stop;
@@ -51,7 +52,7 @@ impl Descriptors {
 
     /// Room for one more, if there is any for this tenant.
     pub(super) fn take(self: &Arc<Self>, tenant: Option<&str>) -> Result<Slot, Stop> {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let full = |limit: usize| {
             tracing::warn!(tenant, limit, "too many files are open: a tool gets no more");
             Stop(LimitHit::new(LimitKind::OpenFiles, limit as u64, limit as u64 + 1))
@@ -69,16 +70,11 @@ impl Descriptors {
         open.all += 1;
         Ok(Slot { descriptors: Arc::clone(self), tenant: tenant.map(str::to_owned) })
     }
-
-    fn open(&self) -> MutexGuard<'_, Open> {
-        // Sums: whole after each of their steps.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut open = self.descriptors.open();
+        let mut open = self.descriptors.open.lock();
         open.all -= 1;
         if let Some(tenant) = &self.tenant
             && let Some(theirs) = open.tenants.get_mut(tenant)
@@ -109,7 +105,7 @@ mod tests {
         hog.pop();
         let again = take(Some("hog")).unwrap();
         drop((again, hog, others));
-        let open = descriptors.open();
+        let open = descriptors.open.lock();
         assert_eq!((open.all, open.tenants.len()), (0, 0), "all of it comes back");
     }
 

@@ -1,7 +1,8 @@
 //! One at a time for each name: what two want at once is made by one of them, and found by the other.
 
 use std::collections::HashSet;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Condvar, Mutex};
 
 /// Names that somebody is at work on.
 #[derive(Debug, Default)]
@@ -21,19 +22,14 @@ impl Flights {
     /// Blocks until nobody else is at work on the name.
     pub(super) fn alone(&self, name: &str) -> Flight<'_> {
         let is_taken = |names: &mut HashSet<String>| !names.insert(name.to_owned());
-        let _names = self.ended.wait_while(self.names(), is_taken).unwrap_or_else(PoisonError::into_inner);
+        self.ended.wait_while(&mut self.names.lock(), is_taken);
         Flight { flights: self, name: name.to_owned() }
-    }
-
-    fn names(&self) -> MutexGuard<'_, HashSet<String>> {
-        // Each change is whole: a panic while it was held leaves nothing half-done.
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        self.flights.names().remove(&self.name);
+        self.flights.names.lock().remove(&self.name);
         self.flights.ended.notify_all();
     }
 }

@@ -5,9 +5,10 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -35,9 +36,8 @@ impl<F> Guest<F> {
 
     fn kill(&self) {
         self.pulse.cancel();
-        if let Ok(mut future) = self.future.try_lock() {
-            future.take();
-        }
+        // Dropped when the lock is not held any more: there is others' code in a cell.
+        drop(self.future.try_lock().and_then(|mut future| future.take()));
         // Whoever would poll it next learns that there is nothing left to poll.
         self.pulse.wake();
     }
@@ -47,7 +47,7 @@ impl<F: Future> Future for Guest<F> {
     type Output = Option<F::Output>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut future = self.future.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut future = self.future.lock();
         let Some(running) = future.as_mut() else { return Poll::Ready(None) };
         let _timers = self.timers.enter();
         let poll = self.pulse.poll(context, |context| running.as_mut().poll(context));

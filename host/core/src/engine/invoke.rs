@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use wasmtime::{Engine, Store};
 
+use super::bindings::exports::toolcell::tool::tool;
 use super::bindings::{ToolboxWithGrants, ToolboxWithGrantsPre};
 use super::cell::{Cell, Reach};
 use super::classify::{Phase, classify};
@@ -13,9 +14,8 @@ use super::translate;
 use super::veil::Veil;
 use super::world::World;
 use crate::call::CallResult;
-use crate::definition::{Checks, Definition};
+use crate::definition::Checks;
 use crate::directory::Mounts;
-use crate::error::Error;
 use crate::handler::Invocation;
 use crate::refusal::{Fault, Refusal};
 use crate::rights::Rights;
@@ -38,13 +38,10 @@ pub(super) async fn execute(
     checks: Checks,
     rights: Arc<Rights>,
     pulse: Arc<Pulse>,
-) -> CallResult {
+) -> Result<CallResult, ToolError> {
     let veil = if Veil::is_needed(&rights) {
         // In a box: most tools need none, and it would make every call's future larger.
-        match Box::pin(Veil::over(&ready.world, &invocation, &rights)).await {
-            Ok(veil) => Some(veil),
-            Err(error) => return CallResult::ToolError(error),
-        }
+        Some(Box::pin(Veil::over(&ready.world, &invocation, &rights)).await?)
     } else {
         None
     };
@@ -66,10 +63,10 @@ pub(super) async fn execute(
             Err(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
         })
     });
-    let result = answer.await.unwrap_or_else(CallResult::ToolError);
+    let answer = answer.await;
     match veil {
-        Some(veil) => veil.result(result),
-        None => result,
+        Some(veil) => veil.answer(answer),
+        None => answer,
     }
 }
 
@@ -98,19 +95,16 @@ pub(super) async fn validate(
     asked.await.map(Fault::of_handler)
 }
 
-/// Asks a component for its tools.
-///
-/// # Errors
-/// [`Error::is_component`] when it traps, hangs or talks nonsense; [`Error::is_definition`] when a definition is not usable.
+/// Asks a component for its tools, in its own words.
 pub(super) async fn describe(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
-) -> Result<Vec<Definition>, Error> {
+) -> Result<Vec<tool::Definition>, ToolError> {
     let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, toolbox| {
         toolbox.toolcell_tool_tool().call_describe(store).await
     });
-    asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
+    asked.await
 }
 
 /// Runs a guest in a cell of its own; without rights it may reach nothing. Whatever goes wrong in it has a name.

@@ -20,6 +20,7 @@ use super::config::Haste;
 use super::imports::{self, Standing};
 use super::invoke::Ready;
 use super::optimise::{self, Names};
+use super::quarantine::Quarantine;
 use super::tier::{Code, Current, Optimise, Tier};
 use super::turns::Turn;
 use super::{Allocator, Inner, scan};
@@ -111,6 +112,7 @@ pub(super) struct Loaded {
     pub(super) examination: Examination,
     pub(super) definitions: Vec<Definition>,
     pub(super) current: Arc<Current>,
+    pub(super) quarantine: Arc<Quarantine>,
     pub(super) pooled: bool,
     /// What it took to answer the first call; nothing where that came from the cache.
     pub(super) compile_time: Option<Duration>,
@@ -166,7 +168,8 @@ fn loaded(
         Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
         Code::Quick => optimise::later(inner, bytes, names, ready, definitions.clone(), turn.map(Turn::tenant)),
     };
-    Ok(Loaded { examination, definitions, current, pooled, compile_time })
+    let quarantine = Arc::new(Quarantine::after(inner.panics));
+    Ok(Loaded { examination, definitions, current, quarantine, pooled, compile_time })
 }
 
 /// Code that is linked, and the tools in it.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::load::{self, Examination, Missing};
+use super::load::{self, Examination, Loaded, Missing};
 use super::tier::Code;
 use super::{Engine, invoke, placement};
 use crate::call::CallResult;
@@ -61,7 +61,7 @@ impl Engine {
 /// A component that answers calls.
 #[derive(Clone)]
 pub(crate) struct LoadedComponent {
-    loaded: Arc<load::Loaded>,
+    loaded: Arc<Loaded>,
     engine: Engine,
 }
 
@@ -76,6 +76,14 @@ impl LoadedComponent {
 
     pub(crate) fn is_cached(&self) -> bool {
         self.loaded.compile_time.is_none()
+    }
+
+    pub(crate) fn is_quarantined(&self) -> bool {
+        self.loaded.quarantine.is_closed()
+    }
+
+    pub(crate) fn let_in_again(&self) {
+        self.loaded.quarantine.lift();
     }
 
     pub(crate) fn is_pooled(&self) -> bool {
@@ -101,20 +109,21 @@ impl LoadedComponent {
 
     /// Answers one call in a fresh cell.
     pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks, rights: Arc<Rights>) -> CallResult {
-        placement::execute(&self.engine.0, self.loaded.current.ready(), invocation, checks, rights).await
+        let Loaded { current, quarantine, .. } = &*self.loaded;
+        placement::execute(&self.engine.0, current.ready(), quarantine, invocation, checks, rights).await
     }
 
     /// Asks whether the tool is offered, in a cell of its own.
     pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
-        let ready = self.loaded.current.ready();
-        placement::ask(&self.engine.0, &invocation, |pulse| invoke::visible(ready, Arc::clone(&invocation), pulse))
-            .await
+        let Loaded { current, quarantine, .. } = &*self.loaded;
+        let question = |pulse| invoke::visible(current.ready(), Arc::clone(&invocation), pulse);
+        placement::ask(&self.engine.0, quarantine, &invocation, question).await
     }
 
     /// Asks what is wrong with the invocation's arguments, in a cell of its own.
     pub(crate) async fn validate(&self, invocation: Arc<Invocation>) -> Result<Vec<Fault>, ToolError> {
-        let ready = self.loaded.current.ready();
-        placement::ask(&self.engine.0, &invocation, |pulse| invoke::validate(ready, Arc::clone(&invocation), pulse))
-            .await
+        let Loaded { current, quarantine, .. } = &*self.loaded;
+        let question = |pulse| invoke::validate(current.ready(), Arc::clone(&invocation), pulse);
+        placement::ask(&self.engine.0, quarantine, &invocation, question).await
     }
 }

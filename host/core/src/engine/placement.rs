@@ -18,6 +18,8 @@ use super::Inner;
 use super::guest::{Guest, Remote};
 use super::invoke::{self, Ready};
 use super::pulse::Pulse;
+use super::quarantine::Quarantine;
+use super::translate;
 use crate::call::CallResult;
 use crate::clock::before;
 use crate::defence::{Defence, stands};
@@ -27,7 +29,7 @@ use crate::fence::dispose;
 use crate::handler::Invocation;
 use crate::refusal::Refusal;
 use crate::rights::Rights;
-use crate::tool_error::{Exit, Timeout, ToolError};
+use crate::tool_error::{Exit, Raised, Timeout, ToolError};
 
 /// Calls that may wait for a cell; one more is refused at once. Waiting costs no cell, only patience.
 const MAX_WAITING: usize = 10_000;
@@ -51,35 +53,43 @@ pub enum Placement {
 pub(super) async fn execute(
     inner: &Inner,
     ready: Arc<Ready>,
+    quarantine: &Arc<Quarantine>,
     invocation: Arc<Invocation>,
     checks: Checks,
     rights: Arc<Rights>,
 ) -> CallResult {
-    let slot = match slot(inner, &invocation).await {
+    let slot = match slot(inner, quarantine, &invocation).await {
         Ok(slot) => slot,
         Err(refusal) => return CallResult::Refusal(refusal),
     };
     invocation.open();
     let pulse = Arc::new(Pulse::default());
-    let cell = cell(slot, invoke::execute(ready, Arc::clone(&invocation), checks, rights, Arc::clone(&pulse)));
+    let guest = invoke::execute(ready, Arc::clone(&invocation), checks, rights, Arc::clone(&pulse));
+    let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
     place(inner, cell, &invocation, &pulse).await.unwrap_or_else(CallResult::ToolError)
 }
 
-/// Asks a tool something beside a call, likewise. Where there is no room it is as if the host had no answer in time.
+/// Asks a tool something beside a call, likewise. Where there is no room it is as if the host had no answer in time; a
+/// component in quarantine is as one whose every call makes the host panic.
 pub(super) async fn ask<T: Send + 'static, F>(
     inner: &Inner,
-    invocation: &Invocation,
+    quarantine: &Arc<Quarantine>,
+    invocation: &Arc<Invocation>,
     question: impl FnOnce(Arc<Pulse>) -> F,
 ) -> Result<T, ToolError>
 where
     F: Future<Output = Result<T, ToolError>> + Send + 'static,
 {
     let pulse = Arc::new(Pulse::default());
-    let Ok(slot) = slot(inner, invocation).await else {
+    let slot = slot(inner, quarantine, invocation).await.map_err(|refusal| {
         let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
-        return Err(ToolError::Timeout(Timeout::Blocked { budget, used }));
-    };
-    place(inner, cell(slot, question(Arc::clone(&pulse))), invocation, &pulse).await.and_then(|answer| answer)
+        match refusal {
+            Refusal::Quarantined => ToolError::HandlerRaised(Raised::by_the_host()),
+            _busy => ToolError::Timeout(Timeout::Blocked { budget, used }),
+        }
+    })?;
+    let cell = cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
+    place(inner, cell, invocation, &pulse).await
 }
 
 /// Calls `describe`, likewise.
@@ -88,46 +98,52 @@ pub(super) async fn describe(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
 ) -> Result<Vec<Definition>, Error> {
-    let slot = slot(inner, &invocation).await.map_err(Error::describe)?;
+    // It is asked once: there is nothing to keep count for.
+    let nothing = Arc::new(Quarantine::after(None));
+    let slot = slot(inner, &nothing, &invocation).await.map_err(Error::describe)?;
     let pulse = Arc::new(Pulse::default());
-    let cell = cell(slot, invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&pulse)));
-    place(inner, cell, &invocation, &pulse).await.unwrap_or_else(|error| Err(Error::describe(error)))
+    let guest = invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&pulse));
+    let asked = place(inner, cell(slot, nothing, Arc::clone(&invocation), guest), &invocation, &pulse);
+    asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
 }
 
-/// A cell and the slot it holds.
-async fn cell<T>(slot: OwnedSemaphorePermit, guest: impl Future<Output = T>) -> T {
-    let answer = guest.await;
+/// A cell and the slot it holds. A panic of the host's in it is its end, and is counted.
+async fn cell<T>(
+    slot: OwnedSemaphorePermit,
+    quarantine: Arc<Quarantine>,
+    invocation: Arc<Invocation>,
+    guest: impl Future<Output = Result<T, ToolError>>,
+) -> Result<T, ToolError> {
+    let ended = if stands(Defence::CellFence) {
+        let by_the_host = || Err(ToolError::HandlerRaised(Raised::by_the_host()));
+        AssertUnwindSafe(guest).catch_unwind().await.map_err(dispose).unwrap_or_else(|()| by_the_host())
+    } else {
+        guest.await
+    };
+    quarantine.note(&ended, &invocation);
     drop(slot);
-    answer
+    ended
 }
 
 /// Runs a cell to its answer or its deadline.
 async fn place<T: Send + 'static>(
     inner: &Inner,
-    cell: impl Future<Output = T> + Send + 'static,
+    cell: impl Future<Output = Result<T, ToolError>> + Send + 'static,
     invocation: &Invocation,
     pulse: &Arc<Pulse>,
 ) -> Result<T, ToolError> {
     let guest = Guest::new(cell, inner.sleeps, Arc::clone(pulse));
     let deadline = invocation.deadline().filter(|_| stands(Defence::Deadline));
     let ended = match inner.placement {
-        Placement::Inline => {
-            before(deadline, async {
-                if !stands(Defence::CellFence) {
-                    return Ok(guest.await);
-                }
-                Ok(AssertUnwindSafe(guest).catch_unwind().await.map_err(dispose).ok().flatten())
-            })
-            .await
-        }
+        Placement::Inline => before(deadline, async { Ok(guest.await) }).await,
         Placement::Cells => {
             let remote = Remote::start(&inner.lanes, guest);
             before(deadline, async { remote.await.map(Some) }).await
         }
     };
     match ended {
-        Some(Ok(Some(answer))) => Ok(answer),
-        // Its code panicked, or it was killed by somebody who does not wait here: the process lives, the cell does not.
+        Some(Ok(Some(answer))) => answer,
+        // Killed by somebody who does not wait here, or what is around a cell panicked: the process lives, the cell does not.
         Some(Ok(None) | Err(_)) => Err(ToolError::HandlerExit(Exit::Died)),
         None => Err(ToolError::Timeout(timeout(invocation, pulse))),
     }
@@ -138,9 +154,16 @@ fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
     if pulse.is_waiting() { Timeout::Blocked { budget, used } } else { Timeout::Deadline { budget, used } }
 }
 
-/// A free slot, now or before the deadline.
-async fn slot(inner: &Inner, invocation: &Invocation) -> Result<OwnedSemaphorePermit, Refusal> {
+/// A free slot, now or before the deadline, for a component that may have one.
+async fn slot(
+    inner: &Inner,
+    quarantine: &Quarantine,
+    invocation: &Invocation,
+) -> Result<OwnedSemaphorePermit, Refusal> {
+    quarantine.admit()?;
     let slot = any_slot(inner, invocation).await?;
+    // While it waited, others may have used up what the component may cost.
+    quarantine.admit()?;
     // It may come free at the last moment: a tool that never ran is not late.
     if invocation.remaining().is_zero() { Err(Refusal::Overloaded { retry_after: RETRY_AFTER }) } else { Ok(slot) }
 }
@@ -190,25 +213,31 @@ mod tests {
             let call = ToolCall::new("1", "t", "{}");
             let invocation = Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits);
             let pulse = Arc::new(Pulse::default());
-            let waits = place(&engine.0, std::future::pending::<()>(), &invocation, &pulse);
+            let waits = place(&engine.0, std::future::pending::<Result<(), _>>(), &invocation, &pulse);
             let patience = Duration::from_secs(5);
             let ended = engine.0.sleeps.block_on(async { tokio::time::timeout(patience, waits).await });
             assert!(matches!(ended, Ok(Err(ToolError::Timeout(Timeout::Blocked { .. })))), "{placement:?}: {ended:?}");
         }
     }
 
-    /// A bug of ours in a cell: the same end wherever it runs.
+    /// A bug of ours in a cell: the same end wherever it runs, on the receipt of the component that it happened to, and the
+    /// cell's slot is free.
     #[test]
-    fn a_panic_in_a_cell_is_its_death() {
+    fn a_panic_in_a_cell_is_its_end() {
         for placement in [Placement::Cells, Placement::Inline] {
             let engine = Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
             let call = ToolCall::new("1", "t", "{}");
             let invocation =
                 Invocation::aside(call, serde_json::Value::Null, CallContext::default(), Limits::default());
-            let ended = engine.0.sleeps.block_on(async {
-                place(&engine.0, async { panic!("a bug") }, &invocation, &Arc::new(Pulse::default())).await
-            });
-            assert_eq!(ended.map(|(): ()| ()), Err(ToolError::HandlerExit(Exit::Died)), "{placement:?}");
+            let (invocation, quarantine) =
+                (Arc::new(invocation), Arc::new(Quarantine::after(std::num::NonZero::new(2))));
+            for expected in [Ok(()), Err(Refusal::Quarantined)] {
+                let question = |_| async { panic!("a bug") };
+                let asked = ask::<(), _>(&engine.0, &quarantine, &invocation, question);
+                let ended = engine.0.sleeps.block_on(asked);
+                assert_eq!(ended, Err(ToolError::HandlerRaised(Raised::by_the_host())), "{placement:?}");
+                assert_eq!(quarantine.admit(), expected, "{placement:?}");
+            }
         }
     }
 }

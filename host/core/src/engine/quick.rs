@@ -8,10 +8,12 @@
 
 use std::collections::VecDeque;
 use std::num::NonZero;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::Error;
 use crate::fence::fenced;
@@ -98,7 +100,7 @@ impl Quick {
     /// Hands over a slice. Whether it is worth to wait awake for it.
     pub(super) fn run(&self, slice: Slice) -> bool {
         let shared = &self.0;
-        let mut queue = shared.queue();
+        let mut queue = shared.queue.lock();
         queue.slices.push_back(slice);
         shared.waiting.store(queue.slices.len(), Ordering::Release);
         shared.see_to_it(queue)
@@ -108,7 +110,7 @@ impl Quick {
 impl Drop for Quick {
     fn drop(&mut self) {
         self.0.stopped.store(true, Ordering::Release);
-        let _queue = self.0.queue();
+        let _queue = self.0.queue.lock();
         self.0.wake.notify_all();
     }
 }
@@ -120,11 +122,6 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        // No slice runs while the queue is held.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn work(&self) {
         let mut turn = Turn { lane: self, ended: false };
         while let Some(slice) = self.next(&mut turn) {
@@ -149,10 +146,10 @@ impl Shared {
             }
             turn.begin();
             // Whoever hands over after this look sees that nobody is awake: the queue's lock orders the two.
-            let mut queue = self.queue();
+            let mut queue = self.queue.lock();
             while queue.slices.is_empty() && !self.stopped.load(Ordering::Acquire) {
                 queue.asleep += 1;
-                queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                self.wake.wait(&mut queue);
                 queue.asleep -= 1;
             }
         }
@@ -162,7 +159,7 @@ impl Shared {
         if self.waiting.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         let slice = queue.slices.pop_front()?;
         turn.begin();
         self.waiting.store(queue.slices.len(), Ordering::Release);

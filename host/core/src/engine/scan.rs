@@ -126,6 +126,7 @@ fn check_format(bytes: &[u8]) -> Result<(), Error> {
         }
         [b'P', b'K', 3, 4, ..] => ("a zip archive", "unpack it first"),
         [0x1f, 0x8b, ..] => ("gzip-compressed", "decompress it first"),
+        _ if bytes.get(257..262) == Some(b"ustar") => ("a tar archive", "unpack it first"),
         [] => ("an empty file", BUILD),
         _ if text => ("WebAssembly text", "assemble it first: `wasm-tools parse`"),
         _ => ("an unknown format", BUILD),
@@ -158,6 +159,7 @@ mod tests {
             (b"\x7fELF\x02\x01", "native or precompiled code"),
             (b" \n(component)", "WebAssembly text"),
             (b"PK\x03\x04....", "a zip archive"),
+            (&[&[b'a'; 257], &b"ustar\0"[..]].concat(), "a tar archive"),
             (b"\x1f\x8b\x08", "gzip-compressed"),
             (b"hello", "an unknown format"),
         ] {

@@ -9,16 +9,18 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 
 use super::runtimes::Threads;
 use crate::clock::before;
 use crate::defence::{Defence, stands};
+use crate::fence::resumed;
 
 /// Threads of one pool. They are made when they are first needed, and most of their time they wait for a disk.
 const THREADS: usize = 32;
@@ -38,7 +40,7 @@ pub(super) type Running<T> = Pin<Box<dyn Future<Output = Result<T, Unserved>> + 
 pub(super) enum Unserved {
     /// All of the tenant's share is out with work whose calls have ended, and does not come back.
     Blocked,
-    /// The work panicked, or there are no threads.
+    /// There are no threads.
     Failed(wasmtime::Error),
 }
 
@@ -78,8 +80,7 @@ impl Shares {
     }
 
     fn share(&self, tenant: &str) -> Arc<Share> {
-        // Nothing is done while it is held that could leave it half done.
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tenants = self.tenants.lock();
         if let Some(known) = tenants.get(tenant).and_then(Weak::upgrade) {
             return known;
         }
@@ -132,6 +133,9 @@ impl Way {
     ///
     /// # Cancel safety
     /// When dropped, what has not begun is not done, and what has begun goes on to its end.
+    ///
+    /// # Panics
+    /// When the work does.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -148,7 +152,7 @@ impl Way {
             done
         });
         let mut asked = Asked { task, stage };
-        (&mut asked.task).await.map_err(died)
+        resumed((&mut asked.task).await).ok_or_else(ended)
     }
 
     /// The same without waiting for it: it begins at once where it can.
@@ -167,8 +171,8 @@ fn closed(_: AcquireError) -> Unserved {
     unreachable!("no share is ever closed")
 }
 
-fn died(error: JoinError) -> Unserved {
-    Unserved::Failed(error.into())
+fn ended() -> Unserved {
+    Unserved::Failed(wasmtime::Error::msg("the threads have ended"))
 }
 
 const RUNNING: u8 = 0;
@@ -224,8 +228,10 @@ impl<T> Drop for Asked<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::AssertUnwindSafe;
     use std::sync::mpsc;
 
+    use futures_util::FutureExt as _;
     use futures_util::future::join_all;
 
     use super::*;
@@ -238,7 +244,7 @@ mod tests {
         let (gate, began) = (Arc::clone(gate), began.clone());
         move || {
             began.send(()).unwrap();
-            let _ = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let _ = gate.lock().recv();
         }
     }
 
@@ -317,12 +323,13 @@ mod tests {
         clock::sleeps().unwrap().block_on(async {
             let cell = shares.way(Some("a"));
             for _ in 0..2 * OF_TENANT {
-                assert!(matches!(cell.run(|| panic!("a bug")).await, Err(Unserved::Failed(_))));
+                let work = cell.run(|| panic!("a bug"));
+                assert!(AssertUnwindSafe(work).catch_unwind().await.is_err());
             }
             assert_eq!(soon(cell.run(|| 7)).await.unwrap(), 7);
             drop(cell);
             shares.share("b");
-            assert_eq!(shares.tenants.lock().unwrap().len(), 1, "who has no cells is forgotten");
+            assert_eq!(shares.tenants.lock().len(), 1, "who has no cells is forgotten");
         });
     }
 }

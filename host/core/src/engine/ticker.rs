@@ -5,11 +5,12 @@
 //! Invariants: the epoch is never raised to stop one call; a dead ticker is back within a tick. Fuel is the second,
 //! independent bound.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use wasmtime::EngineWeak;
 
 use crate::defence::{Defence, stands};
@@ -62,7 +63,7 @@ impl Ticker {
         self.0.running.fetch_add(1, Ordering::SeqCst);
         // Pairs with the ticker's own order: it first says that it sleeps, then looks for guests.
         if self.0.asleep.load(Ordering::SeqCst) {
-            let _gate = self.0.gate();
+            let _gate = self.0.gate.lock();
             self.0.wake.notify_one();
         }
         Running(Arc::clone(&self.0))
@@ -89,7 +90,7 @@ impl Ticker {
 impl Drop for Ticker {
     fn drop(&mut self) {
         self.0.stopped.store(true, Ordering::SeqCst);
-        let _gate = self.0.gate();
+        let _gate = self.0.gate.lock();
         self.0.wake.notify_all();
     }
 }
@@ -105,17 +106,12 @@ impl Drop for Running {
 }
 
 impl Shared {
-    fn gate(&self) -> MutexGuard<'_, ()> {
-        // Guards no data: a panic while it was held leaves nothing half-done.
-        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sleeps until a guest runs or the ticker is stopped.
     fn sleep(&self) {
         self.asleep.store(true, Ordering::SeqCst);
-        let mut gate = self.gate();
+        let mut gate = self.gate.lock();
         while self.running.load(Ordering::SeqCst) == 0 && !self.stopped.load(Ordering::SeqCst) {
-            gate = self.wake.wait(gate).unwrap_or_else(PoisonError::into_inner);
+            self.wake.wait(&mut gate);
         }
         drop(gate);
         self.asleep.store(false, Ordering::SeqCst);

@@ -7,9 +7,10 @@
 //! Source: security design, rows 8 and 10.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use crate::clock::Clock;
@@ -83,7 +84,7 @@ impl Turns {
 
     /// A place at the end of the tenant's line.
     fn line(&self, tenant: &str) -> Result<Arc<Line>, Error> {
-        let mut tenants = lock(&self.tenants);
+        let mut tenants = self.tenants.lock();
         if let Some(line) = tenants.get(tenant) {
             // One is the map's own, each of the others a load's.
             if Arc::strong_count(line) > MAX_IN_LINE && stands(Defence::CompileLine) {
@@ -93,7 +94,7 @@ impl Turns {
         }
         if tenants.len() >= MAX_TENANTS {
             let now = self.clock.now();
-            tenants.retain(|_, line| Arc::strong_count(line) > 1 || lock(&line.whole).is_some_and(|whole| whole > now));
+            tenants.retain(|_, line| Arc::strong_count(line) > 1 || line.whole.lock().is_some_and(|whole| whole > now));
         }
         if tenants.len() >= MAX_TENANTS {
             return Err(Error::quota("too many tenants have components compiled", MOMENT));
@@ -123,7 +124,7 @@ impl Turn {
     /// [`Error::is_quota`] where the tenant has none left, with the time until it has.
     pub(super) fn compile(&self) -> Result<(), Error> {
         let now = self.clock.now();
-        let mut whole = lock(&self.line.whole);
+        let mut whole = self.line.whole.lock();
         // Each compilation takes an interval of the minute that comes, and is there again when that has passed.
         let later = whole.map_or(now, |whole| whole.max(now)) + self.interval;
         let over = later.saturating_duration_since(now).saturating_sub(MINUTE);
@@ -133,11 +134,6 @@ impl Turn {
         *whole = Some(later);
         Ok(())
     }
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change is whole: a panic while it was held leaves nothing half-done.
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -218,7 +214,7 @@ mod tests {
         assert!(turns.turn("one more").now_or_never().unwrap().unwrap_err().is_quota());
         clock.advance(SECOND);
         assert!(turn(&turns, "one more").is_some());
-        assert_eq!(lock(&turns.tenants).len(), 2);
+        assert_eq!(turns.tenants.lock().len(), 2);
         drop(busy);
     }
 }

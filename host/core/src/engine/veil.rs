@@ -8,9 +8,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
+use parking_lot::RwLock;
 use serde_json::{Map, Value};
 
 use super::world::World;
@@ -81,7 +82,7 @@ impl Veil {
     }
 
     fn known(&self) -> Known {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known.read().clone()
     }
 
     /// Hides one that is about to be used, if it is not yet hidden. False where it cannot be.
@@ -95,7 +96,7 @@ impl Veil {
             let before = named.len();
             named.push((name.to_owned(), value.clone()));
             let Some(redactor) = self.redactors.of(values(&named)).await else { return false };
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.known.write();
             // Another may have been learned meanwhile: neither is forgotten for the other.
             if known.named.len() == before {
                 *known = Known { named, redactor };
@@ -104,8 +105,15 @@ impl Veil {
         }
     }
 
-    /// How a call ended, for everybody.
-    pub(super) fn result(&self, mut result: CallResult) -> CallResult {
+    /// How a cell ended, for everybody.
+    pub(super) fn answer(&self, answer: Result<CallResult, ToolError>) -> Result<CallResult, ToolError> {
+        match self.result(answer.unwrap_or_else(CallResult::ToolError)) {
+            CallResult::ToolError(error) => Err(error),
+            result @ (CallResult::Outcome(_) | CallResult::Refusal(_)) => Ok(result),
+        }
+    }
+
+    fn result(&self, mut result: CallResult) -> CallResult {
         if !stands(Defence::ReturnedSecrets) {
             return result;
         }

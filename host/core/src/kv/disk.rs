@@ -11,10 +11,11 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::ops::{Bound, ControlFlow};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
+use parking_lot::RwLock;
 use redb::backends::FileBackend;
 use redb::{
     Builder, Database, DatabaseError, Durability, ReadableDatabase as _, ReadableTable, StorageError, Table,
@@ -104,7 +105,7 @@ impl DiskStore {
         if self.has_failed.load(Ordering::Acquire) {
             self.open_again()?;
         }
-        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let database = self.database.read();
         let result = database.as_ref().ok_or_else(|| StoreError::Unavailable("it is closed".into())).and_then(work);
         match result {
             Err(StoreError::Unavailable(problem)) => {
@@ -116,7 +117,7 @@ impl DiskStore {
     }
 
     fn open_again(&self) -> Result<(), StoreError> {
-        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        let mut database = self.database.write();
         // Somebody else may have done it meanwhile.
         if self.has_failed.load(Ordering::Acquire) {
             // Closed first: it is locked while it is open.

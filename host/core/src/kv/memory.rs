@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
-use std::sync::{PoisonError, RwLock};
 use std::time::SystemTime;
+
+use parking_lot::RwLock;
 
 use super::ledger::{Backend, Rows, RowsMut, Visit};
 use super::{Quota, StoreError, Terms};
@@ -47,11 +48,11 @@ impl Backend for MemoryStore {
     }
 
     fn read<T>(&self, look: impl FnOnce(&dyn Rows) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        look(&*self.rows.read().unwrap_or_else(PoisonError::into_inner))
+        look(&*self.rows.read())
     }
 
     fn write<T>(&self, change: impl FnOnce(&mut dyn RowsMut) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        change(&mut *self.rows.write().unwrap_or_else(PoisonError::into_inner))
+        change(&mut *self.rows.write())
     }
 }
 

@@ -359,3 +359,39 @@ fn a_quota_may_become_smaller() {
     assert_eq!(store.get(&space, "b").unwrap().unwrap().data, b"12345");
     audit(&store, &space);
 }
+
+/// The clock is read in the middle of a write: the store is what it was before, and the next write finds it open.
+#[test]
+fn a_clock_that_panics_leaves_a_store_as_it_was() {
+    const BROKEN: u64 = 7;
+    fn clock(hand: &Hand) -> impl Fn() -> SystemTime + Send + Sync + use<> {
+        let at = hand.0.clone();
+        move || match at.load(Ordering::SeqCst) {
+            BROKEN => panic!("a clock of an embedder's own"),
+            at => UNIX_EPOCH + Duration::from_millis(at),
+        }
+    }
+    let (one, other) = (Hand::default(), Hand::default());
+    let memory = MemoryStore::new().with_clock(clock(&one));
+    let disk = DiskStore::without_disk().with_clock(clock(&other));
+    for Subject { name, store, audit, hand } in [Subject::new("memory", memory, one), Subject::new("disk", disk, other)]
+    {
+        let space = namespace();
+        store.set(&space, "a", b"1", None).unwrap();
+        let operations: [&dyn Fn(); 5] = [
+            &|| drop(store.set(&space, "a", b"2", None)),
+            &|| drop(store.delete(&space, "a")),
+            &|| drop(store.compare_and_swap(&space, "b", None, b"2", None)),
+            &|| drop(store.get(&space, "a")),
+            &|| drop(store.list(&space, "", None, 5)),
+        ];
+        for (number, operation) in operations.into_iter().enumerate() {
+            hand.set(BROKEN);
+            assert!(crate::fence::fenced(operation).is_none(), "{name}, {number}");
+            hand.set(0);
+            assert_eq!(store.get(&space, "a").unwrap().unwrap().data, b"1", "{name}, {number}");
+            store.set(&space, "c", b"3", None).unwrap();
+            audit(&space);
+        }
+    }
+}

@@ -5,12 +5,13 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::stream::BoxStream;
 use futures_util::task::AtomicWaker;
 use futures_util::{Stream, StreamExt as _};
+use parking_lot::Mutex;
 
 use super::batch::Batch;
 use super::settle::Ended;
@@ -107,7 +108,7 @@ struct Queue {
 
 impl Queue {
     fn push(&self, event: RunEvent) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.events.lock();
         let is_progress = matches!(event, RunEvent::Call(Event::Progress { .. }));
         if !is_progress || events.len() < MAX_PROGRESS {
             events.push_back(event);
@@ -115,11 +116,11 @@ impl Queue {
     }
 
     fn is_empty(&self) -> bool {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.events.lock().is_empty()
     }
 
     fn pop(&self) -> Option<RunEvent> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.events.lock().pop_front()
     }
 }
 

@@ -217,9 +217,9 @@ fn a_policy_that_fails_halts_and_is_not_asked_again() {
 
     // One that never answers is left to its thread. It ends with the test.
     let (gate, end) = std::sync::mpsc::channel::<()>();
-    let end = std::sync::Mutex::new(end);
+    let end = parking_lot::Mutex::new(end);
     let never = OnToolError::decide(move |_, _| {
-        let _ = end.lock().unwrap().recv();
+        let _ = end.lock().recv();
         Verdict::Halt
     });
     let outcome =

@@ -2,9 +2,9 @@
 
 use futures_util::FutureExt as _;
 use std::fmt::Write as _;
-use std::sync::Mutex;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -37,7 +37,7 @@ impl Subscriber for Lines {
         }
         let mut line = Line(String::new());
         event.record(&mut line);
-        self.0.lock().unwrap().push((*event.metadata().level(), line.0));
+        self.0.lock().push((*event.metadata().level(), line.0));
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}
@@ -53,7 +53,7 @@ fn lines(stepper: &Stepper, call: Value) -> Vec<(Level, String)> {
     tracing::subscriber::with_default(lines.clone(), || {
         stepper.step(call, &mut turn).now_or_never().expect("a native handler that answers at once")
     });
-    let mut lines = std::mem::take(&mut *lines.0.lock().unwrap());
+    let mut lines = std::mem::take(&mut *lines.0.lock());
     for (_, line) in &mut lines {
         if let Some((before, rest)) = line.split_once(" (") {
             let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());

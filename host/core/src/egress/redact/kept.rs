@@ -5,7 +5,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::Redactor;
 use super::forms::Pieces;
@@ -43,7 +44,7 @@ impl Redactors {
             return Some(found);
         }
         let made = tokio::task::spawn_blocking(move || Redactor::made(values, pieces)).await.ok()??;
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         kept.push_front((name, made.clone()));
         while kept.len() > 1 && kept.iter().map(|(_, redactor)| redactor.size()).sum::<usize>() > self.room {
             kept.pop_back();
@@ -52,16 +53,12 @@ impl Redactors {
     }
 
     fn kept(&self, name: blake3::Hash) -> Option<Redactor> {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let at = kept.iter().position(|(other, _)| *other == name)?;
         let found = kept.remove(at)?;
         let redactor = found.1.clone();
         kept.push_front(found);
         Some(redactor)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(blake3::Hash, Redactor)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -84,7 +81,7 @@ impl Default for Redactors {
 
 impl fmt::Debug for Redactors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redactors({})", self.lock().len())
+        write!(f, "Redactors({})", self.kept.lock().len())
     }
 }
 

@@ -1,9 +1,8 @@
 //! What a tool writes into a request by itself is searched before it leaves.
 
-use std::sync::Mutex;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
 
 use super::*;
 use crate::rights::Layer;
@@ -21,7 +20,7 @@ fn screen(bound_to: &str, seen: &Arc<Mutex<Vec<&'static str>>>) -> Secrets {
     let others = Redactor::of_whole(vec![secret(OTHERS)]).unwrap();
     let own = Redactor::new(vec![secret(OWN)]);
     let seen = Arc::clone(seen);
-    let tell = Box::new(move |kind| seen.lock().unwrap().push(kind));
+    let tell = Box::new(move |kind| seen.lock().push(kind));
     let bound = vec![(bound_to.parse().unwrap(), secret(OWN))];
     Secrets { screen: Some(Screen { others, own, bound, tell }), ..Secrets::default() }
 }
@@ -80,7 +79,7 @@ async fn a_value_that_is_not_the_destinations_does_not_leave() {
         }
     }
     assert_eq!(server.connections(), answered);
-    assert!(seen.lock().unwrap().is_empty());
+    assert!(seen.lock().is_empty());
 }
 
 /// Or it would try one value after the other.
@@ -101,5 +100,5 @@ async fn what_looks_like_a_secret_is_told_of_and_goes() {
     let token = format!("{}_{}", "ghp", "a1".repeat(18));
     let outgoing = with_header(with_body(get(&server.url("/")), format!("{token} {token}")), "x-token", &token);
     assert_eq!(kind(&sent(&server, outgoing, &seen).await), "response");
-    assert_eq!(*seen.lock().unwrap(), ["a GitHub token"]);
+    assert_eq!(*seen.lock(), ["a GitHub token"]);
 }

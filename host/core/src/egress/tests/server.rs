@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::AbortOnDropHandle;
@@ -104,7 +105,7 @@ impl Scripted {
 impl Resolver for Scripted {
     fn resolve(&self, _host: &str, _port: u16) -> Resolved {
         self.1.fetch_add(1, Ordering::SeqCst);
-        let mut answers = self.0.lock().unwrap();
+        let mut answers = self.0.lock();
         let answer = answers.pop_front();
         answers.extend(answer.clone());
         Box::pin(async move { answer.ok_or_else(|| io::ErrorKind::NotFound.into()) })

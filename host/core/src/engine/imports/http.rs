@@ -29,7 +29,7 @@ impl http::Host for Cell {
         request: http::Request,
         credential: Option<Resource<Handle>>,
     ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
-        self.count_host_call()?;
+        self.called("http", "send")?;
         let secret = credential.map(|handle| self.table.get(&handle).map(|handle| handle.name.clone())).transpose()?;
         let sent = match outgoing(request) {
             Ok(outgoing) => self.sent(outgoing, secret.as_deref()).await,

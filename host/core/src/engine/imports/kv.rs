@@ -25,18 +25,18 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 impl kv::Host for Cell {
     async fn get(&mut self, key: String) -> Answer<Option<kv::Entry>> {
         let request = Request::Key { access: Access::Read, key: key.clone().into() };
-        let found = self.in_store(&request, move |store, own| store.get(own, &key)).await?;
+        let found = self.in_store("get", &request, move |store, own| store.get(own, &key)).await?;
         Ok(found.map(|entry| entry.map(|entry| kv::Entry { data: entry.data, version: entry.version })))
     }
 
     async fn set(&mut self, key: String, data: Vec<u8>, ttl_ms: Option<u64>) -> Answer<u64> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
-        self.in_store(&request, move |store, own| store.set(own, &key, &data, ttl(ttl_ms))).await
+        self.in_store("set", &request, move |store, own| store.set(own, &key, &data, ttl(ttl_ms))).await
     }
 
     async fn delete(&mut self, key: String) -> Answer<bool> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
-        self.in_store(&request, move |store, own| store.delete(own, &key)).await
+        self.in_store("delete", &request, move |store, own| store.delete(own, &key)).await
     }
 
     async fn compare_and_swap(
@@ -50,14 +50,14 @@ impl kv::Host for Cell {
         let swap = move |store: &dyn KeyStore, own: &Namespace| {
             store.compare_and_swap(own, &key, expected, &data, ttl(ttl_ms))
         };
-        self.in_store(&request, swap).await
+        self.in_store("compare-and-swap", &request, swap).await
     }
 
     async fn list(&mut self, prefix: String, cursor: Option<String>, most: u32) -> Answer<kv::Page> {
         let request = Request::Keys { prefix: prefix.clone().into() };
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let list = move |store: &dyn KeyStore, own: &Namespace| store.list(own, &prefix, cursor.as_deref(), most);
-        let page = self.in_store(&request, list).await?;
+        let page = self.in_store("list", &request, list).await?;
         Ok(page.map(|page| kv::Page { keys: page.keys, cursor: page.cursor }))
     }
 }
@@ -67,10 +67,11 @@ impl Cell {
     /// meanwhile, what was begun goes on to its end.
     async fn in_store<T: Send + 'static>(
         &mut self,
+        function: &'static str,
         request: &Request<'_>,
         work: impl FnOnce(&dyn KeyStore, &Namespace) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<T> {
-        self.count_host_call()?;
+        self.called("kv", function)?;
         if let Err(denial) = self.authorize(request) {
             return Ok(Err(kv::Fault::Denied(told(&denial))));
         }

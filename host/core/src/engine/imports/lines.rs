@@ -3,10 +3,11 @@
 //! Invariants: never the host's own streams; at most the call's log limit is kept and the rest is counted; a write never
 //! fails and never waits, so that a chatty guest behaves as it would alone.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
@@ -52,7 +53,7 @@ impl Lines {
     /// What was written last to standard error; none if nothing was.
     pub(in crate::engine) fn last_words(&self) -> Option<String> {
         self.finish();
-        let words = lock(&self.0.last_words);
+        let words = self.0.last_words.lock();
         let words = words.trim();
         (!words.is_empty()).then(|| words.to_owned())
     }
@@ -60,7 +61,7 @@ impl Lines {
     /// Sends what waits for the end of its line.
     pub(in crate::engine) fn finish(&self) {
         for source in [LogSource::Stdout, LogSource::Stderr] {
-            let rest = std::mem::take(&mut *lock(self.buffer(source)));
+            let rest = std::mem::take(&mut *self.buffer(source).lock());
             if !rest.is_empty() {
                 self.line(source, &rest);
             }
@@ -72,7 +73,7 @@ impl Lines {
     }
 
     fn write(&self, source: LogSource, mut bytes: &[u8]) {
-        let mut waiting = lock(self.buffer(source));
+        let mut waiting = self.buffer(source).lock();
         while !bytes.is_empty() {
             let room = LINE_BYTES - waiting.len();
             let end = bytes.iter().take(room).position(|byte| *byte == b'\n');
@@ -91,7 +92,7 @@ impl Lines {
         let text = String::from_utf8_lossy(line);
         let level = if source == LogSource::Stderr { LogLevel::Warn } else { LogLevel::Info };
         if source == LogSource::Stderr {
-            remember(&mut lock(&self.0.last_words), &text);
+            remember(&mut self.0.last_words.lock(), &text);
         }
         emit(&self.0.invocation, source, level, &text);
     }
@@ -119,11 +120,6 @@ pub(in crate::engine) fn emit(invocation: &Invocation, source: LogSource, level:
     }
     meter.log_bytes.fetch_add(cost, Ordering::Relaxed);
     invocation.events.emit(|| Event::Log { id: invocation.call.id.clone(), source, level, message: line.to_owned() });
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Whatever a panic left behind is text: usable.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One end that a guest writes to.

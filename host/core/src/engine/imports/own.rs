@@ -24,7 +24,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 
 impl log::Host for Cell {
     fn log(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
-        self.count_host_call()?;
+        self.called("log", "log")?;
         let level = match level {
             log::Level::Trace => LogLevel::Trace,
             log::Level::Debug => LogLevel::Debug,
@@ -39,7 +39,7 @@ impl log::Host for Cell {
 
 impl progress::Host for Cell {
     fn report(&mut self, done: u64, total: Option<u64>, message: Option<String>) -> wasmtime::Result<()> {
-        self.count_host_call()?;
+        self.called("progress", "report")?;
         let message = message.map(shortened);
         self.invocation.progress(done, total, message);
         Ok(())
@@ -56,12 +56,12 @@ fn shortened(text: String) -> String {
 
 impl abort::Host for Cell {
     fn requested(&mut self) -> wasmtime::Result<bool> {
-        self.count_host_call()?;
+        self.called("abort", "requested")?;
         Ok(self.invocation.abort.is_raised())
     }
 
     fn subscribe(&mut self) -> wasmtime::Result<Resource<DynPollable>> {
-        self.count_host_call()?;
+        self.called("abort", "subscribe")?;
         let waiting = self.table.push(Waiting(self.invocation.abort.clone()))?;
         subscribe(&mut self.table, waiting)
     }
@@ -81,7 +81,7 @@ impl Pollable for Waiting {
 fn remaining(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<budget::Allowance> {
     let fuel = store.get_fuel()?;
     let cell = store.data_mut();
-    cell.count_host_call()?;
+    cell.called("budget", "remaining")?;
     Ok(budget::Allowance {
         fuel: Some(fuel),
         milliseconds: u64::try_from(cell.invocation.remaining().as_millis()).unwrap_or(u64::MAX),

@@ -34,7 +34,7 @@ pub(super) fn told(denial: &Denial) -> String {
 
 impl secrets::Host for Cell {
     fn get(&mut self, name: String) -> wasmtime::Result<Result<Resource<Handle>, secrets::Fault>> {
-        self.count_host_call()?;
+        self.called("secrets", "get")?;
         if let Err(denial) = self.authorize(&Request::Secret { name: name.as_str().into() }) {
             return Ok(Err(denied(&denial)));
         }
@@ -44,7 +44,7 @@ impl secrets::Host for Cell {
 
 impl secrets::HostSecret for Cell {
     fn name(&mut self, handle: Resource<Handle>) -> wasmtime::Result<String> {
-        self.count_host_call()?;
+        self.called("secrets", "[method]secret.name")?;
         Ok(self.table.get(&handle)?.name.clone())
     }
 
@@ -57,7 +57,7 @@ impl secrets::HostSecret for Cell {
 
 impl reveal::Host for Cell {
     async fn value(&mut self, name: String) -> wasmtime::Result<Result<String, secrets::Fault>> {
-        self.count_host_call()?;
+        self.called("reveal", "value")?;
         if let Err(denial) = self.authorize(&Request::Reveal { name: name.as_str().into() }) {
             return Ok(Err(denied(&denial)));
         }

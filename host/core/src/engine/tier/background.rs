@@ -5,8 +5,10 @@
 //! its component is settled.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread;
+
+use parking_lot::Mutex;
 
 use super::Current;
 use crate::defence::{Defence, stands};
@@ -55,7 +57,7 @@ struct Queue<R = Ready> {
 impl Background {
     /// Has the job done when its turn comes. Where there is no room for it, its component stays as it is.
     pub(in crate::engine) fn push(&self, job: Job) {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         if let Err(job) = queue.enter(job) {
             drop(queue);
             return job.give_up("too many components wait for it");
@@ -74,7 +76,7 @@ impl Background {
 
     /// Remembers that the component of this name cannot be optimised.
     pub(in crate::engine) fn give_up(&self, name: &str) {
-        let mut given_up = lock(&self.given_up);
+        let mut given_up = self.given_up.lock();
         if given_up.len() >= MAX_GIVEN_UP {
             given_up.clear();
         }
@@ -83,7 +85,7 @@ impl Background {
 
     /// Whether that is remembered.
     pub(in crate::engine) fn has_given_up(&self, name: &str) -> bool {
-        lock(&self.given_up).contains(name)
+        self.given_up.lock().contains(name)
     }
 }
 
@@ -156,17 +158,12 @@ fn work(queue: Arc<Mutex<Queue>>) {
     // Refused in some containers: then it competes as an equal. A compiler's process inherits it.
     let _ = rustix::process::nice(NICENESS);
     loop {
-        let next = lock(&queue).next();
+        let next = queue.lock().next();
         match next {
             Some(job) => job.run(),
             None => return,
         }
     }
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change is whole: a panic while it was held leaves nothing half-done.
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! Invariants: a call ends on the code it began on, which lives until then; what is settled costs a call one load of an
 //! atomic, and no lock.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use tokio::sync::SetOnce;
 
 use super::Code;
@@ -36,7 +37,7 @@ impl<R> Current<R> {
     pub(in crate::engine) fn ready(&self) -> Arc<R> {
         match self.settled.get() {
             Some((ready, _)) => Arc::clone(ready),
-            None => Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner)),
+            None => Arc::clone(&self.now.read()),
         }
     }
 
@@ -56,7 +57,7 @@ impl<R> Current<R> {
     /// Has later calls run on this.
     pub(in crate::engine) fn replace(&self, ready: Arc<R>) {
         // The quick code goes with its last call.
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&ready);
+        *self.now.write() = Arc::clone(&ready);
         self.settle(ready, Code::Optimised);
     }
 

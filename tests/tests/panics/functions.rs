@@ -1,0 +1,103 @@
+//! Every function that a tool can call.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use toolcell::kv::MemoryStore;
+use toolcell::{Egress, Placement, Resolved, Resolver, Secret, StoredSecrets};
+use toolcell_test_guests::{Function, functions};
+use toolcell_tests::PLACEMENTS;
+
+use crate::watch::{self, Moment, When};
+use crate::{Host, Visitor, alone};
+
+/// Packages with what stands behind them: the crate whose WIT the host is built from, and where in it.
+const LINKED: [(&str, &str, &[&str]); 3] = [
+    ("wasmtime-wasi", "src/p2/wit", &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random"]),
+    ("wasmtime-wasi-http", "wit", &["wasi:http"]),
+    ("toolcell", "../../wit", &["toolcell:tool"]),
+];
+
+/// Functions that no tool can call, by what they begin with, and why.
+const OUT_OF_REACH: [(&str, &str, &str); 5] = [
+    ("run", "", "is for a component to export"),
+    ("incoming-handler", "", "is for a component to export"),
+    ("tool", "", "is for a component to export"),
+    ("types", "[method]incoming-request.", "of a server: no function gives a tool one"),
+    ("types", "[static]response-outparam.", "of a server: no function gives a tool one"),
+];
+
+/// Functions that do not return.
+const DOORS: [&str; 2] = ["exit", "exit-with-code"];
+
+/// The folder of a package that this test was built from.
+fn folder(metadata: &Value, name: &str) -> PathBuf {
+    let packages = metadata["packages"].as_array().expect("packages");
+    let package = packages.iter().find(|package| package["name"] == name).unwrap_or_else(|| panic!("no `{name}`"));
+    let manifest = package["manifest_path"].as_str().expect("a path");
+    Path::new(manifest).parent().expect("a folder").to_owned()
+}
+
+/// What is linked and in reach, by the WIT that it is generated from.
+fn in_reach() -> BTreeSet<Function> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").expect("cargo runs this test"));
+    let asked = cargo.args(["metadata", "--format-version=1", "--locked", "--offline"]).output().expect("cargo runs");
+    let metadata: Value = serde_json::from_slice(&asked.stdout).expect("JSON");
+    let linked =
+        LINKED.iter().flat_map(|(name, wit, packages)| functions(&folder(&metadata, name).join(wit), packages));
+    let is_in_reach = |(module, function): &Function| {
+        OUT_OF_REACH.iter().all(|(of, begins, _)| module != of || !function.starts_with(begins))
+    };
+    linked.filter(is_in_reach).collect()
+}
+
+/// The one name that there is.
+struct Known;
+
+impl Resolver for Known {
+    fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+        Box::pin(std::future::ready(Ok(vec![Ipv4Addr::LOCALHOST.into()])))
+    }
+}
+
+fn visitor(placement: Placement) -> Visitor {
+    let secrets = StoredSecrets::default().with("token", Secret::new("canary-of-the-visitor").expect("a secret"));
+    Visitor::at(&Host::new(placement, None, secrets, MemoryStore::new(), Egress::new().with_resolver(Known)))
+}
+
+#[test]
+fn a_panic_in_any_function_ends_its_call_alone() {
+    let _alone = alone();
+    watch::begin();
+    for placement in PLACEMENTS {
+        let visitor = visitor(placement);
+        assert_eq!(visitor.stays(), "ok", "{:?}", visitor.guest.result());
+        for door in DOORS {
+            assert_eq!(visitor.leaves_by(door), "handler_exit/called");
+        }
+        let moments = watch::seen();
+        let called: BTreeSet<_> = moments.iter().map(|(function, _)| function.clone()).collect();
+        let forgotten: Vec<_> = in_reach().difference(&called).cloned().collect();
+        assert!(forgotten.is_empty(), "no visitor calls {forgotten:?}");
+        for (panics, moment) in (1..).zip(&moments) {
+            let (ended, after) = at(&visitor, moment);
+            assert_eq!(ended, "handler_raised/host_panic", "{placement:?}, {moment:?}");
+            assert_eq!(after, "ok", "{placement:?}, after {moment:?}: {:?}", visitor.guest.result());
+            assert_eq!(visitor.guest.statistics().panics, panics, "{placement:?}, {moment:?}");
+        }
+        assert!(moments.iter().any(|(_, when)| *when == When::Returns));
+    }
+}
+
+/// How a visit ends with a panic at this moment, and how the next one does.
+fn at(visitor: &Visitor, moment: &Moment) -> (String, String) {
+    let ((_, function), _) = moment;
+    let door = DOORS.into_iter().find(|door| door == function);
+    watch::panic_at(moment);
+    let ended = door.map_or_else(|| visitor.stays(), |door| visitor.leaves_by(door));
+    assert!(watch::has_panicked(), "{moment:?} has not come");
+    (ended, visitor.stays())
+}

@@ -1,0 +1,96 @@
+//! The end of a component's calls.
+
+use std::num::NonZero;
+
+use toolcell::{Definition, Event, LogLevel, LogSource, Tool};
+use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_tests::{PLACEMENTS, load};
+
+use crate::parts::Parts;
+use crate::{Guest, ON_PURPOSE, Visitor, alone, lock};
+
+#[test]
+fn who_makes_the_host_panic_is_not_run_any_more() {
+    let _alone = alone();
+    for placement in PLACEMENTS {
+        let parts = Parts::default();
+        let host = parts.host(placement, NonZero::new(3));
+        let component = host.load("visitor");
+        let visitor = Visitor { guest: Guest::of(&component), url: host.url.clone() };
+        let panics = || {
+            parts.panic_in("list", 1);
+            let ended = visitor.stays();
+            let entered = parts.was_entered("secret");
+            parts.calm_down();
+            (ended, entered)
+        };
+        for round in 0..2 {
+            for _ in 0..3 {
+                assert_eq!(visitor.stays(), "ok", "good calls change nothing");
+                assert!(!component.is_quarantined());
+                assert_eq!(panics(), ("handler_raised/host_panic".to_owned(), true), "{placement:?}, {round}");
+            }
+            assert!(component.is_quarantined() && visitor.guest.tells_of_it(), "{placement:?}, {round}");
+            // Before there is a cell, which would ask for the secret first.
+            assert_eq!(panics(), ("refusal/quarantined".to_owned(), false), "{placement:?}, {round}");
+            let neighbour = Guest::of(&host.load("hello"));
+            assert_eq!(neighbour.call(r#"{"name": "Ada"}"#), "ok", "another component");
+            component.let_in_again();
+        }
+        for _ in 0..3 {
+            panics();
+        }
+        assert_eq!(visitor.stays(), "refusal/quarantined");
+        assert_eq!(Visitor::at(&host).stays(), "ok", "the same component, loaded anew");
+    }
+}
+
+/// Those that wait for a cell when it is too much have none either.
+#[test]
+fn who_waits_is_refused_too() {
+    const CALLS: usize = 12;
+    let _alone = alone();
+    let parts = Parts::default();
+    let visitor = Visitor::at(&parts.host(PLACEMENTS[0], NonZero::new(3)));
+    parts.panic_in("list", u32::MAX);
+    let mut ended = visitor.stays_at_once(CALLS);
+    ended.sort();
+    assert_eq!(ended, [vec!["handler_raised/host_panic"; 3], vec!["refusal/quarantined"; CALLS - 3]].concat());
+}
+
+/// A stranger's own mistakes, and panics of a handler that is the embedder's, put nobody there.
+#[test]
+fn no_trap_counts() {
+    let _alone = alone();
+    let host = Parts::default().host(PLACEMENTS[0], NonZero::new(1));
+    for (misdeed, expected) in
+        [(Misdeed::Abort, "handler_raised/unreachable"), (Misdeed::Recurse, "handler_raised/stack_overflow")]
+    {
+        let component = load(&host.engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads");
+        let guest = Guest::of(&component);
+        for _ in 0..5 {
+            assert_eq!(guest.call("{}"), expected);
+        }
+        assert!(!component.is_quarantined() && guest.statistics().panics == 0);
+    }
+    let panics = async |_: serde_json::Value| -> serde_json::Value { panic!("{ON_PURPOSE}") };
+    let tool = Tool::native(Definition::new("native", "").expect("a name"), panics).expect("a tool");
+    let guest = Guest::new(tool);
+    for panics in 1..4 {
+        assert_eq!(guest.call("{}"), "handler_raised/native_panic");
+        assert_eq!(guest.statistics().panics, panics, "it is a panic all the same");
+    }
+}
+
+impl Guest {
+    /// Whether observers of the last call heard that it is not run any more.
+    fn tells_of_it(&self) -> bool {
+        let is_it = |event: &Event| {
+            let Event::Log { source: LogSource::Host, level: LogLevel::Error, message, .. } = event else {
+                return false;
+            };
+            message.contains("not run any more")
+        };
+        lock(&self.events).iter().any(is_it)
+    }
+}
