@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcell::Standing::Inert;
-use toolcell::{Component, Engine, Grants, Rights, names};
+use toolcell::{Component, Grants, Rights, names};
 
 use crate::args::{ApproveArgs, Global};
 use crate::config::{self, Approval, Approved, Chosen, Config, Lock};
@@ -18,8 +18,9 @@ use crate::difference::{Difference, Standing};
 use crate::effective::{self, Effective};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
+use crate::host::{self, Engines};
 use crate::printer::Printer;
-use crate::{clean, components, host, table};
+use crate::{clean, components, table};
 
 /// Characters of a column.
 const WIDEST: usize = 24;
@@ -55,12 +56,12 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
         return Err(Failure::usage(message, "a component that no configuration names needs no approval"));
     };
     let lock = Lock::beside(&config)?;
-    let engine = host::engine(printer, global, 1, &config)?;
+    let engines = host::engines(printer, global, 1, &config)?;
     let mut seen = Vec::new();
     for chosen in chosen(&config, file, &args.components)? {
         let Some((name, _)) = chosen.configured else { continue };
         let about = |failure: Failure| failure.about(format_args!("[components.{name}]"));
-        seen.push(look(printer, &engine, name, chosen).await.map_err(about)?);
+        seen.push(look(printer, &engines, name, chosen).await.map_err(about)?);
     }
     let is_whole = args.components.is_empty();
     let gone =
@@ -120,8 +121,13 @@ fn chosen<'a>(config: &'a Config, file: &str, asked: &[String]) -> Result<Vec<Ch
 }
 
 /// Asks a component what it offers, and works out what that may.
-async fn look<'a>(printer: &Printer, engine: &Engine, name: &'a str, chosen: Chosen<'a>) -> Result<Seen<'a>, Failure> {
-    let component = components::freely(printer, engine, components::bytes(&chosen)?, &chosen).await?;
+async fn look<'a>(
+    printer: &Printer,
+    engines: &Engines<'_>,
+    name: &'a str,
+    chosen: Chosen<'a>,
+) -> Result<Seen<'a>, Failure> {
+    let component = components::freely(printer, engines, components::bytes(&chosen)?, &chosen).await?;
     chosen.check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
     let grants = Arc::new(chosen.grants());
     let may = component.definitions().map(|tool| {

@@ -28,7 +28,9 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
     let context = context(args)?;
     let config = Config::read(global)?.usable()?;
     let context = config.on_behalf(context, args.tenant.as_deref())?;
+    let isolation = config.isolation_of(context.tenant.as_deref());
     let components = components::chosen(&config, &args.components)?;
+    let components: Vec<_> = components.into_iter().map(|chosen| chosen.isolated(isolation)).collect();
     // A run has one budget for each of its calls: of several components' the smallest.
     let limits = components.iter().map(|chosen| chosen.limits).reduce(|one, other| one.tightened(&other));
     let limits = args.limits.over(limits.unwrap_or_default());
@@ -40,9 +42,9 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
         Err(failure) => (Sealer::generate()?, Some(failure)),
     };
     let at_once = options.concurrency(calls.len()).min(calls.len()).max(1);
-    let engine = host::engine(printer, global, at_once, &config)?;
+    let engines = host::engines(printer, global, at_once, &config)?;
     let registry = Registry::new();
-    registry.register_all(components::tools(printer, &engine, &config, &components).await?)?;
+    registry.register_all(components::tools(printer, &engines, &config, &components).await?)?;
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let batch = Batch { printer, registry, executor, calls, options };
     let halted = match shown {

@@ -7,6 +7,7 @@
 mod chosen;
 mod file;
 mod grants;
+mod isolation;
 mod limits;
 mod lock;
 mod problem;
@@ -30,6 +31,7 @@ use problem::Problems;
 use roots::Guarded;
 
 pub(crate) use chosen::{Chosen, Configured, Section, Single};
+pub(crate) use isolation::Isolation;
 pub(crate) use lock::{Approved, Lock};
 pub(crate) use problem::Problem;
 pub(crate) use secrets::Origin;
@@ -57,7 +59,11 @@ pub(crate) struct Config {
     pub(crate) components: BTreeMap<String, Configured>,
     /// The limits of a component that has none of its own.
     defaults: Limits,
+    /// Of every component.
+    isolation: Isolation,
     pub(crate) tenants: BTreeMap<String, Tenant>,
+    /// Of their calls, whichever component they are of.
+    tenants_isolation: BTreeMap<String, Isolation>,
     pub(crate) secrets: StoredSecrets,
     /// Where their values come from, by name.
     pub(crate) origins: BTreeMap<String, Origin>,
@@ -163,13 +169,15 @@ impl Config {
         let guarded = guarded.resolved();
         let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
         let secrets::Secrets { origins, stored, .. } = secrets;
-        let mut config = Self { found, approval, defaults, secrets: stored, origins, ..Self::default() };
+        let written = |said: &Option<file::At<Isolation>>| said.as_ref().map(|said| said.value).unwrap_or_default();
+        let isolation = written(&file.host.isolation);
+        let mut config = Self { found, approval, defaults, isolation, secrets: stored, origins, ..Self::default() };
         for (name, said) in &file.components {
             if !is_name(name) {
                 let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
                 problems.error(&said.span, format!("`{}` is no name of a component", name.escape_debug()), hint);
             }
-            let file::Component { path, digest, grants, limits, tools } = &said.value;
+            let file::Component { path, digest, grants, isolation: own, limits, tools } = &said.value;
             let mut configured = Configured {
                 path: base.join(&path.value),
                 grants: grants
@@ -177,6 +185,7 @@ impl Config {
                     .map(|said| grants::grants(problems, &said.value, base, &guarded, name))
                     .unwrap_or_default(),
                 limits: limits::over(problems, limits, defaults),
+                isolation: isolation.max(written(own)),
                 digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),
                 section: Section {
                     line: problems.line(grants.as_ref().map_or(&said.span, |grants| &grants.span)),
@@ -185,6 +194,10 @@ impl Config {
                 tools: BTreeMap::new(),
             };
             for (tool, said) in tools {
+                if let Some(isolation) = &said.value.isolation {
+                    let hint = format!("write it in [components.{name}]: a component's tools share its cells");
+                    problems.error(&isolation.span, "a tool has no isolation of its own", hint);
+                }
                 let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
                 configured.grants.tools.insert(tool.clone(), grants::overlay(problems, &said.value));
                 let unknown = problems.at(&said.span, format!("`{name}` has no tool `{}`", tool.escape_debug()), "");
@@ -201,6 +214,7 @@ impl Config {
             let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
             let overlay = grants::overlay(problems, &said.value);
             config.tenants.insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
+            config.tenants_isolation.insert(name.clone(), isolation.max(written(&said.value.isolation)));
         }
         config
     }
@@ -229,8 +243,19 @@ impl Config {
                 let is_surprise = self.found.is_some() && configured.grants != Grants::default();
                 Chosen { path: word.to_owned(), ..Chosen::of(name, configured, is_surprise) }
             }
-            None => Chosen { path: word.to_owned(), configured: None, limits: self.defaults, is_surprise: false },
+            None => Chosen {
+                path: word.to_owned(),
+                configured: None,
+                limits: self.defaults,
+                isolation: self.isolation,
+                is_surprise: false,
+            },
         })
+    }
+
+    /// How far calls on behalf of a tenant are kept from others at the least.
+    pub(crate) fn isolation_of(&self, tenant: Option<&str>) -> Isolation {
+        tenant.and_then(|tenant| self.tenants_isolation.get(tenant)).copied().unwrap_or(self.isolation)
     }
 
     /// All of its components.

@@ -6,7 +6,7 @@ use serde_json::json;
 use toolcell::{Code, Component, Definition, Examination, Grants, Hints, Standing, Tool};
 
 use crate::args::{Global, InspectArgs};
-use crate::config::Config;
+use crate::config::{Config, Isolation};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -22,8 +22,8 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     let chosen = config.choose(&args.component)?;
     let bytes = files::component(&chosen.path)?;
     let seen = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
-    let engine = host::engine(printer, global, 1, &config)?;
-    let loaded = components::loaded(printer, &engine, &config, &chosen, components::pinned(&chosen, bytes)?).await;
+    let engines = host::engines(printer, global, 1, &config)?;
+    let loaded = components::loaded(printer, &engines, &config, &chosen, components::pinned(&chosen, bytes)?).await;
     let loaded = loaded.map_err(|failure| failure.about(format_args!("{} cannot be loaded", chosen.shown())));
     let path = &chosen.path;
     // Whoever looks at a component is about to use it: what comes next finds it optimised.
@@ -31,9 +31,9 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
         host::optimised(printer, component, path).await;
     }
     if args.json {
-        printer.json(&to_json(path, &seen, &loaded))?;
+        printer.json(&to_json(path, &seen, chosen.isolation, &loaded))?;
     } else {
-        printer.text(&to_text(path, &seen, loaded.as_ref().ok()))?;
+        printer.text(&to_text(path, &seen, chosen.isolation, loaded.as_ref().ok()))?;
         if let Err(failure) = &loaded {
             failure.tell(printer);
         }
@@ -41,7 +41,12 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     Ok(if loaded.is_ok() { ExitStatus::Ok } else { ExitStatus::Failed })
 }
 
-fn to_json(path: &Path, seen: &Examination, loaded: &Result<Component, Failure>) -> serde_json::Value {
+fn to_json(
+    path: &Path,
+    seen: &Examination,
+    isolation: Isolation,
+    loaded: &Result<Component, Failure>,
+) -> serde_json::Value {
     let imports: Vec<_> =
         seen.imports.iter().map(|(name, standing)| json!({ "name": name, "standing": standing })).collect();
     let mut shown = json!({
@@ -49,6 +54,7 @@ fn to_json(path: &Path, seen: &Examination, loaded: &Result<Component, Failure>)
         "digest": seen.digest,
         "size": seen.size,
         "imports": imports,
+        "isolation": isolation,
         "loadable": loaded.is_ok(),
     });
     let rest = match loaded {
@@ -74,7 +80,7 @@ fn rights(tool: &Tool) -> Option<(String, serde_json::Value)> {
     Some((definition.name.clone(), json!(effective::effective(tool.rights()?, definition, None))))
 }
 
-fn to_text(path: &Path, seen: &Examination, loaded: Option<&Component>) -> String {
+fn to_text(path: &Path, seen: &Examination, isolation: Isolation, loaded: Option<&Component>) -> String {
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut facts = vec![
         row("component", path.display().to_string()),
@@ -87,14 +93,8 @@ fn to_text(path: &Path, seen: &Examination, loaded: Option<&Component>) -> Strin
             None => "before: it came from the cache".to_owned(),
         };
         facts.push(row("compiled", format!("{when}; {}", tier(component.code()))));
-        facts.push(row(
-            "cells",
-            if component.is_pooled() {
-                "from the pool".to_owned()
-            } else {
-                "made on demand, not from the pool".to_owned()
-            },
-        ));
+        let memory = if component.is_pooled() { "from the pool" } else { "made on demand, not from the pool" };
+        facts.push(row("cells", format!("{}: {memory}", isolation.word())));
     }
     let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports(seen)];
     for shown in loaded.iter().flat_map(|component| component.tools()) {

@@ -15,12 +15,12 @@ const SENTENCE: usize = 100;
 /// Lists them. A component that cannot be used does not keep the others from being listed.
 pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) -> Result<ExitStatus, Failure> {
     let config = Config::read(global)?;
-    let engine = host::engine(printer, global, 1, &config)?;
+    let engines = host::engines(printer, global, 1, &config)?;
     let (mut tools, mut failures) = (Vec::new(), Vec::new());
     for word in &args.components {
         let name = word.display().to_string();
         let loaded = match config.choose(word) {
-            Ok(chosen) => components::one(printer, &engine, &config, &chosen).await,
+            Ok(chosen) => components::one(printer, &engines, &config, &chosen).await,
             Err(failure) => Err(failure),
         };
         match loaded {

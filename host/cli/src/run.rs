@@ -38,7 +38,7 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
     let arguments = files::arguments(&args.arguments, DEFAULT_ARGUMENTS)?;
     let config = Config::read(global)?.usable()?;
     let context = config.on_behalf(context, args.tenant.as_deref())?;
-    let chosen = config.choose(&args.component)?;
+    let chosen = config.choose(&args.component)?.isolated(config.isolation_of(context.tenant.as_deref()));
     let limits = args.limits.over(chosen.limits);
     let bytes = components::bytes(&chosen)?;
     let lock = Lock::beside(&config)?;
@@ -48,8 +48,8 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
         Err(failure) if context.resume.is_some() => return Err(failure),
         Err(failure) => (None, Some(failure)),
     };
-    let engine = host::engine(printer, global, 1, &config)?;
-    let component = components::approved(printer, &engine, &config, &lock, &chosen, bytes)
+    let engines = host::engines(printer, global, 1, &config)?;
+    let component = components::approved(printer, &engines, &config, &lock, &chosen, bytes)
         .await
         .map_err(|failure| failure.about(chosen.shown()))?;
     let tool = &component.tool(&args.tool)?.clone().with_limits(chosen.limits_of(&args.tool));

@@ -14,8 +14,8 @@ use crate::{components, host};
 pub(crate) async fn tools(printer: &Printer, global: &Global, args: &ToolsArgs) -> Result<ExitStatus, Failure> {
     let config = Config::read(global)?.usable()?;
     let components = components::chosen(&config, &args.components)?;
-    let engine = host::engine(printer, global, 1, &config)?;
-    let tools = components::tools(printer, &engine, &config, &components).await?;
+    let engines = host::engines(printer, global, 1, &config)?;
+    let tools = components::tools(printer, &engines, &config, &components).await?;
     let definitions = tools.iter().map(Tool::definition);
     match args.format {
         Format::Own => printer.json(&definitions.collect::<Vec<_>>())?,

@@ -63,6 +63,8 @@ defences! {
     HostObjects = "host-objects",
     /// What one call across the boundary copies is bounded.
     CopiedBytes = "copied-bytes",
+    /// Under strict isolation no slot passes from one cell to the next.
+    StrictCells = "strict-cells",
     /// What a handler returns is bounded.
     ResultBytes = "result-bytes",
     /// What a guest logs is bounded.

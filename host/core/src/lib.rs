@@ -89,8 +89,8 @@ pub use directory::forbidden_root;
 pub use egress::{DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, SystemResolver};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
-    Code, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, Engine, EngineBuilder, Examination, MAX_CELLS, MAX_COMPONENT, Missing,
-    Optimise, Placement, Standing, compile_worker,
+    Code, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, Engine, EngineBuilder, Examination, Isolation, MAX_CELLS, MAX_COMPONENT,
+    Missing, Optimise, Placement, Standing, compile_worker,
 };
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use toolcell::{Grants, Limits, names};
 
+use super::isolation::Isolation;
 use super::problem::Problem;
 use crate::failure::Failure;
 
@@ -16,6 +17,7 @@ pub(crate) struct Configured {
     pub(crate) path: PathBuf,
     pub(crate) grants: Grants,
     pub(crate) limits: Limits,
+    pub(crate) isolation: Isolation,
     /// The digest that it has to have, and what is wrong where it has not.
     pub(crate) digest: Option<(String, Problem)>,
     pub(crate) section: Section,
@@ -47,6 +49,8 @@ pub(crate) struct Chosen<'a> {
     /// Its name and what the file says of it.
     pub(crate) configured: Option<(&'a str, &'a Configured)>,
     pub(crate) limits: Limits,
+    /// How far its calls are kept from others; a tenant's may be further.
+    pub(crate) isolation: Isolation,
     /// A grant comes from a file that nobody named for a component that was named by its path: worth a word.
     pub(crate) is_surprise: bool,
 }
@@ -55,6 +59,12 @@ impl Chosen<'_> {
     /// What it is granted.
     pub(crate) fn grants(&self) -> Grants {
         self.configured.map(|(_, configured)| configured.grants.clone()).unwrap_or_default()
+    }
+
+    /// The same with calls kept apart as far as this, if that is more.
+    #[must_use]
+    pub(crate) fn isolated(self, isolation: Isolation) -> Self {
+        Self { isolation: self.isolation.max(isolation), ..self }
     }
 
     /// What is left of a tool's limits by its own section.
@@ -100,7 +110,8 @@ impl Chosen<'_> {
 
 impl<'a> Chosen<'a> {
     pub(super) fn of(name: &'a str, configured: &'a Configured, is_surprise: bool) -> Self {
-        let Configured { path, limits, .. } = configured;
-        Self { path: path.clone(), limits: *limits, configured: Some((name, configured)), is_surprise }
+        let Configured { path, limits, isolation, .. } = configured;
+        let (path, limits, isolation) = (path.clone(), *limits, *isolation);
+        Self { path, limits, isolation, configured: Some((name, configured)), is_surprise }
     }
 }

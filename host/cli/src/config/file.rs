@@ -15,6 +15,8 @@ use serde::de::{Error, IntoDeserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
+use super::isolation::Isolation;
+
 /// What toolcell's components may reach and use. Nothing that does not stand here is granted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -23,6 +25,8 @@ pub(crate) struct File {
     pub(super) components: BTreeMap<String, At<Component>>,
     /// What counts where a component says nothing of its own.
     pub(super) defaults: Defaults,
+    /// What counts for every component and every tenant.
+    pub(super) host: Host,
     /// Tenants by name. Each narrows every component, and gives nothing.
     pub(super) tenants: BTreeMap<String, At<Narrowing>>,
 }
@@ -37,6 +41,8 @@ pub(super) struct Component {
     pub(super) digest: Option<At<String>>,
     /// What it may reach.
     pub(super) grants: Option<At<Grants>>,
+    /// How far its calls are kept from others.
+    pub(super) isolation: Option<At<Isolation>>,
     /// How much one call may use.
     #[serde(default)]
     pub(super) limits: Limits,
@@ -175,6 +181,15 @@ pub(super) struct Defaults {
     pub(super) limits: Limits,
 }
 
+/// What counts for every component and every tenant.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Host {
+    /// How far calls are kept from each other: cells from a `pooled` memory, or `strict`, each of memory of its own. A
+    /// component and a tenant may say more than this, and never less.
+    pub(super) isolation: Option<At<Isolation>>,
+}
+
 /// What narrows every call of one tenant, or of one tool. A kind that is not named is narrowed by nothing, an empty one is
 /// taken away.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -194,6 +209,8 @@ pub(super) struct Narrowing {
     pub(super) reveal: Option<Vec<At<String>>>,
     /// Keys that are left.
     pub(super) kv: Option<Vec<At<String>>>,
+    /// How far a tenant's calls are kept from others. A tool has that of its component.
+    pub(super) isolation: Option<At<Isolation>>,
 }
 
 /// A number, or text with a unit.

@@ -6,6 +6,7 @@ mod batch;
 mod calls;
 mod grants;
 mod help;
+mod isolation;
 mod looks;
 mod place;
 mod resume;
