@@ -5,6 +5,7 @@
 //! Not here: what the words mean (`run`, `batch`, `inspect`, and so on).
 
 mod grants;
+mod worker;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ use crate::format::{self, Format};
 use crate::units::{Count, Date, Size, Time};
 
 pub(crate) use grants::{ApproveArgs, CheckArgs, ExplainArgs, LearnArgs};
+pub(crate) use worker::WorkerArgs;
 
 /// Runs the tools of AI agents, each call in its own sandboxed cell.
 ///
@@ -107,6 +109,9 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Host a tenant's tools: this command's own child process
+    #[command(name = CORDON_WORKER, hide = true)]
+    CordonWorker(WorkerArgs),
     /// Compile the component on standard input: this command's own child process
     #[command(name = COMPILE_WORKER, hide = true)]
     CompileWorker {
@@ -117,6 +122,10 @@ pub(crate) enum Command {
 
 /// The hidden command by which `toolcell` compiles in a process of its own.
 pub(crate) const COMPILE_WORKER: &str = "compile-worker";
+/// The one by which it runs a tenant's tools in a process of their own.
+pub(crate) const CORDON_WORKER: &str = "cordon-worker";
+/// What nobody types.
+pub(crate) const HIDDEN: [&str; 2] = [COMPILE_WORKER, CORDON_WORKER];
 
 impl Command {
     /// Whether a program reads the answer.
@@ -131,7 +140,7 @@ impl Command {
             Self::Check(args) => args.json,
             Self::Explain(args) => args.json,
             Self::Learn(args) => args.json,
-            Self::Completions { .. } | Self::CompileWorker { .. } => false,
+            Self::Completions { .. } | Self::CompileWorker { .. } | Self::CordonWorker(_) => false,
         }
     }
 }

@@ -14,7 +14,8 @@ use toolcell::{
 };
 
 use crate::args::{BatchArgs, Global, OnFailure};
-use crate::config::Config;
+use crate::config::{Config, Isolation};
+use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::format::{self, Format};
@@ -42,9 +43,16 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
         Err(failure) => (Sealer::generate()?, Some(failure)),
     };
     let at_once = options.concurrency(calls.len()).min(calls.len()).max(1);
-    let engines = host::engines(printer, global, at_once, &config)?;
     let registry = Registry::new();
-    registry.register_all(components::tools(printer, &engines, &config, &components).await?)?;
+    // A process is a tenant's or everybody's, never one component's.
+    if components.iter().any(|chosen| chosen.isolation == Isolation::Process) {
+        let tenant = options.context.tenant.as_deref();
+        let hosted = Hosted { components: &args.components, tenant, calls: at_once, together: Together::Beside };
+        registry.register_all(cordon::start(global, &config, &hosted).await?.tools().iter().cloned())?;
+    } else {
+        let engines = host::engines(printer, global, at_once, &config)?;
+        registry.register_all(components::tools(printer, &engines, &config, &components).await?)?;
+    }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let batch = Batch { printer, registry, executor, calls, options };
     let halted = match shown {

@@ -46,6 +46,18 @@ pub(crate) async fn one(
     loaded(printer, engines, config, chosen, bytes(chosen)?).await.map_err(|failure| failure.about(chosen.shown()))
 }
 
+/// The component to be used by itself, as it was approved.
+pub(crate) async fn alone(
+    printer: &Printer,
+    engines: &Engines<'_>,
+    config: &Config,
+    chosen: &Chosen<'_>,
+) -> Result<Component, Failure> {
+    let (bytes, lock) = (bytes(chosen)?, Lock::beside(config)?);
+    let component = approved(printer, engines, config, &lock, chosen, bytes).await;
+    component.map_err(|failure| failure.about(chosen.shown()))
+}
+
 /// The component of these bytes under its grants, to be used: as it was approved, if a configuration names it.
 pub(crate) async fn approved(
     printer: &Printer,

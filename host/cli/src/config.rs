@@ -15,8 +15,9 @@ mod roots;
 mod secrets;
 mod shape;
 mod trust;
+mod wanted;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,7 @@ pub(crate) use lock::{Approved, Lock};
 pub(crate) use problem::Problem;
 pub(crate) use secrets::Origin;
 pub(crate) use trust::{Approval, Found};
+pub(crate) use wanted::Wanted;
 
 /// The file's name where nobody names it.
 pub(crate) const NAME: &str = "toolcell.toml";
@@ -73,6 +75,11 @@ pub(crate) struct Config {
 impl Config {
     /// Finds and reads it.
     pub(crate) fn read(global: &Global) -> Result<Self, Failure> {
+        Self::read_with(global, Wanted::All)
+    }
+
+    /// The same with the values of these secrets alone.
+    pub(crate) fn read_with(global: &Global, wanted: Wanted<'_>) -> Result<Self, Failure> {
         let named = global.config.clone().or_else(env::config);
         let is_found = named.is_none();
         let Some(shown) = named.or_else(found) else { return Ok(Self::default()) };
@@ -85,7 +92,7 @@ impl Config {
         let found = lock.map(|lock| Found::new(&path, &text, lock, global.state_dir.as_deref()));
         let shown = shown.display().to_string();
         let mut problems = Problems::new(&shown, &text);
-        let config = Self::parsed(&mut problems, &path, found, global);
+        let config = Self::parsed(&mut problems, &path, found, global, wanted);
         let Problems { errors, warnings, .. } = problems;
         match config {
             Some(config) if errors.is_empty() => {
@@ -112,7 +119,13 @@ impl Config {
         self.file.as_ref().map(|_| self.path.with_extension(LOCK))
     }
 
-    fn parsed(problems: &mut Problems<'_>, path: &Path, found: Option<Found>, global: &Global) -> Option<Self> {
+    fn parsed(
+        problems: &mut Problems<'_>,
+        path: &Path,
+        found: Option<Found>,
+        global: &Global,
+        wanted: Wanted<'_>,
+    ) -> Option<Self> {
         let text = problems.text();
         let (tree, faults) = DeTable::parse_recoverable(text);
         if !faults.is_empty() {
@@ -127,7 +140,7 @@ impl Config {
             return None;
         }
         match toml::from_str(text) {
-            Ok(file) => Some(Self::resolved(problems, &file, path, found, global)),
+            Ok(file) => Some(Self::resolved(problems, &file, path, found, global, wanted)),
             Err(error) => {
                 problems.error(
                     &error.span().unwrap_or_default(),
@@ -146,6 +159,7 @@ impl Config {
         path: &Path,
         found: Option<Found>,
         global: &Global,
+        wanted: Wanted<'_>,
     ) -> Self {
         let found = found.filter(|_| file.components.values().any(|component| component.value.grants.is_some()));
         let approval = found.as_ref().map_or(Approval::Given, Found::approval);
@@ -153,7 +167,9 @@ impl Config {
         let mut secrets = secrets::Secrets::default();
         for component in file.components.values() {
             for (name, said) in component.value.grants.iter().flat_map(|grants| &grants.value.secrets) {
-                secrets.fetch(problems, base, name, &said.span, said.value.from.as_ref(), approval);
+                // What a tenant's process is not to know is not looked at there, as if nobody had approved it.
+                let look = if wanted.has(name) { approval } else { Approval::Missing };
+                secrets.fetch(problems, base, name, &said.span, said.value.from.as_ref(), look);
             }
         }
         let components = || file.components.values().map(|component| base.join(&component.value.path.value));
@@ -178,6 +194,11 @@ impl Config {
                 problems.error(&said.span, format!("`{}` is no name of a component", name.escape_debug()), hint);
             }
             let file::Component { path, digest, grants, isolation: own, limits, tools } = &said.value;
+            if let Some(process) = own.as_ref().filter(|said| said.value == Isolation::Process) {
+                let hint = "write `process` in [tenants.NAME] or [host]; a component can be `strict`";
+                let message = "a component has no process of its own: the store of keys is open in one at a time";
+                problems.error(&process.span, message, hint);
+            }
             let mut configured = Configured {
                 path: base.join(&path.value),
                 grants: grants

@@ -69,7 +69,8 @@ impl Engines<'_> {
     pub(crate) fn of(&self, isolation: Isolation) -> Result<&Engine, Failure> {
         let (kept, kind) = match isolation {
             Isolation::Pooled => (&self.pooled, toolcell::Isolation::Pooled),
-            Isolation::Strict => (&self.strict, toolcell::Isolation::Strict),
+            // A process has strict cells too.
+            Isolation::Strict | Isolation::Process => (&self.strict, toolcell::Isolation::Strict),
         };
         match kept.get() {
             Some(engine) => Ok(engine),

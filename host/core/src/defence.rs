@@ -306,6 +306,10 @@ defences! {
     SealedTime = "sealed-time",
     /// The bytes of a state are bounded.
     SealedBytes = "sealed-bytes",
+    /// A frame of a cordon's child is bounded.
+    CordonFrames = "cordon-frames",
+    /// A cordon's child that keeps a call that is over is killed.
+    CordonGrace = "cordon-grace",
     // -- the command
     /// A terminal is sent nothing that it acts on.
     CleanText = "clean-text",
@@ -327,6 +331,8 @@ defences! {
     Approval = "approval",
     /// With the imports that were approved.
     ApprovedImports = "approved-imports",
+    /// A tenant's process knows no secret that is not the tenant's.
+    CordonSecrets = "cordon-secrets",
     /// With the definitions that were approved.
     ApprovedDefinitions = "approved-definitions",
     /// No two tools have names that are taken for one another.

@@ -60,6 +60,7 @@ enum Kind {
     },
     Describe(String),
     Engine(String),
+    Cordon,
     Cache(String),
     SealKey {
         problem: String,
@@ -132,6 +133,10 @@ impl Error {
         Self::from(Kind::Engine(problem.into()))
     }
 
+    pub(crate) fn cordon() -> Self {
+        Self::from(Kind::Cordon)
+    }
+
     pub(crate) fn cache(problem: impl Into<String>) -> Self {
         Self::from(Kind::Cache(problem.into()))
     }
@@ -199,6 +204,12 @@ impl Error {
         matches!(self.kind, Kind::Directory { .. })
     }
 
+    /// A cordon's child said why it offers no tools; its words are the source.
+    #[must_use]
+    pub fn is_cordon(&self) -> bool {
+        matches!(self.kind, Kind::Cordon)
+    }
+
     /// The kind of error in one word, the same in JSON and in logs.
     #[must_use]
     pub fn reason(&self) -> &'static str {
@@ -216,6 +227,7 @@ impl Error {
             Kind::DuplicateCall(_) => "duplicate_call_id",
             Kind::Options { .. } => "bad_option",
             Kind::Directory { .. } => "bad_directory",
+            Kind::Cordon => "cordon",
             Kind::Engine(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. } => "environment",
         }
     }
@@ -258,6 +270,7 @@ impl Error {
             Kind::DuplicateCall(_) => "give each call of a run an id of its own: results are told apart by it".into(),
             Kind::Options { option, .. } => format!("correct `{option}`; nothing has run"),
             Kind::Describe(_) => "the component's `describe` must answer quickly and without any right".into(),
+            Kind::Cordon => "the cause has its words".into(),
             Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
             Kind::SealKey { hint, .. } | Kind::Store { hint, .. } | Kind::Directory { hint, .. } => (*hint).into(),
@@ -294,6 +307,7 @@ impl fmt::Display for Error {
             }
             Kind::Options { option, problem } => write!(f, "`{option}` {problem}"),
             Kind::Describe(problem) => write!(f, "the component could not describe its tools: {problem}"),
+            Kind::Cordon => f.write_str("the child process of a cordon offers no tools"),
             Kind::Engine(problem) => write!(f, "the engine cannot be set up: {problem}"),
             Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),
             Kind::SealKey { problem, .. } => write!(f, "no key to seal questions with: {problem}"),

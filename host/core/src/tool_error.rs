@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::refusal::Fault;
 
@@ -76,7 +76,7 @@ impl ToolError {
 ///
 /// # Shape
 /// As JSON: `{"kind", "limit"?, "backtrace"?, "panic_message"?}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Raised {
     /// What kind of end it was.
@@ -85,7 +85,7 @@ pub struct Raised {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitHit>,
     /// Guest functions, innermost first; bounded, names reduced to plain characters.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backtrace: Vec<String>,
     /// What the guest's language runtime wrote before it died, or the native panic's message; bounded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ impl Raised {
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RaisedKind {
@@ -145,7 +145,7 @@ pub enum RaisedKind {
 ///
 /// # Shape
 /// As JSON: `{"kind", "limit", "asked"}`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LimitHit {
     /// Which one.
@@ -166,7 +166,7 @@ impl LimitHit {
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LimitKind {
@@ -186,7 +186,7 @@ pub enum LimitKind {
 ///
 /// # Shape
 /// As JSON: `{"status": "called" | "cancelled" | "died", "code"?}`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "status")]
 #[non_exhaustive]
 pub enum Exit {
@@ -197,7 +197,7 @@ pub enum Exit {
     },
     /// The caller went away and the cell was dropped.
     Cancelled,
-    /// The host task that ran the cell died.
+    /// The host task, or the process, that ran the cell died.
     Died,
 }
 

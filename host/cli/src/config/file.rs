@@ -41,7 +41,7 @@ pub(super) struct Component {
     pub(super) digest: Option<At<String>>,
     /// What it may reach.
     pub(super) grants: Option<At<Grants>>,
-    /// How far its calls are kept from others.
+    /// How far its calls are kept from others: `pooled` or `strict`. A `process` is a tenant's.
     pub(super) isolation: Option<At<Isolation>>,
     /// How much one call may use.
     #[serde(default)]
@@ -185,8 +185,8 @@ pub(super) struct Defaults {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Host {
-    /// How far calls are kept from each other: cells from a `pooled` memory, or `strict`, each of memory of its own. A
-    /// component and a tenant may say more than this, and never less.
+    /// How far calls are kept from each other: cells from a `pooled` memory; `strict`, each of memory of its own; or
+    /// `process`, the same in a process for each tenant. A component and a tenant may say more than this, and never less.
     pub(super) isolation: Option<At<Isolation>>,
 }
 

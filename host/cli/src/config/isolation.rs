@@ -13,6 +13,7 @@ pub(crate) enum Isolation {
     #[default]
     Pooled,
     Strict,
+    Process,
 }
 
 impl Isolation {
@@ -21,6 +22,7 @@ impl Isolation {
         match self {
             Self::Pooled => "pooled",
             Self::Strict => "strict",
+            Self::Process => "process",
         }
     }
 }

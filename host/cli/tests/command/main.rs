@@ -4,6 +4,7 @@ mod approval;
 mod bad_input;
 mod batch;
 mod calls;
+mod cordon;
 mod grants;
 mod help;
 mod isolation;
