@@ -13,7 +13,7 @@ use toolcell::Standing::Inert;
 use toolcell::{Component, Grants, Rights, names};
 
 use crate::args::{ApproveArgs, Global};
-use crate::config::{self, Approval, Approved, Chosen, Config, Lock};
+use crate::config::{self, Approval, Approved, Chosen, Config, Lock, Wanted};
 use crate::difference::{Difference, Standing};
 use crate::effective::{self, Effective};
 use crate::exit::ExitStatus;
@@ -50,7 +50,7 @@ struct Matter<'a> {
 
 /// Shows, asks, writes.
 pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveArgs) -> Result<ExitStatus, Failure> {
-    let config = Config::read(global)?;
+    let config = Config::read_with(global, Wanted::None)?;
     let Some(file) = config.file.as_deref() else {
         let message = format!("there is no `{}` here or above", config::NAME);
         return Err(Failure::usage(message, "a component that no configuration names needs no approval"));

@@ -17,7 +17,7 @@ mod shape;
 mod trust;
 mod wanted;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -9,7 +9,7 @@ use toolcell::{CallContext, Component, Decision, Layer, Request, Suggestion, Too
 
 use crate::args::{ExplainArgs, Global};
 use crate::components;
-use crate::config::{Chosen, Config};
+use crate::config::{Chosen, Config, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::host::{self, Engines};
@@ -18,7 +18,7 @@ use crate::printer::Printer;
 /// Explains.
 pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainArgs) -> Result<ExitStatus, Failure> {
     let request = Request::parse(&args.request).map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
-    let config = Config::read(global)?;
+    let config = Config::read_with(global, Wanted::None)?;
     let context = config.on_behalf(CallContext::default(), args.tenant.as_deref())?;
     let engines = host::engines(printer, global, 1, &config)?;
     let (chosen, tool) = find(printer, &engines, &config, args.component.as_deref(), &args.tool).await?;

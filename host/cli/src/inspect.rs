@@ -6,7 +6,7 @@ use serde_json::json;
 use toolcell::{Code, Component, Definition, Examination, Grants, Hints, Standing, Tool};
 
 use crate::args::{Global, InspectArgs};
-use crate::config::{Config, Isolation};
+use crate::config::{Config, Isolation, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -18,7 +18,7 @@ const WIDEST: usize = 48;
 
 /// Shows it.
 pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectArgs) -> Result<ExitStatus, Failure> {
-    let config = Config::read(global)?;
+    let config = Config::read_with(global, Wanted::None)?;
     let chosen = config.choose(&args.component)?;
     let bytes = files::component(&chosen.path)?;
     let seen = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;

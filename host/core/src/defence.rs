@@ -310,6 +310,8 @@ defences! {
     CordonFrames = "cordon-frames",
     /// A cordon's child that keeps a call that is over is killed.
     CordonGrace = "cordon-grace",
+    /// A tenant's process knows no secret that is not the tenant's.
+    CordonSecrets = "cordon-secrets",
     // -- the command
     /// A terminal is sent nothing that it acts on.
     CleanText = "clean-text",
@@ -331,8 +333,6 @@ defences! {
     Approval = "approval",
     /// With the imports that were approved.
     ApprovedImports = "approved-imports",
-    /// A tenant's process knows no secret that is not the tenant's.
-    CordonSecrets = "cordon-secrets",
     /// With the definitions that were approved.
     ApprovedDefinitions = "approved-definitions",
     /// No two tools have names that are taken for one another.

@@ -15,6 +15,8 @@ use crate::env;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wanted<'a> {
     All,
+    /// For who looks at tools: `describe`, and a call that is denied everything, need none, and find none in the process.
+    None,
     /// Those of these names.
     Only(&'a [String]),
 }
@@ -23,6 +25,7 @@ impl Wanted<'_> {
     pub(super) fn has(self, name: &str) -> bool {
         match self {
             Self::All => true,
+            Self::None => false,
             Self::Only(names) => names.iter().any(|wanted| wanted == name),
         }
     }

@@ -113,6 +113,26 @@ fn a_process_is_a_tenants_and_not_a_components() {
     check("config_isolation_process", &place.typed(&["check"]));
 }
 
+/// What runs in the command's own process to be looked at finds no secret there.
+#[test]
+fn who_looks_at_tools_looks_at_no_secret() {
+    let place = Place::new(&CONFIG[..CONFIG.find("[components.desk]").expect("it")].replace("TOKEN", "NOT_SET"));
+    for (words, needs) in [
+        (vec!["approve", "--yes"], false),
+        (vec!["list", "careful"], false),
+        (vec!["inspect", "careful"], false),
+        (vec!["tools", "careful"], false),
+        (vec!["explain", "asks", "reveal key", "--component", "careful"], false),
+        (vec!["learn", "asks", "--component", "careful"], false),
+        (vec!["run", "careful", "asks"], true),
+        (vec!["check"], true),
+    ] {
+        let shown = place.typed(&words);
+        assert_eq!(shown.stderr.contains("no environment variable `NOT_SET`"), needs, "{shown}");
+        assert_eq!(shown.status, i32::from(needs), "{shown}");
+    }
+}
+
 /// The process that another one started to host tools, and what its environment holds.
 fn child_of(parent: u32) -> Option<(u32, Vec<String>)> {
     let words = |pid: u32, file: &str| {
