@@ -68,7 +68,7 @@ fn running(cordon: &Cordon, tool: &str) -> mpsc::Receiver<Completion> {
             let _ = begins.send(());
         }
     });
-    std::thread::spawn(move || ends.send(wait(made(tool, json!({}), executor, CallOptions::default()))));
+    std::thread::spawn(move || drop(ends.send(wait(made(tool, json!({}), executor, CallOptions::default())))));
     begun.recv_timeout(PATIENCE).expect("it runs");
     ended
 }

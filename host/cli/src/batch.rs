@@ -14,7 +14,7 @@ use toolcell::{
 };
 
 use crate::args::{BatchArgs, Global, OnFailure};
-use crate::config::{Config, Isolation};
+use crate::config::Config;
 use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
     let at_once = options.concurrency(calls.len()).min(calls.len()).max(1);
     let registry = Registry::new();
     // A process is a tenant's or everybody's, never one component's.
-    if components.iter().any(|chosen| chosen.isolation == Isolation::Process) {
+    if components.iter().any(|chosen| chosen.isolation.has_process()) {
         let tenant = options.context.tenant.as_deref();
         let hosted = Hosted { components: &args.components, tenant, calls: at_once, together: Together::Beside };
         registry.register_all(cordon::start(global, &config, &hosted).await?.tools().iter().cloned())?;

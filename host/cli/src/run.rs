@@ -9,7 +9,7 @@ use std::path::Path;
 use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Limits, Outcome, Refusal, Tool, ToolCall};
 
 use crate::args::{Global, RunArgs};
-use crate::config::{Chosen, Config, Isolation};
+use crate::config::{Chosen, Config};
 use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -97,18 +97,14 @@ async fn tool(
     chosen: &Chosen<'_>,
     tenant: Option<&str>,
 ) -> Result<Tool, Failure> {
-    match chosen.isolation {
-        Isolation::Pooled | Isolation::Strict => {
-            let engines = host::engines(printer, global, 1, config)?;
-            let component = components::alone(printer, &engines, config, chosen).await?;
-            Ok(component.tool(&args.tool)?.clone().with_limits(chosen.limits_of(&args.tool)))
-        }
-        Isolation::Process => {
-            let components = std::slice::from_ref(&args.component);
-            let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone };
-            Ok(cordon::start(global, config, &hosted).await?.tool(&args.tool)?.clone())
-        }
+    if chosen.isolation.has_process() {
+        let components = std::slice::from_ref(&args.component);
+        let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone };
+        return Ok(cordon::start(global, config, &hosted).await?.tool(&args.tool)?.clone());
     }
+    let engines = host::engines(printer, global, 1, config)?;
+    let component = components::alone(printer, &engines, config, chosen).await?;
+    Ok(component.tool(&args.tool)?.clone().with_limits(chosen.limits_of(&args.tool)))
 }
 
 /// Puts the true size into the refusal of arguments that were not read to their end.

@@ -107,9 +107,13 @@ impl CordonBuilder {
 /// tool that says of itself that it is idempotent or read-only, whose call is made once more; one that was not is the next
 /// child's. While a child rests for a second or longer, calls are refused as `overloaded`.
 ///
+/// The receipt of a call whose child died, or that was dropped, does not tell what was used in the child.
+///
 /// A [store of keys on disk](crate::kv::DiskStore) is open in one process at a time: each child needs one of its own.
 ///
-/// Not carried over: the budget of requests when a call of its tools is [tried again](Tool::with_retry).
+/// Each child knows and enforces rights by itself: [`Tool::rights`] tells none of its tools', and what a tool sends is searched
+/// for the secrets that its own process knows. Not carried over is the budget of requests when a call is
+/// [tried again](Tool::with_retry).
 #[derive(Clone)]
 pub struct Cordon {
     tools: Arc<[Tool]>,

@@ -306,6 +306,8 @@ defences! {
     SealedTime = "sealed-time",
     /// The bytes of a state are bounded.
     SealedBytes = "sealed-bytes",
+    /// A tenant who is to have a process of its own has one.
+    Cordon = "cordon",
     /// A frame of a cordon's child is bounded.
     CordonFrames = "cordon-frames",
     /// A cordon's child that keeps a call that is over is killed.

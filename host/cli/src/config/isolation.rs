@@ -4,6 +4,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toolcell::defence::{Defence, stands};
 
 /// How far calls are kept from each other, each more than the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
@@ -17,6 +18,11 @@ pub(crate) enum Isolation {
 }
 
 impl Isolation {
+    /// Whether calls are made in a process of their own.
+    pub(crate) fn has_process(self) -> bool {
+        self == Self::Process && stands(Defence::Cordon)
+    }
+
     /// As it is written.
     pub(crate) fn word(self) -> &'static str {
         match self {

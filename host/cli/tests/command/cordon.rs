@@ -35,7 +35,7 @@ limits = { fuel = "20M" }
 "#;
 const BOOK: &str = r#"{"date": "2026-03-03", "time": "19:30", "party_size": 2}"#;
 /// Until then something comes about, or never does.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn place(config: &str) -> Place {
     let place = Place::new(config);

@@ -57,17 +57,17 @@ impl Cordoned {
         };
         reply.unwrap_or_else(|_| Reply::died())
     }
+}
 
-    async fn answered(&self, invocation: &Invocation, reply: Reply) -> CallResult {
-        match reply {
-            Reply::Lost(result) => result,
-            Reply::Answer(Answer::Called { result, usage }) => {
-                let spent = note(invocation, usage);
-                in_full(result, invocation, spent)
-            }
-            // Another answer than to what was asked: not a child of ours.
-            Reply::Answer(Answer::Visible(_) | Answer::Faults(_) | Answer::NotValidated(_)) => died(),
+fn answered(invocation: &Invocation, reply: Reply) -> CallResult {
+    match reply {
+        Reply::Lost(result) => result,
+        Reply::Answer(Answer::Called { result, usage }) => {
+            let spent = note(invocation, usage);
+            in_full(result, invocation, spent)
         }
+        // Another answer than to what was asked: not a child of ours.
+        Reply::Answer(Answer::Visible(_) | Answer::Faults(_) | Answer::NotValidated(_)) => died(),
     }
 }
 
@@ -111,7 +111,7 @@ impl Handler for Cordoned {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move {
             let reply = self.ask(What::Call, &invocation).await;
-            self.answered(&invocation, reply).await
+            answered(&invocation, reply)
         })
     }
 
