@@ -34,6 +34,11 @@ pub fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static)
     RUNTIME.block_on(task).expect("the test's own task does not panic")
 }
 
+/// The same of a future that borrows, on this thread.
+pub fn wait_here<T>(future: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(future)
+}
+
 /// An engine that keeps what it compiles in `scratch`.
 ///
 /// # Panics

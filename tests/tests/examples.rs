@@ -48,7 +48,7 @@ macro_rules! examples {
     };
 }
 
-examples! { agent_loop batch embed mixed tenants }
+examples! { agent_loop batch cordons embed mixed tenants }
 
 #[test]
 fn each_is_run() {

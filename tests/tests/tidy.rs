@@ -42,7 +42,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
     ("engine", &["engine"]),
     ("handlers", &["breaker", "layer", "native", "retry", "scripted", "tool", "wasm"]),
     ("pipe", &["executor", "registry", "runner", "seal", "step"]),
-    ("edges", &["provider"]),
+    ("edges", &["cordon", "provider"]),
 ];
 /// What holds on one machine or network only, in two pieces so that this file has none of it.
 const MACHINE_BOUND: [(&str, &str); 9] = [

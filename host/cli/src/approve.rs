@@ -11,17 +11,18 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcell::Standing::Inert;
 use toolcell::defence::{Defence, stands};
-use toolcell::{Component, Engine, Rights, names};
+use toolcell::{Component, Rights, names};
 
 use crate::args::{ApproveArgs, Global};
-use crate::config::{self, Approval, Approved, Chosen, Config, Lock};
+use crate::config::{self, Approval, Approved, Chosen, Config, Lock, Wanted};
 use crate::difference::{Difference, Page, Standing};
 use crate::effective::{self, Effective, TOO_MANY};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
+use crate::host::{self, Engines};
 use crate::printer::{Listener, Printer};
 use crate::signature::Signer;
-use crate::{clean, components, host, table};
+use crate::{clean, components, table};
 
 /// Characters of a column.
 const WIDEST: usize = 24;
@@ -55,7 +56,7 @@ struct Matter<'a> {
 
 /// Shows, asks, writes.
 pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveArgs) -> Result<ExitStatus, Failure> {
-    let config = Config::read(global)?;
+    let config = Config::read_with(global, Wanted::None)?;
     let Some(file) = config.file.as_deref() else {
         let message = format!("there is no `{}` here or above", config::NAME);
         return Err(Failure::usage(message, "a component that no configuration names needs no approval"));
@@ -70,12 +71,12 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
         return Err(Failure::usage(message, format!("{whole} shows all of it and asks")));
     }
     let lock = Lock::beside(&config)?;
-    let engine = host::engine(printer, global, 1, &config)?;
+    let engines = host::engines(printer, global, 1, &config)?;
     let mut seen = Vec::new();
     for chosen in chosen(&config, file, &args.components)? {
         let Some((name, _)) = chosen.configured else { continue };
         let about = |failure: Failure| failure.about(format_args!("[components.{name}]"));
-        seen.push(look(printer, &engine, name, chosen).await.map_err(about)?);
+        seen.push(look(printer, &engines, name, chosen).await.map_err(about)?);
     }
     let gone =
         lock.components.keys().filter(|name| is_whole && !config.components.contains_key(*name)).cloned().collect();
@@ -166,9 +167,14 @@ fn chosen<'a>(config: &'a Config, file: &str, asked: &[String]) -> Result<Vec<Ch
 }
 
 /// Asks a component what it offers, and works out what that may.
-async fn look<'a>(printer: &Printer, engine: &Engine, name: &'a str, chosen: Chosen<'a>) -> Result<Seen<'a>, Failure> {
+async fn look<'a>(
+    printer: &Printer,
+    engines: &Engines<'_>,
+    name: &'a str,
+    chosen: Chosen<'a>,
+) -> Result<Seen<'a>, Failure> {
     let (bytes, signer) = components::bytes(&chosen)?;
-    let component = components::freely(printer, engine, bytes, &chosen).await?;
+    let component = components::freely(printer, engines, bytes, &chosen).await?;
     chosen.check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
     let grants = Arc::new(chosen.grants());
     let may = component.definitions().map(|tool| {

@@ -5,6 +5,7 @@
 //! Not here: what the words mean (`run`, `batch`, `inspect`, and so on).
 
 mod grants;
+mod worker;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ use crate::format::{self, Format};
 use crate::units::{Count, Date, Size, Time};
 
 pub(crate) use grants::{ApproveArgs, CheckArgs, ExplainArgs, LearnArgs};
+pub(crate) use worker::WorkerArgs;
 
 /// Runs the tools of AI agents, each call in its own sandboxed cell.
 ///
@@ -112,6 +114,9 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Host a tenant's tools: this command's own child process
+    #[command(name = CORDON_WORKER, hide = true)]
+    CordonWorker(WorkerArgs),
     /// Compile the component on standard input: this command's own child process
     #[command(name = COMPILE_WORKER, hide = true)]
     CompileWorker {
@@ -122,6 +127,10 @@ pub(crate) enum Command {
 
 /// The hidden command by which `toolcell` compiles in a process of its own.
 pub(crate) const COMPILE_WORKER: &str = "compile-worker";
+/// The one by which it runs a tenant's tools in a process of their own.
+pub(crate) const CORDON_WORKER: &str = "cordon-worker";
+/// What nobody types.
+pub(crate) const HIDDEN: [&str; 2] = [COMPILE_WORKER, CORDON_WORKER];
 
 impl Command {
     /// Whether a program reads the answer.
@@ -136,7 +145,7 @@ impl Command {
             Self::Check(args) => args.json,
             Self::Explain(args) => args.json,
             Self::Learn(args) => args.json,
-            Self::Completions { .. } | Self::CompileWorker { .. } => false,
+            Self::Completions { .. } | Self::CompileWorker { .. } | Self::CordonWorker(_) => false,
         }
     }
 }

@@ -17,6 +17,7 @@ use toolcell::{
 
 use crate::args::{BatchArgs, Global, OnFailure};
 use crate::config::Config;
+use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::format::{self, Format};
@@ -32,6 +33,8 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
     let config = Config::read(global)?;
     let components = components::chosen(&config, &args.components)?;
     let context = config.on_behalf(context, args.tenant.as_deref())?;
+    let isolation = config.isolation_of(context.tenant.as_deref());
+    let components: Vec<_> = components.into_iter().map(|chosen| chosen.isolated(isolation)).collect();
     // A run has one budget for each of its calls: of several components' the smallest.
     let limits = components.iter().map(|chosen| chosen.limits).reduce(|one, other| one.tightened(&other));
     let limits = args.limits.over(limits.unwrap_or_default());
@@ -43,9 +46,16 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
         Err(failure) => (Sealer::generate()?, Some(failure)),
     };
     let at_once = options.concurrency(calls.len()).min(calls.len()).max(1);
-    let engine = host::engine(printer, global, at_once, &config)?;
     let registry = Registry::new();
-    registry.register_all(components::tools(printer, &engine, &config, &components).await?)?;
+    // A process is a tenant's or everybody's, never one component's.
+    if components.iter().any(|chosen| chosen.isolation.has_process()) {
+        let tenant = options.context.tenant.as_deref();
+        let hosted = Hosted { components: &args.components, tenant, calls: at_once, together: Together::Beside };
+        registry.register_all(cordon::start(global, &config, &hosted).await?.tools().iter().cloned())?;
+    } else {
+        let engines = host::engines(printer, global, at_once, &config)?;
+        registry.register_all(components::tools(printer, &engines, &config, &components).await?)?;
+    }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let logs = Arc::<Logs>::default();
     let batch = Batch { printer, registry, executor, calls, options, logs: Arc::clone(&logs) };

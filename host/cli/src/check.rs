@@ -1,11 +1,13 @@
 //! `toolcell check`: whether the configuration can be used, and what it comes to for every tool.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use toolcell::{Component, Limits, Overlay, Tool};
 
 use crate::approve;
 use crate::args::{CheckArgs, Global};
-use crate::config::{self, Approval, Chosen, Config, Lock};
+use crate::config::{self, Approval, Chosen, Config, Isolation, Lock};
 use crate::difference::Standing;
 use crate::effective::{self, Effective};
 use crate::exit::ExitStatus;
@@ -30,10 +32,10 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         return Err(Failure::usage(message, "make one, or name one with `--config FILE`"));
     };
     let lock = Lock::beside(&config)?;
-    let engine = host::engine(printer, global, 1, &config)?;
+    let engines = host::engines(printer, global, 1, &config)?;
     let (mut shown, mut failures, mut unapproved) = (Vec::new(), Vec::new(), Vec::new());
     for chosen in config.all() {
-        let loaded = components::one(printer, &engine, &config, &chosen).await;
+        let loaded = components::one(printer, &engines, &config, &chosen).await;
         let loaded = loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
         if let Ok((component, _)) = &loaded {
             host::optimised(printer, component, &chosen.path).await;
@@ -127,6 +129,8 @@ fn to_json(
         "signed_by": signer,
         "state": standing,
         "limits": limits(&chosen.limits),
+        "isolation": chosen.isolation,
+        "isolation_of_tenants": tenants(config, chosen).collect::<BTreeMap<_, _>>(),
         "tools": component.tools().iter().map(tool).collect::<Vec<_>>(),
     })
 }
@@ -137,6 +141,19 @@ fn limits(limits: &Limits) -> Value {
         "fuel": limits.fuel,
         "memory": limits.memory,
     })
+}
+
+/// How far each tenant's calls of it are kept from others.
+fn tenants<'a>(config: &'a Config, chosen: &Chosen<'_>) -> impl Iterator<Item = (&'a str, Isolation)> {
+    let own = chosen.isolation;
+    config.tenants.keys().map(move |name| (name.as_str(), config.isolation_of(Some(name)).max(own)))
+}
+
+/// That of everybody, and of the tenants for whom it is more.
+fn isolation(config: &Config, chosen: &Chosen<'_>) -> String {
+    let more = tenants(config, chosen).filter(|(_, isolation)| *isolation != chosen.isolation);
+    let more = more.map(|(name, isolation)| format!(", for {name} {}", isolation.word()));
+    format!("{}{}", chosen.isolation.word(), more.collect::<String>())
 }
 
 fn in_words(limits: &Limits) -> String {
@@ -154,6 +171,7 @@ fn to_text(
     let mut text = vec![format!("component {} ({}): {}", name(chosen), clean::shown(&chosen.shown()), standing.word())];
     text.extend(signer.map(|signer| format!("  signed by {signer}")));
     text.push(format!("  {}", in_words(limits)));
+    text.push(format!("  isolation {}", isolation(config, chosen)));
     for tool in component.tools() {
         let own = left(tool, None);
         let tool_name = &tool.definition().name;

@@ -8,14 +8,15 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use toolcell::defence::{Defence, stands};
-use toolcell::{Component, Engine, Examination, Grants, Missing, Suggestion, Tool, names, toml_text};
+use toolcell::{Component, Examination, Grants, Missing, Suggestion, Tool, names, toml_text};
 
 use crate::config::{self, Approved, Chosen, Config, Configured, Lock, Section};
 use crate::difference::{Difference, Standing};
 use crate::failure::Failure;
+use crate::files;
+use crate::host::{self, Engines};
 use crate::printer::Printer;
 use crate::signature::Signer;
-use crate::{files, host};
 
 /// The bytes of a component that is signed and pinned as it has to be, and who signed it if somebody has to.
 pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
@@ -50,30 +51,42 @@ fn pinned(chosen: &Chosen<'_>, bytes: &[u8]) -> Result<(), Failure> {
 /// The component under its grants, and who signed it if somebody has to.
 pub(crate) async fn one(
     printer: &Printer,
-    engine: &Engine,
+    engines: &Engines<'_>,
     config: &Config,
     chosen: &Chosen<'_>,
 ) -> Result<(Component, Option<Signer>), Failure> {
     let (bytes, signer) = bytes(chosen)?;
-    let loaded = loaded(printer, engine, config, chosen, bytes).await;
+    let loaded = loaded(printer, engines, config, chosen, bytes).await;
     loaded.map(|component| (component, signer)).map_err(|failure| failure.about(chosen.shown()))
+}
+
+/// The component to be used by itself, as it was approved.
+pub(crate) async fn alone(
+    printer: &Printer,
+    engines: &Engines<'_>,
+    config: &Config,
+    chosen: &Chosen<'_>,
+) -> Result<Component, Failure> {
+    let (vetted, lock) = (bytes(chosen)?, Lock::beside(config)?);
+    let component = approved(printer, engines, config, &lock, chosen, vetted).await;
+    component.map_err(|failure| failure.about(chosen.shown()))
 }
 
 /// The component of these bytes under its grants, to be used: as it was approved, if a configuration names it.
 pub(crate) async fn approved(
     printer: &Printer,
-    engine: &Engine,
+    engines: &Engines<'_>,
     config: &Config,
     lock: &Lock,
     chosen: &Chosen<'_>,
     (bytes, signer): (Vec<u8>, Option<Signer>),
 ) -> Result<Component, Failure> {
-    let Some((name, _)) = chosen.configured else { return loaded(printer, engine, config, chosen, bytes).await };
+    let Some((name, _)) = chosen.configured else { return loaded(printer, engines, config, chosen, bytes).await };
     let approve = config.again.command("approve", &[], &[name]);
     let hint = format!("{approve} shows it and asks");
     let Some(old) = lock.components.get(name) else {
         if !stands(Defence::Approval) {
-            return loaded(printer, engine, config, chosen, bytes).await;
+            return loaded(printer, engines, config, chosen, bytes).await;
         }
         return Err(Failure::not_approved(format!("the component `{name}` is not approved yet"), hint));
     };
@@ -97,7 +110,7 @@ pub(crate) async fn approved(
     if is_other {
         return Err(changed(&difference));
     }
-    let component = loaded(printer, engine, config, chosen, bytes).await?;
+    let component = loaded(printer, engines, config, chosen, bytes).await?;
     let new = Approved::of(&component, publisher);
     let difference = Difference { old: Some(old), new: &new };
     match difference.standing() {
@@ -118,7 +131,7 @@ pub(crate) async fn approved(
 /// The component of these bytes under its grants.
 pub(crate) async fn loaded(
     printer: &Printer,
-    engine: &Engine,
+    engines: &Engines<'_>,
     config: &Config,
     chosen: &Chosen<'_>,
     bytes: Vec<u8>,
@@ -126,6 +139,7 @@ pub(crate) async fn loaded(
     if let (true, Some(file)) = (chosen.is_surprise, &config.file) {
         printer.note("note", &format!("{} has the grants that `{file}` gives it", chosen.shown()));
     }
+    let engine = engines.of(chosen.isolation)?;
     let loaded = host::load(printer, engine, bytes.clone(), &chosen.path, chosen.grants(), Missing::Refused).await;
     match loaded {
         Ok(component) => {
@@ -134,7 +148,7 @@ pub(crate) async fn loaded(
             Ok(component)
         }
         Err(error) if error.is_not_granted() => {
-            let needs = freely(printer, engine, bytes, chosen).await.map(|component| needs(&component));
+            let needs = freely(printer, engines, bytes, chosen).await.map(|component| needs(&component));
             let failure = Failure::from(error);
             Err(match needs {
                 Ok(needs) if needs.is_empty() => {
@@ -152,10 +166,11 @@ pub(crate) async fn loaded(
 /// The component with everything denied at its use: to look at it, or to learn what it asks for.
 pub(crate) async fn freely(
     printer: &Printer,
-    engine: &Engine,
+    engines: &Engines<'_>,
     bytes: Vec<u8>,
     chosen: &Chosen<'_>,
 ) -> Result<Component, Failure> {
+    let engine = engines.of(chosen.isolation)?;
     let loaded = host::load(printer, engine, bytes, &chosen.path, Grants::default(), Missing::Denied).await;
     loaded.map_err(|error| Failure::from(error).about(chosen.shown()))
 }
@@ -202,7 +217,7 @@ pub(crate) fn chosen<'a>(config: &'a Config, words: &[PathBuf]) -> Result<Vec<Ch
 /// The tools of several components, to be used, as they were typed and then in each component's own order.
 pub(crate) async fn tools(
     printer: &Printer,
-    engine: &Engine,
+    engines: &Engines<'_>,
     config: &Config,
     components: &[Chosen<'_>],
 ) -> Result<Vec<Tool>, Failure> {
@@ -210,7 +225,7 @@ pub(crate) async fn tools(
     let mut tools = Vec::<Tool>::new();
     let mut homes = HashMap::new();
     for chosen in components {
-        let component = approved(printer, engine, config, &lock, chosen, bytes(chosen)?).await;
+        let component = approved(printer, engines, config, &lock, chosen, bytes(chosen)?).await;
         for tool in component.map_err(|failure| failure.about(chosen.shown()))?.tools() {
             let name = &tool.definition().name;
             if let Some(first) = homes.insert(name.clone(), chosen.shown()) {

@@ -8,6 +8,7 @@
 mod chosen;
 mod file;
 mod grants;
+mod isolation;
 mod limits;
 mod lock;
 mod problem;
@@ -16,6 +17,7 @@ mod secrets;
 mod shape;
 mod signed;
 mod trust;
+mod wanted;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,12 +35,14 @@ use problem::Problems;
 use roots::Guarded;
 
 pub(crate) use chosen::{Chosen, Configured, Section, Single};
+pub(crate) use isolation::Isolation;
 pub(crate) use limits::unusual;
 pub(crate) use lock::{Approved, Lock};
 pub(crate) use problem::Problem;
 pub(crate) use secrets::Origin;
 pub(crate) use signed::Demand;
 pub(crate) use trust::{Approval, Found};
+pub(crate) use wanted::Wanted;
 
 /// The file's name where nobody names it.
 pub(crate) const NAME: &str = "toolcell.toml";
@@ -61,7 +65,11 @@ pub(crate) struct Config {
     defaults: Limits,
     /// What a component has to be that it does not name.
     demand: Option<Demand>,
+    /// Of every component.
+    isolation: Isolation,
     pub(crate) tenants: BTreeMap<String, Tenant>,
+    /// Of their calls, whichever component they are of.
+    tenants_isolation: BTreeMap<String, Isolation>,
     pub(crate) secrets: StoredSecrets,
     /// Where their values come from, by name.
     pub(crate) origins: BTreeMap<String, Origin>,
@@ -73,6 +81,11 @@ pub(crate) struct Config {
 impl Config {
     /// Finds and reads it.
     pub(crate) fn read(global: &Global) -> Result<Self, Failure> {
+        Self::read_with(global, Wanted::All)
+    }
+
+    /// The same with the values of these secrets alone.
+    pub(crate) fn read_with(global: &Global, wanted: Wanted<'_>) -> Result<Self, Failure> {
         let named = global.config.clone().or_else(env::config);
         let is_found = named.is_none();
         let again = Again::of(global);
@@ -87,7 +100,7 @@ impl Config {
         let found = lock.map(|lock| Found::new(&path, &text, lock, global.state_dir.as_deref()));
         let shown = shown.display().to_string();
         let mut problems = Problems::new(&shown, &text);
-        let config = Self::parsed(&mut problems, (&path, &place), found, global);
+        let config = Self::parsed(&mut problems, (&path, &place), found, global, wanted);
         let Problems { errors, warnings, .. } = problems;
         match config {
             Some(config) if errors.is_empty() => {
@@ -102,6 +115,7 @@ impl Config {
         places: (&Path, &Path),
         found: Option<Found>,
         global: &Global,
+        wanted: Wanted<'_>,
     ) -> Option<Self> {
         let text = problems.text();
         let (tree, faults) = DeTable::parse_recoverable(text);
@@ -117,7 +131,7 @@ impl Config {
             return None;
         }
         match toml::from_str(text) {
-            Ok(file) => Some(Self::resolved(problems, &file, places, found, global)),
+            Ok(file) => Some(Self::resolved(problems, &file, places, found, global, wanted)),
             Err(error) => {
                 problems.error(
                     &error.span().unwrap_or_default(),
@@ -136,13 +150,16 @@ impl Config {
         (path, place): (&Path, &Path),
         found: Option<Found>,
         global: &Global,
+        wanted: Wanted<'_>,
     ) -> Self {
         let approval = found.as_ref().map_or(Approval::Given, Found::approval);
         let base = path.parent().unwrap_or(Path::new("/"));
         let mut secrets = secrets::Secrets::default();
         for component in file.components.values() {
             for (name, said) in component.value.grants.iter().flat_map(|grants| &grants.value.secrets) {
-                secrets.fetch(problems, base, name, &said.span, said.value.from.as_ref(), approval);
+                // What a tenant's process is not to know is not looked at there, as if nobody had approved it.
+                let look = if wanted.has(name) { approval } else { Approval::Missing };
+                secrets.fetch(problems, base, name, &said.span, said.value.from.as_ref(), look);
             }
         }
         let components = || file.components.values().map(|component| base.join(&component.value.path.value));
@@ -159,14 +176,29 @@ impl Config {
         let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
         let secrets::Secrets { origins, stored, .. } = secrets;
         let signatures = signed::Signatures::of(problems, file);
-        let demand = signatures.of_all.clone();
-        let mut config = Self { found, approval, defaults, demand, secrets: stored, origins, ..Self::default() };
+        let written = |said: &Option<file::At<Isolation>>| said.as_ref().map(|said| said.value).unwrap_or_default();
+        let mut config = Self {
+            found,
+            approval,
+            defaults,
+            isolation: written(&file.host.isolation),
+            demand: signatures.of_all.clone(),
+            secrets: stored,
+            origins,
+            ..Self::default()
+        };
+        let isolation = config.isolation;
         for (name, said) in &file.components {
             if !is_name(name) {
                 let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
                 problems.error(&said.span, format!("`{}` is no name of a component", name.escape_debug()), hint);
             }
-            let file::Component { path, digest, grants, limits, tools, .. } = &said.value;
+            let file::Component { path, digest, grants, isolation: own, limits, tools, .. } = &said.value;
+            if let Some(process) = own.as_ref().filter(|said| said.value == Isolation::Process) {
+                let hint = "write `process` in [tenants.NAME] or [host]; a component can be `strict`";
+                let message = "a component has no process of its own: the store of keys is open in one at a time";
+                problems.error(&process.span, message, hint);
+            }
             let mut configured = Configured {
                 path: base.join(&path.value),
                 grants: grants
@@ -174,6 +206,7 @@ impl Config {
                     .map(|said| grants::grants(problems, &said.value, base, &guarded, name))
                     .unwrap_or_default(),
                 limits: limits::over(problems, limits, defaults),
+                isolation: isolation.max(written(own)),
                 digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),
                 demand: signatures.of_component(problems, base, &said.value),
                 section: Section {
@@ -183,6 +216,10 @@ impl Config {
                 tools: BTreeMap::new(),
             };
             for (tool, said) in tools {
+                if let Some(isolation) = &said.value.isolation {
+                    let hint = format!("write it in [components.{name}]: a component's tools share its cells");
+                    problems.error(&isolation.span, "a tool has no isolation of its own", hint);
+                }
                 let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
                 configured.grants.tools.insert(tool.clone(), grants::overlay(problems, &said.value));
                 let unknown = problems.at(&said.span, format!("`{name}` has no tool `{}`", tool.escape_debug()), "");
@@ -199,6 +236,7 @@ impl Config {
             let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
             let overlay = grants::overlay(problems, &said.value);
             config.tenants.insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
+            config.tenants_isolation.insert(name.clone(), isolation.max(written(&said.value.isolation)));
         }
         config
     }
@@ -229,10 +267,16 @@ impl Config {
                 Chosen { path: word.to_owned(), is_surprise, ..chosen }
             }
             None => {
-                let (limits, demand) = (self.bounded(self.defaults), self.demand.as_ref());
-                Chosen { path: word.to_owned(), configured: None, limits, demand, is_surprise: false }
+                let (path, limits) = (word.to_owned(), self.bounded(self.defaults));
+                let (isolation, demand) = (self.isolation, self.demand.as_ref());
+                Chosen { path, configured: None, limits, isolation, demand, is_surprise: false }
             }
         })
+    }
+
+    /// How far calls on behalf of a tenant are kept from others at the least.
+    pub(crate) fn isolation_of(&self, tenant: Option<&str>) -> Isolation {
+        tenant.and_then(|tenant| self.tenants_isolation.get(tenant)).copied().unwrap_or(self.isolation)
     }
 
     /// The same, to be used and not merely looked at: one of a configuration that nobody approved is refused.
@@ -258,8 +302,8 @@ impl Config {
 
     fn chosen<'a>(&self, name: &'a str, configured: &'a Configured) -> Chosen<'a> {
         let (path, limits) = (configured.path.clone(), self.bounded(configured.limits));
-        let demand = configured.demand.as_ref();
-        Chosen { path, configured: Some((name, configured)), limits, demand, is_surprise: false }
+        let (isolation, demand) = (configured.isolation, configured.demand.as_ref());
+        Chosen { path, configured: Some((name, configured)), limits, isolation, demand, is_surprise: false }
     }
 
     /// What counts of limits that the file sets: what nobody approved only tightens.

@@ -26,6 +26,12 @@ pub(crate) fn program() -> String {
     args().next().map_or_else(|| "toolcell".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
+/// What this command reads itself, for a child that is to find the same.
+pub(crate) fn own() -> impl Iterator<Item = (OsString, OsString)> {
+    let names = ["HOME", "TOOLCELL_CONFIG", "TOOLCELL_LOG", "XDG_CACHE_HOME", "XDG_STATE_HOME"];
+    names.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
+}
+
 /// The file of this very program, to start it again as its own child.
 pub(crate) fn own_program() -> io::Result<PathBuf> {
     std::env::current_exe()

@@ -5,22 +5,23 @@
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::{CallContext, Component, Decision, Engine, Layer, Request, Suggestion, Tool, names, toml_text};
+use toolcell::{CallContext, Component, Decision, Layer, Request, Suggestion, Tool, names, toml_text};
 
 use crate::args::{ExplainArgs, Global};
-use crate::config::{Chosen, Config};
+use crate::components;
+use crate::config::{Chosen, Config, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
+use crate::host::{self, Engines};
 use crate::printer::Printer;
-use crate::{components, host};
 
 /// Explains.
 pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainArgs) -> Result<ExitStatus, Failure> {
     let request = Request::parse(&args.request).map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
-    let config = Config::read(global)?;
+    let config = Config::read_with(global, Wanted::None)?;
     let context = config.on_behalf(CallContext::default(), args.tenant.as_deref())?;
-    let engine = host::engine(printer, global, 1, &config)?;
-    let (chosen, tool) = find(printer, &engine, &config, args.component.as_deref(), &args.tool).await?;
+    let engines = host::engines(printer, global, 1, &config)?;
+    let (chosen, tool) = find(printer, &engines, &config, args.component.as_deref(), &args.tool).await?;
     // What it may is decided by what it declares and by the file, also of a component that could not be loaded with that.
     let rights = toolcell::Rights::new(chosen.grants().into(), tool.definition());
     let rights = rights.map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
@@ -80,7 +81,7 @@ fn hint(
 /// The tool of a name, in one component or in all that the file names. What is not granted does not keep it from being found.
 pub(crate) async fn find<'a>(
     printer: &Printer,
-    engine: &Engine,
+    engines: &Engines<'_>,
     config: &'a Config,
     component: Option<&Path>,
     tool: &str,
@@ -94,7 +95,7 @@ pub(crate) async fn find<'a>(
     }
     let (mut found, mut known, mut failed) = (Vec::new(), Vec::new(), None);
     for chosen in places {
-        match load(printer, engine, &chosen).await {
+        match load(printer, engines, &chosen).await {
             Ok(component) => {
                 known.extend(component.definitions().map(|tool| tool.name.clone()));
                 found.extend(component.tool(tool).ok().map(|tool| (chosen, tool.clone())));
@@ -119,6 +120,6 @@ pub(crate) async fn find<'a>(
     }
 }
 
-async fn load(printer: &Printer, engine: &Engine, chosen: &Chosen<'_>) -> Result<Component, Failure> {
-    components::freely(printer, engine, components::bytes(chosen)?.0, chosen).await
+async fn load(printer: &Printer, engines: &Engines<'_>, chosen: &Chosen<'_>) -> Result<Component, Failure> {
+    components::freely(printer, engines, components::bytes(chosen)?.0, chosen).await
 }

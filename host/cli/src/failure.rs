@@ -3,11 +3,41 @@
 //! Not here: how a *call* failed; that is part of its completion.
 
 use anyhow::anyhow;
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::config::Problem;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
+
+/// Kinds of failures that a child may have.
+const KINDS: [&str; 11] = [
+    "component",
+    "config",
+    "definition",
+    "duplicate",
+    "environment",
+    "file",
+    "internal",
+    "not_approved",
+    "not_granted",
+    "unknown_tool",
+    "usage",
+];
+/// And how the command ends for them.
+const STATUSES: [ExitStatus; 3] = [ExitStatus::Failed, ExitStatus::BadUsage, ExitStatus::Refusal];
+
+/// A failure on its way from a child.
+#[derive(Deserialize)]
+struct Words {
+    kind: String,
+    status: u8,
+    message: String,
+    causes: Vec<String>,
+    hint: String,
+    #[serde(default)]
+    problems: Vec<Problem>,
+}
 
 /// A failed command.
 #[derive(Debug)]
@@ -121,6 +151,27 @@ impl Failure {
             json["problems"] = json!(self.problems);
         }
         json
+    }
+
+    /// The same for this command's own child, with how the command ends for it.
+    pub(crate) fn to_words(&self) -> String {
+        let mut words = self.to_json();
+        words["status"] = json!(self.status as u8);
+        words.to_string()
+    }
+
+    /// What a child's words say.
+    pub(crate) fn of_words(words: &str) -> Self {
+        let Ok(Words { kind, status, message, causes, hint, problems }) = serde_json::from_str(words) else {
+            return Self::environment(anyhow!("{words}"), "see what it printed before");
+        };
+        let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or("environment");
+        let status = STATUSES.into_iter().find(|known| *known as u8 == status).unwrap_or(ExitStatus::Failed);
+        let said = causes.into_iter().rev().fold(None, |error: Option<anyhow::Error>, cause| {
+            Some(error.map_or_else(|| anyhow!(cause.clone()), |error| error.context(cause.clone())))
+        });
+        let error = said.map_or_else(|| anyhow!(message.clone()), |error| error.context(message.clone()));
+        Self { kind, status, error, hint, problems }
     }
 
     /// What it comes from, as far as that says anything new.

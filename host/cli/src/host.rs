@@ -1,9 +1,10 @@
-//! The engine behind every command, and a component loaded on it.
+//! The engines behind every command, and a component loaded on one of them.
 //!
 //! Invariants: a stranger's component is compiled in a child process or not at all; a cache that cannot be used costs a
 //! warning, never the command; what is optimised in the background ends with the command, and only those wait for it that
 //! prepare others.
 
+use std::cell::OnceCell;
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use anyhow::Context as _;
 use toolcell::{Code, Component, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing, Optimise};
 
 use crate::args::{self, Global};
-use crate::config::Config;
+use crate::config::{Config, Isolation};
 use crate::env;
 use crate::failure::Failure;
 use crate::keys::Keys;
@@ -24,8 +25,24 @@ use crate::units::Date;
 /// What takes no longer needs no spinner.
 const PATIENCE: Duration = Duration::from_millis(150);
 
-/// Makes the engine for so many calls at once, with the cache if it can be used.
-pub(crate) fn engine(printer: &Printer, global: &Global, calls: usize, config: &Config) -> Result<Engine, Failure> {
+/// The engines of one command, made when they are needed: one of each kind, since nothing is to pass between the kinds.
+pub(crate) struct Engines<'a> {
+    printer: &'a Printer,
+    /// Without a cache.
+    keeping_nothing: EngineBuilder,
+    builder: EngineBuilder,
+    cache: Option<PathBuf>,
+    pooled: OnceCell<Engine>,
+    strict: OnceCell<Engine>,
+}
+
+/// Prepares the engines for so many calls at once, with the cache if it can be used.
+pub(crate) fn engines<'a>(
+    printer: &'a Printer,
+    global: &Global,
+    calls: usize,
+    config: &Config,
+) -> Result<Engines<'a>, Failure> {
     let builder = builder(env::own_program(), global.compile_time.0)?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // A cell for each call, and one to spare.
@@ -42,15 +59,39 @@ pub(crate) fn engine(printer: &Printer, global: &Global, calls: usize, config: &
     };
     // For a single call optimised code would come too late, and where it is not kept it comes for nobody else.
     let keeping_nothing = if calls > 1 { builder.clone() } else { builder.clone().optimise(Optimise::Never) };
-    let Some(dir) = cache_dir(printer, global) else {
-        return Ok(keeping_nothing.build()?);
-    };
-    builder.cache(&dir).cache_bytes(global.cache_size.0).build().or_else(|error| {
-        let engine = keeping_nothing.build()?;
-        printer.note("warning", &format!("{error}; what is compiled now is not kept"));
-        printer.note("hint", &format!("{}, with `--cache-dir DIR` or `--no-cache`", error.hint()));
-        Ok(engine)
-    })
+    let cache = cache_dir(printer, global);
+    let (pooled, strict) = (OnceCell::new(), OnceCell::new());
+    let builder = builder.cache_bytes(global.cache_size.0);
+    Ok(Engines { printer, keeping_nothing, builder, cache, pooled, strict })
+}
+
+impl Engines<'_> {
+    /// The engine whose cells are kept apart as far as this.
+    pub(crate) fn of(&self, isolation: Isolation) -> Result<&Engine, Failure> {
+        let (kept, kind) = match isolation {
+            Isolation::Pooled => (&self.pooled, toolcell::Isolation::Pooled),
+            // A process has strict cells too.
+            Isolation::Strict | Isolation::Process => (&self.strict, toolcell::Isolation::Strict),
+        };
+        match kept.get() {
+            Some(engine) => Ok(engine),
+            None => {
+                let engine = self.made(kind)?;
+                Ok(kept.get_or_init(|| engine))
+            }
+        }
+    }
+
+    fn made(&self, kind: toolcell::Isolation) -> Result<Engine, Failure> {
+        let keeping_nothing = || self.keeping_nothing.clone().isolation(kind).build();
+        let Some(dir) = &self.cache else { return Ok(keeping_nothing()?) };
+        self.builder.clone().isolation(kind).cache(dir).build().or_else(|error| {
+            let engine = keeping_nothing()?;
+            self.printer.note("warning", &format!("{error}; what is compiled now is not kept"));
+            self.printer.note("hint", &format!("{}, with `--cache-dir DIR` or `--no-cache`", error.hint()));
+            Ok(engine)
+        })
+    }
 }
 
 /// The engine's settings. Without a program for the child there is no engine: what a stranger made to stall a compiler
@@ -84,7 +125,8 @@ pub(crate) async fn load(
 ) -> Result<Component, Error> {
     let loading = Component::load_with(engine, bytes, grants, missing);
     let loaded = patiently(printer, "compiling", path, loading).await?;
-    tracing::info!(component = %path.display(), compile_time = ?loaded.compile_time(), "loaded");
+    let (compile_time, pooled) = (loaded.compile_time(), loaded.is_pooled());
+    tracing::info!(component = %path.display(), ?compile_time, pooled, "loaded");
     Ok(loaded)
 }
 

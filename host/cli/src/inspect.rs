@@ -6,7 +6,7 @@ use serde_json::json;
 use toolcell::{Code, Component, Definition, Examination, Grants, Hints, Standing, Tool};
 
 use crate::args::{Global, InspectArgs};
-use crate::config::Config;
+use crate::config::{Config, Isolation, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -19,12 +19,12 @@ const WIDEST: usize = 48;
 
 /// Shows it.
 pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectArgs) -> Result<ExitStatus, Failure> {
-    let config = Config::read(global)?;
+    let config = Config::read_with(global, Wanted::None)?;
     let chosen = config.choose(&args.component)?;
     let (bytes, signer) = components::bytes(&chosen)?;
     let seen = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
-    let engine = host::engine(printer, global, 1, &config)?;
-    let loaded = components::loaded(printer, &engine, &config, &chosen, bytes).await;
+    let engines = host::engines(printer, global, 1, &config)?;
+    let loaded = components::loaded(printer, &engines, &config, &chosen, bytes).await;
     let loaded = loaded.map_err(|failure| failure.about(format_args!("{} cannot be loaded", chosen.shown())));
     let path = &chosen.path;
     // Whoever looks at a component is about to use it: what comes next finds it optimised.
@@ -32,9 +32,9 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
         host::optimised(printer, component, path).await;
     }
     if args.json {
-        printer.json(&to_json(path, &seen, signer.as_ref(), &loaded))?;
+        printer.json(&to_json(path, &seen, (signer.as_ref(), chosen.isolation), &loaded))?;
     } else {
-        printer.text(&to_text(path, &seen, signer.as_ref(), loaded.as_ref().ok()))?;
+        printer.text(&to_text(path, &seen, (signer.as_ref(), chosen.isolation), loaded.as_ref().ok()))?;
         if let Err(failure) = &loaded {
             failure.tell(printer);
         }
@@ -45,7 +45,7 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
 fn to_json(
     path: &Path,
     seen: &Examination,
-    signer: Option<&Signer>,
+    (signer, isolation): (Option<&Signer>, Isolation),
     loaded: &Result<Component, Failure>,
 ) -> serde_json::Value {
     let imports: Vec<_> =
@@ -56,6 +56,7 @@ fn to_json(
         "signed_by": signer,
         "size": seen.size,
         "imports": imports,
+        "isolation": isolation,
         "loadable": loaded.is_ok(),
     });
     let rest = match loaded {
@@ -81,7 +82,12 @@ fn rights(tool: &Tool) -> Option<(String, serde_json::Value)> {
     Some((definition.name.clone(), json!(effective::effective(tool.rights()?, definition, None))))
 }
 
-fn to_text(path: &Path, seen: &Examination, signer: Option<&Signer>, loaded: Option<&Component>) -> String {
+fn to_text(
+    path: &Path,
+    seen: &Examination,
+    (signer, isolation): (Option<&Signer>, Isolation),
+    loaded: Option<&Component>,
+) -> String {
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut facts = vec![
         row("component", path.display().to_string()),
@@ -95,14 +101,8 @@ fn to_text(path: &Path, seen: &Examination, signer: Option<&Signer>, loaded: Opt
             None => "before: it came from the cache".to_owned(),
         };
         facts.push(row("compiled", format!("{when}; {}", tier(component.code()))));
-        facts.push(row(
-            "cells",
-            if component.is_pooled() {
-                "from the pool".to_owned()
-            } else {
-                "made on demand, not from the pool".to_owned()
-            },
-        ));
+        let memory = if component.is_pooled() { "from the pool" } else { "made on demand, not from the pool" };
+        facts.push(row("cells", format!("{}: {memory}", isolation.word())));
     }
     let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports(seen)];
     for shown in loaded.iter().flat_map(|component| component.tools()) {

@@ -11,7 +11,7 @@ use toolcell::{
 };
 
 use crate::args::{DEFAULT_ID, Global, LearnArgs};
-use crate::config::Config;
+use crate::config::{Config, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -23,9 +23,9 @@ const MAX_DENIALS: usize = 1000;
 /// Learns.
 pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) -> Result<ExitStatus, Failure> {
     let arguments = files::arguments(&args.arguments, DEFAULT_ARGUMENTS)?;
-    let config = Config::read(global)?;
-    let engine = host::engine(printer, global, 1, &config)?;
-    let (chosen, tool) = explain::find(printer, &engine, &config, args.component.as_deref(), &args.tool).await?;
+    let config = Config::read_with(global, Wanted::None)?;
+    let engines = host::engines(printer, global, 1, &config)?;
+    let (chosen, tool) = explain::find(printer, &engines, &config, args.component.as_deref(), &args.tool).await?;
     let denials = Arc::<Mutex<Vec<Denial>>>::default();
     let heard = Arc::clone(&denials);
     let executor = Executor::new().with_limits(args.limits.over(chosen.limits)).with_events(move |event| {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::args::{Global, ListArgs};
-use crate::config::Config;
+use crate::config::{Config, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -14,13 +14,13 @@ const SENTENCE: usize = 100;
 
 /// Lists them. A component that cannot be used does not keep the others from being listed.
 pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) -> Result<ExitStatus, Failure> {
-    let config = Config::read(global)?;
-    let engine = host::engine(printer, global, 1, &config)?;
+    let config = Config::read_with(global, Wanted::None)?;
+    let engines = host::engines(printer, global, 1, &config)?;
     let (mut tools, mut failures) = (Vec::new(), Vec::new());
     for word in &args.components {
         let name = word.display().to_string();
         let loaded = match config.choose(word) {
-            Ok(chosen) => components::one(printer, &engine, &config, &chosen).await.map(|(component, _)| component),
+            Ok(chosen) => components::one(printer, &engines, &config, &chosen).await.map(|(component, _)| component),
             Err(failure) => Err(failure),
         };
         match loaded {

@@ -11,6 +11,7 @@ mod clean;
 mod components;
 mod config;
 mod context;
+mod cordon;
 mod core_dumps;
 mod difference;
 mod effective;
@@ -87,6 +88,7 @@ fn dispatch(printer: &Printer, args: Args) -> Result<ExitStatus, Failure> {
             printer.text(String::from_utf8_lossy(&script).trim_end())?;
             Ok(ExitStatus::Ok)
         }
+        Command::CordonWorker(args) => cordon::work(printer, &global, &args, &waiting),
         // Answered by `main`, before there is a printer's worth of set-up.
         Command::CompileWorker { .. } => Ok(ExitStatus::Failed),
     }

@@ -6,7 +6,7 @@
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue};
 
-use crate::args::{Args, COMPILE_WORKER};
+use crate::args::{Args, HIDDEN};
 use crate::env;
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -42,7 +42,7 @@ pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
 fn hint() -> String {
     // With its errors ignored the parser still finds the command among options that have values.
     let seen = Args::command().ignore_errors(true).try_get_matches_from(env::args()).ok();
-    match seen.as_ref().and_then(clap::ArgMatches::subcommand_name).filter(|name| *name != COMPILE_WORKER) {
+    match seen.as_ref().and_then(clap::ArgMatches::subcommand_name).filter(|name| !HIDDEN.contains(name)) {
         Some(name) => format!("`toolcell {name} --help` shows what it takes"),
         None => "`toolcell --help` shows what there is".to_owned(),
     }
@@ -52,7 +52,7 @@ fn hint() -> String {
 fn forget_hidden(error: &mut clap::Error) {
     for kind in [ContextKind::ValidSubcommand, ContextKind::SuggestedSubcommand] {
         if let Some(ContextValue::Strings(names)) = error.remove(kind) {
-            let visible: Vec<_> = names.into_iter().filter(|name| name != COMPILE_WORKER).collect();
+            let visible: Vec<_> = names.into_iter().filter(|name| !HIDDEN.contains(&name.as_str())).collect();
             if !visible.is_empty() {
                 error.insert(kind, ContextValue::Strings(visible));
             }

@@ -4,10 +4,11 @@ mod live;
 mod report;
 mod resume;
 
-use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Limits, Outcome, Refusal, ToolCall};
+use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Limits, Outcome, Refusal, Tool, ToolCall};
 
 use crate::args::{Global, RunArgs};
-use crate::config::{Config, Lock};
+use crate::config::{Chosen, Config};
+use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::paste::Again;
@@ -36,20 +37,15 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
     let config = Config::read(global)?;
     let chosen = config.used(&args.component)?;
     let context = config.on_behalf(context, args.tenant.as_deref())?;
+    let chosen = chosen.isolated(config.isolation_of(context.tenant.as_deref()));
     let limits = args.limits.over(chosen.limits);
-    let vetted = components::bytes(&chosen)?;
-    let lock = Lock::beside(&config)?;
     // An answer needs it at once, a question at the end; any other call does without.
     let (sealer, unsealed) = match state::sealer(global.state_dir.as_deref()) {
         Ok(sealer) => (Some(sealer), None),
         Err(failure) if context.resume.is_some() => return Err(failure),
         Err(failure) => (None, Some(failure)),
     };
-    let engine = host::engine(printer, global, 1, &config)?;
-    let component = components::approved(printer, &engine, &config, &lock, &chosen, vetted)
-        .await
-        .map_err(|failure| failure.about(chosen.shown()))?;
-    let tool = &component.tool(&args.tool)?.clone().with_limits(chosen.limits_of(&args.tool));
+    let tool = &tool(printer, global, args, &config, &chosen, context.tenant.as_deref()).await?;
 
     let live = Live::start(printer);
     let mut executor = config.executor().with_limits(limits).with_events(live.sink());
@@ -87,6 +83,25 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
         printer.note("receipt", &receipt(&completion));
     }
     Ok(status)
+}
+
+/// The tool, here or in a process of its own.
+async fn tool(
+    printer: &Printer,
+    global: &Global,
+    args: &RunArgs,
+    config: &Config,
+    chosen: &Chosen<'_>,
+    tenant: Option<&str>,
+) -> Result<Tool, Failure> {
+    if chosen.isolation.has_process() {
+        let components = std::slice::from_ref(&args.component);
+        let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone };
+        return Ok(cordon::start(global, config, &hosted).await?.tool(&args.tool)?.clone());
+    }
+    let engines = host::engines(printer, global, 1, config)?;
+    let component = components::alone(printer, &engines, config, chosen).await?;
+    Ok(component.tool(&args.tool)?.clone().with_limits(chosen.limits_of(&args.tool)))
 }
 
 /// Puts the true size into the refusal of arguments that were not read to their end.

@@ -3,7 +3,7 @@
 use toolcell::Tool;
 
 use crate::args::{Global, ToolsArgs};
-use crate::config::Config;
+use crate::config::{Config, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::format::{self, Format};
@@ -12,10 +12,10 @@ use crate::{components, host};
 
 /// Prints them: all, or none.
 pub(crate) async fn tools(printer: &Printer, global: &Global, args: &ToolsArgs) -> Result<ExitStatus, Failure> {
-    let config = Config::read(global)?;
+    let config = Config::read_with(global, Wanted::None)?;
     let components = components::chosen(&config, &args.components)?;
-    let engine = host::engine(printer, global, 1, &config)?;
-    let tools = components::tools(printer, &engine, &config, &components).await?;
+    let engines = host::engines(printer, global, 1, &config)?;
+    let tools = components::tools(printer, &engines, &config, &components).await?;
     let definitions = tools.iter().map(Tool::definition);
     match args.format {
         Format::Own => printer.json(&definitions.collect::<Vec<_>>())?,

@@ -41,6 +41,12 @@ fn shortest(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fm
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) struct Date(pub(crate) SystemTime);
 
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_rfc3339(self.0).fmt(f)
+    }
+}
+
 impl FromStr for Date {
     type Err = BadUnit;
 

@@ -63,6 +63,8 @@ defences! {
     HostObjects = "host-objects",
     /// What one call across the boundary copies is bounded.
     CopiedBytes = "copied-bytes",
+    /// Under strict isolation no slot passes from one cell to the next.
+    StrictCells = "strict-cells",
     /// What a handler returns is bounded.
     ResultBytes = "result-bytes",
     /// What a guest logs is bounded.
@@ -318,6 +320,14 @@ defences! {
     SealedTime = "sealed-time",
     /// The bytes of a state are bounded.
     SealedBytes = "sealed-bytes",
+    /// A tenant who is to have a process of its own has one.
+    Cordon = "cordon",
+    /// A frame of a cordon's child is bounded.
+    CordonFrames = "cordon-frames",
+    /// A cordon's child that keeps a call that is over is killed.
+    CordonGrace = "cordon-grace",
+    /// A tenant's process knows no secret that is not the tenant's.
+    CordonSecrets = "cordon-secrets",
     // -- the command
     /// A terminal is sent nothing that it acts on.
     CleanText = "clean-text",

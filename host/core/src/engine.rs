@@ -1,8 +1,8 @@
 //! Everything that knows wasm: configuration, clock, loading, cells.
 //!
 //! In: a component's bytes, then invocations. Out: definitions, then answers.
-//! Invariants: the only modules that name the engine crate; one pool and one on-demand engine, made once; what one engine
-//! made never meets another.
+//! Invariants: the only modules that name the engine crate; one pool, but under strict isolation, and one on-demand engine,
+//! made once; what one engine made never meets another.
 //! Not here: JSON Schema, events' order, receipts (`executor`).
 
 mod bindings;
@@ -16,6 +16,7 @@ mod flights;
 mod guest;
 mod imports;
 mod invoke;
+mod isolation;
 mod limiter;
 mod load;
 mod loaded;
@@ -50,6 +51,7 @@ use wasmtime::component::Linker;
 
 use crate::call::{CallContext, ToolCall};
 use crate::clock::{self, Clock, SystemClock};
+use crate::defence::{Defence, stands};
 use crate::definition::Definition;
 use crate::egress::Egress;
 use crate::error::Error;
@@ -66,6 +68,7 @@ use world::{Pace, World};
 pub use cache::DEFAULT_CACHE_BYTES;
 pub use compile::{DEFAULT_COMPILE_TIME, compile_worker};
 pub use imports::Standing;
+pub use isolation::Isolation;
 pub use load::{Examination, Missing};
 pub(crate) use loaded::LoadedComponent;
 pub use placement::Placement;
@@ -91,7 +94,7 @@ struct Allocator {
 }
 
 struct Inner {
-    /// Absent where the machine does not give the address space for a pool.
+    /// Absent under strict isolation, and where the machine does not give the address space for a pool.
     pool: Option<Allocator>,
     on_demand: Allocator,
     ticker: Arc<ticker::Ticker>,
@@ -116,13 +119,14 @@ struct Inner {
 /// Makes an [`Engine`].
 ///
 /// # Defaults
-/// [`DEFAULT_CELLS`] cells; [`Placement::Cells`]; quarantine after [`DEFAULT_PANICS`]; as many guest threads a lane as the
-/// machine has cores; no cache, or one of [`DEFAULT_CACHE_BYTES`]; compiling in this process, for each tenant
-/// [`DEFAULT_COMPILES`] components a minute; [`Optimise::Later`].
+/// [`DEFAULT_CELLS`] cells; [`Isolation::Pooled`]; [`Placement::Cells`]; quarantine after [`DEFAULT_PANICS`]; as many guest
+/// threads a lane as the machine has cores; no cache, or one of [`DEFAULT_CACHE_BYTES`]; compiling in this process, for each
+/// tenant [`DEFAULT_COMPILES`] components a minute; [`Optimise::Later`].
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EngineBuilder {
     cells: u32,
+    isolation: Isolation,
     threads: Option<usize>,
     placement: Placement,
     panics: Option<NonZero<u32>>,
@@ -139,6 +143,13 @@ impl EngineBuilder {
     /// How many cells may live at once, up to [`MAX_CELLS`]. More calls wait.
     pub fn cells(mut self, cells: u32) -> Self {
         self.cells = cells;
+        self
+    }
+
+    /// What cells are made of. Whose tools need more of it than others' gets an engine of their own: nothing passes from one
+    /// engine's cells to another's.
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
         self
     }
 
@@ -273,11 +284,13 @@ impl EngineBuilder {
             let linker = imports::linker(&engine)?;
             Ok(Allocator { engine, linker })
         };
-        let on_demand = allocator(Allocation::OnDemand)?;
+        let is_strict = self.isolation == Isolation::Strict && stands(Defence::StrictCells);
+        let on_demand = allocator(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
         // A pool reserves much address space, which some machines do not give: then every cell is made from scratch.
-        let pool = allocator(Allocation::Pooled { cells: self.cells })
-            .inspect_err(|error| tracing::warn!(%error, "no pool of cells; each is made from scratch, which is slower"))
-            .ok();
+        let pooled = || allocator(Allocation::Pooled { cells: self.cells });
+        let told =
+            |error: &Error| tracing::warn!(%error, "no pool of cells; each is made from scratch, which is slower");
+        let pool = if is_strict { None } else { pooled().inspect_err(told).ok() };
         let engines = pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
         let ticker = Arc::new(ticker::Ticker::start(engines)?);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -308,6 +321,7 @@ impl Engine {
     pub fn builder() -> EngineBuilder {
         EngineBuilder {
             cells: DEFAULT_CELLS,
+            isolation: Isolation::default(),
             threads: None,
             placement: Placement::Cells,
             panics: Some(DEFAULT_PANICS),

@@ -64,6 +64,7 @@ enum Kind {
         after: Duration,
     },
     Engine(String),
+    Cordon,
     Cache(String),
     SealKey {
         problem: String,
@@ -138,6 +139,10 @@ impl Error {
 
     pub(crate) fn engine(problem: impl Into<String>) -> Self {
         Self::from(Kind::Engine(problem.into()))
+    }
+
+    pub(crate) fn cordon() -> Self {
+        Self::from(Kind::Cordon)
     }
 
     pub(crate) fn cache(problem: impl Into<String>) -> Self {
@@ -219,6 +224,12 @@ impl Error {
         if let Kind::Quota { after, .. } = self.kind { Some(after) } else { None }
     }
 
+    /// A cordon's child said why it offers no tools; its words are the source.
+    #[must_use]
+    pub fn is_cordon(&self) -> bool {
+        matches!(self.kind, Kind::Cordon)
+    }
+
     /// The kind of error in one word, the same in JSON and in logs.
     #[must_use]
     pub fn reason(&self) -> &'static str {
@@ -237,6 +248,7 @@ impl Error {
             Kind::Options { .. } => "bad_option",
             Kind::Directory { .. } => "bad_directory",
             Kind::Quota { .. } => "quota",
+            Kind::Cordon => "cordon",
             Kind::Engine(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. } => "environment",
         }
     }
@@ -283,6 +295,7 @@ impl Error {
                 let seconds = after.as_millis().div_ceil(1000);
                 format!("try again in {seconds} s; what was compiled before can be loaded meanwhile")
             }
+            Kind::Cordon => "the cause has its words".into(),
             Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
             Kind::SealKey { hint, .. } | Kind::Store { hint, .. } | Kind::Directory { hint, .. } => (*hint).into(),
@@ -320,6 +333,7 @@ impl fmt::Display for Error {
             Kind::Options { option, problem } => write!(f, "`{option}` {problem}"),
             Kind::Describe(problem) => write!(f, "the component could not describe its tools: {problem}"),
             Kind::Quota { problem, .. } => f.write_str(problem),
+            Kind::Cordon => f.write_str("the child process of a cordon offers no tools"),
             Kind::Engine(problem) => write!(f, "the engine cannot be set up: {problem}"),
             Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),
             Kind::SealKey { problem, .. } => write!(f, "no key to seal questions with: {problem}"),

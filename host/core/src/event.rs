@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::call::CallResult;
 use crate::fence::fenced;
@@ -84,7 +84,7 @@ pub enum Event {
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogSource {
     /// The `log` import.
@@ -101,7 +101,7 @@ pub enum LogSource {
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
     /// Steps of a computation.

@@ -112,6 +112,11 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
+/// A member that is there: `null` is a value, and not the same as none.
+pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
+}
+
 /// Why a text is not usable as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -78,19 +78,22 @@ mod runner;
 mod seal;
 mod step;
 // -- edges
+mod cordon;
 mod provider;
 
 pub use assemble::{AssembleError, Assembler, Fragment};
 pub use breaker::{Breaker, BreakerState, DEFAULT_FAILURES, DEFAULT_OPEN_TIME};
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
+pub use cordon::{Cordon, CordonBuilder, DEFAULT_GRACE, Ward};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
 pub use directory::forbidden_root;
 pub use egress::{DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, SystemResolver};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
     Code, DEFAULT_CACHE_BYTES, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, DEFAULT_COMPILES, DEFAULT_PANICS, Engine,
-    EngineBuilder, Examination, MAX_CELLS, MAX_COMPONENT, Missing, Optimise, Placement, Standing, compile_worker,
+    EngineBuilder, Examination, Isolation, MAX_CELLS, MAX_COMPONENT, Missing, Optimise, Placement, Standing,
+    compile_worker,
 };
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};

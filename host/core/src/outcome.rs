@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::json::Json;
+use crate::json::{Json, present};
 
 /// Halt reasons that belong to the loop. A handler that uses one gets `invalid_return`. Source: contract, section 3.
 pub const RESERVED_HALT_REASONS: [&str; 6] =
@@ -205,7 +205,7 @@ pub struct HandlerError {
     /// What went wrong, for a model.
     pub message: String,
     /// More of it, in the handler's own form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub data: Option<Json>,
     /// Whether the same call may succeed later. Absent: not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -244,14 +244,14 @@ pub struct Question {
     /// The question.
     pub question: String,
     /// What to offer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub options: Option<Json>,
     /// JSON Schema of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub answer_schema: Option<Json>,
     /// Handed back with the answer. From an executor with a [`Sealer`](crate::Sealer), which takes at most
     /// [`MAX_STATE`](crate::MAX_STATE) bytes, it comes sealed: a JSON string that says nothing to anybody else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub state: Option<Json>,
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// How many faults one refusal spells out; the rest is counted. A model repairs a handful at a time, and a hostile
 /// argument could otherwise make the refusal larger than itself.
@@ -111,7 +111,7 @@ impl fmt::Display for ResumeFault {
 ///
 /// # Shape
 /// As JSON: `{"path", "expected", "got"?, "nearest"?}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Fault {
     /// Where, as a JSON pointer (RFC 6901); empty for the whole value.

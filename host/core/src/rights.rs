@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::defence::{Defence, stands};
 use crate::definition::{Definition, Need};
@@ -27,7 +27,7 @@ pub use suggestion::{PLACEHOLDER, Suggestion, toml_text};
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Layer {
@@ -58,7 +58,7 @@ pub enum Decision {
 ///
 /// # Shape
 /// As JSON: `{"layer", "request", "grant"}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{}", self.sentence())]
 #[non_exhaustive]
 pub struct Denial {

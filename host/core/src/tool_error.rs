@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::refusal::Fault;
 
@@ -76,7 +76,7 @@ impl ToolError {
 ///
 /// # Shape
 /// As JSON: `{"status": "called" | "cancelled" | "died", "code"?}`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "status")]
 #[non_exhaustive]
 pub enum Exit {
@@ -87,7 +87,7 @@ pub enum Exit {
     },
     /// The caller went away and the cell was dropped.
     Cancelled,
-    /// The host task that ran the cell died.
+    /// The host task, or the process, that ran the cell died.
     Died,
 }
 

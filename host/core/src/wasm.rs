@@ -123,7 +123,8 @@ impl Component {
         self.loaded.is_cached()
     }
 
-    /// Whether its cells come from the pool. One that is bigger than a slot gets its memory on demand, which is slower.
+    /// Whether its cells come from the pool. One that is bigger than a slot gets its memory on demand, which is slower, and so
+    /// does every one of an engine with strict isolation.
     #[must_use]
     pub fn is_pooled(&self) -> bool {
         self.loaded.is_pooled()

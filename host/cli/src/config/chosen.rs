@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use toolcell::{Grants, Limits, names};
 
+use super::isolation::Isolation;
 use super::problem::Problem;
 use super::signed::Demand;
 use crate::failure::Failure;
@@ -17,6 +18,7 @@ pub(crate) struct Configured {
     pub(crate) path: PathBuf,
     pub(crate) grants: Grants,
     pub(crate) limits: Limits,
+    pub(crate) isolation: Isolation,
     /// The digest that it has to have, and what is wrong where it has not.
     pub(crate) digest: Option<(String, Problem)>,
     /// That it has to be signed, if it has to.
@@ -53,6 +55,8 @@ pub(crate) struct Chosen<'a> {
     pub(crate) limits: Limits,
     /// That it has to be signed, if it has to.
     pub(crate) demand: Option<&'a Demand>,
+    /// How far its calls are kept from others; a tenant's may be further.
+    pub(crate) isolation: Isolation,
     /// A grant comes from a file that nobody named for a component that was named by its path: worth a word.
     pub(crate) is_surprise: bool,
 }
@@ -69,6 +73,12 @@ impl Chosen<'_> {
         grants.tools.clear();
         grants.store = None;
         grants != Grants::default()
+    }
+
+    /// The same with calls kept apart as far as this, if that is more.
+    #[must_use]
+    pub(crate) fn isolated(self, isolation: Isolation) -> Self {
+        Self { isolation: self.isolation.max(isolation), ..self }
     }
 
     /// What is left of a tool's limits by its own section.

@@ -15,6 +15,8 @@ use serde::de::{Error, IntoDeserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
+use super::isolation::Isolation;
+
 /// What toolcell's components may reach and use. Nothing that does not stand here is granted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -23,7 +25,7 @@ pub(crate) struct File {
     pub(super) components: BTreeMap<String, At<Component>>,
     /// What counts where a component says nothing of its own.
     pub(super) defaults: Defaults,
-    /// What counts for all components, also for those that are run by their path.
+    /// What counts for all components, also for those that are run by their path, and for every tenant.
     pub(super) host: Host,
     /// Who signs components, by name.
     pub(super) publishers: BTreeMap<String, At<Publisher>>,
@@ -31,12 +33,15 @@ pub(crate) struct File {
     pub(super) tenants: BTreeMap<String, At<Narrowing>>,
 }
 
-/// What counts for all components, also for those that are run by their path.
+/// What counts for all components, also for those that are run by their path, and for every tenant.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Host {
     /// Whether each has to be signed by one of the publishers. Default: only where it names one.
     pub(super) require_signed: Option<At<bool>>,
+    /// How far calls are kept from each other: cells from a `pooled` memory; `strict`, each of memory of its own; or
+    /// `process`, the same in a process for each tenant. A component and a tenant may say more than this, and never less.
+    pub(super) isolation: Option<At<Isolation>>,
 }
 
 /// Somebody who signs components: `ssh-keygen -Y sign -n toolcell -f KEY FILE`.
@@ -64,6 +69,8 @@ pub(super) struct Component {
     pub(super) signature: Option<At<String>>,
     /// What it may reach.
     pub(super) grants: Option<At<Grants>>,
+    /// How far its calls are kept from others: `pooled` or `strict`. A `process` is a tenant's.
+    pub(super) isolation: Option<At<Isolation>>,
     /// How much one call may use.
     #[serde(default)]
     pub(super) limits: Limits,
@@ -221,6 +228,8 @@ pub(super) struct Narrowing {
     pub(super) reveal: Option<Vec<At<String>>>,
     /// Keys that are left.
     pub(super) kv: Option<Vec<At<String>>>,
+    /// How far a tenant's calls are kept from others. A tool has that of its component.
+    pub(super) isolation: Option<At<Isolation>>,
 }
 
 /// A number, or text with a unit.

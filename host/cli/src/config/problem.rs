@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolcell::BadRule;
 
 use super::file::At;
@@ -16,7 +16,7 @@ use super::file::At;
 ///
 /// # Shape
 /// As JSON: its fields by name; line and column count from 1.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Problem {
     pub(crate) file: String,
     pub(crate) line: usize,

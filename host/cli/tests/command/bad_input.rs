@@ -222,7 +222,7 @@ fn what_is_typed_wrongly() {
         let shown = typed(&[if own { &[][..] } else { &call }, words].concat());
         assert_eq!((shown.status, shown.stdout.as_str()), (2, ""), "{name}: {shown}");
         let last = shown.stderr.lines().last().unwrap_or_default();
-        assert!(last.starts_with("hint: ") && !shown.stderr.contains("compile-worker,"), "{name}: {shown}");
+        assert!(last.starts_with("hint: ") && !shown.stderr.contains("-worker,"), "{name}: {shown}");
         check(&format!("usage_{name}"), &shown);
     }
     let json = typed(&[&call[..], &["--json", "--timeout", "5"]].concat());

@@ -1,8 +1,8 @@
-//! The two engine configurations.
+//! The engine configurations.
 //!
 //! Pooled is the default: cells come from slots that are reset, not remade. On-demand makes each cell from scratch, for
-//! components that are bigger than a slot. They differ in the allocator alone, so one artefact fits both; compilers differ in
-//! how much they optimise, so what each makes fits both too.
+//! components that are bigger than a slot, and for strict isolation, where stacks are cleared by order too. They differ in
+//! the allocator alone, so one artefact fits all; compilers differ in how much they optimise, so what each makes fits too.
 //! Source of the values: measurements on wasmtime 48, each beside its line.
 
 use std::num::NonZeroUsize;
@@ -51,6 +51,8 @@ pub(super) enum Allocation {
     },
     /// From the operating system, per cell.
     OnDemand,
+    /// Likewise, with a stack that is cleared wherever it comes from.
+    Cleared,
 }
 
 /// Whether somebody waits for a compiler.
@@ -81,8 +83,14 @@ pub(super) fn compiler(tier: Tier, haste: Haste) -> Result<Engine, Error> {
 /// [`Error::is_environment`] when the machine cannot host it.
 pub(super) fn engine(allocation: Allocation) -> Result<Engine, Error> {
     let mut config = base();
-    if let Allocation::Pooled { cells } = allocation {
-        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(cells)));
+    match allocation {
+        Allocation::Pooled { cells } => {
+            config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(cells)));
+        }
+        Allocation::OnDemand => {}
+        Allocation::Cleared => {
+            config.async_stack_zeroing(true);
+        }
     }
     Engine::new(&config).map_err(|error| Error::engine(format!("{error:#}")))
 }

@@ -236,7 +236,7 @@ pub(super) fn link_new(
     link(inner, mounts, make)
 }
 
-/// Links for the pool; a component that is bigger than a slot, or a machine without a pool, gets memory on demand.
+/// Links for the pool; a component that is bigger than a slot, or an engine without a pool, gets memory on demand.
 fn link(
     inner: &Arc<Inner>,
     mounts: Option<&Arc<Mounts>>,

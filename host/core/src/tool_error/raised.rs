@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Characters of a panic's message that are kept.
 const MESSAGE_CHARS: usize = 2048;
@@ -12,7 +12,7 @@ const MESSAGE_CHARS: usize = 2048;
 ///
 /// # Shape
 /// As JSON: `{"kind", "limit"?, "backtrace"?, "panic_message"?}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Raised {
     /// What kind of end it was.
@@ -21,7 +21,7 @@ pub struct Raised {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitHit>,
     /// Guest functions, innermost first; bounded, names reduced to plain characters.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backtrace: Vec<String>,
     /// What the guest's language runtime wrote before it died, or the native panic's message; bounded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ impl Raised {
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RaisedKind {
@@ -97,7 +97,7 @@ impl RaisedKind {
 ///
 /// # Shape
 /// As JSON: `{"kind", "limit", "asked"}`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LimitHit {
     /// Which one.
@@ -118,7 +118,7 @@ impl LimitHit {
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LimitKind {

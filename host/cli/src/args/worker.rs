@@ -1,0 +1,84 @@
+//! What this command tells its own child process.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use super::Global;
+
+/// Host the tools of components for the process that started this one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkerArgs {
+    /// On whose behalf
+    #[arg(long)]
+    pub(crate) tenant: Option<String>,
+    /// Calls at once
+    #[arg(long)]
+    pub(crate) calls: usize,
+    /// A secret that may be looked at
+    #[arg(long = "secret")]
+    pub(crate) secrets: Vec<String>,
+    /// The tools are offered beside each other
+    #[arg(long)]
+    pub(crate) beside: bool,
+    /// The components, as they were typed
+    #[arg(required = true)]
+    pub(crate) components: Vec<PathBuf>,
+}
+
+impl Global {
+    /// The same as it can be typed.
+    pub(crate) fn words(&self) -> Vec<OsString> {
+        let Self { config, cache_dir, cache_size, no_cache, state_dir, seed, now, compile_time, verbose } = self;
+        let mut words = Vec::new();
+        for (option, path) in [("--config", config), ("--cache-dir", cache_dir), ("--state-dir", state_dir)] {
+            // In one word: a path may begin like an option.
+            words.extend(
+                path.iter().map(|path| [OsStr::new(option), OsStr::new("="), path.as_os_str()].into_iter().collect()),
+            );
+        }
+        words.extend(no_cache.then(|| "--no-cache".into()));
+        words.extend(seed.map(|seed| format!("--seed={seed}").into()));
+        words.extend(now.map(|date| format!("--now={date}").into()));
+        words.push(format!("--cache-size={cache_size}").into());
+        words.push(format!("--compile-time={compile_time}").into());
+        words.extend((0..*verbose).map(|_| "--verbose".into()));
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use crate::args::Args;
+
+    /// Whatever a parent was told, its child is told too.
+    #[test]
+    fn what_was_typed_can_be_typed_again() {
+        let typed = [
+            "toolcell",
+            "list",
+            "x.wasm",
+            "--config=-a b.toml",
+            "--cache-dir",
+            "c",
+            "--cache-size",
+            "3GiB",
+            "--no-cache",
+            "--state-dir",
+            "s",
+            "--seed",
+            "7",
+            "--now",
+            "2026-01-31T12:00:00.250Z",
+            "--compile-time",
+            "1.5s",
+            "-vv",
+        ];
+        for words in [&typed[..], &typed[..3]] {
+            let global = Args::try_parse_from(words).unwrap().global;
+            let again = ["toolcell".into(), "list".into(), "x.wasm".into()].into_iter().chain(global.words());
+            assert_eq!(format!("{:?}", Args::try_parse_from(again).unwrap().global), format!("{global:?}"));
+        }
+    }
+}

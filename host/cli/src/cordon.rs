@@ -1,0 +1,101 @@
+//! A tenant's tools in a process of their own: this command starts itself again, as the child, for `isolation = "process"`.
+//!
+//! In: what was typed, and the components that it stands for. Out: their tools, whose calls are the child's.
+//! Invariants: nothing of a guest runs in this process for such a call; the child's environment has what this command reads
+//! itself, and of the secrets' variables those that the tenant may use; it judges all that it reads by itself, as this
+//! process does.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use tokio::runtime::Runtime;
+use toolcell::{Cordon, Tool, Ward};
+
+use crate::args::{CORDON_WORKER, Global, WorkerArgs};
+use crate::config::{Config, Isolation, Wanted};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::{components, env, host};
+
+/// What a child is to host.
+pub(crate) struct Hosted<'a> {
+    /// The components as they were typed.
+    pub(crate) components: &'a [PathBuf],
+    pub(crate) tenant: Option<&'a str>,
+    /// Calls at once.
+    pub(crate) calls: usize,
+    pub(crate) together: Together,
+}
+
+/// Whether the tools are offered beside each other, to a model, or one of them was named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Together {
+    Beside,
+    Alone,
+}
+
+/// Starts the child and waits for its tools.
+pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>) -> Result<Cordon, Failure> {
+    let program =
+        env::own_program().context("cannot find the file of this program, which runs tools in a process of their own");
+    let program =
+        program.map_err(|error| Failure::environment(error, "on Linux `/proc` tells it: mount that first"))?;
+    let chosen = components::chosen(config, hosted.components)?;
+    let secrets = config.secrets_of(hosted.tenant, &chosen);
+    let words = [vec![CORDON_WORKER.into()], global.words(), hosted.words(&secrets)].concat();
+    let mut cordon = Cordon::builder(program).arguments(words);
+    for (name, value) in env::own().chain(config.variables_of(&secrets)) {
+        cordon = cordon.variable(name, value);
+    }
+    let started = cordon.start().await;
+    started.map_err(|error| match std::error::Error::source(&error).filter(|_| error.is_cordon()) {
+        Some(words) => Failure::of_words(&words.to_string()),
+        None => error.into(),
+    })
+}
+
+impl Hosted<'_> {
+    fn words(&self, secrets: &BTreeSet<&str>) -> Vec<OsString> {
+        let Self { components, tenant, calls, together } = self;
+        let mut words = vec![format!("--calls={calls}").into()];
+        words.extend(tenant.map(|tenant| format!("--tenant={tenant}").into()));
+        words.extend(secrets.iter().map(|name| format!("--secret={name}").into()));
+        words.extend((*together == Together::Beside).then(|| "--beside".into()));
+        words.push("--".into());
+        words.extend(components.iter().map(|component| component.into()));
+        words
+    }
+}
+
+/// The child's side: hosts the tools until the parent is gone.
+pub(crate) fn work(
+    printer: &Printer,
+    global: &Global,
+    args: &WorkerArgs,
+    waiting: &Runtime,
+) -> Result<ExitStatus, Failure> {
+    let ward = Ward::begin()?;
+    match waiting.block_on(tools(printer, global, args)) {
+        Ok(tools) => ward.serve(tools)?,
+        Err(failure) => ward.refuse(failure.to_words())?,
+    }
+    Ok(ExitStatus::Ok)
+}
+
+async fn tools(printer: &Printer, global: &Global, args: &WorkerArgs) -> Result<Vec<Tool>, Failure> {
+    let config = Config::read_with(global, Wanted::Only(&args.secrets))?;
+    let engines = host::engines(printer, global, args.calls, &config)?;
+    let chosen = components::chosen(&config, &args.components)?;
+    let chosen: Vec<_> = chosen.into_iter().map(|chosen| chosen.isolated(Isolation::Process)).collect();
+    match chosen.as_slice() {
+        [only] if !args.beside => {
+            let component = components::alone(printer, &engines, &config, only).await?;
+            let limited = |tool: &Tool| tool.clone().with_limits(only.limits_of(&tool.definition().name));
+            Ok(component.tools().iter().map(limited).collect())
+        }
+        several => components::tools(printer, &engines, &config, several).await,
+    }
+}

@@ -1,0 +1,204 @@
+//! A tenant's tools in a process of their own: as the command shows them, and what that process knows.
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use toolcell_test_guests::example;
+
+use crate::place::Place;
+use crate::typed::{Shown, check};
+
+const CONFIG: &str = r#"
+[components.plain]
+path = "hello.wasm"
+[components.careful]
+path = "asks.wasm"
+[components.careful.grants]
+secrets = { key = { from = { env = "TOKEN" } } }
+reveal = ["key"]
+[components.desk]
+path = "desk.wasm"
+[components.notes]
+path = "notes.wasm"
+[components.notes.grants]
+kv = ["write notes/*"]
+[components.mischief]
+path = "mischief.wasm"
+[components.mischief.tools.panics]
+limits = { timeout = "7s" }
+[tenants.acme]
+kv = ["read notes/*"]
+limits = { fuel = "20M" }
+"#;
+const BOOK: &str = r#"{"date": "2026-03-03", "time": "19:30", "party_size": 2}"#;
+/// Until then something comes about, or never does.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn place(config: &str) -> Place {
+    let place = Place::new(config);
+    for name in ["desk", "notes", "mischief"] {
+        fs::copy(example(name), place.path().join(name).with_extension("wasm")).expect("a place");
+    }
+    let calls = "{\"id\": \"a\", \"name\": \"greet\", \"arguments\": {\"name\": \"Ada\"}}\n\
+                 {\"id\": \"b\", \"name\": \"panics\", \"arguments\": {\"words\": \"ouch\"}}\n";
+    fs::write(place.path().join("calls.jsonl"), calls).expect("a place");
+    place
+}
+
+/// Without what differs from run to run.
+fn told(mut shown: Shown) -> (i32, String, String) {
+    if let Ok(mut json) = serde_json::from_str::<Value>(&shown.stdout)
+        && let Some(wall) = json.pointer_mut("/usage/wall_us")
+    {
+        *wall = Value::Null;
+        shown.stdout = json.to_string();
+    }
+    (shown.status, shown.stdout, shown.stderr)
+}
+
+#[test]
+fn what_is_shown_is_the_same_with_a_process() {
+    let here = place(CONFIG);
+    let there = place(&format!("[host]\nisolation = \"process\"\n{CONFIG}"));
+    let both = |words: &[&str]| {
+        let (with, without) = (told(there.typed(words)), told(here.typed(words)));
+        assert_eq!(with, without, "{words:?}");
+        with.0
+    };
+    let named = ["--config", "toolcell.toml"];
+    assert_eq!(both(&[&named[..], &["run", "plain", "greet"]].concat()), 21, "it is not approved");
+    assert_eq!(both(&[&named[..], &["run", "plain", "greet", "--json"]].concat()), 21);
+    here.approve();
+    there.approve();
+    let add = r#"{"action": "add", "title": "milk", "text": "two litres"}"#;
+    for (words, status) in [
+        (vec!["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#], 0),
+        (vec!["run", "plain", "greet", r#"{"name": "Ada"}"#, "--json"], 0),
+        (vec!["run", "plain", "greet", r#"{"name": 3}"#], 21),
+        (vec!["run", "plain", "grete"], 1),
+        (vec!["run", "planes", "greet"], 2),
+        (vec!["run", "gone.wasm", "greet", "--json"], 1),
+        (vec!["run", "asks.wasm", "asks", r#"{"a": 1}"#], 0),
+        (vec!["run", "notes", "notes", add], 0),
+        (vec!["run", "notes", "notes", r#"{"action": "list"}"#], 0),
+        (vec!["run", "mischief", "chatters", r#"{"lines": 3}"#], 0),
+        (vec!["run", "mischief", "spin", "--fuel", "5M"], 20),
+        (vec!["run", "mischief", "spin", "--tenant", "acme"], 20),
+        (vec!["run", "mischief", "panics", r#"{"words": "ouch"}"#], 20),
+        (vec!["batch", "plain", "mischief", "--calls", "calls.jsonl"], 0),
+        (vec!["batch", "plain", "mischief", "--calls", "calls.jsonl", "--on-tool-error", "halt"], 20),
+        (vec!["batch", "plain", "hello.wasm", "--calls", "calls.jsonl"], 1),
+        (vec!["batch", "plain", "--calls", "calls.jsonl", "--json"], 1),
+    ] {
+        assert_eq!(both(&words), status, "{words:?}");
+    }
+}
+
+#[test]
+fn a_question_is_asked_in_one_process_and_answered_in_another() {
+    let place = place(&format!("{CONFIG}isolation = \"process\"\n")).approved();
+    let asked = place.typed(&["run", "desk", "book_table", BOOK, "--tenant", "acme", "--json"]);
+    let state = asked.json()["outcome"]["ask_user"]["state"].as_str().expect("a sealed state").to_owned();
+    let answer = ["--answer", r#"{"name": "Ada"}"#, "--state", &state];
+    let answered = place.typed(&[&["run", "desk", "book_table", BOOK, "--tenant", "acme"], &answer[..]].concat());
+    assert_eq!(answered.status, 0, "{answered}");
+}
+
+#[test]
+fn a_process_is_a_tenants_and_not_a_components() {
+    let place = Place::new("[components.x]\npath = \"hello.wasm\"\nisolation = \"process\"\n");
+    check("config_isolation_process", &place.typed(&["check"]));
+}
+
+/// What runs in the command's own process to be looked at finds no secret there.
+#[test]
+fn who_looks_at_tools_looks_at_no_secret() {
+    let place = Place::new(&CONFIG[..CONFIG.find("[components.desk]").expect("it")].replace("TOKEN", "NOT_SET"));
+    for (words, needs) in [
+        (vec!["approve", "--yes"], false),
+        (vec!["list", "careful"], false),
+        (vec!["inspect", "careful"], false),
+        (vec!["tools", "careful"], false),
+        (vec!["explain", "asks", "reveal key", "--component", "careful"], false),
+        (vec!["learn", "asks", "--component", "careful"], false),
+        (vec!["run", "careful", "asks"], true),
+        (vec!["check"], true),
+    ] {
+        let shown = place.typed(&words);
+        assert_eq!(shown.stderr.contains("no environment variable `NOT_SET`"), needs, "{shown}");
+        assert_eq!(shown.status, i32::from(needs), "{shown}");
+    }
+}
+
+/// The process that another one started to host tools, and what its environment holds.
+fn child_of(parent: u32) -> Option<(u32, Vec<String>)> {
+    let words = |pid: u32, file: &str| {
+        let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).split_terminator('\0').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let pids = fs::read_dir("/proc").expect("processes").flatten();
+    let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let of = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
+        of == Some(parent) && words(*pid, "cmdline").iter().any(|word| word == "cordon-worker")
+    };
+    pids.find(is_child).map(|pid| (pid, words(pid, "environ")))
+}
+
+fn lives(pid: u32) -> bool {
+    let told = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    told.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    while since.elapsed() < PATIENCE {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        std::thread::yield_now();
+    }
+    panic!("it does not come about");
+}
+
+/// Source: security design, row 52.
+#[test]
+fn a_tenants_process_knows_the_tenants_secrets_alone_and_dies_with_the_command() {
+    let config = r#"
+[components.mischief]
+path = "mischief.wasm"
+[components.mischief.grants.secrets]
+own = { from = { env = "OWN" }, for = "https://a.example" }
+theirs = { from = { env = "THEIRS" }, for = "https://a.example" }
+[components.careful]
+path = "asks.wasm"
+[components.careful.grants]
+secrets = { key = { from = { env = "TOKEN" } } }
+reveal = ["key"]
+[tenants.acme]
+isolation = "process"
+secrets = ["own"]
+[tenants.other]
+"#;
+    let place = place(config);
+    let secrets = [("OWN", "canary-of-acme-4711"), ("THEIRS", "canary-of-another-0815")];
+    let mut approving = place.command();
+    assert_eq!(place.shown(approving.envs(secrets).args(["approve", "--yes"])).status, 0);
+    let mut command = place.command();
+    command.envs(secrets).env("ELSE", "something else").process_group(0);
+    command.args(["run", "mischief", "sleeps", "--tenant", "acme", "--timeout", "1m"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut parent = command.spawn().expect("the binary runs");
+    let (child, environment) = eventually(|| child_of(parent.id()).filter(|(_, known)| !known.is_empty()));
+    parent.kill().expect("it runs");
+    parent.wait().expect("it ends");
+    let mut names: Vec<_> = environment.iter().filter_map(|known| Some(known.split_once('=')?.0)).collect();
+    names.retain(|name| *name != "TOOLCELL_DOWN");
+    names.sort_unstable();
+    assert_eq!(names, ["HOME", "OWN", "XDG_STATE_HOME"]);
+    eventually(|| (!lives(child)).then_some(()));
+}

@@ -1,0 +1,69 @@
+//! How far calls are kept from each other, as a configuration says it.
+
+use serde_json::json;
+
+use crate::place::Place;
+use crate::typed::check;
+
+const CONFIG: &str = r#"
+[components.plain]
+path = "hello.wasm"
+[components.careful]
+path = "asks.wasm"
+isolation = "strict"
+[components.careful.grants]
+secrets = { key = { from = { env = "TOKEN" } } }
+reveal = ["key"]
+[tenants.acme]
+isolation = "strict"
+[tenants.free]
+"#;
+
+const GREET: [&str; 4] = ["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#];
+
+#[test]
+fn every_layer_may_say_more_and_none_less() {
+    let place = Place::new(CONFIG).approved();
+    check("check_isolation", &place.typed(&["check"]));
+    let told = place.typed(&["check", "--json"]).json();
+    let of = |name: &str| {
+        let components = told["components"].as_array().expect("components");
+        let found = components.iter().find(|component| component["name"] == name).expect("it is there");
+        (found["isolation"].clone(), found["isolation_of_tenants"].clone())
+    };
+    assert_eq!(of("plain"), (json!("pooled"), json!({"acme": "strict", "free": "pooled"})));
+    assert_eq!(of("careful"), (json!("strict"), json!({"acme": "strict", "free": "strict"})));
+    let host = CONFIG
+        .replacen("", "[host]\nisolation = \"strict\"\n", 1)
+        .replace("\"strict\"\n[tenants.f", "\"pooled\"\n[tenants.f");
+    let place = Place::new(&host).approved();
+    let inspected = place.typed(&["inspect", "plain", "--json"]).json();
+    assert_eq!((&inspected["isolation"], &inspected["pooled"]), (&json!("strict"), &json!(false)));
+    let told = place.typed(&["check", "--json"]).json();
+    assert_eq!(told["components"][1]["isolation_of_tenants"], json!({"acme": "strict", "free": "strict"}), "{told}");
+}
+
+/// A call's cells are what the strictest layer says, and its answer is the same.
+#[test]
+fn a_call_is_isolated_as_its_tenant_and_its_component_say() {
+    let place = Place::new(CONFIG).approved();
+    for (words, pooled) in
+        [(vec!["--tenant", "free"], "pooled=true"), (vec!["--tenant", "acme"], "pooled=false"), (vec![], "pooled=true")]
+    {
+        let shown = place.typed(&[&GREET[..], &["-v"], &words].concat());
+        assert_eq!((shown.status, shown.stdout.as_str()), (0, "Hello, Ada!\n"), "{shown}");
+        assert!(shown.stderr.contains(pooled), "{shown}");
+    }
+}
+
+#[test]
+fn what_is_no_isolation_is_told_with_the_nearest() {
+    let place = Place::new(
+        "[host]\nisolation = \"strickt\"\n[tenants.a]\nisolation = \"none\"\n\
+         [components.x]\npath = \"hello.wasm\"\nisolation = true\n",
+    );
+    check("config_isolation", &place.typed(&["check"]));
+    let place =
+        Place::new("[components.x]\npath = \"hello.wasm\"\n[components.x.tools.greet]\nisolation = \"strict\"\n");
+    check("config_isolation_of_a_tool", &place.typed(&["check"]));
+}

@@ -1,0 +1,66 @@
+//! Two tenants, each with a process of its own: the tools of one crash it, and the other does not notice.
+//!
+//! `cargo run --example cordons [COMPONENT]`, from the repository's root after `cargo xtask demo`.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::env;
+use std::fs;
+
+use anyhow::Context as _;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use toolcell::{
+    CallOptions, Component, Cordon, Definition, Engine, Executor, Failure, Isolation, Tool, ToolCall, Ward,
+};
+
+const CALCULATOR: &str = "example-tools/target/wasm32-wasip2/release/calculator.wasm";
+/// The word that makes this program a child.
+const CHILD: &str = "host-the-tools-of-a-tenant";
+
+fn main() -> anyhow::Result<()> {
+    let words: Vec<_> = env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [CHILD, path] => child(path),
+        [path] => Runtime::new()?.block_on(parent(path)),
+        _ => Runtime::new()?.block_on(parent(CALCULATOR)),
+    }
+}
+
+/// Loads what the tenant has, and answers calls of it until the parent is gone.
+fn child(path: &str) -> anyhow::Result<()> {
+    // First of all: from here on it does not outlive its parent.
+    let ward = Ward::begin()?;
+    let engine = Engine::builder().isolation(Isolation::Strict).build()?;
+    let load = Component::load(&engine, fs::read(path).context(path.to_owned())?);
+    let component = Runtime::new()?.block_on(load)?;
+    // What a bug of the engine would do, or a guest that has found one.
+    let crash = Definition::new("crash", "Ends the process that it runs in.")?;
+    let crash = Tool::native(crash, async |_: Value| -> Value { std::process::abort() })?;
+    Ok(ward.serve(component.tools().iter().cloned().chain([crash]))?)
+}
+
+async fn parent(path: &str) -> anyhow::Result<()> {
+    // The environment of each is empty: what one tenant may know is nothing for the other.
+    let cordon = Cordon::builder(env::current_exe()?).arguments([CHILD, path]);
+    let (acme, mallory) = (cordon.clone().start().await?, cordon.start().await?);
+    let before = [acme.pid(), mallory.pid()];
+    let executor = Executor::new();
+    for (name, cordon, tool, arguments) in [
+        ("acme", &acme, "calculator", r#"{"expression": "6 * 7"}"#),
+        ("mallory", &mallory, "crash", "{}"),
+        ("acme", &acme, "calculator", r#"{"expression": "7 * 7"}"#),
+        ("mallory", &mallory, "calculator", r#"{"expression": "8 * 7"}"#),
+    ] {
+        // To the executor a tool is a tool: schemas, limits, overlays and receipts are as ever.
+        let call = ToolCall::new("call-1", tool, arguments);
+        let completion = executor.call(cordon.tool(tool)?, call, CallOptions::default()).await;
+        match (completion.result.value(), Failure::of(&completion.result)) {
+            (Some(value), _) => println!("{name}: {tool} says {value}"),
+            (None, Some(failure)) => println!("{name}: {failure}"),
+            (None, None) => println!("{name}: no value"),
+        }
+    }
+    let is_same = [acme.pid(), mallory.pid()].into_iter().zip(before).map(|(now, before)| now == before);
+    println!("the same process as before: {:?}", is_same.collect::<Vec<_>>());
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! A tool's handler whose calls are answered in a cordon's child.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use super::book::{Again, Reply};
+use super::keeper::Tie;
+use super::wire::{Answer, Offered, What};
+use crate::call::CallResult;
+use crate::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
+use crate::tool_error::{Exit, Timeout, ToolError};
+use crate::usage::Usage;
+
+/// One tool of a child.
+pub(super) struct Cordoned {
+    tie: Arc<Tie>,
+    code: Option<String>,
+    again: Again,
+}
+
+/// A question that is open until it is answered or dropped.
+struct Asking<'a> {
+    tie: &'a Tie,
+    number: u64,
+    answer: oneshot::Receiver<Reply>,
+}
+
+impl Cordoned {
+    pub(super) fn new(tie: Arc<Tie>, offered: &Offered) -> Self {
+        let hints = offered.definition.hints;
+        let again = if hints.idempotent || hints.read_only { Again::Once } else { Again::Never };
+        Self { tie, code: offered.code.clone(), again }
+    }
+
+    async fn ask(&self, what: What, invocation: &Arc<Invocation>) -> Reply {
+        let keeper = &self.tie.0;
+        // To look at something may be done twice.
+        let again = if what == What::Call { self.again } else { Again::Once };
+        let asked = keeper.book().ask(what, Arc::clone(invocation), again, Instant::now());
+        let (number, answer) = match asked {
+            Ok(asked) => asked,
+            Err(refusal) => return Reply::Lost(CallResult::Refusal(refusal)),
+        };
+        keeper.wake();
+        let mut asking = Asking { tie: &self.tie, number, answer };
+        let reply = tokio::select! {
+            biased;
+            reply = &mut asking.answer => reply,
+            () = invocation.abort.raised() => {
+                keeper.book().abort(number);
+                keeper.wake();
+                (&mut asking.answer).await
+            }
+        };
+        reply.unwrap_or_else(|_| Reply::died())
+    }
+}
+
+fn answered(invocation: &Invocation, reply: Reply) -> CallResult {
+    match reply {
+        Reply::Lost(result) => result,
+        Reply::Answer(Answer::Called { result, usage }) => {
+            let spent = note(invocation, usage);
+            in_full(result, invocation, spent)
+        }
+        // Another answer than to what was asked: not a child of ours.
+        Reply::Answer(Answer::Visible(_) | Answer::Faults(_) | Answer::NotValidated(_)) => died(),
+    }
+}
+
+fn died() -> CallResult {
+    CallResult::ToolError(ToolError::HandlerExit(Exit::Died))
+}
+
+/// Adds what the child's part of the call used to its receipt, and tells how much fuel was spent before.
+fn note(invocation: &Invocation, usage: Usage) -> u64 {
+    let meter = &invocation.meter;
+    let (fuel, host_calls) = (meter.fuel.load(Relaxed), meter.host_calls.load(Relaxed));
+    if let Some(used) = usage.fuel {
+        meter.note(fuel.saturating_add(used), usage.peak_memory, host_calls.saturating_add(usage.host_calls));
+    }
+    meter.bytes_out.store(usage.bytes_out, Relaxed);
+    meter.log_bytes.fetch_add(usage.log_bytes, Relaxed);
+    meter.log_bytes_lost.fetch_add(usage.log_bytes_lost, Relaxed);
+    fuel
+}
+
+/// The child had what was left of the budget: whoever reads the result is told of the whole.
+fn in_full(result: CallResult, invocation: &Invocation, spent: u64) -> CallResult {
+    let CallResult::ToolError(ToolError::Timeout(timeout)) = result else { return result };
+    let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
+    CallResult::ToolError(ToolError::Timeout(match timeout {
+        Timeout::Fuel { used, .. } => {
+            Timeout::Fuel { budget: invocation.limits.fuel, used: spent.saturating_add(used) }
+        }
+        Timeout::Deadline { .. } => Timeout::Deadline { budget, used },
+        Timeout::Blocked { .. } => Timeout::Blocked { budget, used },
+    }))
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.tie.0.leave(self.number);
+    }
+}
+
+impl Handler for Cordoned {
+    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+        Box::pin(async move {
+            let reply = self.ask(What::Call, &invocation).await;
+            answered(&invocation, reply)
+        })
+    }
+
+    fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
+        Box::pin(async move {
+            match self.ask(What::Visible, &invocation).await {
+                Reply::Answer(Answer::Visible(visible)) => visible,
+                Reply::Answer(Answer::Called { .. } | Answer::Faults(_) | Answer::NotValidated(_)) | Reply::Lost(_) => {
+                    false
+                }
+            }
+        })
+    }
+
+    fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
+        Box::pin(async move {
+            match self.ask(What::Validate, &invocation).await {
+                Reply::Answer(Answer::Faults(faults)) => Ok(faults),
+                Reply::Answer(Answer::NotValidated(error)) | Reply::Lost(CallResult::ToolError(error)) => Err(error),
+                Reply::Answer(Answer::Called { .. } | Answer::Visible(_))
+                | Reply::Lost(CallResult::Outcome(_) | CallResult::Refusal(_)) => {
+                    Err(ToolError::HandlerExit(Exit::Died))
+                }
+            }
+        })
+    }
+
+    fn digest(&self) -> Option<&str> {
+        self.code.as_deref()
+    }
+
+    fn keeps_time(&self) -> bool {
+        true
+    }
+}

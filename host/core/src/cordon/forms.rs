@@ -1,0 +1,267 @@
+//! The crate's words on their way between the two ends of a cordon.
+//!
+//! Both ends are the same program, so a form is no promise to anybody else. What the types' own JSON leaves out, because it
+//! is for reading, is in these.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::call::{CallContext, CallResult, Resume, ToolCall};
+use crate::grants::{BadRule, Overlay};
+use crate::json::{Json, present};
+use crate::limits::Limits;
+use crate::outcome::Outcome;
+use crate::refusal::{Fault, Refusal, ResumeFault};
+use crate::tool_error::{Exit, Raised, ReturnRule, Timeout, ToolError};
+use crate::usage::Usage;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ToolCall")]
+pub(super) struct CallForm {
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+/// Without the answer, which is a [`ResumeForm`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CallContext")]
+pub(super) struct ContextForm {
+    session_id: Option<String>,
+    request_id: Option<String>,
+    thread_id: Option<String>,
+    run_id: Option<String>,
+    tenant: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    metadata: Option<Json>,
+    attempt: Option<u32>,
+    #[serde(skip)]
+    resume: Option<Resume>,
+    extensions: BTreeMap<String, Json>,
+}
+
+/// A person's answer.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ResumeForm {
+    answer: Json,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    state: Option<Json>,
+}
+
+impl From<Resume> for ResumeForm {
+    fn from(Resume { answer, state }: Resume) -> Self {
+        Self { answer, state }
+    }
+}
+
+impl From<ResumeForm> for Resume {
+    fn from(ResumeForm { answer, state }: ResumeForm) -> Self {
+        Self { answer, state }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Limits")]
+pub(super) struct LimitsForm {
+    fuel: u64,
+    timeout: Duration,
+    memory: u64,
+    arguments: u64,
+    result: u64,
+    log: u64,
+    host_calls: u64,
+}
+
+/// An [`Overlay`], its rules in their notation.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Narrowing {
+    files: Option<Vec<String>>,
+    http: Option<Vec<String>>,
+    environment: Option<BTreeSet<String>>,
+    secrets: Option<BTreeSet<String>>,
+    reveal: Option<BTreeSet<String>>,
+    keys: Option<Vec<String>>,
+}
+
+impl From<&Overlay> for Narrowing {
+    fn from(overlay: &Overlay) -> Self {
+        fn written<T: Display>(rules: &Option<Vec<T>>) -> Option<Vec<String>> {
+            rules.as_ref().map(|rules| rules.iter().map(T::to_string).collect())
+        }
+        let Overlay { files, http, environment, secrets, reveal, keys } = overlay;
+        Self {
+            files: written(files),
+            http: written(http),
+            environment: environment.clone(),
+            secrets: secrets.clone(),
+            reveal: reveal.clone(),
+            keys: written(keys),
+        }
+    }
+}
+
+impl TryFrom<Narrowing> for Overlay {
+    type Error = BadRule;
+
+    fn try_from(narrowing: Narrowing) -> Result<Self, BadRule> {
+        fn read<T: FromStr<Err = BadRule>>(rules: Option<Vec<String>>) -> Result<Option<Vec<T>>, BadRule> {
+            rules.map(|rules| rules.iter().map(|rule| rule.parse()).collect()).transpose()
+        }
+        let Narrowing { files, http, environment, secrets, reveal, keys } = narrowing;
+        Ok(Self { files: read(files)?, http: read(http)?, environment, secrets, reveal, keys: read(keys)? })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CallResult")]
+pub(super) enum ResultForm {
+    Outcome(Outcome),
+    ToolError(#[serde(with = "ErrorForm")] ToolError),
+    Refusal(#[serde(with = "RefusalForm")] Refusal),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ToolError")]
+pub(super) enum ErrorForm {
+    HandlerRaised(Raised),
+    HandlerExit(Exit),
+    Timeout(#[serde(with = "TimeoutForm")] Timeout),
+    InvalidReturn(#[serde(serialize_with = "write_rule", deserialize_with = "read_rule")] ReturnRule),
+    NotFound,
+    EncodingFailed(String),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Timeout")]
+enum TimeoutForm {
+    Fuel { budget: u64, used: u64 },
+    Deadline { budget: Duration, used: Duration },
+    Blocked { budget: Duration, used: Duration },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Refusal")]
+enum RefusalForm {
+    InvalidArguments(Vec<Fault>),
+    NotVisible,
+    NotAllowed,
+    CircuitOpen { retry_after: Duration },
+    Overloaded { retry_after: Duration },
+    Quarantined,
+    UnknownTenant,
+    Resume(#[serde(with = "ResumeFaultForm")] ResumeFault),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ResumeFault")]
+enum ResumeFaultForm {
+    Missing,
+    Tampered,
+    Expired,
+    Foreign,
+    OtherTool,
+    Upgraded,
+    OtherArguments,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Usage")]
+pub(super) struct UsageForm {
+    fuel: Option<u64>,
+    wall: Duration,
+    peak_memory: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    host_calls: u64,
+    log_bytes: u64,
+    log_bytes_lost: u64,
+}
+
+/// The same with a field's name as text of its own.
+#[derive(Serialize, Deserialize)]
+enum RuleForm {
+    NotJson { field: String, detail: String },
+    TooLarge { limit: u64, got: u64 },
+    StateTooLarge { limit: u64, got: u64 },
+    Schema { faults: Vec<Fault> },
+    ReservedHalt { reason: String },
+    Policy { detail: String },
+    Unreadable { detail: String },
+}
+
+/// The fields of an outcome that are JSON.
+const FIELDS: [&str; 7] = ["value", "extensions", "data", "options", "answer_schema", "state", "result"];
+
+fn write_rule<S: Serializer>(rule: &ReturnRule, serializer: S) -> Result<S::Ok, S::Error> {
+    let form = match rule.clone() {
+        ReturnRule::NotJson { field, detail } => RuleForm::NotJson { field: field.to_owned(), detail },
+        ReturnRule::TooLarge { limit, got } => RuleForm::TooLarge { limit, got },
+        ReturnRule::StateTooLarge { limit, got } => RuleForm::StateTooLarge { limit, got },
+        ReturnRule::Schema { faults } => RuleForm::Schema { faults },
+        ReturnRule::ReservedHalt { reason } => RuleForm::ReservedHalt { reason },
+        ReturnRule::Policy { detail } => RuleForm::Policy { detail },
+        ReturnRule::Unreadable { detail } => RuleForm::Unreadable { detail },
+    };
+    form.serialize(serializer)
+}
+
+fn read_rule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReturnRule, D::Error> {
+    Ok(match RuleForm::deserialize(deserializer)? {
+        RuleForm::NotJson { field, detail } => {
+            let field = FIELDS.into_iter().find(|known| *known == field).unwrap_or("value");
+            ReturnRule::NotJson { field, detail }
+        }
+        RuleForm::TooLarge { limit, got } => ReturnRule::TooLarge { limit, got },
+        RuleForm::StateTooLarge { limit, got } => ReturnRule::StateTooLarge { limit, got },
+        RuleForm::Schema { faults } => ReturnRule::Schema { faults },
+        RuleForm::ReservedHalt { reason } => ReturnRule::ReservedHalt { reason },
+        RuleForm::Policy { detail } => ReturnRule::Policy { detail },
+        RuleForm::Unreadable { detail } => ReturnRule::Unreadable { detail },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_narrows_a_call_narrows_it_there() {
+        let mut some = Overlay::nothing();
+        some.files = Some(vec!["read /data".parse().unwrap()]);
+        some.http = Some(vec!["GET,POST https://.example.com/v1".parse().unwrap()]);
+        some.keys = Some(vec!["write notes/*".parse().unwrap()]);
+        some.secrets = Some(["token".to_owned()].into());
+        for overlay in [Overlay::default(), Overlay::nothing(), some] {
+            let sent = serde_json::to_vec(&Narrowing::from(&overlay)).unwrap();
+            let arrived: Narrowing = serde_json::from_slice(&sent).unwrap();
+            assert_eq!(Overlay::try_from(arrived).unwrap(), overlay);
+        }
+        let no_rule: Narrowing = serde_json::from_str(r#"{"http": ["everywhere"]}"#).unwrap();
+        assert!(Overlay::try_from(no_rule).is_err());
+    }
+
+    /// Those that no call of a child has, too: a form that forgets one would end the child.
+    #[test]
+    fn every_rule_of_a_return_arrives() {
+        let (detail, faults) = ("why".to_owned(), vec![Fault::new("/a", "expected")]);
+        let mut rules: Vec<_> =
+            FIELDS.into_iter().map(|field| ReturnRule::NotJson { field, detail: detail.clone() }).collect();
+        rules.extend([
+            ReturnRule::TooLarge { limit: 1, got: 2 },
+            ReturnRule::StateTooLarge { limit: 1, got: 2 },
+            ReturnRule::Schema { faults },
+            ReturnRule::ReservedHalt { reason: "cancelled".to_owned() },
+            ReturnRule::Policy { detail: detail.clone() },
+            ReturnRule::Unreadable { detail },
+        ]);
+        for rule in rules {
+            let error = ToolError::InvalidReturn(rule);
+            let sent = ErrorForm::serialize(&error, serde_json::value::Serializer).unwrap();
+            assert_eq!(ErrorForm::deserialize(sent).unwrap(), error);
+        }
+    }
+}

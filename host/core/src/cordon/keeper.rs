@@ -1,0 +1,360 @@
+//! Keeps a cordon's child alive: starts it, speaks with it, and starts the next one when it dies.
+//!
+//! One thread reads what the child says and starts the next; for each child another one writes. The first lives as long as
+//! any child does, because a child of Linux dies with the thread that started it.
+//! Invariants: what no child of ours says ends the child; a child that keeps a call that is over is killed.
+
+use std::io::{self, BufReader};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::Launch;
+use super::book::{Book, Outgoing, Phase, Reply};
+use super::wire::{self, Asked, BadFrame, News, Offered, Order, Said};
+use crate::call::CallResult;
+use crate::clock;
+use crate::defence::{self, Defence, stands};
+use crate::error::Error;
+use crate::event::Event;
+use crate::refusal::{Fault, Refusal};
+
+/// Time for a child to offer its tools: a few language runtimes compile in it on a busy machine.
+const START: Duration = Duration::from_secs(600);
+
+pub(super) struct Keeper {
+    launch: Launch,
+    grace: Duration,
+    timers: &'static Handle,
+    book: Mutex<Book>,
+    /// The book says something new.
+    turn: Condvar,
+    child: Mutex<Option<Running>>,
+}
+
+struct Running {
+    number: u64,
+    child: Child,
+}
+
+/// Ends the child with the last who could ask it something.
+pub(super) struct Tie(pub(super) Arc<Keeper>);
+
+impl Drop for Tie {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Why there is no child any more.
+#[derive(Debug, thiserror::Error)]
+enum End {
+    #[error("it could not be started: {0}")]
+    NotStarted(io::Error),
+    #[error("it said something else than a child of this version says ({0})")]
+    BadFrame(BadFrame),
+    #[error("it spoke out of turn")]
+    OutOfTurn,
+    #[error("it offers other tools than the one before")]
+    OtherTools,
+    #[error("it refused: {0}")]
+    Refused(String),
+    #[error("it ended ({0})")]
+    Ended(String),
+}
+
+/// The words of a child that offers no tools.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Words(String);
+
+impl From<End> for Error {
+    fn from(end: End) -> Self {
+        match end {
+            End::Refused(words) => Self::cordon().with_source(Words(words)),
+            End::NotStarted(error) => Self::engine("no child process for a cordon").with_source(error),
+            End::BadFrame(_) | End::OutOfTurn | End::OtherTools | End::Ended(_) => {
+                Self::engine(format!("the child process of a cordon gave up: {end}"))
+            }
+        }
+    }
+}
+
+impl Keeper {
+    pub(super) fn new(launch: Launch, grace: Duration, timers: &'static Handle) -> Self {
+        let (book, turn, child) = (Mutex::new(Book::new()), Condvar::new(), Mutex::new(None));
+        Self { launch, grace, timers, book, turn, child }
+    }
+
+    /// Changes are whole: a panic while it was held leaves nothing half-done.
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn child(&self) -> MutexGuard<'_, Option<Running>> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that there is something to be handed over.
+    pub(super) fn wake(&self) {
+        self.turn.notify_all();
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.child().as_ref().map(|running| running.child.id())
+    }
+
+    /// Has one child after the other, until the cordon is closed. The first one's offer, or why there is none, goes to
+    /// whoever waits for it.
+    pub(super) fn keep(self: &Arc<Self>, first: oneshot::Sender<Result<Vec<Offered>, Error>>) {
+        let (mut first, mut known) = (Some(first), None::<Vec<Offered>>);
+        for number in 1.. {
+            let end = self.host(number, |offered| {
+                if let Some(first) = first.take() {
+                    known = Some(offered.clone());
+                    return first.send(Ok(offered)).is_ok();
+                }
+                known.as_ref() == Some(&offered)
+            });
+            if let Some(first) = first.take() {
+                let _ = first.send(Err(end.into()));
+                return;
+            }
+            let mut book = self.book();
+            let phase = book.bury(Instant::now());
+            match phase {
+                Phase::Closed => return,
+                Phase::Starting | Phase::Serving(_) => {}
+                Phase::Resting(until) => {
+                    let rest = until.saturating_duration_since(Instant::now());
+                    let is_resting = |book: &mut Book| matches!(book.phase, Phase::Resting(_));
+                    let rested = self.turn.wait_timeout_while(book, rest, is_resting);
+                    book = rested.unwrap_or_else(PoisonError::into_inner).0;
+                    if book.phase == Phase::Closed {
+                        return;
+                    }
+                    book.phase = Phase::Starting;
+                }
+            }
+            drop(book);
+            tracing::warn!(%end, "a cordon's child is followed by the next");
+        }
+    }
+
+    /// One child, from its start to its end.
+    fn host(self: &Arc<Self>, number: u64, mut accept: impl FnMut(Vec<Offered>) -> bool) -> End {
+        let (mut output, input) = match self.start(number) {
+            Ok(pipes) => pipes,
+            Err(error) => return End::NotStarted(error),
+        };
+        let mut input = Some(input);
+        let end = std::thread::scope(|scope| {
+            let end = loop {
+                match wire::read::<News>(&mut output) {
+                    Ok(None) => break None,
+                    Err(bad) => break Some(End::BadFrame(bad)),
+                    Ok(Some(News::Ready(offered))) => match input.take() {
+                        None => break Some(End::OutOfTurn),
+                        Some(_) if !accept(offered) => break Some(End::OtherTools),
+                        Some(input) => {
+                            self.enter(Phase::Serving(number));
+                            scope.spawn(move || self.write(input, number));
+                        }
+                    },
+                    Ok(Some(News::Refused(words))) => break Some(End::Refused(words)),
+                    Ok(Some(_)) if input.is_some() => break Some(End::OutOfTurn),
+                    Ok(Some(news)) => self.heard(news),
+                }
+            };
+            self.enter(Phase::Starting);
+            self.kill(number);
+            end
+        });
+        let status = self.child().take().map(|mut running| running.child.wait());
+        end.unwrap_or_else(|| End::Ended(status.map_or_else(String::new, told)))
+    }
+
+    /// Goes on, unless the cordon is closed.
+    fn enter(&self, phase: Phase) {
+        let mut book = self.book();
+        if book.phase != Phase::Closed {
+            book.phase = phase;
+        }
+        drop(book);
+        self.wake();
+    }
+
+    fn start(self: &Arc<Self>, number: u64) -> io::Result<(BufReader<ChildStdout>, ChildStdin)> {
+        let mut kept = self.child();
+        if self.book().phase == Phase::Closed {
+            return Err(io::Error::other("the cordon is closed"));
+        }
+        let Launch { program, arguments, environment } = &self.launch;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .envs(environment)
+            .envs(defence::inherited())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (Some(output), Some(input)) = (child.stdout.take(), child.stdin.take()) else {
+            unreachable!("both were asked for");
+        };
+        *kept = Some(Running { number, child });
+        drop(kept);
+        self.later(START, move |keeper| {
+            if keeper.book().phase == Phase::Starting {
+                keeper.kill(number);
+            }
+        });
+        Ok((BufReader::new(output), input))
+    }
+
+    /// Kills the child of this number, if it is there.
+    fn kill(&self, number: u64) {
+        if let Some(running) = self.child().as_mut().filter(|running| running.number == number) {
+            // One that has ended is waited for by who reads from it.
+            let _ = running.child.kill();
+        }
+    }
+
+    /// Does something after a while, if the cordon is still there.
+    fn later(self: &Arc<Self>, after: Duration, work: impl FnOnce(&Self) + Send + 'static) {
+        let (keeper, at) = (Arc::downgrade(self), Instant::now().checked_add(after));
+        self.timers.spawn(async move {
+            clock::reached(at).await;
+            if let Some(keeper) = keeper.upgrade() {
+                work(&keeper);
+            }
+        });
+    }
+
+    /// A call is over for who made it. A child that has it is to give it up, in time.
+    pub(super) fn leave(self: &Arc<Self>, question: u64) {
+        let was_sent = self.book().leave(question);
+        if !was_sent {
+            return;
+        }
+        self.wake();
+        self.later(self.grace, move |keeper| {
+            let serving = match keeper.book() {
+                book if book.is_open(question) => match book.phase {
+                    Phase::Serving(number) => Some(number),
+                    Phase::Starting | Phase::Resting(_) | Phase::Closed => None,
+                },
+                _ => None,
+            };
+            if let Some(number) = serving.filter(|_| stands(Defence::CordonGrace)) {
+                tracing::warn!("a cordon's child keeps a call that is over, and is killed");
+                keeper.kill(number);
+            }
+        });
+    }
+
+    /// The child may end by itself: its input does. Later it is killed.
+    fn close(self: &Arc<Self>) {
+        let before = std::mem::replace(&mut self.book().phase, Phase::Closed);
+        self.wake();
+        let number = self.child().as_ref().map(|running| running.number);
+        match (before, number) {
+            (Phase::Serving(_), Some(number)) => {
+                // Held until then, unlike for other timers: nobody else would.
+                let keeper = Arc::clone(self);
+                let at = Instant::now().checked_add(self.grace);
+                self.timers.spawn(async move {
+                    clock::reached(at).await;
+                    keeper.kill(number);
+                });
+            }
+            (Phase::Starting | Phase::Resting(_) | Phase::Closed, Some(number)) => self.kill(number),
+            (_, None) => {}
+        }
+    }
+
+    /// Hands over what is asked, for as long as the child serves. Its input ends with this.
+    fn write(&self, mut input: ChildStdin, number: u64) {
+        while let Some(outgoing) = self.next(number) {
+            let order = match outgoing {
+                Outgoing::Ask(question, what, invocation) => {
+                    Order::Ask(Box::new(Asked::of(question, what, &invocation)))
+                }
+                Outgoing::Abort(question) => Order::Abort(question),
+                Outgoing::Cancel(question) => Order::Cancel(question),
+            };
+            match (wire::frame(&order), order) {
+                (Ok(frame), _) => {
+                    if wire::write(&mut input, &frame).is_err() {
+                        return self.kill(number);
+                    }
+                }
+                (Err(bad), Order::Ask(asked)) => {
+                    let refusal = Refusal::InvalidArguments(vec![Fault::new("", bad.to_string())]);
+                    self.book().end(asked.number, Reply::Lost(CallResult::Refusal(refusal)));
+                }
+                (Err(_), Order::Abort(_) | Order::Cancel(_)) => {}
+            }
+        }
+    }
+
+    /// What the child is told next, when there is something. None when it serves no more.
+    fn next(&self, number: u64) -> Option<Outgoing> {
+        let mut book = self.book();
+        while book.phase == Phase::Serving(number) {
+            if let Some(outgoing) = book.outgoing() {
+                return Some(outgoing);
+            }
+            book = self.turn.wait(book).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
+    /// Passes on what a child says of its calls.
+    fn heard(&self, news: News) {
+        match news {
+            News::Started(question) => {
+                let about = self.book().about(question, 0);
+                if let Some(invocation) = about {
+                    invocation.open();
+                }
+            }
+            News::Said(question, said) => {
+                let about = self.book().about(question, said.size());
+                if let Some(invocation) = about {
+                    let id = invocation.call.id.clone();
+                    invocation.events.emit(|| said.event(id));
+                }
+            }
+            News::Done(question, answer) => self.book().end(question, Reply::Answer(answer)),
+            News::Gone(question) => self.book().end(question, Reply::died()),
+            News::Ready(_) | News::Refused(_) => {}
+        }
+    }
+}
+
+impl Said {
+    fn size(&self) -> u64 {
+        let size = match self {
+            Self::Progress { message, .. } => message.as_ref().map_or(0, String::len),
+            Self::Log { message, .. } => message.len(),
+            Self::Denied(denial) => denial.request.len() + denial.grant.len(),
+        };
+        // Something for the event itself.
+        size as u64 + 64
+    }
+
+    fn event(self, id: String) -> Event {
+        match self {
+            Self::Progress { done, total, message } => Event::Progress { id, done, total, message },
+            Self::Log { source, level, message } => Event::Log { id, source, level, message },
+            Self::Denied(denial) => Event::Denied { id, denial },
+        }
+    }
+}
+
+fn told(status: io::Result<ExitStatus>) -> String {
+    status.map_or_else(|error| error.to_string(), |status| status.to_string())
+}

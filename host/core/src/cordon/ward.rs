@@ -1,0 +1,224 @@
+//! A cordon's child: a program that lends itself to host tools for its parent.
+//!
+//! In: orders on standard input. Out: news on standard output.
+//! Invariants: it does not outlive its parent; an embedder's rules for its tools hold here as anywhere; every question is
+//! answered or said to be gone.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::AbortHandle;
+
+use super::wire::{self, Answer, Asked, BadFrame, MAX_FRAME, News, Offered, Order, Said, What};
+use crate::call::{AbortSignal, CallOptions, CallResult};
+use crate::error::Error;
+use crate::event::Event;
+use crate::executor::{Executor, Tenant};
+use crate::tool::Tool;
+use crate::tool_error::{ReturnRule, ToolError};
+
+/// The child's end of a [`Cordon`](crate::Cordon). Meant to be a process's only work: standard input and output are its
+/// own.
+#[derive(Debug)]
+#[must_use]
+pub struct Ward(());
+
+impl Ward {
+    /// Ties this process to its parent's life, and turns core dumps off. The first thing to do: before tools are loaded.
+    ///
+    /// # Errors
+    /// [`Error::is_environment`] when the system does not do that.
+    pub fn begin() -> Result<Self, Error> {
+        let failed = |error: rustix::io::Errno| {
+            Error::engine("a cordon's child cannot be tied to its parent").with_source(io::Error::from(error))
+        };
+        #[cfg(target_os = "linux")]
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(failed)?;
+        setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).map_err(failed)?;
+        Ok(Self(()))
+    }
+
+    /// Offers no tools, and tells the parent why. [`CordonBuilder::start`](crate::CordonBuilder::start) ends with an error
+    /// whose source is these words.
+    ///
+    /// # Errors
+    /// When the parent is gone.
+    pub fn refuse(self, words: impl Into<String>) -> io::Result<()> {
+        let frame = wire::frame(&News::Refused(words.into())).map_err(io::Error::other)?;
+        wire::write(&mut io::stdout().lock(), &frame)
+    }
+
+    /// Offers tools, and answers calls of them until the parent is gone. What was set on them, as rules, limits and layers,
+    /// holds here; tenants' overlays, a sealer and observers are the parent's executor's.
+    ///
+    /// # Errors
+    /// [`Error::is_environment`] when it cannot have threads, or the parent is none of ours.
+    pub fn serve(self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
+        serve(tools, io::stdin().lock(), io::stdout())
+    }
+}
+
+fn serve(
+    tools: impl IntoIterator<Item = Tool>,
+    mut input: impl Read,
+    mut output: impl Write + Send + 'static,
+) -> Result<(), Error> {
+    let no_threads = |error: io::Error| Error::engine("no threads for a cordon's child").with_source(error);
+    let tools: Vec<Tool> = tools.into_iter().collect();
+    let (frames, queue) = mpsc::channel::<Vec<u8>>();
+    let write = move || while queue.recv().is_ok_and(|frame| wire::write(&mut output, &frame).is_ok()) {};
+    std::thread::Builder::new().name("toolcell-ward-out".into()).spawn(write).map_err(no_threads)?;
+    let speaker = Speaker { frames, running: Arc::default() };
+    let offered = tools.iter().map(offered).collect();
+    speaker.say(&News::Ready(offered)).map_err(|bad| Error::engine(format!("too many tools: {bad}")))?;
+    let by_name: HashMap<&str, &Tool> = tools.iter().map(|tool| (tool.definition().name.as_str(), tool)).collect();
+    let runtime = Builder::new_multi_thread().enable_all().thread_name("toolcell-ward").build().map_err(no_threads)?;
+    let heard = loop {
+        match wire::read::<Order>(&mut input) {
+            Ok(Some(Order::Ask(asked))) => {
+                let tool = by_name.get(asked.call.name.as_str()).map(|tool| Tool::clone(tool));
+                speaker.begin(&runtime, tool, *asked);
+            }
+            Ok(Some(Order::Abort(question))) => speaker.with(question, |running| running.abort.raise()),
+            Ok(Some(Order::Cancel(question))) => speaker.with(question, |running| running.task.abort()),
+            Ok(None) | Err(BadFrame::Io(_)) => break Ok(()),
+            Err(bad @ (BadFrame::TooLong(_) | BadFrame::Unreadable(_))) => break Err(Error::engine(bad.to_string())),
+        }
+    };
+    runtime.shutdown_background();
+    heard
+}
+
+fn offered(tool: &Tool) -> Offered {
+    Offered { definition: tool.definition().clone(), code: tool.code().map(str::to_owned), limits: tool.limits() }
+}
+
+/// The way to the parent, and what is being answered.
+#[derive(Clone)]
+struct Speaker {
+    frames: Sender<Vec<u8>>,
+    running: Arc<Mutex<HashMap<u64, Running>>>,
+}
+
+struct Running {
+    task: AbortHandle,
+    abort: AbortSignal,
+}
+
+impl Speaker {
+    fn say(&self, news: &News) -> Result<(), BadFrame> {
+        // Who does not listen any more is gone, and this process with it.
+        wire::frame(news).map(|frame| drop(self.frames.send(frame)))
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with(&self, question: u64, act: impl FnOnce(&Running)) {
+        if let Some(running) = self.running().get(&question) {
+            act(running);
+        }
+    }
+
+    fn begin(&self, runtime: &Runtime, tool: Option<Tool>, asked: Asked) {
+        let (question, abort) = (asked.number, AbortSignal::new());
+        let mut speaking = Speaking { speaker: self.clone(), question, is_done: false };
+        let signal = abort.clone();
+        if asked.is_aborted {
+            abort.raise();
+        }
+        // Noted before it can end.
+        let mut running = self.running();
+        let task = runtime.spawn(async move {
+            let answer = match tool {
+                Some(tool) => answer(&speaking.speaker, &tool, asked, signal).await,
+                None => called(CallResult::ToolError(ToolError::NotFound)),
+            };
+            speaking.done(answer);
+        });
+        running.insert(question, Running { task: task.abort_handle(), abort });
+    }
+}
+
+/// One question: answered, or gone.
+struct Speaking {
+    speaker: Speaker,
+    question: u64,
+    is_done: bool,
+}
+
+impl Speaking {
+    fn done(&mut self, answer: Answer) {
+        if let Err(bad) = self.speaker.say(&News::Done(self.question, answer)) {
+            let rule = match bad {
+                BadFrame::TooLong(got) => ReturnRule::TooLarge { limit: MAX_FRAME as u64, got: got as u64 },
+                BadFrame::Unreadable(_) | BadFrame::Io(_) => ReturnRule::Unreadable { detail: bad.to_string() },
+            };
+            let answer = called(CallResult::ToolError(ToolError::InvalidReturn(rule)));
+            // A small one fits.
+            let _ = self.speaker.say(&News::Done(self.question, answer));
+        }
+        self.is_done = true;
+    }
+}
+
+impl Drop for Speaking {
+    fn drop(&mut self) {
+        self.speaker.running().remove(&self.question);
+        if !self.is_done {
+            let _ = self.speaker.say(&News::Gone(self.question));
+        }
+    }
+}
+
+fn called(result: CallResult) -> Answer {
+    Answer::Called { result, usage: crate::usage::Usage::default() }
+}
+
+/// Answers as any executor would, narrowed as the parent's would have.
+async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSignal) -> Answer {
+    let (context, tenant, own) = asked.circumstances();
+    let narrowed = tenant.map_or_else(Tenant::default, |overlay| Tenant::default().with_overlay(overlay));
+    let (speaker, question) = (speaker.clone(), asked.number);
+    let executor = Executor::new().with_limits(asked.limits).with_events(move |event| {
+        if let Some(news) = news(question, event) {
+            let _ = speaker.say(&news);
+        }
+    });
+    let executor = match &context.tenant {
+        Some(name) => executor.with_tenant(name, narrowed),
+        None => executor.with_untenanted(narrowed),
+    };
+    if asked.what == What::Visible {
+        return Answer::Visible(tool.is_visible(&context).await);
+    }
+    let options = CallOptions::default().with_context(context).with_abort(abort);
+    let options = match own {
+        Some(overlay) => options.with_overlay(overlay),
+        None => options,
+    };
+    if asked.what == What::Validate {
+        return match executor.validate(tool, asked.call, options).await {
+            Ok(faults) => Answer::Faults(faults),
+            Err(error) => Answer::NotValidated(error),
+        };
+    }
+    let completion = executor.call(tool, asked.call, options).await;
+    Answer::Called { result: completion.result, usage: completion.usage }
+}
+
+/// What the parent's observers hear of; the end of a call they hear from the parent.
+fn news(question: u64, event: Event) -> Option<News> {
+    Some(match event {
+        Event::Started { .. } => News::Started(question),
+        Event::Progress { done, total, message, .. } => News::Said(question, Said::Progress { done, total, message }),
+        Event::Log { source, level, message, .. } => News::Said(question, Said::Log { source, level, message }),
+        Event::Denied { denial, .. } => News::Said(question, Said::Denied(denial)),
+        Event::Completed { .. } => return None,
+    })
+}

@@ -1,0 +1,206 @@
+//! What the two ends of a cordon say to each other: frames, each its length and that much JSON.
+//!
+//! Invariants: no more of a frame is held than has come; one that is too long ends the conversation before it is read.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::forms::{CallForm, ContextForm, ErrorForm, LimitsForm, Narrowing, ResultForm, ResumeForm, UsageForm};
+use crate::call::{CallContext, CallResult, ToolCall};
+use crate::defence::{Defence, stands};
+use crate::definition::Definition;
+use crate::event::{LogLevel, LogSource};
+use crate::grants::Overlay;
+use crate::handler::Invocation;
+use crate::limits::Limits;
+use crate::refusal::Fault;
+use crate::rights::Denial;
+use crate::tool_error::ToolError;
+use crate::usage::Usage;
+
+/// Bytes of a frame: sixty-four results of the default size.
+pub(super) const MAX_FRAME: usize = 64 << 20;
+
+/// To the child.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Answer this.
+    Ask(Box<Asked>),
+    /// The caller wishes that this one ends.
+    Abort(u64),
+    /// Nobody waits for this one any more.
+    Cancel(u64),
+}
+
+/// What a child is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum What {
+    Call,
+    Visible,
+    Validate,
+}
+
+/// One question.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Asked {
+    pub(super) number: u64,
+    pub(super) what: What,
+    #[serde(with = "CallForm")]
+    pub(super) call: ToolCall,
+    #[serde(with = "ContextForm")]
+    context: CallContext,
+    resume: Option<ResumeForm>,
+    /// What is left of the call's.
+    #[serde(with = "LimitsForm")]
+    pub(super) limits: Limits,
+    /// The caller wishes an end already.
+    pub(super) is_aborted: bool,
+    tenant: Option<Narrowing>,
+    own: Option<Narrowing>,
+}
+
+impl Asked {
+    /// As of now: time has passed since the call came, and an attempt before it may have used some of its budget.
+    pub(super) fn of(number: u64, what: What, invocation: &Invocation) -> Self {
+        let mut context = CallContext::clone(&invocation.context);
+        let resume = context.resume.take().map(ResumeForm::from);
+        let narrowing = |overlay: &Option<Arc<Overlay>>| overlay.as_deref().map(Narrowing::from);
+        let spent = invocation.meter.read(Duration::ZERO, 0);
+        let mut limits = invocation.limits;
+        limits.timeout = invocation.remaining();
+        limits.fuel = limits.fuel.saturating_sub(spent.fuel.unwrap_or_default());
+        limits.host_calls = limits.host_calls.saturating_sub(spent.host_calls);
+        limits.log = limits.log.saturating_sub(spent.log_bytes);
+        Self {
+            number,
+            what,
+            call: invocation.call.clone(),
+            context,
+            resume,
+            limits,
+            is_aborted: invocation.abort.is_raised(),
+            tenant: narrowing(&invocation.overlays.tenant),
+            own: narrowing(&invocation.overlays.call),
+        }
+    }
+
+    /// Where the call comes from, and what its tenant and its caller leave of the tool's rights. What cannot be read leaves
+    /// nothing.
+    pub(super) fn circumstances(&mut self) -> (CallContext, Option<Overlay>, Option<Overlay>) {
+        let mut context = std::mem::take(&mut self.context);
+        context.resume = self.resume.take().map(Into::into);
+        let overlay = |narrowing: Option<Narrowing>| {
+            narrowing.map(|narrowing| Overlay::try_from(narrowing).unwrap_or_else(|_| Overlay::nothing()))
+        };
+        (context, overlay(self.tenant.take()), overlay(self.own.take()))
+    }
+}
+
+/// From the child.
+#[derive(Serialize, Deserialize)]
+pub(super) enum News {
+    /// First of all: these can be called.
+    Ready(Vec<Offered>),
+    /// Instead: none can, in words for the parent.
+    Refused(String),
+    /// A call has begun.
+    Started(u64),
+    /// And its tool says something.
+    Said(u64, Said),
+    /// An answer.
+    Done(u64, Answer),
+    /// What was asked is not answered any more.
+    Gone(u64),
+}
+
+/// A tool that the child has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Offered {
+    pub(super) definition: Definition,
+    /// Tells its code from another version's.
+    pub(super) code: Option<String>,
+    /// Its own.
+    #[serde(with = "LimitsForm")]
+    pub(super) limits: Limits,
+}
+
+/// What a running tool says.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Said {
+    Progress { done: u64, total: Option<u64>, message: Option<String> },
+    Log { source: LogSource, level: LogLevel, message: String },
+    Denied(Denial),
+}
+
+/// One answer.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Answer {
+    Called {
+        #[serde(with = "ResultForm")]
+        result: CallResult,
+        #[serde(with = "UsageForm")]
+        usage: Usage,
+    },
+    Visible(bool),
+    Faults(Vec<Fault>),
+    NotValidated(#[serde(with = "ErrorForm")] ToolError),
+}
+
+/// Why what came is no frame.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BadFrame {
+    #[error("a frame of {0} bytes, of {MAX_FRAME} at most")]
+    TooLong(usize),
+    #[error("what came is nothing that the other end says: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The next frame. None at the end.
+pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<T>, BadFrame> {
+    let mut length = Vec::new();
+    input.by_ref().take(size_of::<u32>() as u64).read_to_end(&mut length)?;
+    let length = match <[u8; 4]>::try_from(length.as_slice()) {
+        Ok(length) => u32::from_le_bytes(length) as usize,
+        Err(_) if length.is_empty() => return Ok(None),
+        Err(_) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+    };
+    if length > MAX_FRAME && stands(Defence::CordonFrames) {
+        return Err(BadFrame::TooLong(length));
+    }
+    // As much room as has come, whatever was announced.
+    let mut frame = Vec::new();
+    input.by_ref().take(length as u64).read_to_end(&mut frame)?;
+    if frame.len() < length {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+    }
+    Ok(Some(serde_json::from_slice(&frame)?))
+}
+
+/// A value as a frame, ready to be written.
+///
+/// # Errors
+/// Its length, when that is too much.
+pub(super) fn frame(value: &impl Serialize) -> Result<Vec<u8>, BadFrame> {
+    let mut frame = vec![0; size_of::<u32>()];
+    serde_json::to_writer(&mut frame, value)?;
+    let length = frame.len() - size_of::<u32>();
+    match u32::try_from(length) {
+        Ok(announced) if length <= MAX_FRAME => {
+            frame[..size_of::<u32>()].copy_from_slice(&announced.to_le_bytes());
+            Ok(frame)
+        }
+        Ok(_) | Err(_) => Err(BadFrame::TooLong(length)),
+    }
+}
+
+/// Writes a frame that is ready.
+pub(super) fn write(output: &mut impl Write, frame: &[u8]) -> io::Result<()> {
+    output.write_all(frame)?;
+    output.flush()
+}

@@ -1,0 +1,107 @@
+//! A cordon's child for tests: one that behaves, with tools that do not, and some that are none.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+use toolcell::{Component, Cordon, Definition, Engine, Invocation, Tool, Ward};
+
+/// Calls that hang.
+static HANGING: AtomicUsize = AtomicUsize::new(0);
+
+struct Hangs;
+
+impl Drop for Hangs {
+    fn drop(&mut self) {
+        HANGING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let mut words = std::env::args().skip(1);
+    match words.next().as_deref() {
+        Some("tools") => Ward::begin()?.serve(native()?)?,
+        Some("component") => {
+            let ward = Ward::begin()?;
+            let cache = Path::new(&words.next().context("a directory")?).join("artefacts");
+            let engine = Engine::builder().cache(cache).build()?;
+            let load = Component::load(&engine, toolcell_test_guests::bytes("mischief"));
+            ward.serve(toolcell_tests::wait_here(load)?.tools().iter().cloned())?;
+        }
+        Some("refuses") => Ward::begin()?.refuse("there is nothing to be had")?,
+        Some("rubbish") => say(b"hello, this is no frame at all\n")?,
+        Some("gigabyte") => say(&[&(1_u32 << 30).to_le_bytes()[..], b"and so on"].concat())?,
+        Some("dies") => std::process::abort(),
+        // A parent, which tells its child's id and dies.
+        Some("parent") => {
+            let cordon = Cordon::builder(std::env::current_exe()?).arguments(["tools"]).start();
+            let cordon = toolcell_tests::wait_here(cordon)?;
+            say(cordon.pid().context("a child")?.to_string().as_bytes())?;
+            std::process::abort();
+        }
+        other => bail!("{other:?} is nothing that it can be"),
+    }
+    Ok(())
+}
+
+fn say(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    output.write_all(bytes)?;
+    Ok(output.flush()?)
+}
+
+fn defined(name: &str) -> anyhow::Result<Definition> {
+    Ok(Definition::new(name, "A tool of a test.")?)
+}
+
+fn native() -> anyhow::Result<Vec<Tool>> {
+    let mut twice = defined("dies_once_and_may_be_called_twice")?;
+    twice.hints.idempotent = true;
+    Ok(vec![
+        Tool::native(defined("pid")?, async |_: Value| json!(std::process::id()))?,
+        Tool::native(defined("environment")?, async |_: Value| {
+            json!(std::env::vars().collect::<BTreeMap<String, String>>())
+        })?,
+        Tool::native(defined("context")?, async |_: Value, call: Arc<Invocation>| {
+            json!(format!("{:?}", call.context))
+        })?,
+        Tool::native(defined("aborts")?, async |_: Value| -> Value { std::process::abort() })?,
+        Tool::native(twice, dies_once)?,
+        Tool::native(defined("dies_once")?, dies_once)?,
+        Tool::native(defined("hangs")?, async |_: Value, call: Arc<Invocation>| -> Value {
+            HANGING.fetch_add(1, Ordering::SeqCst);
+            let _hangs = Hangs;
+            call.progress(1, None, None);
+            std::future::pending().await
+        })?,
+        Tool::native(defined("hanging")?, async |_: Value| json!(HANGING.load(Ordering::SeqCst)))?,
+        Tool::native(defined("stops")?, async |_: Value, call: Arc<Invocation>| {
+            call.abort.raised().await;
+            json!("stopped")
+        })?,
+        Tool::native(defined("never_lets_go")?, async |_: Value| -> Value {
+            loop {
+                std::thread::park();
+            }
+        })?,
+        Tool::native(defined("rubbish")?, async |_: Value| -> Value {
+            let _ = say(&[0xff; 64]);
+            std::future::pending().await
+        })?,
+        Tool::native(defined("hidden")?, async |_: Value| json!("seen"))?.with_visibility(|_, _| false),
+    ])
+}
+
+/// The first time, that is, of all processes.
+async fn dies_once(arguments: Value) -> Value {
+    let path = arguments["mark"].as_str().unwrap_or_default();
+    if OpenOptions::new().write(true).create_new(true).open(path).is_ok() {
+        std::process::abort();
+    }
+    json!("alive")
+}

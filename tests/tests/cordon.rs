@@ -1,0 +1,257 @@
+//! A tenant's tools in a process of their own: the same calls, and a death that nobody else notices.
+
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use toolcell::{
+    AbortSignal, CallOptions, Completion, Cordon, CordonBuilder, Event, Executor, Limits, Placement, Tool, ToolCall,
+};
+use toolcell_tests::{context, ending, engine, load, wait};
+
+/// Until then something comes about, or never does.
+const PATIENCE: Duration = Duration::from_secs(10);
+const WARD: &str = env!("CARGO_BIN_EXE_ward");
+
+fn builder(words: &[&str]) -> CordonBuilder {
+    Cordon::builder(WARD).arguments(words.iter().copied())
+}
+
+fn cordon() -> Cordon {
+    wait(builder(&["tools"]).start()).expect("it starts")
+}
+
+async fn made(tool: Tool, arguments: Value, executor: Executor, options: CallOptions) -> Completion {
+    let call = ToolCall::with_value("call-1", tool.definition().name.as_str(), &arguments);
+    executor.call(&tool, call, options).await
+}
+
+fn call(cordon: &Cordon, tool: &str, arguments: Value) -> Completion {
+    let tool = cordon.tool(tool).expect("the tool").clone();
+    wait(made(tool, arguments, Executor::new(), CallOptions::default()))
+}
+
+fn said(completion: &Completion) -> Value {
+    completion.result.value().unwrap_or_else(|| panic!("{completion:?}")).to_value()
+}
+
+fn eventually(mut comes_about: impl FnMut() -> bool) -> bool {
+    let since = Instant::now();
+    while since.elapsed() < PATIENCE {
+        if comes_about() {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
+/// Whether a process does something. One that is dead but not waited for does not.
+fn lives(pid: u32) -> bool {
+    let told = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    told.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("an id")).expect("an id");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is ours");
+}
+
+/// A call that runs, and how it ends.
+fn running(cordon: &Cordon, tool: &str) -> mpsc::Receiver<Completion> {
+    let ((begins, begun), (ends, ended)) = (mpsc::channel(), mpsc::channel());
+    let tool = cordon.tool(tool).expect("the tool").clone();
+    let executor = Executor::new().with_events(move |event| {
+        if let Event::Progress { .. } = event {
+            let _ = begins.send(());
+        }
+    });
+    std::thread::spawn(move || drop(ends.send(wait(made(tool, json!({}), executor, CallOptions::default())))));
+    begun.recv_timeout(PATIENCE).expect("it runs");
+    ended
+}
+
+#[test]
+fn each_has_a_process_and_an_environment_of_its_own() {
+    let (one, other) = (cordon(), wait(builder(&["tools"]).variable("GIVEN", "to one").start()).expect("it starts"));
+    let (first, second) = (said(&call(&one, "pid", json!({}))), said(&call(&other, "pid", json!({}))));
+    assert_eq!((&first, &second), (&json!(one.pid()), &json!(other.pid())));
+    assert_ne!(first, second);
+    assert!(![first, second].contains(&json!(std::process::id())));
+    let mut environment = said(&call(&other, "environment", json!({})));
+    // What tests tell every child of theirs.
+    environment.as_object_mut().expect("variables").remove("TOOLCELL_DOWN");
+    assert_eq!(environment, json!({"GIVEN": "to one"}));
+    assert!(!format!("{:?}", builder(&[]).variable("TOKEN", "canary")).contains("canary"));
+}
+
+/// Result, receipt and events of a component's calls, with and without a cordon.
+#[test]
+fn a_call_is_what_it_is_without_a_cordon() {
+    let scratch = env!("CARGO_TARGET_TMPDIR");
+    let here = load(&engine(Placement::Cells, scratch), toolcell_test_guests::bytes("mischief")).expect("it loads");
+    let there = wait(builder(&["component", scratch]).start()).expect("it starts");
+    let definitions: Vec<_> = there.tools().iter().map(Tool::definition).collect();
+    assert_eq!(definitions, here.definitions().collect::<Vec<_>>());
+    let little = Limits::default().with_fuel(20_000_000).with_log(300);
+    for (tool, arguments, limits) in [
+        ("remembers", json!({"secret": "s"}), Limits::default()),
+        ("chatters", json!({"lines": 3}), Limits::default()),
+        ("chatters", json!({"lines": 300}), little),
+        ("chatters", json!({"lines": -1}), little),
+        ("spin", json!({}), little),
+        ("panics", json!({"words": "ouch"}), little),
+        ("exits", json!({"code": 3}), little),
+        ("lies", json!({}), little),
+        ("looks_around", json!({}), little),
+        ("impatient", json!({}), Limits::default()),
+    ] {
+        let observed = |tool: &Tool| {
+            let events = Arc::<Mutex<Vec<Value>>>::default();
+            let heard = Arc::clone(&events);
+            let executor = Executor::new().with_limits(limits).with_events(move |event: Event| {
+                heard.lock().expect("no panic").push(serde_json::to_value(event).expect("JSON"));
+            });
+            let mut completion = wait(made(tool.clone(), arguments.clone(), executor, CallOptions::default()));
+            completion.usage.wall = Duration::ZERO;
+            let mut events = std::mem::take(&mut *events.lock().expect("no panic"));
+            events.pop().expect("an end");
+            let mut told = serde_json::to_value(&completion).expect("JSON");
+            if let Some(used) = told.pointer_mut("/outcome/tool_error/cause/used_ms") {
+                *used = Value::Null;
+            }
+            (told, events)
+        };
+        let (with, without) =
+            (observed(there.tool(tool).expect("the tool")), observed(here.tool(tool).expect("the tool")));
+        assert_eq!(with, without, "{tool} {arguments}");
+    }
+}
+
+/// Where a call comes from, the caller's wish to end, and rules of the child's own.
+#[test]
+fn what_goes_with_a_call_arrives() {
+    let cordon = cordon();
+    let sent = context(&json!({
+        "session_id": "s", "tenant": "acme", "attempt": 2, "metadata": null,
+        "resume": {"answer": [1.50, "x"], "state": null},
+    }));
+    let options = CallOptions::default().with_context(sent.clone());
+    let told = wait(made(cordon.tool("context").expect("it").clone(), json!({}), Executor::new(), options));
+    assert_eq!(said(&told), json!(format!("{:?}", Arc::new(sent))));
+    let abort = AbortSignal::new();
+    let options = CallOptions::default().with_abort(abort.clone());
+    let executor = Executor::new().with_events(move |event| {
+        if let Event::Started { .. } = event {
+            abort.raise();
+        }
+    });
+    let stopped = wait(made(cordon.tool("stops").expect("it").clone(), json!({}), executor, options));
+    assert_eq!(said(&stopped), json!("stopped"));
+    assert_eq!(ending(&call(&cordon, "hidden", json!({})).result), "refusal/not_visible");
+    let hidden = cordon.tool("hidden").expect("it").clone();
+    assert!(!wait(async move { hidden.is_visible(&context(&json!({}))).await }));
+}
+
+/// Source: security design, row 83.
+#[test]
+fn a_child_that_dies_ends_its_own_calls_and_no_others() {
+    let (one, other) = (cordon(), cordon());
+    for death in ["abort", "kill"] {
+        let (before, others) = (one.pid(), running(&other, "hangs"));
+        let hangs = running(&one, "hangs");
+        match death {
+            "abort" => assert_eq!(ending(&call(&one, "aborts", json!({})).result), "handler_exit/died"),
+            _ => kill(before.expect("a child")),
+        }
+        let ended = hangs.recv_timeout(PATIENCE).expect("it ends");
+        assert_eq!(ending(&ended.result), "handler_exit/died", "{death}");
+        let next = said(&call(&one, "pid", json!({})));
+        assert_ne!(next, json!(before), "{death}");
+        let errors = (0..20).filter(|_| ending(&call(&other, "pid", json!({})).result) != "ok").count();
+        assert_eq!(errors, 0, "{death}");
+        assert!(others.try_recv().is_err(), "it goes on");
+    }
+}
+
+#[test]
+fn a_call_that_may_be_made_twice_is_made_once_more() {
+    let (cordon, dir) = (cordon(), TempDir::new().expect("a directory"));
+    for (tool, expected) in [("dies_once", "handler_exit/died"), ("dies_once_and_may_be_called_twice", "ok")] {
+        let mark = dir.path().join(tool);
+        assert_eq!(ending(&call(&cordon, tool, json!({ "mark": mark })).result), expected);
+    }
+}
+
+#[test]
+fn what_is_no_child_is_told_at_the_start() {
+    for (mode, needle) in [
+        ("rubbish", "something else than a child"),
+        ("gigabyte", "a frame of 1073741824 bytes"),
+        ("dies", "it ended (signal: 6"),
+        ("", "it ended (exit status: 1)"),
+    ] {
+        let error = wait(builder(&[mode]).start()).expect_err("no child");
+        assert!(error.is_environment() && error.to_string().contains(needle), "{mode}: {error}");
+    }
+    let error = wait(builder(&["refuses"]).start()).expect_err("it refuses");
+    let words = std::error::Error::source(&error).expect("its words").to_string();
+    assert!(error.is_cordon() && words == "there is nothing to be had", "{error}: {words}");
+    let error = wait(Cordon::builder("no such program").start()).expect_err("no child");
+    assert!(error.is_environment(), "{error}");
+}
+
+#[test]
+fn a_child_that_says_what_none_says_is_followed_by_the_next() {
+    let cordon = cordon();
+    let before = cordon.pid();
+    assert_eq!(ending(&call(&cordon, "rubbish", json!({})).result), "handler_exit/died");
+    assert_ne!(said(&call(&cordon, "pid", json!({}))), json!(before));
+}
+
+#[test]
+fn a_child_that_keeps_a_call_that_is_over_is_killed() {
+    let cordon = wait(builder(&["tools"]).grace(Duration::from_millis(50)).start()).expect("it starts");
+    let before = cordon.pid();
+    let tool = cordon.tool("never_lets_go").expect("it").clone();
+    let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(50)));
+    let ended = wait(made(tool, json!({}), executor, CallOptions::default()));
+    assert_eq!(ending(&ended.result), "timeout/blocked");
+    assert!(eventually(|| cordon.pid().is_some_and(|pid| Some(pid) != before)));
+    assert_eq!(said(&call(&cordon, "pid", json!({}))), json!(cordon.pid()));
+}
+
+#[test]
+fn a_dropped_call_leaves_nothing() {
+    let cordon = cordon();
+    let tool = cordon.tool("hangs").expect("it").clone();
+    let (begins, begun) = mpsc::channel();
+    let executor = Executor::new().with_events(move |event| {
+        if let Event::Progress { .. } = event {
+            let _ = begins.send(());
+        }
+    });
+    wait(async move {
+        let task = tokio::spawn(made(tool, json!({}), executor, CallOptions::default()));
+        tokio::task::block_in_place(|| begun.recv_timeout(PATIENCE)).expect("it runs");
+        task.abort();
+        assert!(task.await.is_err());
+    });
+    assert!(eventually(|| said(&call(&cordon, "hanging", json!({}))) == json!(0)));
+}
+
+#[test]
+fn a_child_ends_with_its_cordon_and_with_its_parent() {
+    let cordon = cordon();
+    let (pid, tool) = (cordon.pid().expect("a child"), cordon.tool("pid").expect("it").clone());
+    drop(cordon);
+    let told = wait(made(tool, json!({}), Executor::new(), CallOptions::default()));
+    assert_eq!(said(&told), json!(pid), "a tool keeps it");
+    assert!(eventually(|| !lives(pid)), "nobody does any more");
+    let parent = Command::new(WARD).arg("parent").stdout(Stdio::piped()).stderr(Stdio::null()).output();
+    let told = String::from_utf8(parent.expect("it runs").stdout).expect("a number");
+    let orphan = told.parse().expect("a child's id");
+    assert!(eventually(|| !lives(orphan)));
+}
