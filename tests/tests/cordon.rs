@@ -84,6 +84,9 @@ fn each_has_a_process_and_an_environment_of_its_own() {
     // What tests tell every child of theirs.
     environment.as_object_mut().expect("variables").remove("TOOLCELL_DOWN");
     assert_eq!(environment, json!({"GIVEN": "to one"}));
+    let bounds = said(&call(&other, "bounds", json!({})));
+    let dumps = bounds.as_str().expect("bounds").lines().find(|line| line.starts_with("Max core file size"));
+    assert_eq!(dumps.expect("a bound").split_whitespace().nth(4), Some("0"), "its memory is written to no disk");
     assert!(!format!("{:?}", builder(&[]).variable("TOKEN", "canary")).contains("canary"));
 }
 

@@ -5,6 +5,7 @@
 
 use std::env;
 use std::fs;
+use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -30,7 +31,9 @@ fn main() -> anyhow::Result<()> {
 fn child(path: &str) -> anyhow::Result<()> {
     // First of all: from here on it does not outlive its parent.
     let ward = Ward::begin()?;
-    let engine = Engine::builder().isolation(Isolation::Strict).build()?;
+    // With a cache the next child is there in a moment.
+    let cache = Path::new(path).with_file_name("artefacts");
+    let engine = Engine::builder().isolation(Isolation::Strict).cache(cache).build()?;
     let load = Component::load(&engine, fs::read(path).context(path.to_owned())?);
     let component = Runtime::new()?.block_on(load)?;
     // What a bug of the engine would do, or a guest that has found one.

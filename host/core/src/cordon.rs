@@ -107,6 +107,9 @@ impl CordonBuilder {
 /// tool that says of itself that it is idempotent or read-only, whose call is made once more; one that was not is the next
 /// child's. While a child rests for a second or longer, calls are refused as `overloaded`.
 ///
+/// The next child is there as soon as it has loaded its tools, so its engine needs a [cache](crate::EngineBuilder::cache). What
+/// waits for it longer than its time is refused as `overloaded`: it never ran.
+///
 /// The receipt of a call whose child died, or that was dropped, does not tell what was used in the child.
 ///
 /// A [store of keys on disk](crate::kv::DiskStore) is open in one process at a time: each child needs one of its own.

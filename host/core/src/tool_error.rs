@@ -180,7 +180,7 @@ impl fmt::Display for ToolError {
                 write!(f, "the tool called exit({code}) instead of answering")
             }
             Self::HandlerExit(Exit::Cancelled) => f.write_str("the call was cancelled"),
-            Self::HandlerExit(Exit::Died) => f.write_str("the task that ran the tool died"),
+            Self::HandlerExit(Exit::Died) => f.write_str("what ran the tool died"),
             Self::Timeout(Timeout::Fuel { budget, .. }) => write!(f, "the tool used up its {budget} units of fuel"),
             Self::Timeout(Timeout::Deadline { budget, .. }) => {
                 write!(f, "the tool was still running after {budget:?}")

@@ -67,6 +67,7 @@ fn native() -> anyhow::Result<Vec<Tool>> {
         Tool::native(defined("environment")?, async |_: Value| {
             json!(std::env::vars().collect::<BTreeMap<String, String>>())
         })?,
+        Tool::native(defined("bounds")?, async |_: Value| json!(std::fs::read_to_string("/proc/self/limits").ok()))?,
         Tool::native(defined("context")?, async |_: Value, call: Arc<Invocation>| {
             json!(format!("{:?}", call.context))
         })?,

@@ -84,6 +84,7 @@ fn what_is_shown_is_the_same_with_a_process() {
         (vec!["run", "asks.wasm", "asks", r#"{"a": 1}"#], 0),
         (vec!["run", "notes", "notes", add], 0),
         (vec!["run", "notes", "notes", r#"{"action": "list"}"#], 0),
+        (vec!["run", "notes", "notes", add, "--tenant", "acme"], 10),
         (vec!["run", "mischief", "chatters", r#"{"lines": 3}"#], 0),
         (vec!["run", "mischief", "spin", "--fuel", "5M"], 20),
         (vec!["run", "mischief", "spin", "--tenant", "acme"], 20),

@@ -10,6 +10,7 @@ use super::book::{Again, Reply};
 use super::keeper::Tie;
 use super::wire::{Answer, Offered, What};
 use crate::call::CallResult;
+use crate::clock;
 use crate::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
 use crate::tool_error::{Exit, Timeout, ToolError};
 use crate::usage::Usage;
@@ -46,16 +47,23 @@ impl Cordoned {
         };
         keeper.wake();
         let mut asking = Asking { tie: &self.tie, number, answer };
-        let reply = tokio::select! {
-            biased;
-            reply = &mut asking.answer => reply,
-            () = invocation.abort.raised() => {
-                keeper.book().abort(number);
-                keeper.wake();
-                (&mut asking.answer).await
+        let (mut is_aborted, mut is_late) = (false, false);
+        loop {
+            tokio::select! {
+                biased;
+                reply = &mut asking.answer => return reply.unwrap_or_else(|_| Reply::died()),
+                () = invocation.abort.raised(), if !is_aborted => {
+                    is_aborted = true;
+                    keeper.book().abort(number);
+                    keeper.wake();
+                }
+                // What no child has had by then never ran, and is not late but refused, as when it waits for a cell.
+                () = clock::reached(invocation.deadline()), if !is_late => {
+                    is_late = true;
+                    keeper.book().refuse_waiting(number);
+                }
             }
-        };
-        reply.unwrap_or_else(|_| Reply::died())
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::tool_error::{Exit, ToolError};
 
 /// Questions that are open at once; one more is refused. As many as may wait for a cell.
 const MAX_OPEN: usize = 10_000;
-/// What a caller is told to wait who is refused for that.
+/// What a caller is told to wait who is refused for that, or for whom no child came in time.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// The rest after a child died right after another, doubled with each further one.
 const FIRST_REST: Duration = Duration::from_millis(100);
@@ -146,6 +146,13 @@ impl Book {
         } else {
             self.open.remove(&number);
             false
+        }
+    }
+
+    /// Refuses what the child does not have yet.
+    pub(super) fn refuse_waiting(&mut self, number: u64) {
+        if self.open.get(&number).is_some_and(|open| !open.sent) {
+            self.end(number, Reply::Lost(CallResult::Refusal(Refusal::Overloaded { retry_after: RETRY_AFTER })));
         }
     }
 

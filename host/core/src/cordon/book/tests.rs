@@ -59,11 +59,15 @@ fn who_leaves_is_forgotten_at_once_or_given_up_by_the_child() {
     let (mut book, now) = book();
     let (first, _) = ask(&mut book, Again::Once, now);
     assert!(!book.leave(first) && handed_over(&mut book).is_empty());
+    let (late, mut waits) = ask(&mut book, Again::Once, now);
+    book.refuse_waiting(late);
+    assert!(end(&mut waits) == "refused" && handed_over(&mut book).is_empty());
     let (second, _) = ask(&mut book, Again::Once, now);
-    assert_eq!(handed_over(&mut book), ["ask 2"]);
+    assert_eq!(handed_over(&mut book), ["ask 3"]);
+    book.refuse_waiting(second);
     book.abort(second);
     assert!(book.leave(second));
-    assert_eq!(handed_over(&mut book), ["abort 2", "cancel 2"]);
+    assert_eq!(handed_over(&mut book), ["abort 3", "cancel 3"]);
     book.bury(now);
     assert!(!book.is_open(second) && handed_over(&mut book).is_empty(), "nobody waits: it is not asked again");
     book.leave(second);
