@@ -176,12 +176,11 @@ impl Config {
         let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
         let secrets::Secrets { origins, stored, .. } = secrets;
         let signatures = signed::Signatures::of(problems, file);
-        let written = |said: &Option<file::At<Isolation>>| said.as_ref().map(|said| said.value).unwrap_or_default();
         let mut config = Self {
             found,
             approval,
             defaults,
-            isolation: written(&file.host.isolation),
+            isolation: isolation::said(&file.host.isolation),
             demand: signatures.of_all.clone(),
             secrets: stored,
             origins,
@@ -194,11 +193,6 @@ impl Config {
                 problems.error(&said.span, format!("`{}` is no name of a component", name.escape_debug()), hint);
             }
             let file::Component { path, digest, grants, isolation: own, limits, tools, .. } = &said.value;
-            if let Some(process) = own.as_ref().filter(|said| said.value == Isolation::Process) {
-                let hint = "write `process` in [tenants.NAME] or [host]; a component can be `strict`";
-                let message = "a component has no process of its own: the store of keys is open in one at a time";
-                problems.error(&process.span, message, hint);
-            }
             let mut configured = Configured {
                 path: base.join(&path.value),
                 grants: grants
@@ -206,7 +200,7 @@ impl Config {
                     .map(|said| grants::grants(problems, &said.value, base, &guarded, name))
                     .unwrap_or_default(),
                 limits: limits::over(problems, limits, defaults),
-                isolation: isolation.max(written(own)),
+                isolation: isolation.max(isolation::of_component(problems, own)),
                 digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),
                 demand: signatures.of_component(problems, base, &said.value),
                 section: Section {
@@ -236,7 +230,7 @@ impl Config {
             let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
             let overlay = grants::overlay(problems, &said.value);
             config.tenants.insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
-            config.tenants_isolation.insert(name.clone(), isolation.max(written(&said.value.isolation)));
+            config.tenants_isolation.insert(name.clone(), isolation.max(isolation::said(&said.value.isolation)));
         }
         config
     }

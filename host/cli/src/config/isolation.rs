@@ -6,6 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolcell::defence::{Defence, stands};
 
+use super::file::At;
+use super::problem::Problems;
+
 /// How far calls are kept from each other, each more than the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -31,4 +34,19 @@ impl Isolation {
             Self::Process => "process",
         }
     }
+}
+
+/// As far as a section says.
+pub(super) fn said(isolation: &Option<At<Isolation>>) -> Isolation {
+    isolation.as_ref().map(|said| said.value).unwrap_or_default()
+}
+
+/// As far as a component's section says, which can be no process.
+pub(super) fn of_component(problems: &mut Problems<'_>, isolation: &Option<At<Isolation>>) -> Isolation {
+    if let Some(process) = isolation.as_ref().filter(|said| said.value == Isolation::Process) {
+        let hint = "write `process` in [tenants.NAME] or [host]; a component can be `strict`";
+        let message = "a component has no process of its own: the store of keys is open in one at a time";
+        problems.error(&process.span, message, hint);
+    }
+    said(isolation)
 }

@@ -6,9 +6,10 @@
 
 use std::io::{self, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -91,11 +92,11 @@ impl Keeper {
 
     /// Changes are whole: a panic while it was held leaves nothing half-done.
     pub(super) fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock()
     }
 
     fn child(&self) -> MutexGuard<'_, Option<Running>> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+        self.child.lock()
     }
 
     /// Says that there is something to be handed over.
@@ -131,8 +132,7 @@ impl Keeper {
                 Phase::Resting(until) => {
                     let rest = until.saturating_duration_since(Instant::now());
                     let is_resting = |book: &mut Book| matches!(book.phase, Phase::Resting(_));
-                    let rested = self.turn.wait_timeout_while(book, rest, is_resting);
-                    book = rested.unwrap_or_else(PoisonError::into_inner).0;
+                    self.turn.wait_while_for(&mut book, is_resting, rest);
                     if book.phase == Phase::Closed {
                         return;
                     }
@@ -307,7 +307,7 @@ impl Keeper {
             if let Some(outgoing) = book.outgoing() {
                 return Some(outgoing);
             }
-            book = self.turn.wait(book).unwrap_or_else(PoisonError::into_inner);
+            self.turn.wait(&mut book);
         }
         None
     }

@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
@@ -116,7 +117,7 @@ impl Speaker {
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 
     fn with(&self, question: u64, act: impl FnOnce(&Running)) {

@@ -2,10 +2,11 @@
 //!
 //! A check takes files and gives complaints. `each_check_can_fail` shows every one of them a file that breaks its rule.
 
+mod repository;
+
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
+
+use repository::{File, core, named, repository, rust, word};
 
 const MAX_LINES: usize = 400;
 const MIN_PROMISES: usize = 20;
@@ -57,68 +58,6 @@ const MACHINE_BOUND: [(&str, &str); 9] = [
     ("static.", "crates.io"),
 ];
 
-struct File {
-    /// From the repository's root, with `/`.
-    path: String,
-    text: String,
-}
-
-fn repository() -> Vec<File> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root");
-    let listed = Command::new("git")
-        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root)
-        .output();
-    let mut paths = Vec::new();
-    match listed {
-        Ok(output) if output.status.success() => {
-            paths.extend(String::from_utf8_lossy(&output.stdout).split_terminator('\0').map(str::to_owned));
-        }
-        // An archive of the sources, or no git.
-        _ => walk(root, "", &mut paths),
-    }
-    // Without what is deleted but not committed yet, and what is no text.
-    let files: Vec<_> = paths
-        .into_iter()
-        .filter_map(|path| fs::read_to_string(root.join(&path)).ok().map(|text| File { path, text }))
-        .collect();
-    assert!(files.len() > 100, "these are not all files");
-    files
-}
-
-fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).expect("a folder").flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() && ![".git", "target"].contains(&name.as_str()) => {
-                walk(&entry.path(), &format!("{prefix}{name}/"), paths);
-            }
-            Ok(kind) if kind.is_file() => paths.push(format!("{prefix}{name}")),
-            _ => {}
-        }
-    }
-}
-
-fn named<'a>(files: &'a [File], path: &str) -> Option<&'a File> {
-    files.iter().find(|file| file.path == path)
-}
-
-fn rust(files: &[File]) -> impl Iterator<Item = &File> {
-    files.iter().filter(|file| file.path.ends_with(".rs"))
-}
-
-/// The files of the core library by module: `engine` for `engine.rs` and for all below `engine/`.
-fn core(files: &[File]) -> impl Iterator<Item = (&str, &File)> {
-    rust(files).filter_map(|file| {
-        let module = file.path.strip_prefix(CORE)?.split(['/', '.']).next()?;
-        Some((module, file))
-    })
-}
-
-fn word(text: &str) -> &str {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
-}
-
 fn too_long(files: &[File]) -> Vec<String> {
     rust(files)
         .filter(|file| file.text.lines().count() > MAX_LINES && !file.text.starts_with("//! TABLE:"))
@@ -138,6 +77,15 @@ fn engine_named_outside(files: &[File]) -> Vec<String> {
     core(files)
         .filter(|(module, file)| *module != "engine" && file.text.contains("wasmtime"))
         .map(|(_, file)| format!("{} names wasmtime, which only `engine` knows", file.path))
+        .collect()
+}
+
+/// The engine crate's, that is: ours is built.
+fn engine_made_elsewhere(files: &[File]) -> Vec<String> {
+    core(files)
+        .filter(|(_, file)| !file.path.ends_with("engine/config.rs"))
+        .filter(|(_, file)| ["Engine::new(", "Engine::default("].iter().any(|made| file.text.contains(made)))
+        .map(|(_, file)| format!("{} makes an engine, as `engine/config` alone does", file.path))
         .collect()
 }
 
@@ -338,6 +286,7 @@ rules! {
     files_are_short: too_long,
     modules_say_what_they_own: without_header,
     only_the_engine_knows_wasmtime: engine_named_outside,
+    engines_are_made_in_one_place: engine_made_elsewhere,
     layers_look_up_only: upward_uses,
     no_dependency_is_exported: foreign_reexports,
     no_lock_is_poisoned: poisonable_locks,
@@ -358,10 +307,11 @@ fn each_check_can_fail() {
         (promises("- It\n  flies. [`tests/a::flies`]"), promises("- It flies."), promises("- It. [`tests/b::works`]"));
     let works = ("tests/tests/a.rs", "//! A.\n#[test]\nfn works() {}\nfn flies() {}\n");
     let ci = (".ci/run", "cargo xtask lint\n");
-    let table: [(Check, Files<'_>, &str); 24] = [
+    let table: [(Check, Files<'_>, &str); 25] = [
         (too_long, &[("host/core/src/call.rs", &long)], "401 lines of 400"),
         (without_header, &[("xtask/src/a.rs", "use a;\n//! Late.")], "xtask/src/a.rs"),
         (engine_named_outside, &[("host/core/src/wasm.rs", "use wasmtime_wasi::a;")], "wasm.rs"),
+        (engine_made_elsewhere, &[("host/core/src/engine/load.rs", "Engine::new(&config)")], "load.rs"),
         (upward_uses, &[("host/core/src/engine/cell.rs", "use crate::executor::Executor;")], "uses `executor` of pipe"),
         (upward_uses, &[("host/core/src/call.rs", "fn a() { crate::schema::b() }")], "uses `schema` of decisions"),
         (upward_uses, &[("host/core/src/call.rs", "use crate::{json, schema};")], "names no module"),

@@ -1,0 +1,69 @@
+//! The files that are looked at: all that git knows or could know.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::CORE;
+
+pub(crate) struct File {
+    /// From the repository's root, with `/`.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+pub(crate) fn repository() -> Vec<File> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root");
+    let listed = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output();
+    let mut paths = Vec::new();
+    match listed {
+        Ok(output) if output.status.success() => {
+            paths.extend(String::from_utf8_lossy(&output.stdout).split_terminator('\0').map(str::to_owned));
+        }
+        // An archive of the sources, or no git.
+        _ => walk(root, "", &mut paths),
+    }
+    // Without what is deleted but not committed yet, and what is no text.
+    let files: Vec<_> = paths
+        .into_iter()
+        .filter_map(|path| fs::read_to_string(root.join(&path)).ok().map(|text| File { path, text }))
+        .collect();
+    assert!(files.len() > 100, "these are not all files");
+    files
+}
+
+fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && ![".git", "target"].contains(&name.as_str()) => {
+                walk(&entry.path(), &format!("{prefix}{name}/"), paths);
+            }
+            Ok(kind) if kind.is_file() => paths.push(format!("{prefix}{name}")),
+            _ => {}
+        }
+    }
+}
+
+pub(crate) fn named<'a>(files: &'a [File], path: &str) -> Option<&'a File> {
+    files.iter().find(|file| file.path == path)
+}
+
+pub(crate) fn rust(files: &[File]) -> impl Iterator<Item = &File> {
+    files.iter().filter(|file| file.path.ends_with(".rs"))
+}
+
+/// The files of the core library by module: `engine` for `engine.rs` and for all below `engine/`.
+pub(crate) fn core(files: &[File]) -> impl Iterator<Item = (&str, &File)> {
+    rust(files).filter_map(|file| {
+        let module = file.path.strip_prefix(CORE)?.split(['/', '.']).next()?;
+        Some((module, file))
+    })
+}
+
+pub(crate) fn word(text: &str) -> &str {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+}
