@@ -126,7 +126,7 @@ fn a_panic_in_an_embedders_part_ends_its_call_alone() {
     }
 }
 
-/// What was wrong in it is for the log of the host: a tool could have chosen the words.
+/// What was wrong is for the log of the host: a tool could have chosen the words.
 #[test]
 fn a_panics_words_are_not_told() {
     let _alone = alone();
@@ -134,6 +134,6 @@ fn a_panics_words_are_not_told() {
     let visitor = Visitor::at(&parts.host(Placement::Cells, None));
     parts.panic_in("get", 1);
     visitor.stays();
-    let told = serde_json::to_string(&visitor.guest.result()).expect("JSON");
+    let told = serde_json::to_string(&*lock(&visitor.guest.events)).expect("JSON");
     assert!(told.contains("the host failed") && !told.contains(ON_PURPOSE), "{told}");
 }

@@ -143,8 +143,7 @@ fn directories(directory: &Descriptor) {
     for name in ["f", "d", "c"] {
         directory.unlink_file_at(name).unwrap();
     }
-    let opened = directory.open_at(none, ".", OpenFlags::DIRECTORY, DescriptorFlags::READ).unwrap();
-    let entries = opened.read_directory().unwrap();
+    let entries = directory.read_directory().unwrap();
     assert!(entries.read_directory_entry().unwrap().is_some());
 }
 

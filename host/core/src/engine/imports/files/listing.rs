@@ -5,7 +5,7 @@
 
 use std::fs::File;
 
-use rustix::fs::{AtFlags, Dir, FileType, statat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, ErrorCode};
 use wasmtime_wasi::p2::{FsError, FsResult};
 
@@ -24,7 +24,10 @@ impl Listing {
     /// All that is in a directory, without it and the one above it.
     pub(super) fn of(dir: &File, mut charge: Charge) -> FsResult<Self> {
         let mut entries = Vec::new();
-        for entry in Dir::read_from(dir).map_err(failed)? {
+        // Anew: a granted directory itself is open as a place only, which cannot be read.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = openat(dir, c".", flags, Mode::empty()).map_err(failed)?;
+        for entry in Dir::new(opened).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
             if name == c"." || name == c".." {
