@@ -82,11 +82,10 @@ where
 {
     let pulse = Arc::new(Pulse::default());
     let slot = slot(inner, quarantine, invocation).await.map_err(|refusal| {
-        let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
-        match refusal {
-            Refusal::Quarantined => ToolError::HandlerRaised(Raised::by_the_host()),
-            _busy => ToolError::Timeout(Timeout::Blocked { budget, used }),
+        if refusal == Refusal::Quarantined {
+            return ToolError::HandlerRaised(Raised::by_the_host());
         }
+        ToolError::Timeout(Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed() })
     })?;
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
     place(inner, cell, invocation, &pulse).await
