@@ -14,7 +14,7 @@ use toolcell::defence::{Defence, stands};
 use toolcell::{Component, Rights, names};
 
 use crate::args::{ApproveArgs, Global};
-use crate::config::{self, Approval, Approved, Chosen, Config, Lock, Wanted};
+use crate::config::{self, Approval, Approved, Chosen, Config, Found, Lock, Wanted};
 use crate::difference::{Difference, Page, Standing};
 use crate::effective::{self, Effective, TOO_MANY};
 use crate::exit::ExitStatus;
@@ -197,8 +197,7 @@ pub(crate) fn standing(lock: &Lock, name: &str, component: &Component, signer: O
 impl Matter<'_> {
     fn differences(&self) -> impl Iterator<Item = (&Seen<'_>, Difference<'_>)> {
         // What somebody else approved is news to who did not.
-        let found = self.config.found.as_ref().filter(|_| self.is_found());
-        let is_news = found.is_some_and(|found| !found.is_lock_known());
+        let is_news = self.unapproved().is_some_and(|found| !found.is_lock_known());
         let old = move |name: &str| self.lock.components.get(name).filter(|_| !is_news);
         self.seen.iter().map(move |seen| (seen, Difference { old: old(seen.name), new: &seen.now }))
     }
@@ -206,6 +205,10 @@ impl Matter<'_> {
     /// The configuration is to be approved for this user.
     fn is_found(&self) -> bool {
         self.config.approval == Approval::Missing
+    }
+
+    fn unapproved(&self) -> Option<&Found> {
+        self.config.found.as_ref().filter(|_| self.is_found())
     }
 
     fn is_settled(&self) -> bool {
@@ -228,8 +231,12 @@ impl Matter<'_> {
     fn to_page(&self) -> Page {
         let mut is_cut = false;
         let mut text = Vec::new();
-        if self.is_found() {
+        if let Some(found) = self.unapproved() {
             text.push(format!("configuration {}: found here, not approved for you as it is now", self.file));
+            // All of it, whatever it comes to mean: publishers, pins, tenants, how far calls are kept apart.
+            let page = Page::of_texts(found.before(), found.text.clone());
+            text.extend(page.lines);
+            is_cut |= page.is_cut;
         }
         let shown = || {
             let is_shown = |difference: &Difference<'_>| difference.standing() != Standing::Locked || self.is_found();
@@ -280,7 +287,9 @@ impl Matter<'_> {
         let said = chosen.configured.map_or(chosen.limits, |(_, configured)| configured.limits);
         let limits = config::unusual(&said).into_iter();
         let limits = limits.map(|[name, said, usual]| row("limit", &name, format!("{said}, in place of {usual}")));
-        directories.chain(variables).chain(secrets).chain(revealed).chain(limits).collect()
+        let store = grants.store.iter().filter(|_| !grants.keys.is_empty());
+        let stores = store.map(|name| row("keys", name, "shared by all components of this name, wherever".into()));
+        directories.chain(variables).chain(secrets).chain(revealed).chain(stores).chain(limits).collect()
     }
 
     fn to_json(&self, is_approved: bool) -> Value {
@@ -298,6 +307,7 @@ impl Matter<'_> {
             "lock": self.lock.shown(),
             "approved": is_approved,
             "found": self.is_found(),
+            "text": self.unapproved().map(|found| json!({ "old": found.before(), "new": found.text })),
             "components": components.collect::<Vec<_>>(),
             "gone": self.gone,
             "look_alikes": self.look_alikes(),

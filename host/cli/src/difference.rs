@@ -204,15 +204,19 @@ impl<'a> Difference<'a> {
             }
             for change in changes {
                 lines.push(format!("    {}", clean::shown(&change.place)));
-                let (shown, cut) = beginning(change.lines());
-                lines.extend(shown);
-                if cut > 0 {
-                    is_cut = true;
-                    lines.push(format!("      … ({cut} more characters: `--json` has all)"));
-                }
+                let page = change.page();
+                lines.extend(page.lines);
+                is_cut |= page.is_cut;
             }
         }
         Page { lines, is_cut }
+    }
+}
+
+impl Page {
+    /// The lines of a text that are others than before, or all of them.
+    pub(crate) fn of_texts(old: Option<String>, new: String) -> Self {
+        Change { place: String::new(), old: old.map(Value::String), new: Some(Value::String(new)) }.page()
     }
 }
 
@@ -236,6 +240,12 @@ fn beginning(lines: Vec<String>) -> (Vec<String>, usize) {
 }
 
 impl Change {
+    fn page(&self) -> Page {
+        let (mut lines, cut) = beginning(self.lines());
+        lines.extend((cut > 0).then(|| format!("      … ({cut} more characters: `--json` has all)")));
+        Page { lines, is_cut: cut > 0 }
+    }
+
     fn lines(&self) -> Vec<String> {
         let texts = |value: &Option<Value>| match value {
             None => Vec::new(),

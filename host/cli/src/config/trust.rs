@@ -42,7 +42,8 @@ pub(crate) enum Approval {
 pub(crate) struct Found {
     /// Without links.
     path: PathBuf,
-    digest: String,
+    /// What it says now.
+    pub(crate) text: String,
     /// What was approved of its components: the text that is judged is the one that is used.
     pub(super) lock: Option<String>,
     /// Where records are, if there is such a place.
@@ -52,22 +53,29 @@ pub(crate) struct Found {
 impl Found {
     pub(super) fn new(path: &Path, text: &str, lock: Option<String>, state: Option<&Path>) -> Self {
         let records = state.map(Path::to_owned).or_else(env::state_dir).map(|state| state.join(DIRECTORY));
-        Self { path: path.to_owned(), digest: hex(text.as_bytes()), lock, records }
+        Self { path: path.to_owned(), text: text.to_owned(), lock, records }
     }
 
     /// Whether this user approved it as it is.
     pub(super) fn approval(&self) -> Approval {
-        let is_given = self.kept().is_some_and(|kept| kept == self.text(self.lock.as_deref().unwrap_or_default()));
+        let now = self.record_of(self.lock.as_deref().unwrap_or_default());
+        let is_given = self.kept().is_some_and(|kept| kept == now);
         if is_given { Approval::Given } else { Approval::Missing }
     }
 
     /// Whether this user approved the lock, be it beside another text of the configuration: what is in it is no news then.
     pub(crate) fn is_lock_known(&self) -> bool {
-        let end = end(self.lock.as_deref().unwrap_or_default());
-        self.kept().is_some_and(|kept| kept.ends_with(&end))
+        let head = self.head(self.lock.as_deref().unwrap_or_default());
+        self.kept().is_some_and(|kept| kept.starts_with(&head))
     }
 
-    /// What was approved last.
+    /// What it said when this user approved it last.
+    pub(crate) fn before(&self) -> Option<String> {
+        let kept = self.kept()?;
+        kept.split_once('\n').map(|(_, text)| text.to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// The record of what was approved last.
     fn kept(&self) -> Option<String> {
         let records = self.records.as_ref().filter(|records| records.is_dir())?;
         let kept = files::own_directory(records, ELSEWHERE).and_then(|()| files::lock(&self.record(records)));
@@ -86,7 +94,7 @@ impl Found {
         let made = fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(records);
         made.map_err(|error| unkept(records, error))?;
         files::own_directory(records, ELSEWHERE)?;
-        Written::new(&self.record(records), &self.text(lock), MODE).map_err(|error| unkept(records, error))
+        Written::new(&self.record(records), &self.record_of(lock), MODE).map_err(|error| unkept(records, error))
     }
 
     /// One file for each configuration, so that approvals do not get into each other's way.
@@ -94,14 +102,14 @@ impl Found {
         records.join(hex(self.path.as_os_str().as_bytes()))
     }
 
-    fn text(&self, lock: &str) -> String {
-        format!("{} sha256:{}{}", self.path.display(), self.digest, end(lock))
+    /// A record: by what the lock is known, and the text of the configuration, so that a change of it can be shown.
+    fn record_of(&self, lock: &str) -> String {
+        self.head(lock) + &self.text
     }
-}
 
-/// A record's end, by which the lock is known.
-fn end(lock: &str) -> String {
-    format!(" lock sha256:{}\n", hex(lock.as_bytes()))
+    fn head(&self, lock: &str) -> String {
+        format!("{} lock sha256:{}\n", self.path.display(), hex(lock.as_bytes()))
+    }
 }
 
 fn unkept(records: &Path, error: io::Error) -> Failure {
