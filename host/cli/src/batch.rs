@@ -46,11 +46,14 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
         Err(failure) => (Sealer::generate()?, Some(failure)),
     };
     let at_once = options.concurrency(calls.len()).min(calls.len()).max(1);
-    let registry = Registry::new();
     // A process is a tenant's or everybody's, never one component's.
-    if components.iter().any(|chosen| chosen.isolation.has_process()) {
-        let tenant = options.context.tenant.as_deref();
-        let hosted = Hosted { components: &args.components, tenant, calls: at_once, together: Together::Beside };
+    let has_process = components.iter().any(|chosen| chosen.isolation.has_process());
+    // Declared before what runs in it, and so gone after it.
+    let temp = has_process.then(cordon::temporary).transpose()?;
+    let registry = Registry::new();
+    if let Some(temp) = &temp {
+        let (components, tenant) = (&args.components, options.context.tenant.as_deref());
+        let hosted = Hosted { components, tenant, calls: at_once, together: Together::Beside, temp: temp.path() };
         registry.register_all(cordon::start(global, &config, &hosted).await?.tools().iter().cloned())?;
     } else {
         let engines = host::engines(printer, global, at_once, &config)?;

@@ -7,9 +7,12 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use toolcell::{Cordon, Tool, Ward};
 
@@ -28,6 +31,15 @@ pub(crate) struct Hosted<'a> {
     /// Calls at once.
     pub(crate) calls: usize,
     pub(crate) together: Together,
+    /// Where the child has its temporary files: [`temporary`].
+    pub(crate) temp: &'a Path,
+}
+
+/// A directory for a child's temporary files, which goes with this value: a child that is killed does not tidy up.
+pub(crate) fn temporary() -> Result<TempDir, Failure> {
+    let made = tempfile::Builder::new().prefix("toolcell-").permissions(Permissions::from_mode(0o700)).tempdir();
+    made.context("no place for the temporary files of a process of its own")
+        .map_err(|error| Failure::environment(error, "name a directory that you can write in `TMPDIR`"))
 }
 
 /// Whether the tools are offered beside each other, to a model, or one of them was named.
@@ -46,7 +58,7 @@ pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>)
     let chosen = components::chosen(config, hosted.components)?;
     let secrets = config.secrets_of(hosted.tenant, &chosen);
     let words = [vec![CORDON_WORKER.into()], global.words(), hosted.words(&secrets)].concat();
-    let mut cordon = Cordon::builder(program).arguments(words);
+    let mut cordon = Cordon::builder(program).arguments(words).variable("TMPDIR", hosted.temp);
     for (name, value) in env::own().chain(config.variables_of(&secrets)) {
         cordon = cordon.variable(name, value);
     }
@@ -59,7 +71,7 @@ pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>)
 
 impl Hosted<'_> {
     fn words(&self, secrets: &BTreeSet<&str>) -> Vec<OsString> {
-        let Self { components, tenant, calls, together } = self;
+        let Self { components, tenant, calls, together, temp: _ } = self;
         let mut words = vec![format!("--calls={calls}").into()];
         words.extend(tenant.map(|tenant| format!("--tenant={tenant}").into()));
         words.extend(secrets.iter().map(|name| format!("--secret={name}").into()));

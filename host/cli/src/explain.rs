@@ -67,11 +67,14 @@ fn hint(
         Layer::Tool | Layer::Tenant | Layer::Call | _ => {
             let of_tool = chosen.section_of(tool).filter(|_| layer == Layer::Tool);
             let section = of_tool.unwrap_or_else(|| format!("tenants.{}", tenant.unwrap_or("NAME")));
-            // Files that are left are paths as the tool sees them.
-            let lines = if let Request::File { access, path } = request {
-                vec![format!("files = [{}]", toml_text(&format!("{access} {path}")))]
-            } else {
-                lines.to_vec()
+            // What is left of files are paths as the tool sees them, and of variables and secrets their names.
+            let lines = match request {
+                Request::File { access, path } => vec![format!("files = [{}]", toml_text(&format!("{access} {path}")))],
+                Request::Environment { name } => vec![format!("environment = [{}]", toml_text(name))],
+                Request::Secret { name } => vec![format!("secrets = [{}]", toml_text(name))],
+                Request::Http { .. } | Request::Reveal { .. } | Request::Key { .. } | Request::Keys { .. } | _ => {
+                    lines.to_vec()
+                }
             };
             format!("to allow it, widen [{section}]: {}", lines.join(", "))
         }

@@ -4,6 +4,9 @@ mod live;
 mod report;
 mod resume;
 
+use std::path::Path;
+
+use tempfile::TempDir;
 use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Limits, Outcome, Refusal, Tool, ToolCall};
 
 use crate::args::{Global, RunArgs};
@@ -45,7 +48,10 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
         Err(failure) if context.resume.is_some() => return Err(failure),
         Err(failure) => (None, Some(failure)),
     };
-    let tool = &tool(printer, global, args, &config, &chosen, context.tenant.as_deref()).await?;
+    // Declared before what runs in it, and so gone after it.
+    let temp = chosen.isolation.has_process().then(cordon::temporary).transpose()?;
+    let place = temp.as_ref().map(TempDir::path);
+    let tool = &tool(printer, global, args, &config, &chosen, context.tenant.as_deref(), place).await?;
 
     let live = Live::start(printer);
     let mut executor = config.executor().with_limits(limits).with_events(live.sink());
@@ -93,10 +99,11 @@ async fn tool(
     config: &Config,
     chosen: &Chosen<'_>,
     tenant: Option<&str>,
+    temp: Option<&Path>,
 ) -> Result<Tool, Failure> {
-    if chosen.isolation.has_process() {
+    if let Some(temp) = temp {
         let components = std::slice::from_ref(&args.component);
-        let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone };
+        let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone, temp };
         return Ok(cordon::start(global, config, &hosted).await?.tool(&args.tool)?.clone());
     }
     let engines = host::engines(printer, global, 1, config)?;

@@ -10,8 +10,9 @@ mod ledger;
 mod scratch;
 mod work;
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -84,7 +85,9 @@ impl Mounts {
             mounts.push(mount);
         }
         let private = |room| -> Result<_, Error> {
-            let dir = tempfile::Builder::new().prefix("toolcell-scratch-").tempdir().map_err(|error| {
+            let mut builder = tempfile::Builder::new();
+            builder.prefix("toolcell-scratch-").permissions(Permissions::from_mode(0o700));
+            let dir = builder.tempdir().map_err(|error| {
                 Error::directory(SCRATCH, Path::new(""), "there is no place for it", "see the cause").with_source(error)
             })?;
             Ok((room, dir))

@@ -200,6 +200,25 @@ secrets = ["own"]
     let mut names: Vec<_> = environment.iter().filter_map(|known| Some(known.split_once('=')?.0)).collect();
     names.retain(|name| *name != "TOOLCELL_DOWN");
     names.sort_unstable();
-    assert_eq!(names, ["HOME", "OWN", "XDG_STATE_HOME"]);
+    assert_eq!(names, ["HOME", "OWN", "TMPDIR", "XDG_STATE_HOME"]);
     eventually(|| (!lives(child)).then_some(()));
+}
+
+/// A child that is ended does not tidy up: who started it does.
+#[test]
+fn nothing_of_a_process_is_left_behind() {
+    let config = "[host]\nisolation = \"process\"\n[components.mischief]\npath = \"mischief.wasm\"\n\
+                  [components.mischief.grants]\nscratch = true\n";
+    let place = place(config).approved();
+    let temp = place.path().join("temp");
+    fs::create_dir(&temp).expect("a place");
+    for (words, status) in [
+        (&["run", "mischief", "panics", r#"{"words": "x"}"#][..], 20),
+        (&["run", "mischief", "sleeps", "--timeout", "50ms"], 20),
+        (&["batch", "mischief", "hello.wasm", "--calls", "calls.jsonl"], 0),
+    ] {
+        let shown = place.shown(place.command().env("TMPDIR", &temp).args(words));
+        assert_eq!(fs::read_dir(&temp).expect("it is there").count(), 0, "{shown}");
+        assert_eq!(shown.status, status, "{shown}");
+    }
 }

@@ -217,6 +217,14 @@ fn explained() {
         assert_eq!(shown.status, status, "{name}: {shown}");
         check(&format!("explain_{name}"), &shown);
     }
+    // A hint is pasted as it stands: what a tenant is left of these are names.
+    place.write(&GOOD.replace("files = []", "files = []\nsecrets = []\nenvironment = []"));
+    for (asked, line) in [("secret token", r#"secrets = ["token"]"#), ("environment LANG", r#"environment = ["LANG"]"#)]
+    {
+        let shown = place.typed(&["explain", "greet", asked, "--tenant", "acme"]);
+        assert!(shown.stderr.contains(&format!("widen [tenants.acme]: {line}")), "{shown}");
+    }
+    place.write(GOOD);
     let json = place.typed(&["explain", "greet", "write /data/x", "--json"]).json();
     assert_eq!((&json["allowed"], &json["denial"]["layer"]), (&false.into(), &"granted".into()), "{json}");
 }

@@ -6,6 +6,7 @@ mod bad_input;
 mod batch;
 mod calls;
 mod cordon;
+mod found;
 mod grants;
 mod help;
 mod isolation;

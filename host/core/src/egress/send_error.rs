@@ -43,7 +43,9 @@ impl SendError {
         match self {
             Self::Denied(denial) => denial.hint(),
             Self::Invalid(_) => "correct the request; the host sets `host`, `content-length` and the like".into(),
-            Self::Private(_) => "to allow it, name the network in the rule that grants the request".into(),
+            Self::Private(_) => "to allow it, name the network in the rule that grants the request, as in \
+                 `http = [{ rule = \"GET http://localhost:8080/\", private = [\"127.0.0.0/8\"] }]`"
+                .into(),
             Self::Unreachable(_) => "see whether the host is up, and its name and port are right".into(),
             Self::Timeout => "give the call more time, or ask for less".into(),
             Self::OverBudget(_) => "ask for less in one call".into(),

@@ -12,7 +12,7 @@ mod room;
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -24,6 +24,10 @@ use crate::error::Error;
 /// What the MAC's key is derived for: an entry of another layout never fits.
 const PURPOSE: &str = "toolcell artefact cache, layout 1";
 const KEY_BYTES: usize = 32;
+/// Bytes of a file with a MAC that are read: one more than it has.
+const MAX_MAC: u64 = blake3::OUT_LEN as u64 + 1;
+/// Bytes of a component's definitions that are kept: far more than a component may have.
+const MAX_TOOLS: u64 = 64 << 20;
 /// Bytes of disk for one directory of artefacts: about a hundred language runtimes, or thousands of ordinary tools.
 pub const DEFAULT_CACHE_BYTES: u64 = 4 << 30;
 /// How long an entry's time may lag behind its last use: so that it costs a write an hour and not one a load.
@@ -56,16 +60,11 @@ impl Cache {
     pub(super) fn open(dir: &Path, most_bytes: u64) -> Result<Self, Error> {
         let failed =
             |what: &str, error: io::Error| Error::cache(format!("{}: {what}", dir.display())).with_source(error);
-        fs::create_dir_all(dir).map_err(|error| failed("cannot be made", error))?;
-        let owner = fs::symlink_metadata(dir).map_err(|error| failed("cannot be read", error))?;
-        if !owner.is_dir() {
+        if fs::symlink_metadata(dir).is_ok_and(|found| !found.is_dir()) {
             return Err(Error::cache(format!("{} is a file or a link, not a directory", dir.display())));
         }
-        if owner.uid() != rustix::process::geteuid().as_raw() {
-            return Err(Error::cache(format!("{} belongs to another user", dir.display())));
-        }
-        fs::set_permissions(dir, Permissions::from_mode(0o700))
-            .map_err(|error| failed("cannot be made private", error))?;
+        // One that was there keeps its permissions: it may be more than a cache to others.
+        crate::private::directory(dir).map_err(|unfit| Error::cache(format!("{} {unfit}", dir.display())))?;
         let secret = secret(dir).map_err(|error| failed("its key cannot be read or made", error))?;
         Ok(Self { dir: dir.to_owned(), key: blake3::derive_key(PURPOSE, &secret), most_bytes })
     }
@@ -81,10 +80,11 @@ impl Cache {
         // Not had where a file system has no locks, or where somebody removes the entry, which then is not found below.
         let _ = reading.try_lock_shared();
         let mut mac = Vec::new();
-        reading.read_to_end(&mut mac)?;
+        (&mut reading).take(MAX_MAC).read_to_end(&mut mac)?;
         let (code, mut tools) = (self.path(name, "code"), Vec::new());
-        open(&self.path(name, "tools"))?.read_to_end(&mut tools)?;
-        let found = self.mac(name, &tools, open(&code)?)?;
+        // A byte more than there can be does not fit.
+        open(&self.path(name, "tools"))?.take(MAX_TOOLS + 1).read_to_end(&mut tools)?;
+        let found = self.mac(name, &tools, open(&code)?.take(self.most_bytes.max(DEFAULT_CACHE_BYTES)))?;
         // `blake3::Hash` compares in constant time.
         let fits = <[u8; blake3::OUT_LEN]>::try_from(mac).is_ok_and(|mac| found == blake3::Hash::from_bytes(mac));
         if fits || !stands(Defence::ArtefactMac) {
@@ -101,6 +101,9 @@ impl Cache {
     pub(super) fn put(&self, name: &str, code: &[u8], tools: &[u8]) -> io::Result<()> {
         let mac = self.mac(name, tools, code)?;
         let parts = [("code", code), ("tools", tools), ("mac", &mac.as_bytes()[..])];
+        if tools.len() as u64 > MAX_TOOLS {
+            return Err(io::Error::other("its definitions are too large to be kept"));
+        }
         room::make(&self.dir, self.most_bytes, name, &parts.map(|(_, content)| content.len()))?;
         let written = |(part, content)| Ok((part, self.written(content)?));
         let files = parts.into_iter().map(written).collect::<io::Result<Vec<_>>>()?;

@@ -1,5 +1,7 @@
 //! Entries that come back, entries that do not, and room for more.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use super::*;
 
 fn opened(dir: &Path) -> Cache {
@@ -14,8 +16,22 @@ fn an_entry_comes_back() {
     cache.put("a", b"code", b"tools").unwrap();
     let entry = opened(dir.path()).get("a").unwrap();
     assert_eq!((fs::read(entry.code).unwrap(), entry.tools), (b"code".to_vec(), b"tools".to_vec()));
-    assert_eq!(fs::metadata(dir.path()).unwrap().mode() & 0o777, 0o700);
     assert_eq!(fs::metadata(dir.path().join("key")).unwrap().mode() & 0o777, 0o600);
+}
+
+/// It may be more than a cache to others.
+#[test]
+fn a_directory_that_was_there_keeps_its_permissions() {
+    let dir = tempfile::tempdir().unwrap();
+    for (mode, is_used) in [(0o755, true), (0o700, true), (0o775, false), (0o777, false)] {
+        fs::set_permissions(dir.path(), Permissions::from_mode(mode)).unwrap();
+        assert_eq!(Cache::open(dir.path(), DEFAULT_CACHE_BYTES).is_ok(), is_used, "{mode:o}");
+        assert_eq!(fs::metadata(dir.path()).unwrap().mode() & 0o777, mode);
+    }
+    let made = dir.path().join("a/b");
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
+    opened(&made);
+    assert_eq!(fs::metadata(made).unwrap().mode() & 0o777, 0o700);
 }
 
 /// Any change, to any byte of any part: the entry is gone, and nothing of it was handed out.
