@@ -4,14 +4,19 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use toolcell::Error;
 use toolcell::kv::{DiskStore, Entry, KeyStore, Namespace, Page, StoreError};
 
 use crate::env;
 
 /// The directory below the state directory.
 const DIRECTORY: &str = "keys";
+/// How long another command may have the store: most take far less, and a call has a deadline of its own.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is asked whether that one is done.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A store that is opened when it is needed.
 pub(crate) struct Keys {
@@ -28,14 +33,26 @@ impl Keys {
 
     fn store(&self) -> Result<&DiskStore, StoreError> {
         let open = || match &self.directory {
-            Some(directory) => DiskStore::open(directory)
-                .map_err(|error| StoreError::Unavailable(format!("{error}; hint: {}", error.hint()))),
+            Some(directory) => {
+                in_turn(directory).map_err(|error| StoreError::Unavailable(format!("{error}; hint: {}", error.hint())))
+            }
             None => Err(StoreError::Unavailable(
                 "neither `XDG_STATE_HOME` nor `HOME` says where it would be; hint: say it with `--state-dir DIR`"
                     .into(),
             )),
         };
         self.store.get_or_init(open).as_ref().map_err(Clone::clone)
+    }
+}
+
+/// Opens it once no other command has it open. Blocks.
+fn in_turn(directory: &Path) -> Result<DiskStore, Error> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match DiskStore::open(directory) {
+            Err(error) if error.is_in_use() && Instant::now() < until => std::thread::sleep(PAUSE),
+            opened => return opened,
+        }
     }
 }
 

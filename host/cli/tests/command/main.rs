@@ -10,6 +10,7 @@ mod found;
 mod grants;
 mod help;
 mod isolation;
+mod keys;
 mod looks;
 mod place;
 mod resume;

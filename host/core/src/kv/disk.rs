@@ -36,7 +36,6 @@ const OUR_LAYOUT: u64 = 1;
 const CACHE: usize = 16 << 20;
 
 const DAMAGED: &str = "restore it from a copy, or move it away and begin with an empty one; it was left as it is";
-const IN_USE: &str = "end the other process, or give this one a directory of its own";
 const NEWER: &str = "use the version of toolcell that wrote it, or another directory; it was left as it is";
 const NO_DISK: &str = "see the cause, and whether the disk is full; what was written before is still there";
 
@@ -255,7 +254,7 @@ fn refused(file: &Path, error: DatabaseError) -> Error {
     let place = file.display();
     let (problem, hint) = match &error {
         DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => {
-            (format!("{place} is open in another process"), IN_USE)
+            return Error::store_in_use(file).with_source(error);
         }
         DatabaseError::UpgradeRequired(format) => {
             (format!("{place} has the database format {format}, which this version does not know"), NEWER)
