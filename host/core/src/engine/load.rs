@@ -123,11 +123,11 @@ pub(super) fn load(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
     grants: &Grants,
+    mounts: Option<&Arc<Mounts>>,
     missing: Missing,
     turn: Option<&Turn>,
 ) -> Result<Loaded, Error> {
-    let mounts = Mounts::open(grants)?.map(Arc::new);
-    let loaded = loaded(inner, bytes, mounts.as_ref(), turn)?;
+    let loaded = loaded(inner, bytes, mounts, turn)?;
     let denied: Vec<_> = loaded.examination.ungranted(grants).map(|(name, _)| name.clone()).collect();
     if denied.is_empty() || missing == Missing::Denied || !stands(Defence::UngrantedImports) {
         return Ok(loaded);
@@ -333,7 +333,7 @@ mod tests {
         let cache = engine.0.cache.as_ref().unwrap();
         let names = Names::new(entry_name(&engine.0.on_demand.engine, &digest(&pretender())));
         cache.put(&names.quick, b"no code", b"[]").unwrap();
-        let loaded = load(&engine.0, pretender(), &Grants::default(), Missing::Refused, None);
+        let loaded = load(&engine.0, pretender(), &Grants::default(), None, Missing::Refused, None);
         assert!(loaded.err().is_some_and(|error| error.to_string().contains("the compiler process failed")));
         assert!(cache.get(&names.quick).is_some(), "it is gone");
         keep(&engine.0, Tier::Quick, &names, b"other code", &[]);
