@@ -71,9 +71,8 @@ pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>)
 
 impl Hosted<'_> {
     fn words(&self, secrets: &BTreeSet<&str>) -> Vec<OsString> {
-        let Self { components, tenant, calls, together, temp: _ } = self;
+        let Self { components, tenant: _, calls, together, temp: _ } = self;
         let mut words = vec![format!("--calls={calls}").into()];
-        words.extend(tenant.map(|tenant| format!("--tenant={tenant}").into()));
         words.extend(secrets.iter().map(|name| format!("--secret={name}").into()));
         words.extend((*together == Together::Beside).then(|| "--beside".into()));
         words.push("--".into());

@@ -52,12 +52,21 @@ impl FromStr for Date {
 
     fn from_str(text: &str) -> Result<Self, BadUnit> {
         let seconds = || SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(text.parse().ok()?));
-        let date = humantime::parse_rfc3339(text).ok().or_else(seconds);
-        date.map(Self).ok_or(BadUnit("write a date such as `2026-01-31T12:00:00Z`, or seconds since 1970"))
+        let date = humantime::parse_rfc3339(text).ok().or_else(seconds).filter(|date| *date < last());
+        date.map(Self)
+            .ok_or(BadUnit("write a date up to the year 9999, such as `2026-01-31T12:00:00Z`, or seconds since 1970"))
     }
 }
 
-/// A span of time: `500ms`, `2s`, `1.5s`, `1m`.
+/// The end of the year 9999: what comes later cannot be written. Source: RFC 3339, section 1.
+fn last() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800)
+}
+
+/// What is shorter is no time that anybody waits for, and is printed with a unit that is not understood.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// A span of time, from a millisecond on: `500ms`, `2s`, `1.5s`, `1m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) struct Time(pub(crate) Duration);
 
@@ -65,7 +74,7 @@ impl FromStr for Time {
     type Err = BadUnit;
 
     fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit("write a time of more than zero with its unit: `500ms`, `2s`, `1.5s`, `1m`");
+        let bad = BadUnit("write a time of a millisecond or more with its unit: `500ms`, `2s`, `1.5s`, `1m`");
         let (number, unit) = split(text);
         let factor = match unit {
             "ms" => 0.001,
@@ -75,7 +84,7 @@ impl FromStr for Time {
         };
         let number: f64 = number.parse().map_err(|_| bad.clone())?;
         let time = Duration::try_from_secs_f64(number * factor).map_err(|_| bad.clone())?;
-        if time.is_zero() { Err(bad) } else { Ok(Self(time)) }
+        if time < SHORTEST { Err(bad) } else { Ok(Self(time)) }
     }
 }
 
@@ -165,9 +174,12 @@ mod tests {
     #[test]
     fn what_is_no_unit_is_refused() {
         for bad in
-            ["", "2", "s", "-1s", "1e3s", "0s", "inf", "NaNs", "1.2.3s", " 1s", "2 s", "99999999999999999999999m"]
+            ["", "2", "s", "-1s", "1e3s", "0s", "0.5ms", "inf", "NaNs", "1.2.3s", " 1s", "2 s", "99999999999999999999m"]
         {
             assert!(bad.parse::<Time>().is_err(), "{bad}");
+        }
+        for bad in ["", "-1", "1969-12-31T23:59:59Z", "253402300800", "18446744073709551615", "10000-01-01T00:00:00Z"] {
+            assert!(bad.parse::<Date>().is_err(), "{bad}");
         }
         for bad in ["", "MiB", "64MB", "1.5GiB", "-1", "0", "0MiB", "99999999999999999999", "18014398509481985KiB"] {
             assert!(bad.parse::<Size>().is_err(), "{bad}");

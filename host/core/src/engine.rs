@@ -104,6 +104,8 @@ struct Inner {
     background: tier::Background,
     flights: flights::Flights,
     turns: turns::Turns,
+    /// For what is counted by the minute or the hour; never a call's.
+    clock: Arc<dyn Clock>,
     placement: Placement,
     /// Panics of the host that a component may cost.
     panics: Option<NonZero<u32>>,
@@ -166,9 +168,13 @@ impl EngineBuilder {
         self
     }
 
-    /// After how many panics of the host in calls of one component its further calls are refused, as `quarantined`: a way to
-    /// make the host panic is not tried for ever. Until [`Component::let_in_again`](crate::Component::let_in_again), or until
-    /// the component is loaded anew. Without a number, never.
+    /// After how many panics of the host within an hour in calls of one component its further calls are refused, as
+    /// `quarantined`: a way to make the host panic is not tried for ever, and a few in a year are chance. Until
+    /// [`Component::let_in_again`](crate::Component::let_in_again), or until the component is loaded anew. Without a number,
+    /// never.
+    ///
+    /// It is the loaded component's: where several tenants share one, what one of them does to it ends it for all. Whoever
+    /// does not want that loads one for each tenant.
     pub fn quarantine_after(mut self, panics: impl Into<Option<NonZero<u32>>>) -> Self {
         self.panics = panics.into();
         self
@@ -213,7 +219,7 @@ impl EngineBuilder {
         self
     }
 
-    /// With this clock for that minute.
+    /// With this clock for that minute, and for the hour of [`quarantine_after`](Self::quarantine_after).
     pub fn quota_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.quota_clock = clock;
         self
@@ -303,7 +309,8 @@ impl EngineBuilder {
             optimise: self.optimise,
             background: tier::Background::default(),
             flights: flights::Flights::default(),
-            turns: turns::Turns::new(self.compiles, self.quota_clock),
+            turns: turns::Turns::new(self.compiles, Arc::clone(&self.quota_clock)),
+            clock: self.quota_clock,
             placement: self.placement,
             panics: self.panics,
             slots: Arc::new(Semaphore::new(self.cells as usize)),
@@ -345,8 +352,8 @@ impl std::fmt::Debug for Engine {
 impl Inner {
     /// Runs `describe` under limits of its own, from a thread that may block.
     fn describe(self: &Arc<Self>, ready: Arc<invoke::Ready>, limits: Limits) -> Result<Vec<Definition>, Error> {
-        let call = ToolCall::new("", "describe", "{}");
-        let invocation = Arc::new(Invocation::aside(call, Value::Null, CallContext::default(), limits));
+        let call = || ToolCall::new("", "describe", "{}");
+        let invocation = || Invocation::aside(call(), Value::Null, CallContext::default(), limits);
         self.sleeps.block_on(placement::describe(self, ready, invocation))
     }
 }

@@ -64,6 +64,7 @@ enum Kind {
         after: Duration,
     },
     Engine(String),
+    NoCell(Duration),
     Cordon,
     Cache(String),
     SealKey {
@@ -142,6 +143,10 @@ impl Error {
 
     pub(crate) fn engine(problem: impl Into<String>) -> Self {
         Self::from(Kind::Engine(problem.into()))
+    }
+
+    pub(crate) fn no_cell(after: Duration) -> Self {
+        Self::from(Kind::NoCell(after))
     }
 
     pub(crate) fn cordon() -> Self {
@@ -228,7 +233,7 @@ impl Error {
     /// When the same may be tried again, where it is a matter of time.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        if let Kind::Quota { after, .. } = self.kind { Some(after) } else { None }
+        if let Kind::Quota { after, .. } | Kind::NoCell(after) = self.kind { Some(after) } else { None }
     }
 
     /// A cordon's child said why it offers no tools; its words are the source.
@@ -256,18 +261,27 @@ impl Error {
             Kind::Directory { .. } => "bad_directory",
             Kind::Quota { .. } => "quota",
             Kind::Cordon => "cordon",
-            Kind::Engine(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. } | Kind::StoreInUse { .. } => {
-                "environment"
-            }
+            Kind::Engine(_)
+            | Kind::NoCell(_)
+            | Kind::Cache(_)
+            | Kind::SealKey { .. }
+            | Kind::Store { .. }
+            | Kind::StoreInUse { .. } => "environment",
         }
     }
 
-    /// The engine could not be set up on this machine, or its cache, its key for sealing or a store cannot be used.
+    /// The engine could not be set up on this machine, has no cell free to load in for now, or its cache, its key for sealing or
+    /// a store cannot be used.
     #[must_use]
     pub fn is_environment(&self) -> bool {
         matches!(
             self.kind,
-            Kind::Engine(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. } | Kind::StoreInUse { .. }
+            Kind::Engine(_)
+                | Kind::NoCell(_)
+                | Kind::Cache(_)
+                | Kind::SealKey { .. }
+                | Kind::Store { .. }
+                | Kind::StoreInUse { .. }
         )
     }
 
@@ -314,6 +328,7 @@ impl Error {
                 format!("try again in {seconds} s; what was compiled before can be loaded meanwhile")
             }
             Kind::Cordon => "the cause has its words".into(),
+            Kind::NoCell(_) => "load it again when calls have ended, or give the engine more cells".into(),
             Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
             Kind::StoreInUse { .. } => "end the other process, or give this one a directory of its own".into(),
@@ -353,6 +368,7 @@ impl fmt::Display for Error {
             Kind::Describe(problem) => write!(f, "the component could not describe its tools: {problem}"),
             Kind::Quota { problem, .. } => f.write_str(problem),
             Kind::Cordon => f.write_str("the child process of a cordon offers no tools"),
+            Kind::NoCell(_) => f.write_str("all cells are busy: the component could not be asked for its tools"),
             Kind::Engine(problem) => write!(f, "the engine cannot be set up: {problem}"),
             Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),
             Kind::SealKey { problem, .. } => write!(f, "no key to seal questions with: {problem}"),

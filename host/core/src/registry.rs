@@ -4,7 +4,7 @@
 //! Invariants: a name stands once; a change is seen whole or not at all, and whoever took a [`Toolbox`] keeps what it held.
 //! Source: contract, sections 4 and 5.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
@@ -57,14 +57,18 @@ impl Registry {
         // Before the lock: the iterator is somebody else's and may look at this registry.
         let tools: Vec<_> = tools.into_iter().collect();
         let mut toolbox = self.0.write();
-        let mut entries = (*toolbox.0).clone();
-        for tool in tools {
-            let name = tool.definition().name.clone();
-            if entries.contains_key(&name) {
-                return Err(Error::duplicate_tool(&name));
-            }
-            entries.insert(name, Arc::new(Entry { tool, counters: Counters::default() }));
+        let mut names = BTreeSet::new();
+        let mut asked = tools.iter().map(|tool| &tool.definition().name);
+        if let Some(name) = asked.find(|name| toolbox.0.contains_key(*name) || !names.insert(*name)) {
+            // All that is refused goes when the lock is not held any more: there is others' code in the handlers.
+            drop(toolbox);
+            return Err(Error::duplicate_tool(name));
         }
+        let mut entries = (*toolbox.0).clone();
+        entries.extend(tools.into_iter().map(|tool| {
+            let name = tool.definition().name.clone();
+            (name, Arc::new(Entry { tool, counters: Counters::default() }))
+        }));
         *toolbox = Toolbox(Arc::new(entries));
         Ok(())
     }
@@ -209,11 +213,23 @@ mod tests {
     /// Seen to fail with the tools dropped under the lock.
     #[test]
     fn a_handler_may_look_at_the_registry_that_it_leaves_and_panic() {
-        for empties in [Registry::clear, |registry| drop(registry.unregister("a"))] as [fn(&Registry); 2] {
+        let table: [fn(&Registry, Tool); 3] = [
+            |registry, leaving| {
+                registry.register(leaving).unwrap();
+                registry.clear();
+            },
+            |registry, leaving| {
+                registry.register(leaving).unwrap();
+                drop(registry.unregister("a"));
+            },
+            // Refused, since another name stands twice.
+            |registry, leaving| drop(registry.register_all([leaving, tool("b"), tool("b")])),
+        ];
+        for leaves in table {
             let registry = Registry::new();
             let leaving = Leaving(registry.clone());
-            registry.register(Tool::with_handler(Definition::new("a", "").unwrap(), leaving).unwrap()).unwrap();
-            assert!(fenced(|| empties(&registry)).is_none(), "it could look, and panicked");
+            let leaving = Tool::with_handler(Definition::new("a", "").unwrap(), leaving).unwrap();
+            assert!(fenced(|| leaves(&registry, leaving)).is_none(), "it could look, and panicked");
             assert!(registry.list().is_empty());
             registry.register(tool("a")).unwrap();
         }

@@ -1,9 +1,13 @@
 //! What tenants have compiled: so many components a minute, and nobody else has fewer for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use toolcell::{Component, Engine, EngineBuilder, Error, Grants, ManualClock, Missing, Optimise};
+use toolcell::{
+    AbortSignal, CallOptions, Component, Engine, EngineBuilder, Error, Event, Executor, Grants, ManualClock, Missing,
+    Optimise, ToolCall,
+};
+use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::binary::{CUSTOM, section};
 use toolcell_tests::{load, wait};
 
@@ -82,4 +86,46 @@ fn a_tenants_loads_at_once_are_all_served() {
             scope.spawn(move || assert!(answers(&load_for(engine, "a", version(number)).expect("its turn came"))));
         }
     });
+}
+
+/// The host's only cell is busy for as long as a component may be asked for its tools. What was compiled is kept for the next
+/// time, and where it cannot be the tenant has not had it. Seen to fail with either thrown away.
+#[test]
+fn who_finds_no_cell_at_load_loses_nothing() {
+    let scratch = Scratch::new();
+    std::thread::scope(|scope| {
+        for (builder, is_kept) in [(scratch.builder(), true), (Engine::builder(), false)] {
+            scope.spawn(move || {
+                let engine = engine(builder.cells(1), &ManualClock::new());
+                let sleeper = load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
+                let (tool, abort) = (sleeper.tools()[0].clone(), AbortSignal::new());
+                let (begins, begun) = mpsc::channel();
+                let executor = Executor::new().with_events(move |event: Event| drop(begins.send(event)));
+                let options = CallOptions::default().with_abort(abort.clone());
+                let call = ToolCall::new("1", tool.definition().name.as_str(), "{}");
+                let busy = std::thread::spawn(|| wait(async move { executor.call(&tool, call, options).await }).result);
+                begun.recv().expect("it has the cell");
+                let refused = load_for(&engine, "a", version(0)).expect_err("no cell");
+                assert!(refused.is_environment() && refused.retry_after().is_some(), "{refused:?}");
+                assert!(!refused.is_component() && refused.hint().contains("more cells"), "{refused:?}");
+                abort.raise();
+                busy.join().expect("the call ends");
+                let loaded = load_for(&engine, "a", version(0)).expect("it loads");
+                assert!(loaded.is_cached() == is_kept && answers(&loaded), "{is_kept}");
+                assert!(load_for(&engine, "a", version(1)).expect_err("the minute's is spent").is_quota());
+                let again = load_for(&engine, "a", version(0)).map(|again| answers(&again));
+                assert!(if is_kept { again.expect("it is kept") } else { again.expect_err("spent").is_quota() });
+            });
+        }
+    });
+}
+
+#[test]
+fn a_compiler_that_does_not_start_counts_for_nobody() {
+    let builder = Engine::builder().compile_in("/nowhere/compiler", [""; 0], Duration::from_secs(1));
+    let engine = engine(builder, &ManualClock::new());
+    for attempt in 0..3 {
+        let failed = load_for(&engine, "a", version(0)).expect_err("no compiler");
+        assert!(failed.is_environment(), "{attempt}: {failed:?}");
+    }
 }

@@ -8,9 +8,6 @@ use super::Global;
 /// Host the tools of components for the process that started this one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkerArgs {
-    /// On whose behalf
-    #[arg(long)]
-    pub(crate) tenant: Option<String>,
     /// Calls at once
     #[arg(long)]
     pub(crate) calls: usize,
@@ -75,7 +72,10 @@ mod tests {
             "1.5s",
             "-vv",
         ];
-        for words in [&typed[..], &typed[..3]] {
+        // The first and the last of what can be written.
+        let least = [&typed[..3], &["--now", "0", "--compile-time", "1ms"]].concat();
+        let most = [&typed[..3], &["--now", "253402300799", "--compile-time", "1000000m"]].concat();
+        for words in [&typed[..], &typed[..3], &least, &most] {
             let global = Args::try_parse_from(words).unwrap().global;
             let again = ["toolcell".into(), "list".into(), "x.wasm".into()].into_iter().chain(global.words());
             assert_eq!(format!("{:?}", Args::try_parse_from(again).unwrap().global), format!("{global:?}"));

@@ -2,7 +2,7 @@
 //!
 //! In: bytes. Out: a [`Loaded`] component: checked, compiled or taken from the cache, linked, described.
 //! Invariants: imports are judged before the compiler runs; nothing of the guest runs but `describe`, in a cell that is
-//! granted nothing, and once whatever is compiled how often; what somebody else compiles at this moment is waited for; a kept
+//! granted nothing, and once whatever is compiled how often; code is not lost for want of a cell to ask in; what somebody else compiles at this moment is waited for; a kept
 //! component that cannot be used now stays until there is a better one: that it was made here, and whole, is known.
 //! Not here: compiling a second time, for speed (`optimise`).
 
@@ -123,11 +123,11 @@ pub(super) fn load(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
     grants: &Grants,
+    mounts: Option<&Arc<Mounts>>,
     missing: Missing,
     turn: Option<&Turn>,
 ) -> Result<Loaded, Error> {
-    let mounts = Mounts::open(grants)?.map(Arc::new);
-    let loaded = loaded(inner, bytes, mounts.as_ref(), turn)?;
+    let loaded = loaded(inner, bytes, mounts, turn)?;
     let denied: Vec<_> = loaded.examination.ungranted(grants).map(|(name, _)| name.clone()).collect();
     if denied.is_empty() || missing == Missing::Denied || !stands(Defence::UngrantedImports) {
         return Ok(loaded);
@@ -150,25 +150,34 @@ fn loaded(
     let kept = |name: &str| from_cache(inner, name, mounts);
     let compiled = |tier, known| {
         turn.map_or(Ok(()), Turn::compile)?;
-        compiled(inner, tier, &names, &bytes, mounts, known)
+        compiled(inner, tier, &names, &bytes, mounts, known).inspect_err(|failed| {
+            if failed.is_environment() && inner.cache.as_ref().is_none_or(|cache| cache.get(names.of(tier)).is_none()) {
+                turn.into_iter().for_each(Turn::give_back);
+            }
+        })
     };
     let quick = || kept(&names.quick).map_or_else(|| compiled(Tier::Quick, None), Ok);
     let (found, code) = match (kept(&names.optimised), inner.optimise) {
         (Some(found), Optimise::Later | Optimise::First | Optimise::Never) => (found, Code::Optimised),
         (None, Optimise::First) => {
             // Who has told its tools is not asked again.
-            let known = kept(&names.quick).map(|quick| quick.definitions);
+            let known = kept(&names.quick).map(|quick| quick.definitions).filter(|known| !known.is_empty());
             (compiled(Tier::Optimised, known)?, Code::Optimised)
         }
         (None, Optimise::Never) => (quick()?, Code::Unoptimised),
         (None, Optimise::Later) => (quick()?, Code::Quick),
     };
-    let Found { ready, definitions, pooled, compile_time } = found;
+    let Found { ready, mut definitions, pooled, compile_time } = found;
+    if definitions.is_empty() {
+        definitions = describe(inner, &ready)?;
+        let tier = if code == Code::Optimised { Tier::Optimised } else { Tier::Quick };
+        told(inner, names.of(tier), &definitions);
+    }
     let current = match code {
         Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
         Code::Quick => optimise::later(inner, bytes, names, ready, definitions.clone(), turn.map(Turn::tenant)),
     };
-    let quarantine = Arc::new(Quarantine::after(inner.panics));
+    let quarantine = Arc::new(Quarantine::after(inner.panics, Arc::clone(&inner.clock)));
     Ok(Loaded { examination, definitions, current, quarantine, pooled, compile_time })
 }
 
@@ -176,6 +185,7 @@ fn loaded(
 pub(super) struct Found {
     pub(super) ready: Arc<Ready>,
     pooled: bool,
+    /// None where it was kept when there was no cell to ask in.
     definitions: Vec<Definition>,
     compile_time: Option<Duration>,
 }
@@ -193,7 +203,13 @@ fn compiled(
     let code = compile::compile(inner.worker.as_ref(), tier, Haste::Awaited, bytes, Watch::unattended())?;
     let compile_time = Some(started.elapsed());
     let (ready, pooled) = link_new(inner, &code, mounts)?;
-    let definitions = known.map_or_else(|| describe(inner, &ready), Ok)?;
+    let asked = known.map_or_else(|| describe(inner, &ready), Ok);
+    let definitions = asked.inspect_err(|error| {
+        // All cells are busy: whoever loads it next has only to ask.
+        if error.is_environment() {
+            keep(inner, tier, names, &code, &[]);
+        }
+    })?;
     keep(inner, tier, names, &code, &definitions);
     Ok(Found { ready, pooled, definitions, compile_time })
 }
@@ -207,6 +223,17 @@ pub(super) fn keep(inner: &Inner, tier: Tier, names: &Names, code: &[u8], defini
         (Ok(()), Tier::Optimised) => names.all_but_optimised().for_each(|name| cache.remove(name)),
         (Err(error), _) => tracing::warn!(%error, "the compiled component could not be kept"),
     }
+}
+
+/// Adds to an entry the tools that could not be asked for when it was made.
+fn told(inner: &Inner, name: &str, definitions: &[Definition]) {
+    let Some((cache, entry)) = inner.cache.as_ref().and_then(|cache| cache.get(name).map(|entry| (cache, entry)))
+    else {
+        return;
+    };
+    let tools = serde_json::to_vec(definitions).unwrap_or_default();
+    let kept = std::fs::read(&entry.code).and_then(|code| cache.put(name, &code, &tools));
+    let _ = kept.inspect_err(|error| tracing::warn!(%error, "the component is asked again when it is loaded again"));
 }
 
 /// The entry, if there is one that works. One that does not is no error: it is made again, and replaced by that.
@@ -333,7 +360,7 @@ mod tests {
         let cache = engine.0.cache.as_ref().unwrap();
         let names = Names::new(entry_name(&engine.0.on_demand.engine, &digest(&pretender())));
         cache.put(&names.quick, b"no code", b"[]").unwrap();
-        let loaded = load(&engine.0, pretender(), &Grants::default(), Missing::Refused, None);
+        let loaded = load(&engine.0, pretender(), &Grants::default(), None, Missing::Refused, None);
         assert!(loaded.err().is_some_and(|error| error.to_string().contains("the compiler process failed")));
         assert!(cache.get(&names.quick).is_some(), "it is gone");
         keep(&engine.0, Tier::Quick, &names, b"other code", &[]);

@@ -1,7 +1,7 @@
 //! A component on an engine: how it gets there, and what can be asked of it.
 //!
 //! In: bytes, then invocations. Out: a [`LoadedComponent`], then answers.
-//! Invariants: a tenant waits for its own turn before it takes anything that others wait for.
+//! Invariants: a tenant waits for its own turn, and for directories that may hang, before it takes anything that others wait for.
 //! Not here: from bytes to something that answers (`load`), where a cell runs (`placement`).
 
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use super::tier::Code;
 use super::{Engine, invoke, placement};
 use crate::call::CallResult;
 use crate::definition::{Checks, Definition};
+use crate::directory::Mounts;
 use crate::error::Error;
 use crate::grants::Grants;
 use crate::handler::Invocation;
@@ -23,14 +24,15 @@ use crate::tool_error::ToolError;
 
 impl Engine {
     /// Loads a component on a thread of its own, once no other of the tenant's and fewer than a core's worth of all are being
-    /// loaded.
+    /// loaded. Its directories are opened before that.
     ///
     /// # Errors
     /// [`Error::is_component`], [`Error::is_not_granted`], [`Error::is_definition`], [`Error::is_directory`],
     /// [`Error::is_quota`].
     ///
     /// # Cancel safety
-    /// When dropped, the compilation goes on to its end in the background and its result is kept in the cache only.
+    /// When dropped, a compilation that has begun goes on to its end in the background and its result is kept in the cache
+    /// only.
     pub(crate) async fn load(
         &self,
         bytes: Vec<u8>,
@@ -42,20 +44,31 @@ impl Engine {
             Some(tenant) => Some(self.0.turns.turn(tenant).await?),
             None => None,
         };
+        // On a dead network mount this takes for ever: the turn is with it, also when nobody waits here any more.
+        let granted = Arc::clone(&grants);
+        let open = move || Mounts::open(&granted).map(|mounts| (turn, mounts.map(Arc::new)));
+        let (turn, mounts) = on_a_thread("toolcell-mount", open).await?;
         let core = Arc::clone(&self.0.loads).acquire_owned().await;
         let inner = Arc::clone(&self.0);
-        let (done, loaded) = oneshot::channel();
-        std::thread::Builder::new()
-            .name("toolcell-load".into())
-            .spawn(move || {
-                let result = load::load(&inner, bytes, &grants, missing, turn.as_ref());
-                drop((core, turn));
-                let _ =
-                    done.send(result.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) }));
-            })
-            .map_err(|error| Error::engine("no thread for the compiler").with_source(error))?;
-        loaded.await.unwrap_or_else(|_| Err(Error::malformed("the compiler gave up on it")))
+        on_a_thread("toolcell-load", move || {
+            let loaded = load::load(&inner, bytes, &grants, mounts.as_ref(), missing, turn.as_ref());
+            drop((core, turn));
+            loaded.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) })
+        })
+        .await
     }
+}
+
+/// Does on a thread of its own what may take long. When dropped, it goes on.
+async fn on_a_thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let (done, ended) = oneshot::channel();
+    // Nobody listens when the load was dropped.
+    let thread = std::thread::Builder::new().name(name.into()).spawn(move || drop(done.send(work())));
+    thread.map_err(|error| Error::engine("no thread to load it on").with_source(error))?;
+    ended.await.unwrap_or_else(|_| Err(Error::malformed("the compiler gave up on it")))
 }
 
 /// A component that answers calls.
@@ -125,5 +138,25 @@ impl LoadedComponent {
         let Loaded { current, quarantine, .. } = &*self.loaded;
         let question = |pulse| invoke::validate(current.ready(), Arc::clone(&invocation), pulse);
         placement::ask(&self.engine.0, quarantine, &invocation, question).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grants::{Access, Directory};
+
+    /// It may hang at that, and others load meanwhile. Seen to fail with the directories opened by the compiler's thread.
+    #[test]
+    fn directories_are_opened_before_a_core_is_taken() {
+        let engine = Engine::builder().cells(1).build().unwrap();
+        let cores = u32::try_from(engine.0.loads.available_permits()).unwrap();
+        let _all = engine.0.loads.try_acquire_many(cores).unwrap();
+        let mut grants = Grants::default();
+        grants.directories.push(Directory::new("/data", "/nowhere", Access::Read).unwrap());
+        let loads = engine.load(Vec::new(), Arc::new(grants), Missing::Refused, Some("a"));
+        let patience = Duration::from_secs(5);
+        let ended = engine.0.sleeps.block_on(async { tokio::time::timeout(patience, loads).await });
+        assert!(ended.is_ok_and(|loaded| loaded.is_err_and(|error| error.is_directory())), "it waits for a core");
     }
 }

@@ -91,16 +91,18 @@ where
     place(inner, cell, invocation, &pulse).await
 }
 
-/// Calls `describe`, likewise.
+/// Calls `describe`, likewise. The guest has the invocation's time whole, and a cell is waited for as long before that: who
+/// finds none is not the component's to answer for.
 pub(super) async fn describe(
     inner: &Inner,
     ready: Arc<Ready>,
-    invocation: Arc<Invocation>,
+    invocation: impl Fn() -> Invocation,
 ) -> Result<Vec<Definition>, Error> {
     // It is asked once: there is nothing to keep count for.
-    let nothing = Arc::new(Quarantine::after(None));
-    let slot = slot(inner, &nothing, &invocation).await.map_err(Error::describe)?;
-    let pulse = Arc::new(Pulse::default());
+    let nothing = Arc::new(Quarantine::after(None, Arc::clone(&inner.clock)));
+    let busy = |refusal: Refusal| Error::no_cell(RETRY_AFTER).with_source(refusal);
+    let slot = slot(inner, &nothing, &invocation()).await.map_err(busy)?;
+    let (invocation, pulse) = (Arc::new(invocation()), Arc::new(Pulse::default()));
     let guest = invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&pulse));
     let asked = place(inner, cell(slot, nothing, Arc::clone(&invocation), guest), &invocation, &pulse);
     asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
@@ -228,8 +230,9 @@ mod tests {
             let call = ToolCall::new("1", "t", "{}");
             let invocation =
                 Invocation::aside(call, serde_json::Value::Null, CallContext::default(), Limits::default());
-            let (invocation, quarantine) =
-                (Arc::new(invocation), Arc::new(Quarantine::after(std::num::NonZero::new(2))));
+            let invocation = Arc::new(invocation);
+            let quarantine =
+                Arc::new(Quarantine::after(std::num::NonZero::new(2), Arc::new(crate::clock::SystemClock)));
             for expected in [Ok(()), Err(Refusal::Quarantined)] {
                 let question = |_| async { panic!("a bug") };
                 let asked = ask::<(), _>(&engine.0, &quarantine, &invocation, question);

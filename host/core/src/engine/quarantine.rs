@@ -2,33 +2,46 @@
 //!
 //! In: how a cell ended. Out: whether there is to be another.
 //! Invariants: only the host's own panics count, and the engine's word that it found a mistake of its own: no trap of a
-//! guest's ever does; who is let in again begins at nothing.
+//! guest's ever does; they count for an hour; who is let in again begins at nothing.
 //! Source: security design, row 82.
 
+use std::collections::VecDeque;
 use std::num::NonZero;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
+use crate::clock::Clock;
 use crate::defence::{Defence, stands};
 use crate::event::LogLevel;
 use crate::handler::Invocation;
 use crate::refusal::Refusal;
 use crate::tool_error::{Raised, RaisedKind, ToolError};
 
-/// Panics of the host in calls of one component until it is not run any more: one may be chance, three are a way that a
-/// stranger has found.
+/// Panics of the host in calls of one component, within an hour, until it is not run any more: one may be chance, three are a
+/// way that a stranger has found.
 pub const DEFAULT_PANICS: NonZero<u32> = NonZero::new(3).expect("it is three");
+
+/// How long a panic counts: whoever has found a way takes it again at once, and chance does not come three times within it.
+const WINDOW: Duration = Duration::from_hours(1);
 
 /// What a component has cost the host.
 #[derive(Debug)]
 pub(super) struct Quarantine {
     /// As many are too many.
     most: Option<NonZero<u32>>,
-    panics: AtomicU32,
+    clock: Arc<dyn Clock>,
+    /// When the panics were that still count.
+    panics: Mutex<VecDeque<Instant>>,
+    /// Changed with them; to be asked without a lock at every call.
+    closed: AtomicBool,
 }
 
 impl Quarantine {
-    pub(super) fn after(most: Option<NonZero<u32>>) -> Self {
-        Self { most, panics: AtomicU32::new(0) }
+    pub(super) fn after(most: Option<NonZero<u32>>, clock: Arc<dyn Clock>) -> Self {
+        Self { most, clock, panics: Mutex::default(), closed: AtomicBool::new(false) }
     }
 
     /// Lets a call in, or not.
@@ -37,11 +50,28 @@ impl Quarantine {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.most.is_some_and(|most| self.panics.load(Ordering::Relaxed) >= most.get())
+        self.closed.load(Ordering::Relaxed)
     }
 
     pub(super) fn lift(&self) {
-        self.panics.store(0, Ordering::Relaxed);
+        let mut panics = self.panics.lock();
+        panics.clear();
+        self.closed.store(false, Ordering::Relaxed);
+    }
+
+    /// Counts one, and tells whether that was the one too many.
+    fn count(&self) -> bool {
+        let Some(most) = self.most else { return false };
+        let now = self.clock.now();
+        let mut panics = self.panics.lock();
+        if self.is_closed() {
+            return false;
+        }
+        panics.retain(|at| now.saturating_duration_since(*at) < WINDOW);
+        panics.push_back(now);
+        let is_too_many = panics.len() >= most.get() as usize;
+        self.closed.store(is_too_many, Ordering::Relaxed);
+        is_too_many
     }
 
     /// Takes note of how a cell ended, and tells of it where the host is to blame.
@@ -49,13 +79,11 @@ impl Quarantine {
         if !matches!(ended, Err(ToolError::HandlerRaised(Raised { kind: RaisedKind::HostPanic, .. }))) {
             return;
         }
-        let panics = self.panics.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         let (tool, id) = (&invocation.call.name, &invocation.call.id);
-        tracing::error!(tool, id, panics, "the host panicked as it served a tool");
-        if self.most.is_some_and(|most| panics == most.get()) {
-            tracing::error!(tool, panics, "the tool's component is not run any more");
-            invocation
-                .noted(LogLevel::Error, format!("the host panicked {panics} times: the tool is not run any more"));
+        tracing::error!(tool, id, "the host panicked as it served a tool");
+        if self.count() {
+            tracing::error!(tool, "the tool's component is not run any more");
+            invocation.noted(LogLevel::Error, "the host panicked too often: the tool is not run any more".to_owned());
         }
     }
 }
@@ -66,15 +94,49 @@ mod tests {
 
     use super::*;
     use crate::call::{CallContext, ToolCall};
+    use crate::clock::ManualClock;
     use crate::limits::Limits;
     use crate::tool_error::Exit;
 
+    fn invocation() -> Invocation {
+        let call = ToolCall::new("1", "t", "{}");
+        Invocation::aside(call, Value::Null, CallContext::default(), Limits::default())
+    }
+
+    fn raised(kind: RaisedKind) -> Result<(), ToolError> {
+        Err(ToolError::HandlerRaised(Raised::new(kind)))
+    }
+
+    /// Three, each this long after the one before: the last is refused where three fall within an hour.
+    #[test]
+    fn panics_count_for_an_hour() {
+        let minutes = |minutes| Duration::from_mins(minutes);
+        for (apart, expected) in [
+            ([0, 0], Err(Refusal::Quarantined)),
+            ([59, 0], Err(Refusal::Quarantined)),
+            ([30, 29], Err(Refusal::Quarantined)),
+            ([30, 30], Ok(())),
+            ([60, 59], Ok(())),
+            ([500, 1], Ok(())),
+        ] {
+            let clock = ManualClock::new();
+            let quarantine = Quarantine::after(NonZero::new(3), Arc::new(clock.clone()));
+            for apart in [0, apart[0], apart[1]] {
+                assert_eq!(quarantine.admit(), Ok(()));
+                clock.advance(minutes(apart));
+                quarantine.note(&raised(RaisedKind::HostPanic), &invocation());
+            }
+            assert_eq!(quarantine.admit(), expected, "{apart:?}");
+            clock.advance(minutes(1000));
+            assert_eq!(quarantine.admit(), expected, "who is out stays out");
+        }
+    }
+
     #[test]
     fn panics_of_the_host_count_and_nothing_else() {
-        let call = ToolCall::new("1", "t", "{}");
-        let invocation = Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
-        let raised = |kind| Err(ToolError::HandlerRaised(Raised::new(kind)));
-        let quarantine = Quarantine::after(NonZero::new(2));
+        let invocation = invocation();
+        let after = |most| Quarantine::after(most, Arc::new(ManualClock::new()));
+        let quarantine = after(NonZero::new(2));
         for ended in [
             Ok(()),
             raised(RaisedKind::Unreachable),
@@ -85,7 +147,7 @@ mod tests {
             (0..9).for_each(|_| quarantine.note(&ended, &invocation));
         }
         assert_eq!(quarantine.admit(), Ok(()));
-        let never = Quarantine::after(None);
+        let never = after(None);
         for round in 0..2 {
             for after in [Ok(()), Err(Refusal::Quarantined), Err(Refusal::Quarantined)] {
                 [&quarantine, &never]

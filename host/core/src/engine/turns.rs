@@ -2,7 +2,7 @@
 //!
 //! In: a tenant with a component. Out: a [`Turn`] for as long as it is being loaded, or when to come again.
 //! Invariants: a tenant's loads stand in a line of its own, of which one is served at a time: it keeps one of the compilers,
-//! and no other tenant waits behind it; only what is really compiled counts; who is forgotten has all that a new tenant has,
+//! and no other tenant waits behind it; only what is really compiled counts, or was the component's own failure; who is forgotten has all that a new tenant has,
 //! and a line has an end.
 //! Source: security design, rows 8 and 10.
 
@@ -134,6 +134,12 @@ impl Turn {
         *whole = Some(later);
         Ok(())
     }
+
+    /// Takes back the last of them: for the host's own reasons nothing came of it.
+    pub(super) fn give_back(&self) {
+        let mut whole = self.line.whole.lock();
+        *whole = whole.and_then(|whole| whole.checked_sub(self.interval));
+    }
 }
 
 #[cfg(test)]
@@ -173,6 +179,21 @@ mod tests {
         }
         assert_eq!(ask("b", 0), 0, "the other tenant's are its own");
         assert_eq!([180, 0, 0, 0, 0, 0, 0].map(|later| ask("a", later)), [0, 0, 0, 0, 0, 0, 10], "after quiet minutes");
+    }
+
+    #[test]
+    fn what_was_given_back_is_there_again() {
+        let (turns, clock) = turns(2);
+        let turn = turn(&turns, "a").unwrap();
+        for _ in 0..3 {
+            turn.compile().unwrap();
+            turn.compile().unwrap();
+            assert!(turn.compile().is_err());
+            turn.give_back();
+            clock.advance(SECOND * 30);
+        }
+        turn.give_back();
+        assert!(turn.compile().is_ok());
     }
 
     #[test]
