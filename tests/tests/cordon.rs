@@ -245,6 +245,46 @@ fn a_dropped_call_leaves_nothing() {
     assert!(eventually(|| said(&call(&cordon, "hanging", json!({}))) == json!(0)));
 }
 
+/// A sink that owns the cordon, and is let go of with the last call that it heard of.
+#[test]
+fn a_dropped_call_lets_go_of_its_observer_where_nobody_waits_for_it() {
+    let one = cordon();
+    let (pid, tool) = (one.pid().expect("a child"), one.tool("hangs").expect("it").clone());
+    let (begins, begun) = mpsc::channel();
+    let executor = Executor::new().with_events(move |event| {
+        let _it_is_held = &one;
+        if let Event::Progress { .. } = event {
+            let _ = begins.send(());
+        }
+    });
+    wait(async move {
+        let task = tokio::spawn(made(tool, json!({}), executor, CallOptions::default()));
+        tokio::task::block_in_place(|| begun.recv_timeout(PATIENCE)).expect("it runs");
+        task.abort();
+        assert!(task.await.is_err());
+    });
+    assert!(eventually(|| !lives(pid)), "nobody has the cordon any more");
+}
+
+#[test]
+fn an_observer_that_blocks_holds_up_its_own_call_only() {
+    let cordon = cordon();
+    let tool = cordon.tool("hangs").expect("it").clone();
+    let ((blocks, blocked), (frees, freed)) = (mpsc::channel(), mpsc::channel::<()>());
+    let freed = Mutex::new(freed);
+    let executor = Executor::new().with_events(move |event| {
+        if let Event::Progress { .. } = event {
+            let _ = blocks.send(None);
+            let _ = blocks.send(Some(freed.lock().expect("no panic").recv_timeout(PATIENCE).is_ok()));
+        }
+    });
+    std::thread::spawn(move || wait(made(tool, json!({}), executor, CallOptions::default())));
+    assert_eq!(blocked.recv_timeout(PATIENCE), Ok(None));
+    assert_eq!(said(&call(&cordon, "pid", json!({}))), json!(cordon.pid()));
+    frees.send(()).expect("it waits");
+    assert_eq!(blocked.recv_timeout(PATIENCE), Ok(Some(true)), "the other was answered meanwhile");
+}
+
 #[test]
 fn a_child_ends_with_its_cordon_and_with_its_parent() {
     let cordon = cordon();
