@@ -215,6 +215,24 @@ fn a_child_that_says_what_none_says_is_followed_by_the_next() {
 }
 
 #[test]
+fn what_the_other_end_could_not_read_ends_its_own_call_only() {
+    let cordon = cordon();
+    let (pid, hangs) = (cordon.pid(), running(&cordon, "hangs"));
+    let deep = (0..200).fold(json!(0), |inner, _| json!([inner]));
+    for bad in [json!({"$serde_json::private::x": 0}), deep] {
+        for sent in [json!({"metadata": bad}), json!({"resume": {"answer": bad}})] {
+            let options = CallOptions::default().with_context(context(&sent));
+            let tool = cordon.tool("pid").expect("it").clone();
+            let told = wait(made(tool, json!({}), Executor::new(), options));
+            assert_eq!(ending(&told.result), "refusal/invalid_arguments", "{sent}");
+        }
+    }
+    assert_eq!(ending(&call(&cordon, "reserved", json!({})).result), "invalid_return/unreadable");
+    assert_eq!(said(&call(&cordon, "pid", json!({}))), json!(pid));
+    assert!(hangs.try_recv().is_err(), "it goes on");
+}
+
+#[test]
 fn a_child_that_keeps_a_call_that_is_over_is_killed() {
     let cordon = wait(builder(&["tools"]).grace(Duration::from_millis(50)).start()).expect("it starts");
     let before = cordon.pid();

@@ -8,11 +8,12 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::book::{Again, Ended, Reply, Told};
 use super::keeper::Tie;
-use super::wire::{Answer, Offered, Said, What};
+use super::wire::{self, Answer, Offered, Said, What};
 use crate::call::CallResult;
 use crate::clock;
 use crate::event::Event;
 use crate::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
+use crate::refusal::Refusal;
 use crate::tool_error::{Exit, Timeout, ToolError};
 use crate::usage::Usage;
 
@@ -39,6 +40,10 @@ impl Cordoned {
 
     async fn ask(&self, what: What, invocation: &Arc<Invocation>) -> Reply {
         let keeper = &self.tie.0;
+        let faults = wire::unreadable(&invocation.context);
+        if !faults.is_empty() {
+            return Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults)));
+        }
         // To look at something may be done twice.
         let again = if what == What::Call { self.again } else { Again::Once };
         let asked = keeper.book().ask(what, Arc::clone(invocation), again, Instant::now());
@@ -155,7 +160,8 @@ impl Handler for Cordoned {
     fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
         Box::pin(async move {
             match self.ask(What::Validate, &invocation).await {
-                Reply::Answer(Answer::Faults(faults)) => Ok(faults),
+                Reply::Answer(Answer::Faults(faults))
+                | Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults))) => Ok(faults),
                 Reply::Answer(Answer::NotValidated(error)) | Reply::Lost(CallResult::ToolError(error)) => Err(error),
                 Reply::Answer(Answer::Called { .. } | Answer::Visible(_))
                 | Reply::Lost(CallResult::Outcome(_) | CallResult::Refusal(_)) => {
