@@ -4,7 +4,7 @@
 //! Invariants: a question is handed over once, and once more only after its child died and where its tool may be called
 //! twice; each has one end. Nothing of an asker's is run or dropped in here: it goes out, to whoever has let go of the lock.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::wire::{Answer, Said, What};
 use crate::call::CallResult;
+use crate::defence::{Defence, stands};
 use crate::event::LogSource;
 use crate::fence::fenced;
 use crate::handler::Invocation;
@@ -27,6 +28,9 @@ const RETRY_AFTER: Duration = Duration::from_millis(250);
 const FIRST_REST: Duration = Duration::from_millis(100);
 /// The longest: what is wrong for so long is not over sooner.
 const LONGEST_REST: Duration = Duration::from_secs(30);
+/// Deaths with a call of the same tool under way, after which that tool is not called any more: one may be chance, and who
+/// is merely there as others die gets an answer in between.
+const DEATHS: u32 = 3;
 /// A rest from which on calls are refused instead of waiting for its end.
 const REFUSING: Duration = Duration::from_secs(1);
 /// Bytes of progress, or of what the host has to say, about one call, before the rest is left out: no tool says so much.
@@ -79,6 +83,7 @@ pub(super) enum Phase {
 
 /// A question.
 struct Open {
+    tool: String,
     what: What,
     again: Again,
     /// The child has it.
@@ -139,11 +144,21 @@ pub(super) struct Book {
     last: u64,
     /// Children that died since one answered.
     deaths: u32,
+    /// Children that died with a call of this tool under way, since it answered one.
+    blame: HashMap<String, u32>,
+}
+
+/// What is to be done after a child's death, once the book is not locked.
+pub(super) struct Burial {
+    pub(super) ended: Vec<Ended>,
+    /// Tools that are not called from now on.
+    pub(super) quarantined: Vec<String>,
 }
 
 impl Book {
     pub(super) fn new() -> Self {
-        Self { phase: Phase::Starting, open: HashMap::new(), queue: VecDeque::new(), last: 0, deaths: 0 }
+        let (open, queue, blame) = (HashMap::new(), VecDeque::new(), HashMap::new());
+        Self { phase: Phase::Starting, open, queue, last: 0, deaths: 0, blame }
     }
 
     /// Notes a question.
@@ -154,6 +169,10 @@ impl Book {
         again: Again,
         now: Instant,
     ) -> Result<(u64, UnboundedReceiver<Told>), Refusal> {
+        let tool = invocation.call.name.clone();
+        if self.is_quarantined(&tool) {
+            return Err(Refusal::Quarantined);
+        }
         if let Phase::Resting(until) = self.phase
             && until.saturating_duration_since(now) >= REFUSING
         {
@@ -165,7 +184,7 @@ impl Book {
         self.last += 1;
         let (ear, told) = unbounded_channel();
         let asker = Some(Asker { invocation, ear });
-        self.open.insert(self.last, Open { what, again, sent: false, news: [0; 3], asker });
+        self.open.insert(self.last, Open { tool, what, again, sent: false, news: [0; 3], asker });
         self.queue.push_back(Line::Ask(self.last));
         Ok((self.last, told))
     }
@@ -197,6 +216,10 @@ impl Book {
     /// Whether it has no end yet.
     pub(super) fn is_open(&self, number: u64) -> bool {
         self.open.contains_key(&number)
+    }
+
+    fn is_quarantined(&self, tool: &str) -> bool {
+        self.blame.get(tool).is_some_and(|deaths| *deaths >= DEATHS) && stands(Defence::CordonDeaths)
     }
 
     /// What the child is to be told next. From here on a question is the child's.
@@ -242,50 +265,73 @@ impl Book {
         }
         match kind {
             Kind::Progress => {}
-            Kind::Log | Kind::Host => drop(meter.log_bytes_lost.fetch_add(bytes, Ordering::Relaxed)),
+            Kind::Log | Kind::Host => {
+                meter.log_bytes_lost.fetch_add(bytes, Ordering::Relaxed);
+            }
         }
         None
     }
 
     /// Ends a question.
     pub(super) fn end(&mut self, number: u64, reply: Reply) -> Ended {
+        let ended = self.open.remove(&number);
         if matches!(reply, Reply::Answer(_)) {
             self.deaths = 0;
+            // Whether it is offered is another question.
+            if let Some(open) = ended.as_ref().filter(|open| open.what == What::Call) {
+                self.blame.remove(&open.tool);
+            }
         }
-        Ended(self.open.remove(&number).and_then(|open| open.asker).map(|asker| (asker, reply)))
+        Ended(ended.and_then(|open| open.asker).map(|asker| (asker, reply)))
     }
 
-    /// A child died. Ends what it had, but for what may be asked again, and says when the next one begins.
-    pub(super) fn bury(&mut self, now: Instant) -> (Phase, Vec<Ended>) {
+    /// Charges a death to the tools that were at work, and names those for which it was one too many.
+    fn charge(&mut self) -> Vec<String> {
+        let at_work: BTreeSet<_> = self.open.values().filter(|open| open.sent).map(|open| open.tool.clone()).collect();
+        let charged = at_work.into_iter().filter(|tool| {
+            let deaths = self.blame.entry(tool.clone()).or_default();
+            *deaths = deaths.saturating_add(1);
+            *deaths == DEATHS
+        });
+        charged.collect()
+    }
+
+    /// A child died. Ends what it had, but for what may be asked again, and says in its phase when the next one begins.
+    pub(super) fn bury(&mut self, now: Instant) -> Burial {
         if self.phase == Phase::Closed {
-            return (Phase::Closed, Vec::new());
+            return Burial { ended: Vec::new(), quarantined: Vec::new() };
         }
         self.deaths = self.deaths.saturating_add(1);
+        let quarantined = self.charge();
         let mut again = Vec::new();
         for (number, open) in &mut self.open {
-            if open.sent && open.again == Again::Once && open.asker.is_some() {
+            let may_be = open.again == Again::Once && open.asker.is_some() && !quarantined.contains(&open.tool);
+            if open.sent && may_be {
                 (open.sent, open.again, open.news) = (false, Again::Never, [0; 3]);
                 again.push(*number);
             }
         }
         let lost: Vec<_> = self.open.iter().filter(|(_, open)| open.sent).map(|(number, _)| *number).collect();
         let mut ended: Vec<_> = lost.into_iter().map(|number| self.end(number, Reply::died())).collect();
-        // What the dead child was told about its calls is nothing to the next one.
-        again.sort_unstable();
-        self.queue.retain(|line| matches!(line, Line::Ask(_)));
-        again.into_iter().rev().for_each(|number| self.queue.push_front(Line::Ask(number)));
         let rest = match self.deaths {
             0 | 1 => Duration::ZERO,
             deaths => FIRST_REST.saturating_mul(2_u32.saturating_pow(deaths - 2)).min(LONGEST_REST),
         };
-        if rest >= REFUSING {
-            let refused: Vec<_> = self.open.keys().copied().collect();
-            let refusal = || Reply::Lost(CallResult::Refusal(Refusal::Overloaded { retry_after: rest }));
-            ended.extend(refused.into_iter().map(|number| self.end(number, refusal())));
-            self.queue.clear();
+        let refusal = |open: &Open| match rest {
+            _ if self.is_quarantined(&open.tool) => Some(Refusal::Quarantined),
+            rest if rest >= REFUSING => Some(Refusal::Overloaded { retry_after: rest }),
+            _ => None,
+        };
+        let refused = self.open.iter().filter_map(|(number, open)| Some((*number, refusal(open)?)));
+        for (number, refusal) in refused.collect::<Vec<_>>() {
+            ended.push(self.end(number, Reply::Lost(CallResult::Refusal(refusal))));
         }
+        // What the dead child was told about its calls is nothing to the next one.
+        again.sort_unstable();
+        again.into_iter().rev().for_each(|number| self.queue.push_front(Line::Ask(number)));
+        self.queue.retain(|line| matches!(line, Line::Ask(number) if self.open.contains_key(number)));
         self.phase = if rest.is_zero() { Phase::Starting } else { Phase::Resting(now + rest) };
-        (self.phase, ended)
+        Burial { ended, quarantined }
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::Launch;
-use super::book::{Book, Ended, Outgoing, Phase, Reply, Told};
+use super::book::{Book, Burial, Ended, Outgoing, Phase, Reply, Told};
 use super::wire::{self, Asked, BadFrame, News, Offered, Order};
 use crate::call::CallResult;
 use crate::clock;
@@ -125,8 +125,14 @@ impl Keeper {
                 let _ = first.send(Err(end.into()));
                 return;
             }
-            let (_, ended) = self.book().bury(Instant::now());
+            let Burial { ended, quarantined } = self.book().bury(Instant::now());
             ended.into_iter().for_each(Ended::tell);
+            for tool in quarantined {
+                tracing::error!(
+                    tool,
+                    "a cordon's children died too often with this tool at work: it is not called again"
+                );
+            }
             let mut book = self.book();
             match book.phase {
                 Phase::Closed => return,

@@ -14,10 +14,14 @@ fn book() -> (Book, Instant) {
 }
 
 fn ask(book: &mut Book, again: Again, now: Instant) -> (u64, UnboundedReceiver<Told>) {
-    let call = ToolCall::new("1", "t", "{}");
+    ask_of("t", book, again, now).unwrap()
+}
+
+fn ask_of(tool: &str, book: &mut Book, again: Again, now: Instant) -> Result<(u64, UnboundedReceiver<Told>), Refusal> {
+    let call = ToolCall::new("1", tool, "{}");
     let mut invocation = Invocation::aside(call, Value::Null, CallContext::default(), Limits::default().with_log(100));
     invocation.abort = AbortSignal::new();
-    book.ask(What::Call, Arc::new(invocation), again, now).unwrap()
+    book.ask(What::Call, Arc::new(invocation), again, now)
 }
 
 fn handed_over(book: &mut Book) -> Vec<String> {
@@ -42,9 +46,8 @@ fn end(answer: &mut UnboundedReceiver<Told>) -> &'static str {
 }
 
 fn bury(book: &mut Book, now: Instant) -> Phase {
-    let (phase, ended) = book.bury(now);
-    ended.into_iter().for_each(Ended::tell);
-    phase
+    book.bury(now).ended.into_iter().for_each(Ended::tell);
+    book.phase
 }
 
 /// A line of the tool's, of this many bytes.
@@ -149,4 +152,28 @@ fn no_kind_of_news_is_at_the_cost_of_another_and_what_is_left_out_counts_as_lost
     assert_eq!((progress, lines, kept(&mut book, &Said::Denied(denial))), (7, 10, true));
     let lost = book.open[&number].asker.as_ref().unwrap().invocation.meter.log_bytes_lost.load(Ordering::Relaxed);
     assert_eq!(lost, 10, "the eleventh line");
+}
+
+#[test]
+fn a_tool_whose_calls_a_child_never_survives_is_not_called_again() {
+    let (mut book, now) = book();
+    let asked = |book: &mut Book, tool: &str| {
+        let (number, told) = ask_of(tool, book, Again::Once, now)?;
+        handed_over(book);
+        Ok::<_, Refusal>((number, told))
+    };
+    let answered = |book: &mut Book, number| book.end(number, Reply::Answer(Answer::Faults(Vec::new()))).tell();
+    for death in 1..=DEATHS {
+        let (bad, _told) = asked(&mut book, "bad").unwrap();
+        let (slow, _told) = asked(&mut book, "slow").unwrap();
+        let (good, _told) = asked(&mut book, "good").unwrap();
+        answered(&mut book, good);
+        let quarantined = book.bury(now).quarantined;
+        assert_eq!(quarantined == ["bad"], death == DEATHS, "{quarantined:?}");
+        assert_eq!(book.is_open(bad), death < DEATHS, "and not once more");
+        answered(&mut book, slow);
+        book.leave(bad);
+    }
+    assert_eq!(asked(&mut book, "bad").err(), Some(Refusal::Quarantined));
+    assert!(asked(&mut book, "slow").is_ok() && asked(&mut book, "good").is_ok());
 }
