@@ -215,6 +215,24 @@ fn a_child_that_says_what_none_says_is_followed_by_the_next() {
 }
 
 #[test]
+fn what_the_other_end_could_not_read_ends_its_own_call_only() {
+    let cordon = cordon();
+    let (pid, hangs) = (cordon.pid(), running(&cordon, "hangs"));
+    let deep = (0..200).fold(json!(0), |inner, _| json!([inner]));
+    for bad in [json!({"$serde_json::private::x": 0}), deep] {
+        for sent in [json!({"metadata": bad}), json!({"resume": {"answer": bad}})] {
+            let options = CallOptions::default().with_context(context(&sent));
+            let tool = cordon.tool("pid").expect("it").clone();
+            let told = wait(made(tool, json!({}), Executor::new(), options));
+            assert_eq!(ending(&told.result), "refusal/invalid_arguments", "{sent}");
+        }
+    }
+    assert_eq!(ending(&call(&cordon, "reserved", json!({})).result), "invalid_return/unreadable");
+    assert_eq!(said(&call(&cordon, "pid", json!({}))), json!(pid));
+    assert!(hangs.try_recv().is_err(), "it goes on");
+}
+
+#[test]
 fn a_child_that_keeps_a_call_that_is_over_is_killed() {
     let cordon = wait(builder(&["tools"]).grace(Duration::from_millis(50)).start()).expect("it starts");
     let before = cordon.pid();
@@ -243,6 +261,46 @@ fn a_dropped_call_leaves_nothing() {
         assert!(task.await.is_err());
     });
     assert!(eventually(|| said(&call(&cordon, "hanging", json!({}))) == json!(0)));
+}
+
+/// A sink that owns the cordon, and is let go of with the last call that it heard of.
+#[test]
+fn a_dropped_call_lets_go_of_its_observer_where_nobody_waits_for_it() {
+    let one = cordon();
+    let (pid, tool) = (one.pid().expect("a child"), one.tool("hangs").expect("it").clone());
+    let (begins, begun) = mpsc::channel();
+    let executor = Executor::new().with_events(move |event| {
+        let _it_is_held = &one;
+        if let Event::Progress { .. } = event {
+            let _ = begins.send(());
+        }
+    });
+    wait(async move {
+        let task = tokio::spawn(made(tool, json!({}), executor, CallOptions::default()));
+        tokio::task::block_in_place(|| begun.recv_timeout(PATIENCE)).expect("it runs");
+        task.abort();
+        assert!(task.await.is_err());
+    });
+    assert!(eventually(|| !lives(pid)), "nobody has the cordon any more");
+}
+
+#[test]
+fn an_observer_that_blocks_holds_up_its_own_call_only() {
+    let cordon = cordon();
+    let tool = cordon.tool("hangs").expect("it").clone();
+    let ((blocks, blocked), (frees, freed)) = (mpsc::channel(), mpsc::channel::<()>());
+    let freed = Mutex::new(freed);
+    let executor = Executor::new().with_events(move |event| {
+        if let Event::Progress { .. } = event {
+            let _ = blocks.send(None);
+            let _ = blocks.send(Some(freed.lock().expect("no panic").recv_timeout(PATIENCE).is_ok()));
+        }
+    });
+    std::thread::spawn(move || wait(made(tool, json!({}), executor, CallOptions::default())));
+    assert_eq!(blocked.recv_timeout(PATIENCE), Ok(None));
+    assert_eq!(said(&call(&cordon, "pid", json!({}))), json!(cordon.pid()));
+    frees.send(()).expect("it waits");
+    assert_eq!(blocked.recv_timeout(PATIENCE), Ok(Some(true)), "the other was answered meanwhile");
 }
 
 #[test]

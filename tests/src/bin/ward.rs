@@ -94,6 +94,7 @@ fn native() -> anyhow::Result<Vec<Tool>> {
             let _ = say(&[0xff; 64]);
             std::future::pending().await
         })?,
+        Tool::native(defined("reserved")?, async |_: Value| json!({"$serde_json::private::x": 0}))?,
         Tool::native(defined("hidden")?, async |_: Value| json!("seen"))?.with_visibility(|_, _| false),
     ])
 }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use tokio::sync::oneshot;
+use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::book::{Again, Reply};
+use super::book::{Again, Ended, Reply, Told};
 use super::keeper::Tie;
-use super::wire::{Answer, Offered, What};
+use super::wire::{self, Answer, Offered, Said, What};
 use crate::call::CallResult;
 use crate::clock;
+use crate::event::Event;
 use crate::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
+use crate::refusal::Refusal;
 use crate::tool_error::{Exit, Timeout, ToolError};
 use crate::usage::Usage;
 
@@ -26,7 +28,7 @@ pub(super) struct Cordoned {
 struct Asking<'a> {
     tie: &'a Tie,
     number: u64,
-    answer: oneshot::Receiver<Reply>,
+    told: UnboundedReceiver<Told>,
 }
 
 impl Cordoned {
@@ -38,20 +40,30 @@ impl Cordoned {
 
     async fn ask(&self, what: What, invocation: &Arc<Invocation>) -> Reply {
         let keeper = &self.tie.0;
+        let faults = wire::unreadable(&invocation.context);
+        if !faults.is_empty() {
+            return Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults)));
+        }
         // To look at something may be done twice.
         let again = if what == What::Call { self.again } else { Again::Once };
         let asked = keeper.book().ask(what, Arc::clone(invocation), again, Instant::now());
-        let (number, answer) = match asked {
+        let (number, told) = match asked {
             Ok(asked) => asked,
             Err(refusal) => return Reply::Lost(CallResult::Refusal(refusal)),
         };
         keeper.wake();
-        let mut asking = Asking { tie: &self.tie, number, answer };
+        let mut asking = Asking { tie: &self.tie, number, told };
         let (mut is_aborted, mut is_late) = (false, false);
         loop {
             tokio::select! {
                 biased;
-                reply = &mut asking.answer => return reply.unwrap_or_else(|_| Reply::died()),
+                told = asking.told.recv() => match told {
+                    // The embedder's observers may take their time: it is this call's, and no other's.
+                    Some(Told::Started) => invocation.open(),
+                    Some(Told::Said(said)) => invocation.events.emit(|| said.event(invocation.call.id.clone())),
+                    Some(Told::End(reply)) => return reply,
+                    None => return Reply::died(),
+                },
                 () = invocation.abort.raised(), if !is_aborted => {
                     is_aborted = true;
                     keeper.book().abort(number);
@@ -60,7 +72,8 @@ impl Cordoned {
                 // What no child has had by then never ran, and is not late but refused, as when it waits for a cell.
                 () = clock::reached(invocation.deadline()), if !is_late => {
                     is_late = true;
-                    keeper.book().refuse_waiting(number);
+                    let ended = keeper.book().refuse_waiting(number);
+                    ended.into_iter().for_each(Ended::tell);
                 }
             }
         }
@@ -109,6 +122,16 @@ fn in_full(result: CallResult, invocation: &Invocation, spent: u64) -> CallResul
     }))
 }
 
+impl Said {
+    fn event(self, id: String) -> Event {
+        match self {
+            Self::Progress { done, total, message } => Event::Progress { id, done, total, message },
+            Self::Log { source, level, message } => Event::Log { id, source, level, message },
+            Self::Denied(denial) => Event::Denied { id, denial },
+        }
+    }
+}
+
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.tie.0.leave(self.number);
@@ -137,7 +160,8 @@ impl Handler for Cordoned {
     fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
         Box::pin(async move {
             match self.ask(What::Validate, &invocation).await {
-                Reply::Answer(Answer::Faults(faults)) => Ok(faults),
+                Reply::Answer(Answer::Faults(faults))
+                | Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults))) => Ok(faults),
                 Reply::Answer(Answer::NotValidated(error)) | Reply::Lost(CallResult::ToolError(error)) => Err(error),
                 Reply::Answer(Answer::Called { .. } | Answer::Visible(_))
                 | Reply::Lost(CallResult::Outcome(_) | CallResult::Refusal(_)) => {

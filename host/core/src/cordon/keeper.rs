@@ -2,7 +2,8 @@
 //!
 //! One thread reads what the child says and starts the next; for each child another one writes. The first lives as long as
 //! any child does, because a child of Linux dies with the thread that started it.
-//! Invariants: what no child of ours says ends the child; a child that keeps a call that is over is killed.
+//! Invariants: what no child of ours says ends the child; a child that keeps a call that is over is killed; neither thread
+//! runs what is an embedder's, which may block: askers hear of their calls on their own.
 
 use std::io::{self, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -14,13 +15,13 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::Launch;
-use super::book::{Book, Outgoing, Phase, Reply};
-use super::wire::{self, Asked, BadFrame, News, Offered, Order, Said};
+use super::book::{Book, Burial, Ended, Outgoing, Phase, Reply, Told};
+use super::wire::{self, Asked, BadFrame, News, Offered, Order};
 use crate::call::CallResult;
 use crate::clock;
 use crate::defence::{self, Defence, stands};
 use crate::error::Error;
-use crate::event::Event;
+use crate::fence::fenced;
 use crate::refusal::{Fault, Refusal};
 
 /// Time for a child to offer its tools: a few language runtimes compile in it on a busy machine.
@@ -124,9 +125,16 @@ impl Keeper {
                 let _ = first.send(Err(end.into()));
                 return;
             }
+            let Burial { ended, quarantined } = self.book().bury(Instant::now());
+            ended.into_iter().for_each(Ended::tell);
+            for tool in quarantined {
+                tracing::error!(
+                    tool,
+                    "a cordon's children died too often with this tool at work: it is not called again"
+                );
+            }
             let mut book = self.book();
-            let phase = book.bury(Instant::now());
-            match phase {
+            match book.phase {
                 Phase::Closed => return,
                 Phase::Starting | Phase::Serving(_) => {}
                 Phase::Resting(until) => {
@@ -235,7 +243,8 @@ impl Keeper {
 
     /// A call is over for who made it. A child that has it is to give it up, in time.
     pub(super) fn leave(self: &Arc<Self>, question: u64) {
-        let was_sent = self.book().leave(question);
+        let (was_sent, asker) = self.book().leave(question);
+        drop(asker);
         if !was_sent {
             return;
         }
@@ -280,7 +289,10 @@ impl Keeper {
         while let Some(outgoing) = self.next(number) {
             let order = match outgoing {
                 Outgoing::Ask(question, what, invocation) => {
-                    Order::Ask(Box::new(Asked::of(question, what, &invocation)))
+                    let asked = Asked::of(question, what, &invocation);
+                    // Its caller may have left, and this be the last of it.
+                    let _ = fenced(|| drop(invocation));
+                    Order::Ask(Box::new(asked))
                 }
                 Outgoing::Abort(question) => Order::Abort(question),
                 Outgoing::Cancel(question) => Order::Cancel(question),
@@ -293,7 +305,7 @@ impl Keeper {
                 }
                 (Err(bad), Order::Ask(asked)) => {
                     let refusal = Refusal::InvalidArguments(vec![Fault::new("", bad.to_string())]);
-                    self.book().end(asked.number, Reply::Lost(CallResult::Refusal(refusal)));
+                    self.end(asked.number, Reply::Lost(CallResult::Refusal(refusal)));
                 }
                 (Err(_), Order::Abort(_) | Order::Cancel(_)) => {}
             }
@@ -312,45 +324,25 @@ impl Keeper {
         None
     }
 
-    /// Passes on what a child says of its calls.
+    fn end(&self, question: u64, reply: Reply) {
+        let ended = self.book().end(question, reply);
+        ended.tell();
+    }
+
+    /// Files what a child says of its calls.
     fn heard(&self, news: News) {
         match news {
             News::Started(question) => {
-                let about = self.book().about(question, 0);
-                if let Some(invocation) = about {
-                    invocation.open();
-                }
+                let ear = self.book().begun(question);
+                let _ = fenced(|| ear.map(|ear| ear.send(Told::Started).is_ok()));
             }
             News::Said(question, said) => {
-                let about = self.book().about(question, said.size());
-                if let Some(invocation) = about {
-                    let id = invocation.call.id.clone();
-                    invocation.events.emit(|| said.event(id));
-                }
+                let ear = self.book().about(question, &said);
+                let _ = fenced(|| ear.map(|ear| ear.send(Told::Said(said)).is_ok()));
             }
-            News::Done(question, answer) => self.book().end(question, Reply::Answer(answer)),
-            News::Gone(question) => self.book().end(question, Reply::died()),
+            News::Done(question, answer) => self.end(question, Reply::Answer(answer)),
+            News::Gone(question) => self.end(question, Reply::died()),
             News::Ready(_) | News::Refused(_) => {}
-        }
-    }
-}
-
-impl Said {
-    fn size(&self) -> u64 {
-        let size = match self {
-            Self::Progress { message, .. } => message.as_ref().map_or(0, String::len),
-            Self::Log { message, .. } => message.len(),
-            Self::Denied(denial) => denial.request.len() + denial.grant.len(),
-        };
-        // Something for the event itself.
-        size as u64 + 64
-    }
-
-    fn event(self, id: String) -> Event {
-        match self {
-            Self::Progress { done, total, message } => Event::Progress { id, done, total, message },
-            Self::Log { source, level, message } => Event::Log { id, source, level, message },
-            Self::Denied(denial) => Event::Denied { id, denial },
         }
     }
 }

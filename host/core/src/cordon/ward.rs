@@ -116,6 +116,15 @@ impl Speaker {
         wire::frame(news).map(|frame| drop(self.frames.send(frame)))
     }
 
+    /// The same with an answer, which may hold what no tool could send from a cell: it is read as the parent will, who
+    /// would end this process for it.
+    fn answer(&self, news: &News) -> Result<(), BadFrame> {
+        let frame = wire::frame(news)?;
+        wire::read::<News>(&mut frame.as_slice())?;
+        drop(self.frames.send(frame));
+        Ok(())
+    }
+
     fn running(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
         self.running.lock()
     }
@@ -155,10 +164,11 @@ struct Speaking {
 
 impl Speaking {
     fn done(&mut self, answer: Answer) {
-        if let Err(bad) = self.speaker.say(&News::Done(self.question, answer)) {
+        if let Err(bad) = self.speaker.answer(&News::Done(self.question, answer)) {
             let rule = match bad {
                 BadFrame::TooLong(got) => ReturnRule::TooLarge { limit: MAX_FRAME as u64, got: got as u64 },
-                BadFrame::Unreadable(_) | BadFrame::Io(_) => ReturnRule::Unreadable { detail: bad.to_string() },
+                BadFrame::Unreadable(error) => ReturnRule::Unreadable { detail: error.to_string() },
+                BadFrame::Io(error) => ReturnRule::Unreadable { detail: error.to_string() },
             };
             let answer = called(CallResult::ToolError(ToolError::InvalidReturn(rule)));
             // A small one fits.

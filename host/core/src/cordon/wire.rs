@@ -10,12 +10,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::forms::{CallForm, ContextForm, ErrorForm, LimitsForm, Narrowing, ResultForm, ResumeForm, UsageForm};
-use crate::call::{CallContext, CallResult, ToolCall};
+use crate::call::{CallContext, CallResult, Resume, ToolCall};
 use crate::defence::{Defence, stands};
 use crate::definition::Definition;
 use crate::event::{LogLevel, LogSource};
 use crate::grants::Overlay;
 use crate::handler::Invocation;
+use crate::json::{Json, parse_strict};
 use crate::limits::Limits;
 use crate::refusal::Fault;
 use crate::rights::Denial;
@@ -148,6 +149,21 @@ pub(super) enum Answer {
     Visible(bool),
     Faults(Vec<Fault>),
     NotValidated(#[serde(with = "ErrorForm")] ToolError),
+}
+
+/// What of a call's context the child could not read. An embedder makes it from trees that nobody has checked.
+pub(super) fn unreadable(context: &CallContext) -> Vec<Fault> {
+    let CallContext { metadata, resume, extensions, .. } = context;
+    let resume = resume.iter().flat_map(|Resume { answer, state }| {
+        [Some(("resume.answer", answer)), state.as_ref().map(|state| ("resume.state", state))].into_iter().flatten()
+    });
+    let extensions = extensions.iter().map(|(name, json)| (name.as_str(), json));
+    let named = metadata.iter().map(|json| ("metadata", json)).chain(resume).chain(extensions);
+    let fault = |(name, json): (&str, &Json)| {
+        let fault = parse_strict(json.as_str()).err()?;
+        Some(Fault::new("", format!("a context whose `{name}` can be read")).got(fault.to_string()))
+    };
+    named.filter_map(fault).collect()
 }
 
 /// Why what came is no frame.

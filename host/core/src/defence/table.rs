@@ -313,6 +313,8 @@ defences! {
     SealedBytes = "sealed-bytes",
     /// A tenant who is to have a process of its own has one.
     Cordon = "cordon",
+    /// A tool that ends its cordon's children again and again is not called any more.
+    CordonDeaths = "cordon-deaths",
     /// A frame of a cordon's child is bounded.
     CordonFrames = "cordon-frames",
     /// A cordon's child that keeps a call that is over is killed.

@@ -4,18 +4,24 @@ use serde_json::Value;
 
 use super::*;
 use crate::call::{AbortSignal, CallContext, ToolCall};
+use crate::event::LogLevel;
 use crate::limits::Limits;
+use crate::rights::{Denial, Layer};
 
 /// A book, and a moment.
 fn book() -> (Book, Instant) {
     (Book::new(), Instant::now())
 }
 
-fn ask(book: &mut Book, again: Again, now: Instant) -> (u64, oneshot::Receiver<Reply>) {
-    let call = ToolCall::new("1", "t", "{}");
-    let mut invocation = Invocation::aside(call, Value::Null, CallContext::default(), Limits::default().with_log(0));
+fn ask(book: &mut Book, again: Again, now: Instant) -> (u64, UnboundedReceiver<Told>) {
+    ask_of("t", book, again, now).unwrap()
+}
+
+fn ask_of(tool: &str, book: &mut Book, again: Again, now: Instant) -> Result<(u64, UnboundedReceiver<Told>), Refusal> {
+    let call = ToolCall::new("1", tool, "{}");
+    let mut invocation = Invocation::aside(call, Value::Null, CallContext::default(), Limits::default().with_log(100));
     invocation.abort = AbortSignal::new();
-    book.ask(What::Call, Arc::new(invocation), again, now).unwrap()
+    book.ask(What::Call, Arc::new(invocation), again, now)
 }
 
 fn handed_over(book: &mut Book) -> Vec<String> {
@@ -28,14 +34,25 @@ fn handed_over(book: &mut Book) -> Vec<String> {
 }
 
 /// In one word.
-fn end(answer: &mut oneshot::Receiver<Reply>) -> &'static str {
+fn end(answer: &mut UnboundedReceiver<Told>) -> &'static str {
     match answer.try_recv() {
-        Ok(Reply::Answer(_)) => "answered",
-        Ok(Reply::Lost(CallResult::ToolError(ToolError::HandlerExit(Exit::Died)))) => "died",
-        Ok(Reply::Lost(CallResult::Refusal(Refusal::Overloaded { .. }))) => "refused",
-        Ok(Reply::Lost(_)) => "lost",
+        Ok(Told::End(Reply::Answer(_))) => "answered",
+        Ok(Told::End(Reply::Lost(CallResult::ToolError(ToolError::HandlerExit(Exit::Died))))) => "died",
+        Ok(Told::End(Reply::Lost(CallResult::Refusal(Refusal::Overloaded { .. })))) => "refused",
+        Ok(Told::End(Reply::Lost(_))) => "lost",
+        Ok(Told::Started | Told::Said(_)) => "news",
         Err(_) => "open",
     }
+}
+
+fn bury(book: &mut Book, now: Instant) -> Phase {
+    book.bury(now).ended.into_iter().for_each(Ended::tell);
+    book.phase
+}
+
+/// A line of the tool's, of this many bytes.
+fn line(bytes: usize) -> Said {
+    Said::Log { source: LogSource::Log, level: LogLevel::Info, message: "x".repeat(bytes) }
 }
 
 #[test]
@@ -46,11 +63,11 @@ fn what_a_dead_child_had_ends_and_what_waits_is_the_next_ones() {
     assert_eq!(handed_over(&mut book), ["ask 1", "ask 2"]);
     let (third, mut waits) = ask(&mut book, Again::Never, now);
     book.abort(first);
-    assert_eq!(book.bury(now), Phase::Starting);
+    assert_eq!(bury(&mut book, now), Phase::Starting);
     assert_eq!([end(&mut had), end(&mut twice), end(&mut waits)], ["died", "open", "open"]);
     assert_eq!(handed_over(&mut book), ["ask 2", "ask 3"], "once more comes before what came later");
     assert!(!book.is_open(first) && book.is_open(second) && book.is_open(third));
-    book.bury(now);
+    bury(&mut book, now);
     assert_eq!([end(&mut twice), end(&mut waits)], ["died", "died"], "not a third time");
 }
 
@@ -58,20 +75,20 @@ fn what_a_dead_child_had_ends_and_what_waits_is_the_next_ones() {
 fn who_leaves_is_forgotten_at_once_or_given_up_by_the_child() {
     let (mut book, now) = book();
     let (first, _) = ask(&mut book, Again::Once, now);
-    assert!(!book.leave(first) && handed_over(&mut book).is_empty());
+    assert!(!book.leave(first).0 && handed_over(&mut book).is_empty());
     let (late, mut waits) = ask(&mut book, Again::Once, now);
-    book.refuse_waiting(late);
+    book.refuse_waiting(late).expect("it waits").tell();
     assert!(end(&mut waits) == "refused" && handed_over(&mut book).is_empty());
     let (second, _) = ask(&mut book, Again::Once, now);
     assert_eq!(handed_over(&mut book), ["ask 3"]);
-    book.refuse_waiting(second);
+    assert!(book.refuse_waiting(second).is_none());
     book.abort(second);
-    assert!(book.leave(second));
+    assert!(book.leave(second).0);
     assert_eq!(handed_over(&mut book), ["abort 3", "cancel 3"]);
-    book.bury(now);
+    bury(&mut book, now);
     assert!(!book.is_open(second) && handed_over(&mut book).is_empty(), "nobody waits: it is not asked again");
     book.leave(second);
-    book.end(second, Reply::died());
+    book.end(second, Reply::died()).tell();
 }
 
 #[test]
@@ -82,7 +99,7 @@ fn a_child_that_dies_again_and_again_rests_and_an_answer_forgives_it() {
         Phase::Starting | Phase::Serving(_) | Phase::Closed => 0,
     };
     let (_, mut waits) = ask(&mut book, Again::Never, now);
-    let rests: Vec<_> = (0..6).map(|_| millis(book.bury(now))).collect();
+    let rests: Vec<_> = (0..6).map(|_| millis(bury(&mut book, now))).collect();
     assert_eq!((rests, end(&mut waits)), (vec![0, 100, 200, 400, 800, 1600], "refused"));
     let late = now + Duration::from_millis(601);
     let refused = |book: &mut Book, now| {
@@ -94,26 +111,69 @@ fn a_child_that_dies_again_and_again_rests_and_an_answer_forgives_it() {
     assert_eq!(refused(&mut book, now), Some(Refusal::Overloaded { retry_after }));
     assert_eq!(refused(&mut book, late), None, "it is worth waiting for");
     for _ in 0..40 {
-        assert!(millis(book.bury(now)) <= 30_000);
+        assert!(millis(bury(&mut book, now)) <= 30_000);
     }
     book.phase = Phase::Serving(1);
     let (number, mut answer) = ask(&mut book, Again::Never, now);
-    book.end(number, Reply::Answer(Answer::Visible(true)));
-    assert_eq!((end(&mut answer), book.bury(now)), ("answered", Phase::Starting));
+    book.end(number, Reply::Answer(Answer::Visible(true))).tell();
+    assert_eq!((end(&mut answer), bury(&mut book, now)), ("answered", Phase::Starting));
     book.phase = Phase::Closed;
-    assert_eq!(book.bury(now), Phase::Closed);
+    assert_eq!(bury(&mut book, now), Phase::Closed);
 }
 
 #[test]
 fn there_is_a_bound_on_what_is_open_and_on_what_is_said() {
     let (mut book, now) = book();
-    let (number, _) = ask(&mut book, Again::Never, now);
-    assert!(book.about(number, 1).is_none(), "the child does not have it yet");
+    let (number, told) = ask(&mut book, Again::Never, now);
+    assert!(book.about(number, &line(0)).is_none(), "the child does not have it yet");
     handed_over(&mut book);
-    assert!(book.about(number, NEWS).is_some() && book.about(number, 1).is_none() && book.about(77, 1).is_none());
+    assert!(book.about(number, &line(99)).is_some() && book.about(77, &line(0)).is_none());
+    assert!(book.leave(number).1.is_some() && book.about(number, &line(0)).is_none(), "nobody hears it");
+    drop(told);
     let kept: Vec<_> = (1..MAX_OPEN).map(|_| ask(&mut book, Again::Never, now)).collect();
     let call = ToolCall::new("1", "t", "{}");
     let aside = Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
     let refused = book.ask(What::Call, Arc::new(aside), Again::Never, now);
     assert_eq!((refused.err().map(|refusal| refusal.kind()), kept.len()), (Some("overloaded"), MAX_OPEN - 1));
+}
+
+/// Source: security design, row 87.
+#[test]
+fn no_kind_of_news_is_at_the_cost_of_another_and_what_is_left_out_counts_as_lost() {
+    let (mut book, now) = book();
+    let (number, _told) = ask(&mut book, Again::Never, now);
+    handed_over(&mut book);
+    let long = || Some("x".repeat(1 << 20));
+    let kept = |book: &mut Book, said: &Said| book.about(number, said).is_some();
+    let progress =
+        (0..9).filter(|_| kept(&mut book, &Said::Progress { done: 1, total: None, message: long() })).count();
+    let denial = Denial { layer: Layer::Tool, request: "GET".into(), grant: "http".into() };
+    let lines = (0..11).filter(|_| kept(&mut book, &line(9))).count();
+    assert_eq!((progress, lines, kept(&mut book, &Said::Denied(denial))), (7, 10, true));
+    let lost = book.open[&number].asker.as_ref().unwrap().invocation.meter.log_bytes_lost.load(Ordering::Relaxed);
+    assert_eq!(lost, 10, "the eleventh line");
+}
+
+#[test]
+fn a_tool_whose_calls_a_child_never_survives_is_not_called_again() {
+    let (mut book, now) = book();
+    let asked = |book: &mut Book, tool: &str| {
+        let (number, told) = ask_of(tool, book, Again::Once, now)?;
+        handed_over(book);
+        Ok::<_, Refusal>((number, told))
+    };
+    let answered = |book: &mut Book, number| book.end(number, Reply::Answer(Answer::Faults(Vec::new()))).tell();
+    for death in 1..=DEATHS {
+        let (bad, _told) = asked(&mut book, "bad").unwrap();
+        let (slow, _told) = asked(&mut book, "slow").unwrap();
+        let (good, _told) = asked(&mut book, "good").unwrap();
+        answered(&mut book, good);
+        let quarantined = book.bury(now).quarantined;
+        assert_eq!(quarantined == ["bad"], death == DEATHS, "{quarantined:?}");
+        assert_eq!(book.is_open(bad), death < DEATHS, "and not once more");
+        answered(&mut book, slow);
+        book.leave(bad);
+    }
+    assert_eq!(asked(&mut book, "bad").err(), Some(Refusal::Quarantined));
+    assert!(asked(&mut book, "slow").is_ok() && asked(&mut book, "good").is_ok());
 }
