@@ -28,7 +28,8 @@ impl Component {
     ///
     /// # Errors
     /// [`Error::is_component`] for bytes that are not a usable component, [`Error::is_not_granted`] for imports that no
-    /// cell has, [`Error::is_definition`] for tools that could not be served.
+    /// cell has, [`Error::is_definition`] for tools that could not be served. [`Error::is_environment`] for what is the host's
+    /// own, as when all cells are busy: what was compiled is in the cache then, if there is one.
     ///
     /// # Cancel safety
     /// May be dropped: the compiler finishes in the background.

@@ -1,15 +1,17 @@
 //! What tenants have compiled: so many components a minute, and nobody else has fewer for it.
 
+use std::future::poll_fn;
 use std::sync::{Arc, mpsc};
+use std::task::Poll;
 use std::time::Duration;
 
 use toolcell::{
-    AbortSignal, CallOptions, Component, Engine, EngineBuilder, Error, Event, Executor, Grants, ManualClock, Missing,
-    Optimise, ToolCall,
+    CallOptions, Component, Engine, EngineBuilder, Error, Event, Executor, Grants, ManualClock, Missing, Optimise,
+    ToolCall,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::binary::{CUSTOM, section};
-use toolcell_tests::{load, wait};
+use toolcell_tests::{load, wait, wait_here};
 
 use crate::tiers::Workshop;
 use crate::{Scratch, answers, echo};
@@ -98,18 +100,19 @@ fn who_finds_no_cell_at_load_loses_nothing() {
             scope.spawn(move || {
                 let engine = engine(builder.cells(1), &ManualClock::new());
                 let sleeper = load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
-                let (tool, abort) = (sleeper.tools()[0].clone(), AbortSignal::new());
                 let (begins, begun) = mpsc::channel();
                 let executor = Executor::new().with_events(move |event: Event| drop(begins.send(event)));
-                let options = CallOptions::default().with_abort(abort.clone());
-                let call = ToolCall::new("1", tool.definition().name.as_str(), "{}");
-                let busy = std::thread::spawn(|| wait(async move { executor.call(&tool, call, options).await }).result);
-                begun.recv().expect("it has the cell");
+                let (tool, call) = (&sleeper.tools()[0], ToolCall::new("1", "hostile", "{}"));
+                let mut busy = Box::pin(executor.call(tool, call, CallOptions::default()));
+                wait_here(poll_fn(|context| match busy.as_mut().poll(context) {
+                    Poll::Ready(ended) => panic!("it has slept: {ended:?}"),
+                    Poll::Pending if begun.try_recv().is_ok() => Poll::Ready(()),
+                    Poll::Pending => Poll::Pending,
+                }));
                 let refused = load_for(&engine, "a", version(0)).expect_err("no cell");
                 assert!(refused.is_environment() && refused.retry_after().is_some(), "{refused:?}");
                 assert!(!refused.is_component() && refused.hint().contains("more cells"), "{refused:?}");
-                abort.raise();
-                busy.join().expect("the call ends");
+                drop(busy);
                 let loaded = load_for(&engine, "a", version(0)).expect("it loads");
                 assert!(loaded.is_cached() == is_kept && answers(&loaded), "{is_kept}");
                 assert!(load_for(&engine, "a", version(1)).expect_err("the minute's is spent").is_quota());

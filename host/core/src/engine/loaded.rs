@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::grants::{Access, Directory};
 
-    /// It may hang at that, and others load meanwhile. Seen to fail with the directories opened by the compiler's thread.
+    /// It may hang at that, and others load meanwhile. Seen to fail with the core taken first.
     #[test]
     fn directories_are_opened_before_a_core_is_taken() {
         let engine = Engine::builder().cells(1).build().unwrap();
