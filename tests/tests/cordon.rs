@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolcell::{
@@ -54,9 +55,9 @@ fn lives(pid: u32) -> bool {
     told.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-fn kill(pid: u32) {
+fn send(pid: u32, signal: Signal) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("an id")).expect("an id");
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is ours");
+    rustix::process::kill_process(pid, signal).expect("it is ours");
 }
 
 /// A call that runs, and how it ends.
@@ -167,7 +168,7 @@ fn a_child_that_dies_ends_its_own_calls_and_no_others() {
         let hangs = running(&one, "hangs");
         match death {
             "abort" => assert_eq!(ending(&call(&one, "aborts", json!({})).result), "handler_exit/died"),
-            _ => kill(before.expect("a child")),
+            _ => send(before.expect("a child"), Signal::KILL),
         }
         let ended = hangs.recv_timeout(PATIENCE).expect("it ends");
         assert_eq!(ending(&ended.result), "handler_exit/died", "{death}");
@@ -282,6 +283,14 @@ fn a_dropped_call_lets_go_of_its_observer_where_nobody_waits_for_it() {
         assert!(task.await.is_err());
     });
     assert!(eventually(|| !lives(pid)), "nobody has the cordon any more");
+}
+
+#[test]
+fn what_is_always_offered_is_listed_without_a_child() {
+    let cordon = cordon();
+    send(cordon.pid().expect("a child"), Signal::STOP);
+    let tool = cordon.tool("pid").expect("it").clone();
+    assert!(wait(async move { tool.is_visible(&context(&json!({}))).await }));
 }
 
 #[test]

@@ -64,6 +64,11 @@ pub trait Handler: Send + Sync + 'static {
         None
     }
 
+    /// Whether it is [`visible`](Self::visible) in every context, so that nobody needs to ask. Default: no, it is asked.
+    fn always_visible(&self) -> bool {
+        false
+    }
+
     /// Whether it watches the deadline by itself and can say more of how the time went. The executor then waits for its
     /// word a moment longer; any other handler is dropped at the deadline.
     fn keeps_time(&self) -> bool {

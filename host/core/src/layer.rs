@@ -35,6 +35,10 @@ impl<L: Layer> Handler for Layered<L> {
         self.inner.digest()
     }
 
+    fn always_visible(&self) -> bool {
+        self.inner.always_visible()
+    }
+
     fn keeps_time(&self) -> bool {
         self.inner.keeps_time()
     }

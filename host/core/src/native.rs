@@ -67,4 +67,8 @@ impl<F: NativeFn<Shape>, Shape: 'static> Handler for Native<F, Shape> {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move { CallResult::Outcome(self.function.answer(invocation).await) })
     }
+
+    fn always_visible(&self) -> bool {
+        true
+    }
 }

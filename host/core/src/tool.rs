@@ -166,6 +166,11 @@ impl Tool {
         call.name == self.definition().name && self.0.rules.take(call)
     }
 
+    /// Whether it is offered in every context, so that nobody needs to ask.
+    pub(crate) fn always_visible(&self) -> bool {
+        self.0.rules.visible.is_none() && self.handler().is_none_or(Handler::always_visible)
+    }
+
     /// Whether the tool is offered in this context. One that decides by itself is asked, a component in a cell of its own;
     /// if it fails at that, it is not offered.
     ///

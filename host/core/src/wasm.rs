@@ -195,8 +195,12 @@ impl Handler for WasmHandler {
         Box::pin(self.loaded.call(invocation, self.checks, rights))
     }
 
+    fn always_visible(&self) -> bool {
+        !self.checks.visible
+    }
+
     fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
-        if !self.checks.visible {
+        if self.always_visible() {
             return Box::pin(std::future::ready(true));
         }
         Box::pin(async { self.loaded.visible(invocation).await.unwrap_or(false) })

@@ -22,6 +22,7 @@ pub(super) struct Cordoned {
     tie: Arc<Tie>,
     code: Option<String>,
     again: Again,
+    always_visible: bool,
 }
 
 /// A question that is open until it is answered or dropped.
@@ -35,7 +36,7 @@ impl Cordoned {
     pub(super) fn new(tie: Arc<Tie>, offered: &Offered) -> Self {
         let hints = offered.definition.hints;
         let again = if hints.idempotent || hints.read_only { Again::Once } else { Again::Never };
-        Self { tie, code: offered.code.clone(), again }
+        Self { tie, code: offered.code.clone(), again, always_visible: offered.always_visible }
     }
 
     async fn ask(&self, what: What, invocation: &Arc<Invocation>) -> Reply {
@@ -146,7 +147,14 @@ impl Handler for Cordoned {
         })
     }
 
+    fn always_visible(&self) -> bool {
+        self.always_visible
+    }
+
     fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
+        if self.always_visible {
+            return Box::pin(std::future::ready(true));
+        }
         Box::pin(async move {
             match self.ask(What::Visible, &invocation).await {
                 Reply::Answer(Answer::Visible(visible)) => visible,

@@ -95,7 +95,12 @@ fn serve(
 }
 
 fn offered(tool: &Tool) -> Offered {
-    Offered { definition: tool.definition().clone(), code: tool.code().map(str::to_owned), limits: tool.limits() }
+    Offered {
+        definition: tool.definition().clone(),
+        code: tool.code().map(str::to_owned),
+        limits: tool.limits(),
+        always_visible: tool.always_visible(),
+    }
 }
 
 /// The way to the parent, and what is being answered.

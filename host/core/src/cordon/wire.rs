@@ -127,6 +127,8 @@ pub(super) struct Offered {
     /// Its own.
     #[serde(with = "LimitsForm")]
     pub(super) limits: Limits,
+    /// It is offered in every context: a list of tools needs no child.
+    pub(super) always_visible: bool,
 }
 
 /// What a running tool says.

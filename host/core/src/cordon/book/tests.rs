@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::call::{AbortSignal, CallContext, ToolCall};
-use crate::event::LogLevel;
+use crate::event::{CallEvents, Event, EventSink, Events, LogLevel};
 use crate::limits::Limits;
 use crate::rights::{Denial, Layer};
 
@@ -176,4 +176,47 @@ fn a_tool_whose_calls_a_child_never_survives_is_not_called_again() {
     }
     assert_eq!(asked(&mut book, "bad").err(), Some(Refusal::Quarantined));
     assert!(asked(&mut book, "slow").is_ok() && asked(&mut book, "good").is_ok());
+}
+
+/// A sink of an embedder's that cannot be dropped in peace.
+struct Bomb;
+
+impl EventSink for Bomb {
+    fn emit(&self, _event: Event) {}
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+#[test]
+fn what_is_an_askers_leaves_the_book_before_it_is_dropped() {
+    let (mut book, now) = book();
+    let asked = |book: &mut Book| {
+        let call = ToolCall::new("1", "t", "{}");
+        let mut invocation = Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
+        invocation.events = Arc::new(CallEvents::new(Events::to(Arc::new(Bomb))));
+        let invocation = Arc::new(invocation);
+        let held = Arc::downgrade(&invocation);
+        let (number, _) = book.ask(What::Call, invocation, Again::Never, now).unwrap();
+        handed_over(book);
+        (number, move || held.strong_count())
+    };
+    let (number, held) = asked(&mut book);
+    let ended = book.end(number, Reply::died());
+    assert_eq!(held(), 1);
+    ended.tell();
+    assert_eq!(held(), 0);
+    let (_, held) = asked(&mut book);
+    let burial = book.bury(now);
+    assert_eq!(held(), 1);
+    burial.ended.into_iter().for_each(Ended::tell);
+    assert_eq!(held(), 0);
+    let (number, held) = asked(&mut book);
+    let (_, asker) = book.leave(number);
+    assert_eq!(held(), 1);
+    fenced(|| drop(asker));
+    assert_eq!((held(), book.is_open(number)), (0, true), "the child has it, and nothing of who asked is kept");
 }
