@@ -110,7 +110,6 @@ fn a_call_is_what_it_is_without_a_cordon() {
         ("exits", json!({"code": 3}), little),
         ("lies", json!({}), little),
         ("looks_around", json!({}), little),
-        ("impatient", json!({}), Limits::default()),
     ] {
         let observed = |tool: &Tool| {
             let events = Arc::<Mutex<Vec<Value>>>::default();
@@ -132,6 +131,9 @@ fn a_call_is_what_it_is_without_a_cordon() {
             (observed(there.tool(tool).expect("the tool")), observed(here.tool(tool).expect("the tool")));
         assert_eq!(with, without, "{tool} {arguments}");
     }
+    // Whether it has come to its sleep by then is the machine's.
+    let impatient = call(&there, "impatient", json!({})).result;
+    assert!(["timeout/blocked", "timeout/deadline"].contains(&ending(&impatient).as_str()), "{impatient:?}");
 }
 
 /// Where a call comes from, the caller's wish to end, and rules of the child's own.
