@@ -89,7 +89,13 @@ impl Mixed {
         let egress = Egress::new().with_connections(CONNECTIONS).with_resolver(Panics);
         let builder = stage.engine(Placement::Cells).keys(MemoryStore::new()).egress(egress);
         let engine = builder.quarantine_after(None).build().expect("an engine");
-        let granted = |bytes, grants| load_with(&engine, bytes, grants).expect("it loads").tools()[0].clone();
+        let granted = |bytes, grants| {
+            let component = load_with(&engine, bytes, grants).expect("it loads");
+            let tool = component.tools()[0].clone();
+            // What comes in its place later opens a file of its own, which would look like a leak.
+            wait(async move { component.optimised().await });
+            tool
+        };
         let tool = |bytes: Vec<u8>| granted(bytes, Grants::default());
         let hostile = |misdeed| tool(Hostile::new(Place::Execute, misdeed).component());
         let native = |name| Definition::new(name, "").expect("a name");
