@@ -247,6 +247,16 @@ fn a_child_that_keeps_a_call_that_is_over_is_killed() {
     assert_eq!(said(&call(&cordon, "pid", json!({}))), json!(cordon.pid()));
 }
 
+/// Makes a call, and drops it when this says that it runs.
+fn drop_once_begun(tool: Tool, executor: Executor, begun: mpsc::Receiver<()>) {
+    wait(async move {
+        let task = tokio::spawn(made(tool, json!({}), executor, CallOptions::default()));
+        tokio::task::block_in_place(|| begun.recv_timeout(PATIENCE)).expect("it runs");
+        task.abort();
+        assert!(task.await.is_err());
+    });
+}
+
 #[test]
 fn a_dropped_call_leaves_nothing() {
     let cordon = cordon();
@@ -257,12 +267,7 @@ fn a_dropped_call_leaves_nothing() {
             let _ = begins.send(());
         }
     });
-    wait(async move {
-        let task = tokio::spawn(made(tool, json!({}), executor, CallOptions::default()));
-        tokio::task::block_in_place(|| begun.recv_timeout(PATIENCE)).expect("it runs");
-        task.abort();
-        assert!(task.await.is_err());
-    });
+    drop_once_begun(tool, executor, begun);
     assert!(eventually(|| said(&call(&cordon, "hanging", json!({}))) == json!(0)));
 }
 
@@ -278,12 +283,7 @@ fn a_dropped_call_lets_go_of_its_observer_where_nobody_waits_for_it() {
             let _ = begins.send(());
         }
     });
-    wait(async move {
-        let task = tokio::spawn(made(tool, json!({}), executor, CallOptions::default()));
-        tokio::task::block_in_place(|| begun.recv_timeout(PATIENCE)).expect("it runs");
-        task.abort();
-        assert!(task.await.is_err());
-    });
+    drop_once_begun(tool, executor, begun);
     assert!(eventually(|| !lives(pid)), "nobody has the cordon any more");
 }
 

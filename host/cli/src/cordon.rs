@@ -51,10 +51,7 @@ pub(crate) enum Together {
 
 /// Starts the child and waits for its tools.
 pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>) -> Result<Cordon, Failure> {
-    let program =
-        env::own_program().context("cannot find the file of this program, which runs tools in a process of their own");
-    let program =
-        program.map_err(|error| Failure::environment(error, "on Linux `/proc` tells it: mount that first"))?;
+    let program = host::known(env::own_program(), "runs tools in a process of their own")?;
     let chosen = components::chosen(config, hosted.components)?;
     let secrets = config.secrets_of(hosted.tenant, &chosen);
     let words = [vec![CORDON_WORKER.into()], global.words(), hosted.words(&secrets)].concat();

@@ -97,9 +97,14 @@ impl Engines<'_> {
 /// The engine's settings. Without a program for the child there is no engine: what a stranger made to stall a compiler
 /// would stall this process.
 fn builder(worker: io::Result<PathBuf>, compile_time: Duration) -> Result<EngineBuilder, Failure> {
-    let worker = worker.context("cannot find the file of this program, which compiles in a process of its own");
-    let worker = worker.map_err(|error| Failure::environment(error, "on Linux `/proc` tells it: mount that first"))?;
+    let worker = known(worker, "compiles in a process of its own")?;
     Ok(Engine::builder().compile_in(worker, [args::COMPILE_WORKER], compile_time))
+}
+
+/// The file of this program, which does such a thing.
+pub(crate) fn known(program: io::Result<PathBuf>, does: &'static str) -> Result<PathBuf, Failure> {
+    let program = program.with_context(|| format!("cannot find the file of this program, which {does}"));
+    program.map_err(|error| Failure::environment(error, "on Linux `/proc` tells it: mount that first"))
 }
 
 fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
