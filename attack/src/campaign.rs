@@ -102,7 +102,8 @@ impl Stand<'_> {
         let words = tempfile::NamedTempFile::new()?;
         let mut child = Command::new(std::env::current_exe()?);
         // At least so many cases, whatever the time: a theatre that is slow to set up is not left out.
-        let least = if self.name == Name::Mixed { self.options.calls.div_ceil(crate::mixed::CALLS).max(1) } else { 1 };
+        let asked = if self.name == Name::Mixed { self.options.calls.div_ceil(crate::mixed::CALLS) } else { 0 };
+        let least = asked.max(if self.options.whole { self.name.whole() } else { 1 });
         child.args(["perform", &self.name.text(), "--seed", &self.seed.to_string(), "--from", &from.to_string()]);
         child.args(["--seconds", &time.as_secs_f64().max(0.001).to_string(), "--least", &least.to_string()]);
         if let Some(case) = self.options.case {

@@ -40,3 +40,18 @@ impl Dice {
         std::iter::repeat_with(|| self.0.alphanumeric()).take(count).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_rolled_comes_from_seed_theatre_and_case() {
+        let rolled = |seed, theatre, case| Dice::of(seed, theatre, case).letters(20);
+        let first = rolled(1, "a", 1);
+        assert_eq!(first, rolled(1, "a", 1));
+        for other in [rolled(2, "a", 1), rolled(1, "b", 1), rolled(1, "a", 2)] {
+            assert_ne!(first, other);
+        }
+    }
+}

@@ -108,6 +108,23 @@ fn whatever_a_tool_says_of_a_secret_nobody_hears_it() {
     assert_eq!(server.requests().len(), 0);
 }
 
+/// Source: threat model, row 44.
+#[test]
+fn a_value_is_nowhere_in_the_memory_of_who_has_a_handle_to_it() {
+    let server = server();
+    for placement in PLACEMENTS {
+        let scene = Scene::of("gossip", placement, reveals(&server, Some("/own")));
+        for (value, found) in [(OWN, false), (&OWN[..OWN.len() / 2], false), ("gossip_key", true)] {
+            let shifted: String = value.bytes().map(|letter| char::from(letter + 1)).collect();
+            let told = scene.gossip("memory", &format!("{} {shifted}", server.url("/own")));
+            let told = &told["ok"]["value"];
+            assert!(told["text"].as_str().expect("a page").contains("Bearer [redacted]"), "{told}");
+            assert_eq!(told["found"], found, "{value}: {told}");
+        }
+    }
+    assert!(server.requests().iter().all(|request| request.contains(OWN)));
+}
+
 #[test]
 fn a_value_leaves_with_no_request_but_to_where_it_is_bound() {
     let server = server();

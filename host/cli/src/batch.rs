@@ -21,12 +21,18 @@ use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::format::{self, Format};
+use crate::interrupt::Interrupt;
 use crate::printer::Printer;
 use crate::units::Size;
 use crate::{components, context, host, state};
 
 /// Makes the calls.
-pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn batch(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    global: &Global,
+    args: &BatchArgs,
+) -> Result<ExitStatus, Failure> {
     // Everything that was typed is judged before anything is read, and the calls are read before anything is compiled.
     let shown = Shown::of(args)?;
     let context = context(args)?;
@@ -48,12 +54,10 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
     let at_once = options.concurrency(calls.len()).min(calls.len()).max(1);
     // A process is a tenant's or everybody's, never one component's.
     let has_process = components.iter().any(|chosen| chosen.isolation.has_process());
-    // Declared before what runs in it, and so gone after it.
-    let temp = has_process.then(cordon::temporary).transpose()?;
     let registry = Registry::new();
-    if let Some(temp) = &temp {
+    if has_process {
         let (components, tenant) = (&args.components, options.context.tenant.as_deref());
-        let hosted = Hosted { components, tenant, calls: at_once, together: Together::Beside, temp: temp.path() };
+        let hosted = Hosted { components, tenant, calls: at_once, together: Together::Beside };
         registry.register_all(cordon::start(global, &config, &hosted).await?.tools().iter().cloned())?;
     } else {
         let engines = host::engines(printer, global, at_once, &config)?;
@@ -61,6 +65,7 @@ pub(crate) async fn batch(printer: &Printer, global: &Global, args: &BatchArgs) 
     }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let logs = Arc::<Logs>::default();
+    let options = options.with_abort(interrupt.wish());
     let batch = Batch { printer, registry, executor, calls, options, logs: Arc::clone(&logs) };
     let halted = match shown {
         Shown::Messages(format) => batch.messages(format).await?,

@@ -7,12 +7,8 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
-use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use toolcell::{Cordon, Tool, Ward};
 
@@ -31,15 +27,6 @@ pub(crate) struct Hosted<'a> {
     /// Calls at once.
     pub(crate) calls: usize,
     pub(crate) together: Together,
-    /// Where the child has its temporary files: [`temporary`].
-    pub(crate) temp: &'a Path,
-}
-
-/// A directory for a child's temporary files, which goes with this value: a child that is killed does not tidy up.
-pub(crate) fn temporary() -> Result<TempDir, Failure> {
-    let made = tempfile::Builder::new().prefix("toolcell-").permissions(Permissions::from_mode(0o700)).tempdir();
-    made.context("no place for the temporary files of a process of its own")
-        .map_err(|error| Failure::environment(error, "name a directory that you can write in `TMPDIR`"))
 }
 
 /// Whether the tools are offered beside each other, to a model, or one of them was named.
@@ -55,7 +42,8 @@ pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>)
     let chosen = components::chosen(config, hosted.components)?;
     let secrets = config.secrets_of(hosted.tenant, &chosen);
     let words = [vec![CORDON_WORKER.into()], global.words(), hosted.words(&secrets)].concat();
-    let mut cordon = Cordon::builder(program).arguments(words).variable("TMPDIR", hosted.temp);
+    // Temporary files go where this process has its own, and with them: a child that is killed does not tidy up.
+    let mut cordon = Cordon::builder(program).arguments(words).variable("TMPDIR", tempfile::env::temp_dir());
     for (name, value) in env::own().chain(config.variables_of(&secrets)) {
         cordon = cordon.variable(name, value);
     }
@@ -68,7 +56,7 @@ pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>)
 
 impl Hosted<'_> {
     fn words(&self, secrets: &BTreeSet<&str>) -> Vec<OsString> {
-        let Self { components, tenant: _, calls, together, temp: _ } = self;
+        let Self { components, tenant: _, calls, together } = self;
         let mut words = vec![format!("--calls={calls}").into()];
         words.extend(secrets.iter().map(|name| format!("--secret={name}").into()));
         words.extend((*together == Together::Beside).then(|| "--beside".into()));

@@ -53,6 +53,13 @@ const STICKY: u32 = 0o1000;
 /// Every permission of group and others.
 const OPEN_TO_OTHERS: u32 = 0o077;
 
+/// Whether this process was started to ignore a signal. No, where the system does not tell.
+pub(crate) fn ignores(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    ignored.unwrap_or_default() >> (signal - 1) & 1 == 1
+}
+
 /// The bytes of a component.
 pub(crate) fn component(path: &Path) -> Result<Vec<u8>, Failure> {
     let file = open(path, COMPONENT_HINT)?;

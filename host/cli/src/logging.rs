@@ -1,4 +1,6 @@
-//! The diagnostic log: `tracing` to standard error, quiet unless asked.
+//! The diagnostic log: `tracing` to standard error, quiet unless asked; and what is said of a panic.
+//!
+//! Invariants: of a panic the place is told, and nothing of its words, in which there may be a stranger's, or a secret.
 
 use tracing_subscriber::EnvFilter;
 
@@ -24,4 +26,38 @@ pub(crate) fn start(printer: &Printer, verbose: u8) {
         .without_time()
         .with_writer(move || writer.clone())
         .init();
+}
+
+/// Tells where this program has a mistake, on whichever thread it is met.
+pub(crate) fn tell_panics(printer: &Printer) {
+    let printer = printer.clone();
+    std::panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        printer.note("bug", &format!("toolcell met a mistake of its own at {place}"));
+        printer.note("hint", "please report it, with what was typed");
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Tells this test that it is the one who panics.
+    const PANICS: &str = "TOOLCELL_TEST_PANICS";
+
+    #[test]
+    fn of_a_panic_the_place_is_told_and_not_the_words() {
+        if std::env::var_os(PANICS).is_some() {
+            tell_panics(&Printer::new());
+            panic!("canary-4711");
+        }
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "logging::tests::of_a_panic_the_place_is_told_and_not_the_words", "--nocapture"]);
+        let output = child.env(PANICS, "1").output().unwrap();
+        let told = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(!output.status.success() && told.contains("bug: ") && told.contains("logging.rs:"), "{told}");
+        assert!(!told.contains("canary"), "{told}");
+    }
 }

@@ -23,6 +23,7 @@ mod files;
 mod format;
 mod host;
 mod inspect;
+mod interrupt;
 mod keys;
 mod learn;
 mod list;
@@ -47,11 +48,13 @@ use clap::Parser as _;
 use args::{Args, Command};
 use exit::ExitStatus;
 use failure::Failure;
+use interrupt::Interrupt;
 use printer::Printer;
 
 fn main() -> ExitCode {
     core_dumps::off();
     let printer = Printer::new();
+    logging::tell_panics(&printer);
     let args = match Args::try_parse_from(env::args()) {
         Ok(args) => args,
         Err(error) => return mistyped::show(&printer, error).into(),
@@ -61,20 +64,22 @@ fn main() -> ExitCode {
     }
     logging::start(&printer, args.global.verbose);
     let json = args.command.is_json();
-    match dispatch(&printer, args) {
+    let interrupt = Interrupt::begin(&printer);
+    let status = match dispatch(&printer, &interrupt, args) {
         Ok(status) => status,
         Err(failure) => failure.show(&printer, json),
-    }
-    .into()
+    };
+    interrupt.end();
+    status.into()
 }
 
-fn dispatch(printer: &Printer, args: Args) -> Result<ExitStatus, Failure> {
+fn dispatch(printer: &Printer, interrupt: &Interrupt, args: Args) -> Result<ExitStatus, Failure> {
     let Args { global, command } = args;
     // Calls run on the engine's own threads; here somebody only waits for them.
     let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     match command {
-        Command::Run(args) => waiting.block_on(run::run(printer, &global, &args)),
-        Command::Batch(args) => waiting.block_on(batch::batch(printer, &global, &args)),
+        Command::Run(args) => waiting.block_on(run::run(printer, interrupt, &global, &args)),
+        Command::Batch(args) => waiting.block_on(batch::batch(printer, interrupt, &global, &args)),
         Command::Inspect(args) => waiting.block_on(inspect::inspect(printer, &global, &args)),
         Command::List(args) => waiting.block_on(list::list(printer, &global, &args)),
         Command::Tools(args) => waiting.block_on(tools::tools(printer, &global, &args)),

@@ -121,6 +121,12 @@ impl Printer {
         self.drawn(bar, "{bar:30} {pos} of {len} {msg} ({elapsed})")
     }
 
+    /// Takes away what is drawn.
+    pub(crate) fn clear(&self) {
+        // There is nobody left to tell that it stays.
+        let _ = self.drawings.clear();
+    }
+
     fn drawn(&self, bar: ProgressBar, template: &str) -> Progress {
         let bar = self.drawings.add(match ProgressStyle::with_template(template) {
             Ok(style) => bar.with_style(style),

@@ -4,9 +4,6 @@ mod live;
 mod report;
 mod resume;
 
-use std::path::Path;
-
-use tempfile::TempDir;
 use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Limits, Outcome, Refusal, Tool, ToolCall};
 
 use crate::args::{Global, RunArgs};
@@ -14,6 +11,7 @@ use crate::config::{Chosen, Config};
 use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::paste::Again;
 use crate::printer::Printer;
 use crate::units::Size;
@@ -33,7 +31,12 @@ struct Typed<'a> {
 }
 
 /// Makes the call.
-pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn run(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    global: &Global,
+    args: &RunArgs,
+) -> Result<ExitStatus, Failure> {
     // Everything that was typed is judged before anything is read, and everything is read before anything is compiled.
     let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let arguments = files::arguments(&args.arguments, DEFAULT_ARGUMENTS)?;
@@ -48,10 +51,7 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
         Err(failure) if context.resume.is_some() => return Err(failure),
         Err(failure) => (None, Some(failure)),
     };
-    // Declared before what runs in it, and so gone after it.
-    let temp = chosen.isolation.has_process().then(cordon::temporary).transpose()?;
-    let place = temp.as_ref().map(TempDir::path);
-    let tool = &tool(printer, global, args, &config, &chosen, context.tenant.as_deref(), place).await?;
+    let tool = &tool(printer, global, args, &config, &chosen, context.tenant.as_deref()).await?;
 
     let live = Live::start(printer);
     let mut executor = config.executor().with_limits(limits).with_events(live.sink());
@@ -59,7 +59,8 @@ pub(crate) async fn run(printer: &Printer, global: &Global, args: &RunArgs) -> R
         executor = executor.with_sealer(sealer);
     }
     let call = ToolCall::new(&args.id, &args.tool, arguments.text.clone());
-    let mut completion = executor.call(tool, call, CallOptions::default().with_context(context)).await;
+    let options = CallOptions::default().with_context(context).with_abort(interrupt.wish());
+    let mut completion = executor.call(tool, call, options).await;
     live.finish();
     if let lost @ 1.. = completion.usage.log_bytes_lost {
         printer.note("warning", &format!("{} of the tool's log are over its limit and lost", Size(lost).rounded()));
@@ -99,11 +100,10 @@ async fn tool(
     config: &Config,
     chosen: &Chosen<'_>,
     tenant: Option<&str>,
-    temp: Option<&Path>,
 ) -> Result<Tool, Failure> {
-    if let Some(temp) = temp {
+    if chosen.isolation.has_process() {
         let components = std::slice::from_ref(&args.component);
-        let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone, temp };
+        let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone };
         return Ok(cordon::start(global, config, &hosted).await?.tool(&args.tool)?.clone());
     }
     let engines = host::engines(printer, global, 1, config)?;

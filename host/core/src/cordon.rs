@@ -105,11 +105,11 @@ impl CordonBuilder {
 ///
 /// What becomes of a call when the child dies: one that was handed over ends with `handler_exit`, status `died`, but for a
 /// tool that says of itself that it is idempotent or read-only, whose call is made once more; one that was not is the next
-/// child's. While a child rests for a second or longer, calls are refused as `overloaded`. A tool that was at work in three
+/// child's. While a child rests for a second or longer, calls are refused as `restarting`. A tool that was at work in three
 /// children as they died, and answered no call in between, is refused as `quarantined` for as long as the cordon lives.
 ///
 /// The next child is there as soon as it has loaded its tools, so its engine needs a [cache](crate::EngineBuilder::cache). What
-/// waits for it longer than its time is refused as `overloaded`: it never ran.
+/// waits for it longer than its time is refused likewise: it never ran.
 ///
 /// The receipt of a call whose child died, or that was dropped, does not tell what was used in the child.
 ///

@@ -42,6 +42,7 @@ mod rights;
 mod tool_error;
 mod usage;
 // -- decisions: pure
+mod api_keys;
 mod assemble;
 mod encode;
 pub mod names;
@@ -81,6 +82,7 @@ mod step;
 mod cordon;
 mod provider;
 
+pub use api_keys::{ApiKey, ApiKeys, BadDigest, KeyDigest, KnownKey};
 pub use assemble::{AssembleError, Assembler, Fragment};
 pub use breaker::{Breaker, BreakerState, DEFAULT_FAILURES, DEFAULT_OPEN_TIME};
 pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};

@@ -39,6 +39,11 @@ pub enum Refusal {
         /// When to try again, a guess from the current load.
         retry_after: Duration,
     },
+    /// The process that hosts the tool is not there at the moment: see [`Cordon`](crate::Cordon).
+    Restarting {
+        /// When to try again.
+        retry_after: Duration,
+    },
     /// The host panicked so often in calls of the tool's component that it makes none any more, until somebody has looked.
     Quarantined,
     /// The call is made on behalf of no tenant that the host has defined, though it has defined some.
@@ -160,6 +165,7 @@ impl Refusal {
             Self::NotAllowed => "not_allowed",
             Self::CircuitOpen { .. } => "circuit_open",
             Self::Overloaded { .. } => "overloaded",
+            Self::Restarting { .. } => "restarting",
             Self::Quarantined => "quarantined",
             Self::UnknownTenant => "unknown_tenant",
             Self::Resume(fault) => fault.kind(),
@@ -175,6 +181,9 @@ impl Refusal {
             Self::NotAllowed => "change the call: whoever offers the tool has a rule for what it takes",
             Self::CircuitOpen { .. } => "wait that long, and look at why the calls before failed",
             Self::Overloaded { .. } => "wait that long, make fewer calls at once, or allow more cells",
+            Self::Restarting { .. } => {
+                "wait that long; the host's log says how the process ended, or why it does not start"
+            }
             Self::Quarantined => {
                 "tell the operator: the host's log says what went wrong, and the component can be let in again"
             }
@@ -187,7 +196,9 @@ impl Refusal {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::CircuitOpen { retry_after } | Self::Overloaded { retry_after } => Some(*retry_after),
+            Self::CircuitOpen { retry_after } | Self::Overloaded { retry_after } | Self::Restarting { retry_after } => {
+                Some(*retry_after)
+            }
             Self::InvalidArguments(_)
             | Self::NotVisible
             | Self::NotAllowed
@@ -212,6 +223,13 @@ impl fmt::Display for Refusal {
             }
             Self::Overloaded { retry_after } => {
                 write!(f, "all cells are busy; try again in {} ms", retry_after.as_millis())
+            }
+            Self::Restarting { retry_after } => {
+                write!(
+                    f,
+                    "the process that hosts this tool is being started again; try in {} ms",
+                    retry_after.as_millis()
+                )
             }
             Self::Quarantined => {
                 f.write_str("the host failed too often as it served this tool, and does not run it any more")
@@ -288,6 +306,7 @@ mod tests {
             Refusal::NotAllowed,
             Refusal::CircuitOpen { retry_after: wait },
             Refusal::Overloaded { retry_after: wait },
+            Refusal::Restarting { retry_after: wait },
             Refusal::Quarantined,
             Refusal::UnknownTenant,
         ];

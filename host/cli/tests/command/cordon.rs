@@ -3,12 +3,11 @@
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use toolcell_test_guests::example;
 
-use crate::place::Place;
+use crate::place::{Place, eventually};
 use crate::typed::{Shown, check};
 
 const CONFIG: &str = r#"
@@ -34,8 +33,6 @@ kv = ["read notes/*"]
 limits = { fuel = "20M" }
 "#;
 const BOOK: &str = r#"{"date": "2026-03-03", "time": "19:30", "party_size": 2}"#;
-/// Until then something comes about, or never does.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 fn place(config: &str) -> Place {
     let place = Place::new(config);
@@ -150,20 +147,16 @@ fn child_of(parent: u32) -> Option<(u32, Vec<String>)> {
     pids.find(is_child).map(|pid| (pid, words(pid, "environ")))
 }
 
+/// Whether it can leave no core behind, and cannot change that.
+fn dumps_no_core(pid: u32) -> bool {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("its limits");
+    let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).expect("a limit");
+    core.split_whitespace().take(2).eq(["0", "0"])
+}
+
 fn lives(pid: u32) -> bool {
     let told = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     told.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-}
-
-fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let since = Instant::now();
-    while since.elapsed() < PATIENCE {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        std::thread::yield_now();
-    }
-    panic!("it does not come about");
 }
 
 /// Source: security design, row 52.
@@ -195,6 +188,9 @@ secrets = ["own"]
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut parent = command.spawn().expect("the binary runs");
     let (child, environment) = eventually(|| child_of(parent.id()).filter(|(_, known)| !known.is_empty()));
+    for process in [parent.id(), child] {
+        eventually(|| dumps_no_core(process).then_some(()));
+    }
     parent.kill().expect("it runs");
     parent.wait().expect("it ends");
     let mut names: Vec<_> = environment.iter().filter_map(|known| Some(known.split_once('=')?.0)).collect();

@@ -9,6 +9,7 @@ mod cordon;
 mod found;
 mod grants;
 mod help;
+mod interrupt;
 mod isolation;
 mod keys;
 mod looks;

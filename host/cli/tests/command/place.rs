@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use toolcell_test_guests::{asker, example};
@@ -16,6 +17,21 @@ pub(crate) const NEEDS: &[[&str; 3]] = &[
     ["reveal", "key", "to sign"],
     ["http", "GET https://api.example.com", "to ask"],
 ];
+
+/// Until then something comes about, or never does.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Looks until there is something to be seen.
+pub(crate) fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    while since.elapsed() < PATIENCE {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        std::thread::yield_now();
+    }
+    panic!("it does not come about");
+}
 
 /// A directory with a configuration, components and data.
 pub(crate) struct Place {

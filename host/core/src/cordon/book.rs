@@ -176,7 +176,7 @@ impl Book {
         if let Phase::Resting(until) = self.phase
             && until.saturating_duration_since(now) >= REFUSING
         {
-            return Err(Refusal::Overloaded { retry_after: until - now });
+            return Err(Refusal::Restarting { retry_after: until - now });
         }
         if self.open.len() >= MAX_OPEN {
             return Err(Refusal::Overloaded { retry_after: RETRY_AFTER });
@@ -210,7 +210,11 @@ impl Book {
     /// Refuses what the child does not have yet.
     pub(super) fn refuse_waiting(&mut self, number: u64) -> Option<Ended> {
         self.open.get(&number).filter(|open| !open.sent)?;
-        Some(self.end(number, Reply::Lost(CallResult::Refusal(Refusal::Overloaded { retry_after: RETRY_AFTER }))))
+        let refusal = match self.phase {
+            Phase::Serving(_) => Refusal::Overloaded { retry_after: RETRY_AFTER },
+            Phase::Starting | Phase::Resting(_) | Phase::Closed => Refusal::Restarting { retry_after: RETRY_AFTER },
+        };
+        Some(self.end(number, Reply::Lost(CallResult::Refusal(refusal))))
     }
 
     /// Whether it has no end yet.
@@ -319,7 +323,7 @@ impl Book {
         };
         let refusal = |open: &Open| match rest {
             _ if self.is_quarantined(&open.tool) => Some(Refusal::Quarantined),
-            rest if rest >= REFUSING => Some(Refusal::Overloaded { retry_after: rest }),
+            rest if rest >= REFUSING => Some(Refusal::Restarting { retry_after: rest }),
             _ => None,
         };
         let refused = self.open.iter().filter_map(|(number, open)| Some((*number, refusal(open)?)));

@@ -151,6 +151,7 @@ enum RefusalForm {
     NotAllowed,
     CircuitOpen { retry_after: Duration },
     Overloaded { retry_after: Duration },
+    Restarting { retry_after: Duration },
     Quarantined,
     UnknownTenant,
     Resume(#[serde(with = "ResumeFaultForm")] ResumeFault),

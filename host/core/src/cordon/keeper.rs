@@ -6,6 +6,7 @@
 //! runs what is an embedder's, which may block: askers hear of their calls on their own.
 
 use std::io::{self, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -208,6 +209,8 @@ impl Keeper {
             .envs(defence::inherited())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            // A terminal's Ctrl-C is its parent's to hear.
+            .process_group(0)
             .spawn()?;
         let (Some(output), Some(input)) = (child.stdout.take(), child.stdin.take()) else {
             unreachable!("both were asked for");

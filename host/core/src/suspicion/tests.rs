@@ -5,11 +5,25 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::SuspicionKind::{self, Disguised, Encoded, Hidden, Overriding, Prying, Secretive, Steering};
+use super::is_unseen;
 use crate::definition::Definition;
 
 fn kinds(description: &str) -> BTreeSet<SuspicionKind> {
     let definition = Definition::new("t", description).expect("a name");
     definition.suspicions().into_iter().map(|suspicion| suspicion.kind).collect()
+}
+
+/// Source: Unicode's properties of characters. Emoji are written with U+FE0F; some scripts mark numbers with what is a
+/// format character by its category and seen all the same; a braille pattern without dots is a symbol there.
+#[test]
+fn every_character_that_nobody_sees_or_a_terminal_acts_on_is_known() {
+    let unseen = r"[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Variation_Selector}]--[\n\t\x{fe0f}\p{Prepended_Concatenation_Mark}]]";
+    let unseen = regex::Regex::new(unseen).unwrap();
+    let mut letter = [0; 4];
+    for c in ('\0'..=char::MAX).filter(|c| *c != '\u{2800}') {
+        assert_eq!(is_unseen(c), unseen.is_match(c.encode_utf8(&mut letter)), "U+{:04X}", u32::from(c));
+    }
+    assert!(is_unseen('\u{2800}'));
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn end(answer: &mut UnboundedReceiver<Told>) -> &'static str {
     match answer.try_recv() {
         Ok(Told::End(Reply::Answer(_))) => "answered",
         Ok(Told::End(Reply::Lost(CallResult::ToolError(ToolError::HandlerExit(Exit::Died))))) => "died",
-        Ok(Told::End(Reply::Lost(CallResult::Refusal(Refusal::Overloaded { .. })))) => "refused",
+        Ok(Told::End(Reply::Lost(CallResult::Refusal(Refusal::Restarting { .. })))) => "refused",
         Ok(Told::End(Reply::Lost(_))) => "lost",
         Ok(Told::Started | Told::Said(_)) => "news",
         Err(_) => "open",
@@ -108,7 +108,7 @@ fn a_child_that_dies_again_and_again_rests_and_an_answer_forgives_it() {
         book.ask(What::Call, Arc::new(aside), Again::Never, now).err()
     };
     let retry_after = Duration::from_millis(1600);
-    assert_eq!(refused(&mut book, now), Some(Refusal::Overloaded { retry_after }));
+    assert_eq!(refused(&mut book, now), Some(Refusal::Restarting { retry_after }));
     assert_eq!(refused(&mut book, late), None, "it is worth waiting for");
     for _ in 0..40 {
         assert!(millis(bury(&mut book, now)) <= 30_000);

@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use toolcell_guest::{tool, tools};
+use toolcell_guest::{abort, tool, tools};
 
 /// Each step is a word and what it is about; each answer is what came of it, or the kind of its error.
 #[tool]
@@ -119,6 +119,10 @@ fn take(words: &[&str], held: &mut Vec<File>) -> io::Result<String> {
             (0..3_000_000_u64).map(black_box).sum::<u64>();
             let moved = SystemTime::now() != date || began.elapsed() > Duration::ZERO;
             Ok(if moved { "moved" } else { "still" }.into())
+        }
+        ["listen"] => {
+            abort::wait().block();
+            Ok("stopped".into())
         }
         ["panic"] => panic!("as told"),
         ["spin"] => loop {

@@ -1,0 +1,96 @@
+//! Whether the time of an answer says how near a wrong API key is to a right one: Welch's t between two kinds of tries, as
+//! dudect has it (Reparaz, Balasch, Verbauwhede: "Dude, is my code constant time?", 2017).
+//!
+//! `cargo bench --workspace --profile dev --bench keys`
+
+use std::hint::black_box;
+use std::io::Write as _;
+use std::time::Instant;
+
+use anyhow::Result;
+use toolcell::{ApiKey, ApiKeys};
+use toolcell_benches::timing::percentile;
+
+/// Of each kind. Source: threat model, row 49.
+const TRIES: usize = 200_000;
+/// Below it the kinds are not told apart. Source: the same.
+const TARGET: f64 = 4.5;
+/// Different keys of each kind: so few that all of them lie in the processor's nearest cache.
+const VARIETY: usize = 64;
+/// Percent of the times that count: the slowest are the machine's.
+const KEPT: f64 = 90.0;
+
+fn main() -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{TRIES} tries of each kind, in turns; |t| below {TARGET} does not tell them apart\n")?;
+    writeln!(out, "  {:7} {:40} {:>7} {:>7} {:>7}", "keys", "", "ns", "ns", "|t|")?;
+    for count in [VARIETY, 10_000] {
+        let known = (0..count).map(|_| ApiKey::generate()).collect::<Result<Vec<_>, _>>()?;
+        let none = ApiKeys::new()?;
+        let keys = known.iter().try_fold(none, |keys, key| keys.with("tenant", key.digest()))?;
+        let near = |key: &ApiKey| with_another_end(key.expose());
+        let near = known.iter().take(VARIETY).map(near).collect::<Vec<_>>();
+        let strange = || Ok(ApiKey::generate()?.expose().to_owned());
+        let far = (0..VARIETY).map(|_| strange()).collect::<Result<Vec<_>>>()?;
+        let other = (0..VARIETY).map(|_| strange()).collect::<Result<Vec<_>>>()?;
+        let plain: Vec<_> = known.iter().take(VARIETY).map(ApiKey::expose).collect();
+        for (name, kinds, found) in [
+            (
+                "all but its end is right, and strange",
+                [&near, &far],
+                &(|key| keys.tenant_of(key).is_some()) as Find<'_>,
+            ),
+            ("strange, and strange", [&far, &other], &|key| keys.tenant_of(key).is_some()),
+            ("compared as text, for contrast", [&near, &far], &|key| plain.iter().any(|known| alike(known, key))),
+        ] {
+            let ([one, another], t) = compared(kinds, found);
+            let verdict = if t.abs() < TARGET { "alike" } else { "TOLD APART" };
+            writeln!(out, "  {count:<7} {name:40} {one:7.0} {another:7.0} {:7.1}  {verdict}", t.abs())?;
+        }
+    }
+    Ok(())
+}
+
+type Find<'a> = &'a dyn Fn(&str) -> bool;
+
+fn with_another_end(key: &str) -> String {
+    let (start, end) = key.split_at(key.len() - 1);
+    format!("{start}{}", if end == "A" { "Q" } else { "A" })
+}
+
+/// As a loop over characters compares that ends at the first difference.
+fn alike(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.bytes().zip(other.bytes()).all(|(one, other)| black_box(one) == other)
+}
+
+/// The mean of each kind's times, and Welch's t.
+fn compared(kinds: [&Vec<String>; 2], found: Find<'_>) -> ([f64; 2], f64) {
+    let mut times = [Vec::with_capacity(TRIES), Vec::with_capacity(TRIES)];
+    // Chance decides whose turn it is, so that neither always comes after the other.
+    let mut chance = 1_u32;
+    for _ in 0..2 * TRIES {
+        chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let kind = (chance >> 31) as usize;
+        let key = &kinds[kind][(chance >> 16) as usize % VARIETY];
+        let began = Instant::now();
+        assert!(!black_box(found(black_box(key))), "it is no key");
+        times[kind].push(began.elapsed().as_nanos() as f64);
+    }
+    let bound = percentile(&mut times.concat(), KEPT);
+    let [one, another] = times.map(|times| moments(times.into_iter().filter(|time| *time <= bound)));
+    let t = (one.mean - another.mean) / (one.variance / one.count + another.variance / another.count).sqrt();
+    ([one.mean, another.mean], t)
+}
+
+struct Moments {
+    count: f64,
+    mean: f64,
+    variance: f64,
+}
+
+fn moments(times: impl Iterator<Item = f64> + Clone) -> Moments {
+    let count = times.clone().count() as f64;
+    let mean = times.clone().sum::<f64>() / count;
+    let variance = times.map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    Moments { count, mean, variance }
+}

@@ -1,0 +1,121 @@
+//! Ctrl-C and its like: what is left of a command that is ended by a signal.
+
+use std::fs;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use toolcell_test_guests::example;
+
+use crate::place::{Place, eventually};
+
+const CONFIG: &str = "[components.clerk]\npath = \"clerk.wasm\"\ngrants = { scratch = true }\n";
+/// Says that it is at work, and ends when it is asked to.
+const LISTENS: &str = r#"{"steps": [["make", "/scratch/here"], ["listen"]]}"#;
+/// The same of one that never ends, with more files than are removed at once.
+const SPINS: &str =
+    r#"{"steps": [["make", "/scratch/a"], ["make", "/scratch/b"], ["make", "/scratch/here"], ["spin"]]}"#;
+fn place(config: &str) -> Place {
+    let place = Place::new(config);
+    fs::copy(example("clerk"), place.path().join("clerk.wasm")).expect("a place");
+    fs::create_dir(place.path().join("temp")).expect("a place");
+    place.approved()
+}
+
+fn temp(place: &Place) -> PathBuf {
+    place.path().join("temp")
+}
+
+fn started(place: &Place, command: &mut Command, words: &[&str]) -> Child {
+    command.env("TMPDIR", temp(place)).args(words);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the binary runs")
+}
+
+fn run(place: &Place, steps: &str) -> Child {
+    // Where a terminal would have it: a signal to the group is one to all of its processes.
+    let words = ["run", "clerk", "clerk", steps, "--fuel", "1000G", "--timeout", "5m"];
+    started(place, place.command().process_group(0), &words)
+}
+
+/// Whether a tool says that it is at work.
+fn works(below: &Path) -> bool {
+    let entries = fs::read_dir(below).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).any(|path| path.ends_with("here") || works(&path))
+}
+
+fn told(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("it is there");
+}
+
+/// How it ended; with nothing temporary left.
+fn ended(place: &Place, child: Child) -> Output {
+    let output = child.wait_with_output().expect("it ends");
+    let left: Vec<_> = fs::read_dir(temp(place)).expect("it is there").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+    output
+}
+
+#[test]
+fn a_call_that_is_interrupted_ends_as_the_signal_says_and_leaves_nothing() {
+    for config in [CONFIG.to_owned(), format!("[host]\nisolation = \"process\"\n{CONFIG}")] {
+        let place = place(&config);
+        for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+            let child = run(&place, SPINS);
+            eventually(|| works(&temp(&place)).then_some(()));
+            told(&child, signal);
+            told(&child, signal);
+            let output = ended(&place, child);
+            assert_eq!(output.status.signal(), Some(signal.as_raw()), "{output:?}");
+            assert_eq!(output.stdout, b"", "{output:?}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_that_listens_has_time_to_answer() {
+    for config in [CONFIG.to_owned(), format!("[host]\nisolation = \"process\"\n{CONFIG}")] {
+        let place = place(&config);
+        let child = run(&place, LISTENS);
+        eventually(|| works(&temp(&place)).then_some(()));
+        // As a terminal does it.
+        rustix::process::kill_process_group(Pid::from_child(&child), Signal::INT).expect("it is there");
+        let output = ended(&place, child);
+        assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
+        assert_eq!(output.stdout, b"[\"done\",\"stopped\"]\n", "{output:?}");
+        assert!(output.stderr.starts_with(b"interrupted: "), "{output:?}");
+    }
+}
+
+#[test]
+fn of_a_batch_every_call_has_its_message() {
+    let place = place(CONFIG);
+    let call = |id| format!("{{\"id\": \"{id}\", \"name\": \"clerk\", \"arguments\": {LISTENS}}}\n");
+    fs::write(place.path().join("calls.jsonl"), ["a", "b", "c"].map(call).concat()).expect("a place");
+    let words = ["batch", "clerk", "--calls", "calls.jsonl", "--max-concurrency", "1", "--timeout", "5m"];
+    let child = started(&place, &mut place.command(), &words);
+    eventually(|| works(&temp(&place)).then_some(()));
+    told(&child, Signal::INT);
+    let output = ended(&place, child);
+    assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(told["messages"].as_array().map(Vec::len), Some(3), "{told}");
+}
+
+#[test]
+fn a_signal_that_is_ignored_stays_ignored() {
+    let place = place(CONFIG);
+    let program = env!("CARGO_BIN_EXE_toolcell");
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let typed = format!("trap '' INT; exec {program} --cache-dir {} \"$@\"", cache.display());
+    let mut shell = Command::new("sh");
+    shell.current_dir(place.path()).env("XDG_STATE_HOME", place.state()).args(["-c", &typed, "sh"]);
+    let child = started(&place, &mut shell, &["run", "clerk", "clerk", LISTENS, "--timeout", "5m"]);
+    eventually(|| works(&temp(&place)).then_some(()));
+    told(&child, Signal::INT);
+    told(&child, Signal::TERM);
+    let output = ended(&place, child);
+    assert_eq!(output.status.signal(), Some(Signal::TERM.as_raw()), "{output:?}");
+    assert_eq!(output.stdout, b"[\"done\",\"stopped\"]\n", "{output:?}");
+}

@@ -1,0 +1,222 @@
+//! Whose key somebody shows: from an API key to a tenant.
+//!
+//! In: digests of keys, each with its tenant; then a key as a client shows it. Out: the tenant, or nobody.
+//! Invariants: no key is kept, only its SHA-256; the time that an answer takes says nothing of how near a wrong key is to a
+//! right one, nor of how many there are.
+//! Not here: how a key reaches the host, and how often somebody may try one.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+use zeroize::Zeroizing;
+
+use crate::error::Error;
+
+/// Bytes of a key that are looked at: several times what [`ApiKey::generate`] makes.
+const MAX_KEY: usize = 256;
+/// Bytes of randomness in a key: as many as nobody guesses, so that one round of a fast hash is enough.
+const KEY_BYTES: usize = 32;
+/// What a key begins with, for people and for those who look for keys in places where none should be.
+const PREFIX: &str = "tck_";
+/// What a digest begins with.
+const ALGORITHM: &str = "sha256:";
+
+/// A new key, for whoever is to show it. Printed only by [`expose`](Self::expose).
+///
+/// # Shape
+/// `tck_` and 43 characters of base64url: 256 bits of the system's randomness.
+pub struct ApiKey(Zeroizing<String>);
+
+impl ApiKey {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn generate() -> Result<Self, Error> {
+        let mut bytes = Zeroizing::new([0; KEY_BYTES]);
+        getrandom::fill(bytes.as_mut_slice())
+            .map_err(|error| Error::engine("there is no randomness for a key").with_source(error))?;
+        let mut key = Zeroizing::new(PREFIX.to_owned());
+        URL_SAFE_NO_PAD.encode_string(bytes.as_slice(), &mut key);
+        Ok(Self(key))
+    }
+
+    /// The key itself.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// What is kept of it.
+    #[must_use]
+    pub fn digest(&self) -> KeyDigest {
+        KeyDigest::of(&self.0)
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(…)")
+    }
+}
+
+/// The SHA-256 of a key: all that a host has to keep of it.
+///
+/// # Shape
+/// As text, `sha256:` and 64 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyDigest([u8; 32]);
+
+impl KeyDigest {
+    /// That of a key which was made at random, with 128 bits at least: what a person makes up can be guessed from its digest.
+    #[must_use]
+    pub fn of(key: &str) -> Self {
+        Self(Sha256::digest(key).into())
+    }
+}
+
+impl fmt::Display for KeyDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(ALGORITHM)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Text that is no digest of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a key's digest is `sha256:` and 64 hexadecimal digits")]
+pub struct BadDigest;
+
+impl FromStr for KeyDigest {
+    type Err = BadDigest;
+
+    fn from_str(text: &str) -> Result<Self, BadDigest> {
+        let digits = text.strip_prefix(ALGORITHM).filter(|digits| digits.len() == 64).ok_or(BadDigest)?;
+        let mut digest = [0; 32];
+        for (byte, pair) in digest.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+            // `from_str_radix` takes a sign.
+            let pair =
+                std::str::from_utf8(pair).ok().filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()));
+            *byte = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or(BadDigest)?;
+        }
+        Ok(Self(digest))
+    }
+}
+
+/// A key stands twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this key is known already; each is one tenant's")]
+pub struct KnownKey;
+
+/// The keys that a host knows, and whose they are. A tenant may have several, to change them one after the other.
+///
+/// # Units
+/// [`tenant_of`](Self::tenant_of) costs about a microsecond, however many keys there are.
+#[derive(Clone)]
+pub struct ApiKeys {
+    /// By a hash under a key of this process's: where a search ends says nothing of the digest that is searched for.
+    known: HashMap<[u8; 32], (KeyDigest, String)>,
+    blind: [u8; 32],
+}
+
+impl ApiKeys {
+    /// None.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn new() -> Result<Self, Error> {
+        let mut blind = [0; 32];
+        getrandom::fill(&mut blind).map_err(|error| Error::engine("there is no randomness").with_source(error))?;
+        Ok(Self { known: HashMap::new(), blind })
+    }
+
+    /// With one more.
+    ///
+    /// # Errors
+    /// [`KnownKey`] where the key is known already, whosever it is.
+    pub fn with(mut self, tenant: impl Into<String>, digest: KeyDigest) -> Result<Self, KnownKey> {
+        match self.known.entry(*blake3::keyed_hash(&self.blind, &digest.0).as_bytes()) {
+            Entry::Occupied(_) => Err(KnownKey),
+            Entry::Vacant(place) => {
+                place.insert((digest, tenant.into()));
+                Ok(self)
+            }
+        }
+    }
+
+    /// Whose key it is. Every key that is none takes the same way. Source: threat model, row 49.
+    #[must_use]
+    pub fn tenant_of(&self, shown: &str) -> Option<&str> {
+        let shown = KeyDigest::of(shown.get(..MAX_KEY).unwrap_or(shown));
+        let found = self.known.get(blake3::keyed_hash(&self.blind, &shown.0).as_bytes());
+        let (digest, tenant) = found.map_or((KeyDigest(self.blind), None), |(digest, tenant)| (*digest, Some(tenant)));
+        let same = bool::from(digest.0.ct_eq(&shown.0));
+        tenant.filter(|_| same).map(String::as_str)
+    }
+}
+
+impl fmt::Debug for ApiKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiKeys").field("known", &self.known.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(known: &[(&str, &ApiKey)]) -> ApiKeys {
+        let none = ApiKeys::new().unwrap();
+        known.iter().fold(none, |keys, (tenant, key)| keys.with(*tenant, key.digest()).unwrap())
+    }
+
+    #[test]
+    fn a_key_is_its_tenants_and_nothing_like_it_is_anybodys() {
+        let [first, second, third, stranger] = std::array::from_fn(|_| ApiKey::generate().unwrap());
+        let keys = keys(&[("acme", &first), ("acme", &second), ("other", &third)]);
+        for (key, tenant) in
+            [(&first, Some("acme")), (&second, Some("acme")), (&third, Some("other")), (&stranger, None)]
+        {
+            assert_eq!(keys.tenant_of(key.expose()), tenant);
+        }
+        let key = first.expose();
+        let swapped =
+            key.chars().map(|letter| if letter.is_lowercase() { letter.to_ascii_uppercase() } else { letter });
+        let mut like: Vec<String> = (0..key.len()).map(|end| key[..end].to_owned()).collect();
+        like.extend([format!("{key}="), format!("{key} "), format!(" {key}"), format!("{key}\0"), swapped.collect()]);
+        like.extend([first.digest().to_string(), key.repeat(2), key.repeat(100_000), "é".repeat(MAX_KEY)]);
+        for other in like {
+            assert_eq!(keys.tenant_of(&other), None, "{other:.80}");
+        }
+        assert_eq!(keys.with("other", first.digest()).unwrap_err(), KnownKey);
+        assert_eq!(ApiKeys::new().unwrap().tenant_of(key), None);
+    }
+
+    #[test]
+    fn no_key_is_kept_or_shown() {
+        let key = ApiKey::generate().unwrap();
+        let shown = format!("{key:?} {:?} {:?} {}", keys(&[("acme", &key)]), key.digest(), key.digest());
+        for part in [key.expose(), &key.expose()[PREFIX.len()..][..8]] {
+            assert!(!shown.contains(part), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_digest_is_read_as_it_was_written_and_nothing_else_is_one() {
+        // Source: FIPS 180-2, appendix B.1.
+        let digest = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(KeyDigest::of("abc").to_string(), digest);
+        assert_eq!(digest.parse(), Ok(KeyDigest::of("abc")));
+        assert_eq!(digest.to_uppercase().replace("SHA", "sha").parse(), Ok(KeyDigest::of("abc")));
+        for other in ["", "abc", &digest[7..], &digest[..70], &format!("{digest}0"), &digest.replace("ba", "+a")] {
+            assert_eq!(other.parse::<KeyDigest>(), Err(BadDigest), "{other}");
+        }
+        assert_eq!(format!("sha256:{}", "é".repeat(32)).parse::<KeyDigest>(), Err(BadDigest));
+    }
+}
