@@ -39,7 +39,7 @@ pub struct Campaign {
     /// This attempt alone
     #[arg(long, value_name = "N", requires_all = ["seed", "only"])]
     pub case: Option<u64>,
-    /// At least so many calls of the theatre `mixed`, however long they take
+    /// At least so many calls of the theatres `mixed` and `slots`, however long they take
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub calls: u64,
     /// Print the report as JSON
@@ -102,6 +102,8 @@ pub enum Name {
     Bombs,
     /// Schemas and arguments that a checker would work on for hours
     Schemas,
+    /// Guests that look for what another one left in their cell
+    Slots,
     /// Calls that end in every way, 64 at once
     Mixed,
 }
