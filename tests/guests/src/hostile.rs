@@ -331,7 +331,7 @@ pub fn with_text(more: &str) -> Vec<u8> {
 /// When this crate's own text does not assemble.
 #[must_use]
 pub fn with_record(fields: usize) -> Vec<u8> {
-    let fields: String = (0..fields).map(|field| format!("f{field}: u32,")).collect();
+    let fields: String = (0..fields).map(|field| format!("x{field}: u32,")).collect();
     let export = format!("export wide: interface {{ record row {{ {fields} }} turn: func(row: row) -> row; }}");
     extended(r#"(func (export "wide#turn") (param i32) (result i32) (local.get 0))"#, &export)
 }
