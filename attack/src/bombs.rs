@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use toolcell::{Component, Engine, Grants, Limits, Placement};
-use toolcell_test_guests::{Answer, Hostile};
-use toolcell_tests::binary::{list, module, number, of_component, of_module, section};
+use toolcell_test_guests::{Answer, Hostile, with_record};
+use toolcell_tests::binary::{component, list, module, number, of_component, of_module, section};
 use toolcell_tests::{call, ending};
 
 use crate::report::larger;
@@ -28,7 +28,6 @@ const NOISE: u64 = 1_000;
 const SIZES: [usize; 3] = [16, 4, 1];
 
 /// Sections of a core module that the tests' own table does not need.
-const TYPES: u8 = 1;
 const EXPORTS: u8 = 7;
 const DATA: u8 = 11;
 const FUNCTION: [u8; 5] = [0x60, 2, 0x7f, 0x7f, 0];
@@ -37,7 +36,7 @@ const FUNCTION: [u8; 5] = [0x60, 2, 0x7f, 0x7f, 0];
 type Bomb = fn(usize) -> Vec<u8>;
 
 /// Each by its size, of which one is a sixteenth of the largest.
-const BOMBS: [(&str, Bomb); 14] = [
+const BOMBS: [(&str, Bomb); 18] = [
     ("nested blocks", |size| code(1, &nested(size * 2_000, &[0x02, 0x40], &[0x20, 0, 0x0d, 0]))),
     ("nested loops", |size| code(1, &nested(size * 2_000, &[0x03, 0x40], &[0x20, 0, 0x0d, 0, 0x20, 1, 0x21, 0]))),
     ("nested ifs", |size| code(1, &nested(size * 2_000, &[0x20, 0, 0x04, 0x40], &[0x20, 1, 0x21, 0]))),
@@ -67,7 +66,11 @@ const BOMBS: [(&str, Bomb); 14] = [
         let body = [&[1][..], &number(498), &[0x7f], &open.repeat(size * 4), &vec![0x0b; size * 4], &[0x0b]].concat();
         beside(&of_code(1, &body))
     }),
-    ("many types", |size| beside(&section(TYPES, &list(size * 6_000, &FUNCTION.repeat(size * 6_000))))),
+    ("many types", |size| beside(&section(of_module::TYPES, &list(size * 1_200, &distinct(size * 1_200))))),
+    ("types over the bound", |size| beside(&section(of_module::TYPES, &list(size * 6_000, &distinct(size * 6_000))))),
+    ("a long record in a lifted signature", |size| with_record(size * 620)),
+    ("instances of instances", multiplied),
+    ("instances side by side of instances", multiplied_beside),
     ("many exports", |size| {
         let exports = (0..size * 6_000).flat_map(|n| {
             let name = format!("{n:0>60}");
@@ -94,10 +97,46 @@ fn code(count: usize, code: &[u8]) -> Vec<u8> {
 
 /// The sections of functions with this body.
 fn of_code(count: usize, body: &[u8]) -> Vec<u8> {
-    let types = section(TYPES, &list(1, &FUNCTION));
+    let types = section(of_module::TYPES, &list(1, &FUNCTION));
     let functions = section(of_module::FUNCTIONS, &list(count, &vec![0; count]));
     let code = section(of_module::CODE, &list(count, &list(body.len(), body).repeat(count)));
     [types, functions, code].concat()
+}
+
+/// As many types of functions, no two of them alike.
+fn distinct(count: usize) -> Vec<u8> {
+    let types = (0..count).flat_map(|number| {
+        let parameters: Vec<u8> = (0..17).map(|bit| if number >> bit & 1 == 0 { 0x7f } else { 0x7e }).collect();
+        [&[0x60], list(17, &parameters).as_slice(), &[0]].concat()
+    });
+    types.collect()
+}
+
+/// A component that behaves, and makes so many instances on each of eight levels.
+fn multiplied(of_each: usize) -> Vec<u8> {
+    let inside = (2..8).fold(component(&[]), |inner, _| {
+        component(&[section(of_component::COMPONENT, &inner), copies(of_each, 0)].concat())
+    });
+    // The one before it is the guest's own interface.
+    [Hostile::answering(Answer::Echo).component(), section(of_component::COMPONENT, &inside), copies(of_each, 1)]
+        .concat()
+}
+
+/// The same side by side: each component is made of the one before it, by way of what all stand in.
+fn multiplied_beside(of_each: usize) -> Vec<u8> {
+    let parts = (1..100).map(|before| {
+        // The component of this index, one level up.
+        let alias = section(of_component::ALIASES, &list(1, &[4, 2, 1, before]));
+        section(of_component::COMPONENT, &component(&[alias, copies(of_each, 0)].concat()))
+    });
+    let parts: Vec<u8> = parts.flatten().collect();
+    let first = section(of_component::COMPONENT, &component(&[]));
+    [Hostile::answering(Answer::Echo).component(), first, parts, copies(1, 100)].concat()
+}
+
+/// As many instances of the component of this index.
+fn copies(count: usize, index: u8) -> Vec<u8> {
+    section(of_component::INSTANCES, &list(count, &[0, index, 0].repeat(count)))
 }
 
 /// A component that behaves, with a module of these sections beside its own.

@@ -13,6 +13,7 @@ use crate::options::{Campaign, Name};
 use crate::performance::Line;
 use crate::report::{Report, Row};
 use crate::tally::{Fault, Finding};
+use crate::{mixed, slots};
 
 /// A child that says nothing for so long hangs.
 const SILENCE: Duration = Duration::from_secs(120);
@@ -102,8 +103,8 @@ impl Stand<'_> {
         let words = tempfile::NamedTempFile::new()?;
         let mut child = Command::new(std::env::current_exe()?);
         // At least so many cases, whatever the time: a theatre that is slow to set up is not left out.
-        let asked = if self.name == Name::Mixed { self.options.calls.div_ceil(crate::mixed::CALLS) } else { 0 };
-        let least = asked.max(if self.options.whole { self.name.whole() } else { 1 });
+        let asked = calls_of_a_case(self.name).map_or(1, |calls| self.options.calls.div_ceil(calls).max(1));
+        let least = if self.options.whole { asked.max(self.name.whole()) } else { asked };
         child.args(["perform", &self.name.text(), "--seed", &self.seed.to_string(), "--from", &from.to_string()]);
         child.args(["--seconds", &time.as_secs_f64().max(0.001).to_string(), "--least", &least.to_string()]);
         if let Some(case) = self.options.case {
@@ -154,6 +155,22 @@ impl Stand<'_> {
         let tail = words.len().saturating_sub(WORDS);
         let words = words.chars().skip(tail).collect();
         Ok(Ended { row, is_over: is_over && status.success(), last, hung, status, words })
+    }
+}
+
+/// Of those theatres whose calls can be counted beforehand.
+fn calls_of_a_case(name: Name) -> Option<u64> {
+    match name {
+        Name::Mixed => Some(mixed::CALLS),
+        Name::Slots => Some(slots::CALLS),
+        Name::Guests
+        | Name::Mutants
+        | Name::Smith
+        | Name::Network
+        | Name::Paths
+        | Name::Secrets
+        | Name::Bombs
+        | Name::Schemas => None,
     }
 }
 

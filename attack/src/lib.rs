@@ -30,6 +30,7 @@ mod network;
 mod paths;
 mod schemas;
 mod secrets;
+mod slots;
 mod smith;
 mod theatre;
 // -- the pipe

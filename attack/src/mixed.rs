@@ -98,6 +98,10 @@ impl Mixed {
         };
         let tool = |bytes: Vec<u8>| granted(bytes, Grants::default());
         let hostile = |misdeed| tool(Hostile::new(Place::Execute, misdeed).component());
+        let marks = |pages| {
+            let guest = Hostile { pages, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
+            tool(guest.component())
+        };
         let native = |name| Definition::new(name, "").expect("a name");
         let kind = |tool: &Tool, arguments: &str, ends, how| Kind {
             tool: tool.clone(),
@@ -137,7 +141,8 @@ impl Mixed {
             kind(&hostile(Misdeed::Recurse), "{}", "handler_raised/stack_overflow", How::Freely),
             kind(&hostile(Misdeed::Hoard), "{}", "handler_raised/unreachable+memory", How::Freely),
             kind(&hostile(Misdeed::Exit), "{}", "handler_exit/called", How::Freely),
-            kind(&hostile(Misdeed::LeaveMarks), "{}", "handler_raised/unreachable+memory", How::Freely),
+            kind(&marks(1), "{}", "ok", How::Freely),
+            kind(&marks(128), "{}", "ok", How::Freely),
             kind(
                 &tool(Hostile::answering(Answer::NoShape).component()),
                 "{}",

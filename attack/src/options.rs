@@ -40,7 +40,7 @@ pub struct Campaign {
     /// This attempt alone
     #[arg(long, value_name = "N", requires_all = ["seed", "only"])]
     pub case: Option<u64>,
-    /// At least so many calls of the theatre `mixed`, however long they take
+    /// At least so many calls of the theatres `mixed` and `slots`, however long they take
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub calls: u64,
     /// At least as many cases of each theatre as the threat model counts, however long they take
@@ -106,6 +106,8 @@ pub enum Name {
     Bombs,
     /// Schemas and arguments that a checker would work on for hours
     Schemas,
+    /// Guests that look for what another one left in their cell
+    Slots,
     /// Calls that end in every way, 64 at once
     Mixed,
 }
@@ -123,6 +125,8 @@ impl Name {
             Self::Paths => 20_000,
             // Rows 24 and 85: one call in 29 recurses.
             Self::Mixed => 300_000_u64.div_ceil(crate::mixed::CALLS),
+            // Row 54: 100,000 who leave something, and who look.
+            Self::Slots => 100_000_u64.div_ceil(crate::slots::CALLS),
             // Row 70.
             Self::Schemas => 5_000,
             // To the end of their tables.

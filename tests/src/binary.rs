@@ -15,12 +15,20 @@ pub mod of_component {
     pub const COMPONENT: u8 = 4;
     /// Instances of components.
     pub const INSTANCES: u8 = 5;
+    /// What is known elsewhere by another number.
+    pub const ALIASES: u8 = 6;
+    /// Types.
+    pub const TYPES: u8 = 7;
     /// Canonical functions.
     pub const CANON: u8 = 8;
+    /// A function that runs by itself.
+    pub const START: u8 = 9;
 }
 
 /// Sections of a core module.
 pub mod of_module {
+    /// Types.
+    pub const TYPES: u8 = 1;
     /// Functions by their types.
     pub const FUNCTIONS: u8 = 3;
     /// Tables.

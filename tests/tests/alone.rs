@@ -41,14 +41,17 @@ fn a_memory_grows_to_its_budget() {
     assert_ends(Misdeed::Hoard, idle().with_memory(4 << 20), "handler_raised/unreachable+memory");
 }
 
-/// It spends next to no fuel. Its caller is answered at the deadline in any case; the only cell is free for the next call
-/// because a tick stopped it.
+/// It spends next to no fuel, and some spend their time in instructions as long as there are. Its caller is answered at the
+/// deadline in any case; the only cell is free for the next call because a tick stopped it.
 #[test]
 fn a_guest_that_spends_no_fuel_gives_its_cell_back() {
     let engine = Engine::builder().placement(Placement::Cells).cells(1).build().expect("an engine");
     let loaded = |misdeed| load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads");
-    let (burns, behaves) = (loaded(Misdeed::BurnTime), loaded(Misdeed::None));
+    let behaves = loaded(Misdeed::None);
     let short = idle().with_timeout(Duration::from_millis(50));
-    assert_eq!(ending(&call(&burns, "hostile", "{}", short).result), "timeout/deadline");
-    assert_eq!(ending(&call(&behaves, "hostile", "{}", idle()).result), "ok");
+    for misdeed in [Misdeed::BurnTime, Misdeed::Fill, Misdeed::Copy, Misdeed::FillTable, Misdeed::GrowStorm] {
+        let late = call(&loaded(misdeed), "hostile", "{}", short);
+        assert_eq!(ending(&late.result), "timeout/deadline", "{misdeed:?}: {late:?}");
+        assert_eq!(ending(&call(&behaves, "hostile", "{}", idle()).result), "ok", "after {misdeed:?}");
+    }
 }

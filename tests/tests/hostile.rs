@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use toolcell::{CallResult, Engine, Limits, Placement, RESERVED_HALT_REASONS, ToolError};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
+use toolcell_tests::binary::{list, of_component, section};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending};
 
 /// Enough for a guest that behaves, and soon spent by one that does not.
@@ -25,11 +26,12 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
     let short = no_fuel_limit(Duration::from_millis(150));
     let row = |expected| vec![(tight(), expected)];
     match misdeed {
-        Misdeed::None => row("ok"),
+        Misdeed::None | Misdeed::KeepSome => row("ok"),
         Misdeed::Spin => vec![(tight(), "timeout/fuel"), (short, "timeout/deadline")],
         Misdeed::BurnFuel => row("timeout/fuel"),
         Misdeed::BurnTime => vec![(short.with_host_calls(u64::MAX), "timeout/deadline")],
-        Misdeed::Sleep | Misdeed::AwaitAbort => vec![(short, "timeout/blocked")],
+        Misdeed::Fill | Misdeed::Copy | Misdeed::FillTable | Misdeed::GrowStorm => vec![(short, "timeout/deadline")],
+        Misdeed::Sleep | Misdeed::SleepLongest | Misdeed::AwaitAbort => vec![(short, "timeout/blocked")],
         Misdeed::Abort => row("handler_raised/unreachable"),
         Misdeed::Recurse => row("handler_raised/stack_overflow"),
         Misdeed::DivideByZero => row("handler_raised/division_by_zero"),
@@ -43,14 +45,19 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
             (tight().with_memory(512 << 10), "handler_raised/unreachable+memory"),
         ],
         // Bounds of the host's own, which no caller sets: the engine and WASI refuse the call that goes beyond.
-        Misdeed::HoardObjects | Misdeed::HoardHandles | Misdeed::ForgeHandle | Misdeed::AskTooMuch => {
-            row("handler_raised/host_call")
-        }
+        // A handle that is lent counts as often as it is lent.
+        Misdeed::HoardObjects
+        | Misdeed::HoardHandles
+        | Misdeed::ForgeHandle
+        | Misdeed::AskTooMuch
+        | Misdeed::PollMany => row("handler_raised/host_call"),
         Misdeed::SayTooMuch => vec![(tight().with_memory(16 << 20), "handler_raised/host_call")],
         Misdeed::Exit => row("handler_exit/called"),
         Misdeed::Chatter => row("handler_raised/host_call+host_calls"),
-        Misdeed::ReadClock => vec![(tight().with_fuel(u64::MAX), "handler_raised/host_call+host_calls")],
-        // Not a misdeed by itself: see `nothing_is_left_in_a_slot`.
+        Misdeed::ReadClock | Misdeed::DrawRandom => {
+            vec![(tight().with_fuel(u64::MAX), "handler_raised/host_call+host_calls")]
+        }
+        // Not a misdeed by itself: see `isolation::nothing_is_left_in_a_slot`.
         Misdeed::LeaveMarks => vec![],
     }
 }
@@ -68,12 +75,19 @@ fn calls_out(misdeed: Misdeed) -> CallsOut {
     match misdeed {
         Misdeed::Exit
         | Misdeed::Sleep
+        | Misdeed::SleepLongest
         | Misdeed::AwaitAbort
         | Misdeed::ReadClock
         | Misdeed::HoardObjects
         | Misdeed::HoardHandles
+        | Misdeed::KeepSome
         | Misdeed::ForgeHandle => CallsOut::Plainly,
-        Misdeed::Chatter | Misdeed::BurnTime | Misdeed::AskTooMuch | Misdeed::SayTooMuch => CallsOut::WithMemory,
+        Misdeed::Chatter
+        | Misdeed::BurnTime
+        | Misdeed::AskTooMuch
+        | Misdeed::SayTooMuch
+        | Misdeed::DrawRandom
+        | Misdeed::PollMany => CallsOut::WithMemory,
         Misdeed::None
         | Misdeed::Spin
         | Misdeed::BurnFuel
@@ -86,6 +100,10 @@ fn calls_out(misdeed: Misdeed) -> CallsOut {
         | Misdeed::CallNull
         | Misdeed::Hoard
         | Misdeed::HoardTable
+        | Misdeed::Fill
+        | Misdeed::Copy
+        | Misdeed::FillTable
+        | Misdeed::GrowStorm
         | Misdeed::LeaveMarks => CallsOut::Never,
     }
 }
@@ -94,7 +112,9 @@ fn calls_out(misdeed: Misdeed) -> CallsOut {
 fn every_misdeed(place: Place) {
     match place {
         Place::Start | Place::Describe => at_load(place),
-        Place::Realloc | Place::Validate | Place::Visible | Place::Execute | Place::PostReturn => in_a_call(place),
+        Place::Realloc | Place::Validate | Place::Visible | Place::Execute | Place::Destructor | Place::PostReturn => {
+            in_a_call(place)
+        }
     }
 }
 
@@ -125,8 +145,8 @@ fn at_load(place: Place) {
     for placement in PLACEMENTS {
         let engine = cell(placement);
         for misdeed in Misdeed::ALL.iter().copied() {
-            // The host's limits are one set: no second row, and no telling which of them a plain loop spends first.
-            let Some((_, expected)) = rows(misdeed).into_iter().next().filter(|_| misdeed != Misdeed::Spin) else {
+            // The host's limits are one set: no second row.
+            let Some((_, expected)) = rows(misdeed).into_iter().next().filter(|_| !depends(misdeed)) else {
                 continue;
             };
             let unlinked = place == Place::Start && matches!(calls_out(misdeed), CallsOut::WithMemory);
@@ -136,6 +156,12 @@ fn at_load(place: Place) {
             assert!(loaded.err().is_none_or(|error| error.is_component()));
         }
     }
+}
+
+/// Whether it depends on the machine which of the host's limits a misdeed meets first at load.
+fn depends(misdeed: Misdeed) -> bool {
+    let loops = [Misdeed::Spin, Misdeed::Fill, Misdeed::Copy, Misdeed::FillTable, Misdeed::GrowStorm];
+    loops.contains(&misdeed) || misdeed == Misdeed::DrawRandom
 }
 
 #[test]
@@ -164,6 +190,11 @@ fn in_visible() {
 #[test]
 fn in_execute() {
     every_misdeed(Place::Execute);
+}
+
+#[test]
+fn in_a_destructor() {
+    every_misdeed(Place::Destructor);
 }
 
 #[test]
@@ -197,6 +228,23 @@ fn objects_and_handles_are_counted() {
         // Three instructions a round, 4096 handles, and a few instructions before the first.
         let fuel = usage(Misdeed::HoardHandles).fuel.expect("a metered call");
         assert!((4096..4146).contains(&(fuel / 3)), "{fuel}");
+    }
+}
+
+/// The bound is the cell's, in however many instances it holds them.
+#[test]
+fn handles_are_counted_over_all_instances() {
+    let keeps = Hostile::new(Place::Start, Misdeed::KeepSome).component();
+    let holding = |instances: usize| {
+        let copies = section(of_component::INSTANCES, &list(instances, &[0, 1, 0].repeat(instances)));
+        // Of the component after the one that is the guest's own interface.
+        [Hostile::answering(Answer::Echo).component(), section(of_component::COMPONENT, &keeps), copies].concat()
+    };
+    for placement in PLACEMENTS {
+        let engine = cell(placement);
+        for (instances, expected) in [(1, "ok"), (2, "ok"), (3, "handler_raised/host_call")] {
+            assert_eq!(load_ending(&load(&engine, holding(instances))), expected, "{instances}, {placement:?}");
+        }
     }
 }
 
@@ -273,19 +321,6 @@ fn a_killed_loop_has_a_receipt() {
             completion.usage.fuel.expect("a metered call")
         });
         assert!(shown.into_iter().any(|fuel| fuel > 2_000_000), "{placement:?}");
-    }
-}
-
-/// Slots are reused, what was in them is not: 16 MiB of memory and 20,000 table elements, kept and not kept resident.
-#[test]
-fn nothing_is_left_in_a_slot() {
-    for placement in PLACEMENTS {
-        let engine = cell(placement);
-        let component = load(&engine, Hostile::new(Place::Execute, Misdeed::LeaveMarks).component()).expect("loads");
-        for round in 0..40 {
-            let completion = call(&component, "hostile", "{}", Limits::default());
-            assert_eq!(ending(&completion.result), "ok", "{placement:?}, round {round}: {completion:?}");
-        }
     }
 }
 

@@ -1,19 +1,19 @@
-//! Strict isolation: cells that no slot connects, in an engine of their own.
+//! What passes from one cell to the next: nothing, where a slot connects them and where none does.
 
 use std::path::Path;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use toolcell::{Engine, Isolation, Limits, Placement};
+use toolcell::{CallOptions, Component, Engine, Executor, Isolation, Limits, Placement, ToolCall};
 use toolcell_test_guests::{Hostile, Misdeed, Place, bytes};
-use toolcell_tests::{PLACEMENTS, call, ending, load};
+use toolcell_tests::{PLACEMENTS, call, ending, load, wait};
 
-fn engine(isolation: Isolation, placement: Placement, cache: &Path) -> Engine {
-    Engine::builder().isolation(isolation).placement(placement).cells(4).cache(cache).build().expect("an engine")
+fn engine(isolation: Isolation, placement: Placement, cells: u32, cache: &Path) -> Engine {
+    Engine::builder().isolation(isolation).placement(placement).cells(cells).cache(cache).build().expect("an engine")
 }
 
-fn strict(placement: Placement) -> Engine {
-    engine(Isolation::Strict, placement, Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/artefacts")))
+fn one_cell(isolation: Isolation, placement: Placement) -> Engine {
+    engine(isolation, placement, 1, Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/artefacts")))
 }
 
 /// The two kinds differ in their allocators alone, and share what was compiled.
@@ -26,27 +26,80 @@ fn a_strict_engine_has_no_pool_and_shares_the_cache() {
         (Isolation::Strict, false, true),
         (Isolation::Pooled, true, true),
     ] {
-        let component = load(&engine(isolation, Placement::Cells, cache.path()), bytes("mischief")).expect("it loads");
+        let component =
+            load(&engine(isolation, Placement::Cells, 4, cache.path()), bytes("mischief")).expect("it loads");
         assert_eq!((component.is_pooled(), component.is_cached()), (pooled, cached), "{isolation:?}");
         assert_eq!(ending(&call(&component, "remembers", r#"{"secret": "s"}"#, Limits::default()).result), "ok");
     }
 }
 
-/// The pairs of writers and readers of the pool's tests. Source: security design, row 54.
+/// Everything that looks for marks and leaves some, by its pages: each another component. Those with three memories beside
+/// their own take all that a cell has in the pool, so that no other component finds its last slot untouched.
+fn markers(engine: &Engine) -> Vec<Component> {
+    let guest = |pages, more_memories| {
+        let guest = Hostile { pages, more_memories, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
+        load(engine, guest.component()).expect("it loads")
+    };
+    [1, 16, 256, 1000].into_iter().flat_map(|pages| [guest(pages, 0), guest(pages, 3)]).collect()
+}
+
+/// Seen to fail with each of what is looked at in turn left as it was.
+fn assert_nothing_is_left(isolation: Isolation, placement: Placement, rounds: usize) {
+    let engine = one_cell(isolation, placement);
+    let mischief = load(&engine, bytes("mischief")).expect("it loads");
+    let markers = markers(&engine);
+    let is_pooled = isolation == Isolation::Pooled;
+    assert!([&mischief].into_iter().chain(&markers).all(|component| component.is_pooled() == is_pooled));
+    for round in 0..rounds {
+        let secret = format!(r#"{{"secret": "s{round}"}}"#);
+        let remembered = call(&mischief, "remembers", &secret, Limits::default());
+        assert_eq!(remembered.result.value().expect("an answer").to_value(), Value::Null, "{placement:?}");
+        for (index, marker) in markers.iter().enumerate() {
+            let left = call(marker, "hostile", "{}", Limits::default());
+            assert_eq!(ending(&left.result), "ok", "{placement:?}, round {round}, {index}: {left:?}");
+        }
+    }
+}
+
+/// One cell, so that each call has what the one before it had. Source: security design, row 54.
+#[test]
+fn nothing_is_left_in_a_slot() {
+    for placement in PLACEMENTS {
+        assert_nothing_is_left(Isolation::Pooled, placement, 6);
+    }
+}
+
+/// The same without slots.
 #[test]
 fn nothing_is_left_under_strict_isolation() {
     for placement in PLACEMENTS {
-        let engine = strict(placement);
-        let mischief = load(&engine, bytes("mischief")).expect("it loads");
-        let marks = Hostile::new(Place::Execute, Misdeed::LeaveMarks).component();
-        let marks = load(&engine, marks).expect("it loads");
-        assert!(!mischief.is_pooled() && !marks.is_pooled());
-        for round in 0..20 {
-            let secret = format!(r#"{{"secret": "s{round}"}}"#);
-            let remembered = call(&mischief, "remembers", &secret, Limits::default());
-            assert_eq!(remembered.result.value().expect("an answer").to_value(), Value::Null, "{placement:?}");
-            let left = call(&marks, "hostile", "{}", Limits::default());
-            assert_eq!(ending(&left.result), "ok", "{placement:?}, round {round}: {left:?}");
-        }
+        assert_nothing_is_left(Isolation::Strict, placement, 3);
     }
+}
+
+/// What looks for marks finds those of its own call: it runs more than once there.
+#[test]
+fn marks_are_found_where_they_are() {
+    let marks = Hostile { pages: 1, ..Hostile::new(Place::Realloc, Misdeed::LeaveMarks) };
+    let marks = load(&one_cell(Isolation::Pooled, Placement::Cells), marks.component()).expect("it loads");
+    assert_eq!(ending(&call(&marks, "hostile", "{}", Limits::default()).result), "handler_raised/unreachable");
+}
+
+/// Small cells, one after the other, as many as a moment allows; a campaign makes a hundred thousand.
+#[test]
+fn nothing_is_left_in_thousands_of_cells() {
+    let engine = one_cell(Isolation::Pooled, Placement::Inline);
+    let marks = |pages| {
+        let guest = Hostile { pages, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
+        load(&engine, guest.component()).expect("it loads").tools()[0].clone()
+    };
+    let pair = [marks(1), marks(2)];
+    wait(async move {
+        let executor = Executor::new();
+        for round in 0..10_000 {
+            let call = ToolCall::new("1", "hostile", "{}");
+            let left = executor.call(&pair[round % 2], call, CallOptions::default()).await;
+            assert_eq!(ending(&left.result), "ok", "round {round}: {left:?}");
+        }
+    });
 }

@@ -178,6 +178,17 @@ fn what_the_host_keeps_for_a_cell_has_a_bound() {
     assert_eq!(kept(40, u64::MAX), "handler_raised/host_call+host_bytes");
 }
 
+/// A collection takes 64 KiB, of which a header of a thousand bytes is a sixty-fourth.
+#[test]
+fn a_guest_that_appends_headers_for_ever_comes_to_an_end() {
+    let mut grants = Grants::default();
+    grants.http.push("https://example.com/".parse().expect("a rule"));
+    let appender = tool(&engine(|engine| engine), "caller", "appender", grants);
+    let limits = Limits::default().with_fuel(u64::MAX).with_host_calls(u64::MAX).with_timeout(Duration::from_secs(60));
+    let ended = call(&appender, &json!({}), CallOptions::default().with_limits(limits));
+    assert_eq!((ending(&ended.result).as_str(), ended.usage.host_calls), ("handler_raised/host_call", 64), "{ended:?}");
+}
+
 /// Seen to fail with a tenant that is not defined narrowed by nothing.
 #[test]
 fn where_tenants_are_defined_a_call_of_no_such_tenant_is_refused() {

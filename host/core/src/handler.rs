@@ -129,14 +129,13 @@ impl Invocation {
         self.events.emit(|| Event::Progress { id: self.call.id.clone(), done, total, message });
     }
 
-    /// Tells observers that the tool asked for what it may not have. It may ask often: what is over the bound counts as lost
-    /// log.
+    /// Tells observers that the tool asked for what it may not have. It may ask often: of what is over the bound they hear
+    /// that there is more.
     pub(crate) fn denied(&self, denial: &Denial) {
-        if self.meter.denials.fetch_add(1, Ordering::Relaxed) < MAX_DENIALS {
-            self.events.emit(|| Event::Denied { id: self.call.id.clone(), denial: denial.clone() });
-        } else {
-            let length = (denial.request.len() + denial.grant.len()) as u64;
-            self.meter.log_bytes_lost.fetch_add(length, Ordering::Relaxed);
+        match self.meter.denials.fetch_add(1, Ordering::Relaxed) {
+            ..MAX_DENIALS => self.events.emit(|| Event::Denied { id: self.call.id.clone(), denial: denial.clone() }),
+            MAX_DENIALS => self.noted(LogLevel::Warn, format!("more than {MAX_DENIALS} denials: the rest is not told")),
+            _ => {}
         }
     }
 
@@ -204,5 +203,33 @@ impl Invocation {
             events: Arc::clone(&self.events),
             meter: Arc::clone(&self.meter),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::rights::Layer;
+
+    /// Denials and the log have bounds of their own: seen to fail with the rest of the denials counted as lost log.
+    #[test]
+    fn of_many_denials_the_rest_is_told_in_one_word() {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&heard);
+        let call = ToolCall::new("1", "t", "{}");
+        let mut invocation = Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
+        let events = Events::to(Arc::new(move |event: Event| sink.lock().push(event)));
+        invocation.events = Arc::new(CallEvents::new(events));
+        invocation.open();
+        for _ in 0..3 * MAX_DENIALS {
+            invocation.denied(&Denial { layer: Layer::Granted, request: "GET".into(), grant: "http".into() });
+        }
+        let heard = heard.lock();
+        let (denied, more) = heard[1..].split_at(MAX_DENIALS as usize);
+        assert!(denied.iter().all(|event| matches!(event, Event::Denied { .. })));
+        assert!(matches!(more, [Event::Log { source: LogSource::Host, .. }]), "{more:?}");
+        assert_eq!(invocation.meter.log_bytes_lost.load(Ordering::Relaxed), 0);
     }
 }

@@ -27,7 +27,7 @@ pub struct Limits {
     pub arguments: u64,
     /// Everything that the handler returns, together.
     pub result: u64,
-    /// Log text that is kept: `log`, standard output and standard error together.
+    /// Log that is kept, in bytes as the tool writes them: `log`, standard output and standard error together.
     pub log: u64,
     /// Calls from the guest into the host.
     pub host_calls: u64,

@@ -32,9 +32,10 @@ pub struct Usage {
     pub bytes_out: u64,
     /// Calls from the guest into the host.
     pub host_calls: u64,
-    /// Log text that was kept: `log`, standard output and standard error together.
+    /// Log that was kept: `log`, standard output and standard error together, each byte as the tool wrote it, and one for the
+    /// end of each message of `log`.
     pub log_bytes: u64,
-    /// Log text over the limit, counted and dropped.
+    /// Log over the limit, counted likewise and dropped.
     pub log_bytes_lost: u64,
 }
 

@@ -23,6 +23,8 @@ listed! {
         Visible,
         /// `execute`.
         Execute,
+        /// The destructor of a resource of its own, when `execute` drops the handle.
+        Destructor,
         /// After `execute` has returned, when the guest is told that its answer was read.
         PostReturn,
     }
@@ -49,6 +51,11 @@ pub enum Answer {
 
 /// Bytes of a page of memory.
 const PAGE: u32 = 65_536;
+/// Where static data begins.
+pub(crate) const DATA: u32 = 1024;
+const KEEP: &str =
+    r#"(import "[export]test:hostile/keeper" "[resource-new]thing" (func $keep (param i32) (result i32)))"#;
+const DROP: &str = r#"(import "[export]test:hostile/keeper" "[resource-drop]thing" (func $drop (param i32)))"#;
 const RANDOM: &str = r#"(import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
 
 /// A guest that misbehaves in one place.
@@ -82,6 +89,8 @@ pub struct Hostile {
     pub symbol: &'static str,
     /// Memories beside its own: the pool has room for three.
     pub more_memories: usize,
+    /// Pages by which `LeaveMarks` grows its memory first.
+    pub pages: u32,
 }
 
 impl Hostile {
@@ -103,6 +112,7 @@ impl Hostile {
             unsteady: false,
             symbol: "recurse",
             more_memories: 0,
+            pages: 256,
         }
     }
 
@@ -118,7 +128,20 @@ impl Hostile {
     /// When this crate's own text does not assemble.
     #[must_use]
     pub fn component(&self) -> Vec<u8> {
-        assemble::component(&self.text(), self.misdeed.exports())
+        assemble::component(&self.text(), if self.has_resource() { "export keeper;" } else { "" })
+    }
+
+    fn has_resource(&self) -> bool {
+        self.place == Place::Destructor || matches!(self.misdeed, Misdeed::HoardHandles | Misdeed::KeepSome)
+    }
+
+    fn imports(&self) -> String {
+        let imports = [
+            self.misdeed.imports(),
+            if self.unsteady { &[RANDOM] } else { &[] },
+            if self.has_resource() { &[KEEP, DROP] } else { &[] },
+        ];
+        imports.concat().join("\n  ")
     }
 
     /// What it does at `place`.
@@ -129,7 +152,7 @@ impl Hostile {
     fn text(&self) -> String {
         let mut memory = Memory::default();
         let line = memory.put(b"chatter!");
-        assert_eq!(line, Memory::START, "the misdeed `Chatter` counts on it");
+        assert_eq!(line, DATA, "the misdeed `Chatter` counts on it");
         let (definitions, rename) = self.definitions(&mut memory);
         let problems = match self.problem {
             Some(problem) => {
@@ -141,13 +164,25 @@ impl Hostile {
         };
         let (answer, fill) = self.answer_area(&mut memory);
         let heap = memory.end().next_multiple_of(PAGE).max(PAGE);
+        let (destroy, destructor) = if self.place == Place::Destructor {
+            let code = self.at(Place::Destructor);
+            let exported = format!(r#"(func (export "test:hostile/keeper#[dtor]thing") (param i32) {code})"#);
+            ("(call $drop (call $keep (i32.const 0)))", exported)
+        } else {
+            ("", String::new())
+        };
         format!(
             r#"(module
   {imports}
   (memory (export "memory") {pages}) {more_memories}
   (table $t 4 funcref)
   (global $heap (mut i32) (i32.const {heap}))
+  (global $base i32 (i32.const {heap}))
+  (global $end i32 (i32.const {end}))
+  (global $pages i32 (i32.const {grown}))
   (global $i (mut i32) (i32.const 0))
+  (global $given (mut i32) (i32.const 0))
+  (global $mark (mut i64) (i64.const 0))
   (elem declare func $recurse)
   (data (i32.const {start}) "{data}")
   (type $none (func))
@@ -167,13 +202,16 @@ impl Hostile {
   (func (export "{tool}#validate") (param i32 i32 i32 i32 i32 i32) (result i32) {at_validate} (i32.const {problems}))
   (func (export "cabi_post_{tool}#validate") (param i32))
   (func (export "{tool}#visible") (param i32) (result i32) {at_visible} (i32.const {visible}))
-  (func (export "{tool}#execute") (param i32) (result i32) {at_execute} {fill} (i32.const {answer}))
+  (func (export "{tool}#execute") (param i32) (result i32) {at_execute} {destroy} {fill} (i32.const {answer}))
   (func (export "cabi_post_{tool}#execute") (param i32) {at_post})
+  {destructor}
 )"#,
-            imports = [self.misdeed.imports(), if self.unsteady { &[RANDOM] } else { &[] }].concat().join("\n  "),
+            imports = self.imports(),
+            end = memory.end().next_multiple_of(64),
+            grown = self.pages,
             more_memories = "(memory 1)".repeat(self.more_memories),
             pages = heap / PAGE + 1,
-            start = Memory::START,
+            start = DATA,
             symbol = escaped(self.symbol.as_bytes()),
             data = memory.escaped(),
             tool = "toolcell:tool/tool@0.1.0",
@@ -284,9 +322,24 @@ pub fn compile_bomb(functions: usize) -> Vec<u8> {
 /// A component that behaves, with more text in its module.
 #[must_use]
 pub fn with_text(more: &str) -> Vec<u8> {
+    extended(more, "")
+}
+
+/// A component that behaves, and exports a function besides that takes and gives a record of so many fields.
+///
+/// # Panics
+/// When this crate's own text does not assemble.
+#[must_use]
+pub fn with_record(fields: usize) -> Vec<u8> {
+    let fields: String = (0..fields).map(|field| format!("x{field}: u32,")).collect();
+    let export = format!("export wide: interface {{ record row {{ {fields} }} turn: func(row: row) -> row; }}");
+    extended(r#"(func (export "wide#turn") (param i32) (result i32) (local.get 0))"#, &export)
+}
+
+fn extended(more: &str, exports: &str) -> Vec<u8> {
     let good = Hostile::answering(Answer::Echo).text();
     let open = good.trim_end().strip_suffix(')').expect("a module ends with a parenthesis");
-    assemble::component(&format!("{open} {more})"), "")
+    assemble::component(&format!("{open} {more})"), exports)
 }
 
 /// A component that asks for a handle to the secret `token`, then for the value of `key`, and echoes its arguments whatever
@@ -314,11 +367,9 @@ pub fn asker(needs: &'static [[&'static str; 3]]) -> Vec<u8> {
 struct Memory(Vec<u8>);
 
 impl Memory {
-    const START: u32 = 1024;
-
     /// Where it ends.
     fn end(&self) -> u32 {
-        Self::START + u32::try_from(self.0.len()).expect("small data")
+        DATA + u32::try_from(self.0.len()).expect("small data")
     }
 
     fn put(&mut self, bytes: &[u8]) -> u32 {

@@ -23,7 +23,7 @@ mod misdeed;
 use std::path::PathBuf;
 
 pub use functions::{Function, functions};
-pub use hostile::{Answer, Hostile, Place, asker, compile_bomb, with_text};
+pub use hostile::{Answer, Hostile, Place, asker, compile_bomb, with_record, with_text};
 pub use misdeed::Misdeed;
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));

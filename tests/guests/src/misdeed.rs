@@ -2,6 +2,13 @@
 
 use std::borrow::Cow;
 
+use crate::hostile::DATA;
+
+/// Bytes of memory.
+const SIZE: &str = "(i32.mul (memory.size) (i32.const 65536))";
+/// Takes all the memory there is.
+const GROW: &str = "(loop $g (br_if $g (i32.ne (memory.grow (i32.const 16)) (i32.const -1))))";
+
 listed! {
     /// What a hostile guest does in its place.
     pub enum Misdeed {
@@ -35,6 +42,8 @@ listed! {
         HoardObjects,
         /// Makes resources of its own and keeps them: each is a handle.
         HoardHandles,
+        /// Makes 1,500 resources of its own and keeps them.
+        KeepSome,
         /// Waits for a pollable that nobody gave it.
         ForgeHandle,
         /// Asks for more random bytes than one call gives.
@@ -51,7 +60,21 @@ listed! {
         ReadClock,
         /// Waits until the caller wishes it to end.
         AwaitAbort,
-        /// Aborts if any memory or table element is not as new, then leaves its mark on all of them.
+        /// Fills all the memory that it can get, again and again: as long an instruction as there is.
+        Fill,
+        /// Copies all of it, likewise.
+        Copy,
+        /// Fills the longest table that it can get, again and again.
+        FillTable,
+        /// Asks for another page of memory for ever, also when there is none.
+        GrowStorm,
+        /// Draws as many random bytes as one call gives, for ever.
+        DrawRandom,
+        /// Sleeps for as long as can be said.
+        SleepLongest,
+        /// Waits for one pollable, named five thousand times.
+        PollMany,
+        /// Aborts if its memory, its table or a global is not as new, then leaves its mark on all of them.
         LeaveMarks,
     }
 }
@@ -82,6 +105,13 @@ impl Misdeed {
             }
             Self::HoardObjects => "(loop $l (drop (call $abort)) (br $l))",
             Self::HoardHandles => "(loop $l (drop (call $keep (i32.const 0))) (br $l))",
+            Self::KeepSome => {
+                "(global.set $i (i32.const 1500))
+                 (loop $l
+                   (drop (call $keep (i32.const 0)))
+                   (global.set $i (i32.sub (global.get $i) (i32.const 1)))
+                   (br_if $l (global.get $i)))"
+            }
             Self::ForgeHandle => "(call $block (i32.const 77))",
             Self::AskTooMuch => "(call $bytes (i64.const 65537) (i32.const 0))",
             Self::SayTooMuch => {
@@ -93,23 +123,39 @@ impl Misdeed {
             Self::Chatter => "(loop $l (call $log (i32.const 2) (i32.const 1024) (i32.const 8)) (br $l))",
             Self::ReadClock => "(loop $l (drop (call $now)) (br $l))",
             Self::AwaitAbort => "(call $block (call $abort))",
-            Self::LeaveMarks => {
-                "(if (i32.eq (memory.grow (i32.const 256)) (i32.const -1)) (then unreachable))
-                 (if (i32.eq (table.grow $t (ref.null func) (i32.const 20000)) (i32.const -1)) (then unreachable))
-                 (global.set $i (i32.const 98304))
-                 (loop $memory
-                   (if (i64.ne (i64.load (global.get $i)) (i64.const 0)) (then unreachable))
-                   (global.set $i (i32.add (global.get $i) (i32.const 8)))
-                   (br_if $memory (i32.lt_u (global.get $i) (i32.mul (memory.size) (i32.const 65536)))))
-                 (memory.fill (i32.const 98304) (i32.const 171)
-                   (i32.sub (i32.mul (memory.size) (i32.const 65536)) (i32.const 98304)))
-                 (global.set $i (i32.const 0))
-                 (loop $table
-                   (if (i32.eqz (ref.is_null (table.get $t (global.get $i)))) (then unreachable))
-                   (table.set $t (global.get $i) (ref.func $recurse))
-                   (global.set $i (i32.add (global.get $i) (i32.const 1)))
-                   (br_if $table (i32.lt_u (global.get $i) (table.size $t))))"
+            Self::Fill => {
+                return [GROW, "(loop $l (memory.fill (i32.const 0) (i32.const 171) ", SIZE, ") (br $l))"]
+                    .concat()
+                    .into();
             }
+            Self::Copy => {
+                let copy = "(loop $l (memory.copy (i32.const 8) (i32.const 0) (i32.sub ";
+                return [GROW, copy, SIZE, " (i32.const 8))) (br $l))"].concat().into();
+            }
+            Self::FillTable => {
+                "(loop $g (br_if $g (i32.ne (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1))))
+                 (loop $l (table.fill $t (i32.const 0) (ref.func $recurse) (table.size $t)) (br $l))"
+            }
+            Self::GrowStorm => "(loop $l (drop (memory.grow (i32.const 1))) (br $l))",
+            Self::DrawRandom => {
+                "(loop $l
+                   (global.set $heap (global.get $base))
+                   (call $bytes (i64.const 65536) (i32.const 0))
+                   (br $l))"
+            }
+            Self::SleepLongest => "(call $block (call $subscribe (i64.const -1)))",
+            Self::PollMany => {
+                "(drop (memory.grow (i32.const 1)))
+                 (global.set $heap (i32.add (global.get $base) (i32.const 20000)))
+                 (i32.store (global.get $base) (call $subscribe (i64.const 3155760000000000000)))
+                 (global.set $i (i32.const 19996))
+                 (loop $l
+                   (i32.store (i32.add (global.get $base) (global.get $i)) (i32.load (global.get $base)))
+                   (global.set $i (i32.sub (global.get $i) (i32.const 4)))
+                   (br_if $l (global.get $i)))
+                 (call $poll (global.get $base) (i32.const 5000) (i32.const 0))"
+            }
+            Self::LeaveMarks => return leave_marks().into(),
         })
     }
 
@@ -123,18 +169,17 @@ impl Misdeed {
         const ABORT: &str = r#"(import "toolcell:tool/abort@0.1.0" "subscribe" (func $abort (result i32)))"#;
         const LOG: &str = r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
         const BYTES: &str = r#"(import "wasi:random/random@0.2.6" "get-random-bytes" (func $bytes (param i64 i32)))"#;
-        const KEEP: &str =
-            r#"(import "[export]test:hostile/keeper" "[resource-new]thing" (func $keep (param i32) (result i32)))"#;
+        const POLL: &str = r#"(import "wasi:io/poll@0.2.6" "poll" (func $poll (param i32 i32 i32)))"#;
         match self {
             Self::Exit => &[EXIT],
-            Self::Sleep => &[BLOCK, SUBSCRIBE],
+            Self::Sleep | Self::SleepLongest => &[BLOCK, SUBSCRIBE],
+            Self::PollMany => &[POLL, SUBSCRIBE],
             Self::AwaitAbort => &[BLOCK, ABORT],
             Self::Chatter | Self::BurnTime | Self::SayTooMuch => &[LOG],
             Self::ReadClock => &[NOW],
             Self::HoardObjects => &[ABORT],
-            Self::HoardHandles => &[KEEP],
             Self::ForgeHandle => &[BLOCK],
-            Self::AskTooMuch => &[BYTES],
+            Self::AskTooMuch | Self::DrawRandom => &[BYTES],
             Self::None
             | Self::Spin
             | Self::BurnFuel
@@ -147,12 +192,47 @@ impl Misdeed {
             | Self::CallNull
             | Self::Hoard
             | Self::HoardTable
+            | Self::HoardHandles
+            | Self::KeepSome
+            | Self::Fill
+            | Self::Copy
+            | Self::FillTable
+            | Self::GrowStorm
             | Self::LeaveMarks => &[],
         }
     }
+}
 
-    /// What its world exports beside the contract's.
-    pub(crate) fn exports(self) -> &'static str {
-        if self == Self::HoardHandles { "export keeper;" } else { "" }
-    }
+/// Looks at everything that a guest could find of another one, and marks it: memory but for what it holds itself (its own
+/// data and what it was given), a global, and the elements of its table, with as many pages more as it was made for and 64
+/// elements for each.
+fn leave_marks() -> String {
+    let is_new = (0..8).fold("(i64.const 0)".to_owned(), |all, word| {
+        format!("(i64.or {all} (i64.load offset={} (global.get $i)))", word * 8)
+    });
+    format!(
+        "(if (i32.eq (memory.grow (global.get $pages)) (i32.const -1)) (then unreachable))
+         (if (i32.eq (table.grow $t (ref.null func) (i32.mul (global.get $pages) (i32.const 64))) (i32.const -1))
+           (then unreachable))
+         (if (i64.ne (global.get $mark) (i64.const 0)) (then unreachable))
+         (global.set $mark (i64.const -1))
+         (global.set $given {given})
+         (global.set $i (i32.const 0))
+         (loop $memory
+           (if (i32.eq (global.get $i) (i32.const {DATA})) (then (global.set $i (global.get $end))))
+           (if (i32.eq (global.get $i) (global.get $base)) (then (global.set $i (global.get $given))))
+           (if (i64.ne {is_new} (i64.const 0)) (then unreachable))
+           (global.set $i (i32.add (global.get $i) (i32.const 64)))
+           (br_if $memory (i32.lt_u (global.get $i) {SIZE})))
+         (memory.fill (i32.const 0) (i32.const 171) (i32.const {DATA}))
+         (memory.fill (global.get $end) (i32.const 171) (i32.sub (global.get $base) (global.get $end)))
+         (memory.fill (global.get $given) (i32.const 171) (i32.sub {SIZE} (global.get $given)))
+         (global.set $i (i32.const 0))
+         (loop $table
+           (if (i32.eqz (ref.is_null (table.get $t (global.get $i)))) (then unreachable))
+           (table.set $t (global.get $i) (ref.func $recurse))
+           (global.set $i (i32.add (global.get $i) (i32.const 1)))
+           (br_if $table (i32.lt_u (global.get $i) (table.size $t))))",
+        given = "(i32.and (i32.add (global.get $heap) (i32.const 63)) (i32.const -64))",
+    )
 }

@@ -56,11 +56,32 @@ fn core_instances(module: u8, count: usize) -> Vec<u8> {
     section(of_component::CORE_INSTANCES, &list(count, &[0, module, 0].repeat(count)))
 }
 
+/// As many types of a module, no two of them alike.
+fn types(count: usize) -> Vec<u8> {
+    let distinct = (0..count).flat_map(|number| {
+        let parameters: Vec<u8> = (0..15).map(|bit| if number >> bit & 1 == 0 { 0x7f } else { 0x7e }).collect();
+        [&[0x60], list(15, &parameters).as_slice(), &[0]].concat()
+    });
+    let types = section(of_module::TYPES, &list(count, &distinct.collect::<Vec<_>>()));
+    binary::component(&section(of_component::CORE_MODULE, &module(&types)))
+}
+
+/// A component of one type that takes so many bytes: an instance with types inside.
+fn type_bytes(bytes: usize) -> Vec<u8> {
+    // Its count takes a byte, its own head one and that of its length three, and a declaration inside takes two.
+    let (inside, odd) = ((bytes - 5) / 2, (bytes - 5) % 2);
+    let declared = [[1, 0x7f].repeat(inside - odd), vec![1, 0x6b, 0x7f].repeat(odd)].concat();
+    let declared = list(inside, &declared);
+    binary::component(&section(of_component::TYPES, &list(1, &[&[0x42], declared.as_slice()].concat())))
+}
+
 /// What would cost the compiler or the parser too much is refused before it costs anything.
 #[test]
 fn components_that_are_too_large() {
     type Make = fn(usize) -> Vec<u8>;
-    let table: [(&str, usize, Make); 8] = [
+    let table: [(&str, usize, Make); 10] = [
+        ("types of the component", 20_000, types),
+        ("bytes of the component's types", 1 << 20, type_bytes),
         ("globals, exports and table items of the component", 200_000, globals),
         ("globals, exports and table items of the component", 200_000, elements),
         ("bytes of the component", 64 << 20, |bytes| binary::component(&vec![0; bytes - binary::COMPONENT.len()])),
@@ -176,6 +197,41 @@ fn items_count_for_each_instance() {
             let error = loaded.expect_err("too many");
             assert!(error.is_component() && error.to_string().contains("times its instances"), "{error}");
         }
+    }
+}
+
+/// A component that makes so many instances of itself on each level, down to one that is empty.
+fn multiplied(of_each: usize, levels: usize) -> Vec<u8> {
+    (1..levels).fold(binary::COMPONENT.to_vec(), |inner, _| {
+        let instances = section(of_component::INSTANCES, &list(of_each, &[0, 0, 0].repeat(of_each)));
+        binary::component(&[section(of_component::COMPONENT, &inner), instances].concat())
+    })
+}
+
+/// The same side by side: each is made of the one before it, by way of what all stand in.
+fn multiplied_beside(of_each: usize, count: u8) -> Vec<u8> {
+    let parts = (1..count).map(|index| {
+        // The component of this index, one level up.
+        let alias = section(of_component::ALIASES, &list(1, &[4, 2, 1, index - 1]));
+        let instances = section(of_component::INSTANCES, &list(of_each, &[0, 0, 0].repeat(of_each)));
+        section(of_component::COMPONENT, &binary::component(&[alias, instances].concat()))
+    });
+    let parts: Vec<u8> = parts.flatten().collect();
+    let all = section(of_component::INSTANCES, &list(1, &[0, count - 1, 0]));
+    binary::component(&[section(of_component::COMPONENT, binary::COMPONENT), parts, all].concat())
+}
+
+/// Seen to fail with a count that does not multiply.
+#[test]
+fn instances_that_multiply_are_counted() {
+    const WHAT: &str = "instances of the component: ";
+    for within in [multiplied(3, 8), multiplied_beside(3, 8)] {
+        let within = load(&ENGINE, within).expect_err("it has no tools");
+        assert!(!within.to_string().contains(WHAT), "{within}");
+    }
+    for beyond in [multiplied(4, 8), multiplied_beside(4, 8), multiplied(1000, 8), multiplied_beside(1000, 100)] {
+        let beyond = load(&ENGINE, beyond).expect_err("too many");
+        assert!(beyond.is_component() && beyond.to_string().starts_with(WHAT), "{beyond}");
     }
 }
 

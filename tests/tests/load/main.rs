@@ -371,4 +371,7 @@ fn proposals_that_are_off_are_refused() {
         let canon = section(of_component::CANON, &list(1, &[function]));
         assert_refused(load(&ENGINE, [echo().component(), canon].concat()), Error::is_component, needle);
     }
+    // A component that would run something by itself: its first function, without arguments and results.
+    let starts = [echo().component(), section(of_component::START, &[0, 0, 0])].concat();
+    assert_refused(load(&ENGINE, starts), Error::is_component, "`value`s is not enabled");
 }

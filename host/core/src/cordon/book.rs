@@ -261,7 +261,8 @@ impl Book {
         let (news, meter) = (&mut open.news[kind as usize], &asker.invocation.meter);
         *news = news.saturating_add(bytes);
         let allowed = match kind {
-            Kind::Log => asker.invocation.limits.log,
+            // Counted as the tool wrote it: of that a byte may be shown as three, and stand on a line of its own.
+            Kind::Log => asker.invocation.limits.log.saturating_mul(4),
             Kind::Progress | Kind::Host => NEWS,
         };
         if *news <= allowed {

@@ -27,7 +27,8 @@ defences! {
     // -- a cell's time
     /// A loop ends without a deadline.
     Fuel = "fuel",
-    /// A guest that neither spends fuel nor asks the host is looked at every millisecond.
+    /// A guest that neither spends fuel nor asks the host is looked at every millisecond, or when the one instruction that it
+    /// is in has ended.
     Ticks = "ticks",
     /// The thread that ticks is replaced when it dies.
     TickerWatch = "ticker-watch",
@@ -97,6 +98,10 @@ defences! {
     Parts = "parts",
     /// Components stand inside each other so deep and no deeper.
     Nesting = "nesting",
+    /// The types of a component are bounded.
+    Types = "types",
+    /// Instances are counted as often as what they stand in is made.
+    MultipliedInstances = "multiplied-instances",
     /// The globals, exports and table items of a component are bounded.
     Items = "items",
     /// So are they over all instances that the component makes.

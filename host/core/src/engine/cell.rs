@@ -13,7 +13,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::imports::files::Files;
 use super::imports::inert;
-use super::imports::lines::Lines;
+use super::imports::lines::{self, LINE_END, Lines};
 use super::imports::wasi_http::WasiHttpState;
 use super::limiter::Limiter;
 use super::pulse::Pulse;
@@ -198,7 +198,8 @@ impl Cell {
 
     /// Writes a line of the guest's `log`.
     pub(super) fn log(&mut self, level: crate::event::LogLevel, message: &str) {
-        super::imports::lines::emit(&self.invocation, LogSource::Log, level, message);
+        let cost = message.len() as u64 + LINE_END;
+        lines::emit(&self.invocation, LogSource::Log, level, message, cost);
     }
 
     /// What the guest wrote last to standard error, for people.

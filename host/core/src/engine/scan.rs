@@ -23,6 +23,14 @@ const MAX_LOCALS: u64 = 10_000;
 const MAX_ITEMS: u64 = 200_000;
 /// The same, times the core instances that the component can have: some 50 MiB of the host in the worst case.
 const MAX_INSTANCE_ITEMS: u64 = 3_000_000;
+/// Types, over all modules and components. Language runtimes and tools alike have some two hundred.
+const MAX_TYPES: u64 = 20_000;
+/// Bytes of the types of all components: what stands inside of a type is not counted (to read it takes a stack as deep as it
+/// nests, which is for the compiler's process).
+const MAX_TYPE_BYTES: u64 = 1 << 20;
+/// Instances of modules and components that the component makes, each as often as what it stands in is made. The compiler
+/// goes through them one by one.
+const MAX_INSTANCES: u64 = 10_000;
 /// Modules and components inside each other and side by side.
 const MAX_PARTS: u64 = 256;
 /// How deep components stand inside each other.
@@ -47,20 +55,22 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
         check_format(bytes)?;
     }
     let mut outline = Outline::default();
-    let (mut functions, mut parts, mut nesting) = (0_u64, 0_u64, 0_usize);
-    let (mut items, mut instances, mut copies, mut deepest) = (0_u64, 1_u64, 1_u64, 0_usize);
+    let (mut functions, mut parts, mut items) = (0_u64, 0_u64, 0_u64);
+    let (mut types, mut type_bytes) = (0_u64, 0_u64);
+    // Instances that each module or component makes whose end is still to come, itself included; and the most that any makes
+    // whose end was seen, which is what a copy may be of.
+    let (mut open, mut heaviest) = (Vec::new(), 1_u64);
     for payload in Parser::new(0).parse_all(bytes) {
         #[expect(clippy::wildcard_enum_match_arm, reason = "all other sections are the compiler's to judge")]
         match payload.map_err(malformed)? {
             Payload::Version { encoding, .. } => {
                 parts += 1;
-                nesting += 1;
-                deepest = deepest.max(nesting);
+                open.push(1_u64);
                 bounded(Defence::Parts, "modules and components inside of the component", parts, MAX_PARTS)?;
-                bounded(Defence::Nesting, "nesting of components", nesting as u64, MAX_NESTING as u64)?;
-                debug_assert!(nesting > 1 || encoding == Encoding::Component);
+                bounded(Defence::Nesting, "nesting of components", open.len() as u64, MAX_NESTING as u64)?;
+                debug_assert!(open.len() > 1 || encoding == Encoding::Component);
             }
-            Payload::End(_) => nesting = nesting.saturating_sub(1),
+            Payload::End(_) => heaviest = heaviest.max(open.pop().unwrap_or_default()),
             Payload::CodeSectionStart { count, .. } => {
                 functions += u64::from(count);
                 bounded(Defence::Functions, "functions of the component", functions, MAX_FUNCTIONS)?;
@@ -75,8 +85,19 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
                     });
                 }
             }
-            Payload::InstanceSection(section) => instances += u64::from(section.count()),
-            Payload::ComponentInstanceSection(section) => copies += u64::from(section.count()),
+            Payload::InstanceSection(section) => made(&mut open, u64::from(section.count()))?,
+            Payload::ComponentInstanceSection(section) => {
+                made(&mut open, u64::from(section.count()).saturating_mul(heaviest))?;
+            }
+            Payload::TypeSection(section) => types += u64::from(section.count()),
+            Payload::CoreTypeSection(section) => {
+                types += u64::from(section.count());
+                type_bytes += section.range().len() as u64;
+            }
+            Payload::ComponentTypeSection(section) => {
+                types += u64::from(section.count());
+                type_bytes += section.range().len() as u64;
+            }
             Payload::CodeSectionEntry(body) => {
                 bounded(Defence::FunctionBytes, "bytes of one function", body.range().len() as u64, MAX_BODY)?;
                 let mut locals = 0;
@@ -85,12 +106,12 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
                 }
                 bounded(Defence::Locals, "local variables of one function", locals, MAX_LOCALS)?;
             }
-            Payload::ComponentImportSection(section) if nesting == 1 => {
+            Payload::ComponentImportSection(section) if open.len() == 1 => {
                 for import in section {
                     outline.imports.push(name(import.map_err(malformed)?.name.name));
                 }
             }
-            Payload::ComponentExportSection(section) if nesting == 1 => {
+            Payload::ComponentExportSection(section) if open.len() == 1 => {
                 for export in section {
                     outline.exports.push(name(export.map_err(malformed)?.name.name));
                 }
@@ -99,9 +120,10 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
         }
     }
     bounded(Defence::Items, "globals, exports and table items of the component", items, MAX_ITEMS)?;
-    // A component inside can be instantiated again at each level. A cell has room for so many core instances anyway.
-    let levels = u32::try_from(deepest).unwrap_or(u32::MAX).saturating_sub(1);
-    let instances = instances.saturating_mul(copies.saturating_pow(levels)).min(u64::from(config::CORE_INSTANCES));
+    bounded(Defence::Types, "types of the component", types, MAX_TYPES)?;
+    bounded(Defence::Types, "bytes of the component's types", type_bytes, MAX_TYPE_BYTES)?;
+    // A cell has room for so many core instances.
+    let instances = heaviest.min(u64::from(config::CORE_INSTANCES));
     bounded(
         Defence::ItemsOfInstances,
         "the same, times its instances",
@@ -132,6 +154,13 @@ fn check_format(bytes: &[u8]) -> Result<(), Error> {
         _ => ("an unknown format", BUILD),
     };
     Err(Error::not_a_component(found, hint))
+}
+
+/// Counts more instances of what is open.
+fn made(open: &mut [u64], instances: u64) -> Result<(), Error> {
+    let Some(made) = open.last_mut() else { return Ok(()) };
+    *made = made.saturating_add(instances);
+    bounded(Defence::MultipliedInstances, "instances of the component", *made, MAX_INSTANCES)
 }
 
 fn bounded(defence: Defence, what: &'static str, got: u64, limit: u64) -> Result<(), Error> {

@@ -189,4 +189,44 @@ mod tests {
             wait_until("not replaced", || ticker.ticks() > before + 2);
         }
     }
+    /// No fuel ends them, and the clock that would dies at its first tick: the only cell is free for the next call all the
+    /// same. (Who spends fuel gives way now and then in any case, and is dropped there; the other does not.)
+    #[test]
+    fn a_guest_is_ended_though_it_dies() {
+        use toolcell_test_guests::{Hostile, Misdeed, Place};
+
+        use crate::call::{CallContext, CallResult, ToolCall};
+        use crate::engine::{Engine, LoadedComponent, Missing};
+        use crate::handler::Invocation;
+        use crate::limits::Limits;
+        use crate::tool_error::{Timeout, ToolError};
+
+        let engine = Engine::builder().cells(1).build().unwrap();
+        let loaded = |misdeed| {
+            let bytes = Hostile::new(Place::Execute, misdeed).component();
+            engine.0.sleeps.block_on(engine.load(bytes, Arc::default(), Missing::Refused, None)).unwrap()
+        };
+        let behaves = loaded(Misdeed::None);
+        let called = |component: &LoadedComponent, timeout| {
+            let limits = Limits::default().with_fuel(u64::MAX).with_host_calls(u64::MAX).with_timeout(timeout);
+            let call = ToolCall::new("1", "hostile", "{}");
+            let call = Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits);
+            let checks = component.definitions()[0].checks;
+            engine.0.sleeps.block_on(component.call(Arc::new(call), checks, Arc::default()))
+        };
+        let ticker = &engine.0.ticker;
+        for runs in [loaded(Misdeed::BurnTime), loaded(Misdeed::Spin)] {
+            wait_until("never fell asleep", || ticker.is_asleep());
+            ticker.poison();
+            let ended = called(&runs, Duration::from_millis(100));
+            let is_late = matches!(ended, CallResult::ToolError(ToolError::Timeout(Timeout::Deadline { .. })));
+            assert!(is_late, "{ended:?}");
+            wait_until("poison not taken", || !ticker.0.poisoned.load(Ordering::SeqCst));
+            let answered = called(&behaves, Duration::from_secs(10));
+            assert!(matches!(answered, CallResult::Outcome(_)), "its cell is not free: {answered:?}");
+            let before = ticker.ticks();
+            let _running = ticker.run();
+            wait_until("not replaced", || ticker.ticks() > before + 2);
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Standard output and standard error of a guest: bounded, cut into lines, sent as log events.
 //!
-//! Invariants: never the host's own streams; at most the call's log limit is kept and the rest is counted; a write never
-//! fails and never waits, so that a chatty guest behaves as it would alone.
+//! Invariants: never the host's own streams; at most the call's log limit is kept and the rest is counted: together they are
+//! the bytes that the guest wrote, whatever it wrote. A write never fails and never waits, so that a chatty guest behaves as
+//! it would alone; an empty one says nothing, and counts as a call into the host alone.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,8 +22,9 @@ const LINE_BYTES: usize = 4096;
 const LAST_WORDS_BYTES: usize = 2048;
 /// How much one write may carry.
 const PERMIT_BYTES: usize = 64 << 10;
-/// What an empty write or line costs of the log limit: it makes the host work too.
-const LINE_COST: u64 = 1;
+/// What the end of a line costs of the log limit, also that of a message of `log`: a line without a byte makes the host work
+/// too.
+pub(in crate::engine) const LINE_END: u64 = 1;
 
 /// Both streams of one cell.
 #[derive(Clone)]
@@ -63,7 +65,7 @@ impl Lines {
         for source in [LogSource::Stdout, LogSource::Stderr] {
             let rest = std::mem::take(&mut *self.buffer(source).lock());
             if !rest.is_empty() {
-                self.line(source, &rest);
+                self.line(source, &rest, 0);
             }
         }
     }
@@ -82,19 +84,19 @@ impl Lines {
             waiting.extend_from_slice(line);
             bytes = if end.is_some() { rest.split_first().map_or(rest, |(_, rest)| rest) } else { rest };
             if end.is_some() || waiting.len() == LINE_BYTES {
-                self.line(source, &waiting);
+                self.line(source, &waiting, if end.is_some() { LINE_END } else { 0 });
                 waiting.clear();
             }
         }
     }
 
-    fn line(&self, source: LogSource, line: &[u8]) {
+    fn line(&self, source: LogSource, line: &[u8], end: u64) {
         let text = String::from_utf8_lossy(line);
         let level = if source == LogSource::Stderr { LogLevel::Warn } else { LogLevel::Info };
         if source == LogSource::Stderr {
             remember(&mut self.0.last_words.lock(), &text);
         }
-        emit(&self.0.invocation, source, level, &text);
+        emit(&self.0.invocation, source, level, &text, line.len() as u64 + end);
     }
 }
 
@@ -108,12 +110,12 @@ fn remember(words: &mut String, line: &str) {
     }
 }
 
-/// Sends one line as an event, within the call's log limit.
-pub(in crate::engine) fn emit(invocation: &Invocation, source: LogSource, level: LogLevel, line: &str) {
+/// Sends one line as an event, within the call's log limit, of which it costs what the guest wrote: a byte that is no text is
+/// shown as three.
+pub(in crate::engine) fn emit(invocation: &Invocation, source: LogSource, level: LogLevel, line: &str, cost: u64) {
     let meter = &invocation.meter;
     let kept = meter.log_bytes.load(Ordering::Relaxed);
     let room = invocation.limits.log.saturating_sub(kept);
-    let cost = line.len() as u64 + LINE_COST;
     if cost > room && stands(Defence::LogBytes) {
         meter.log_bytes_lost.fetch_add(cost, Ordering::Relaxed);
         return;
@@ -162,5 +164,56 @@ impl OutputStream for Stream {
 
     fn check_write(&mut self) -> StreamResult<usize> {
         Ok(PERMIT_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{CallContext, ToolCall};
+    use crate::limits::Limits;
+
+    /// What is kept and what is lost of these pieces, both streams in turn. Between two of them little waits.
+    fn written(limit: u64, pieces: &[&[u8]]) -> (u64, u64) {
+        let limits = Limits::default().with_log(limit);
+        let call = ToolCall::new("1", "t", "{}");
+        let invocation = Arc::new(Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits));
+        let lines = Lines::new(Arc::clone(&invocation));
+        let mut streams = [LogSource::Stdout, LogSource::Stderr].map(|source| lines.stream(source));
+        for (index, piece) in pieces.iter().enumerate() {
+            let stream = &mut streams[index % 2];
+            stream.write(Bytes::copy_from_slice(piece)).unwrap();
+            assert!(lines.buffer(stream.source).lock().len() < LINE_BYTES);
+        }
+        lines.finish();
+        let meter = &invocation.meter;
+        (meter.log_bytes.load(Ordering::Relaxed), meter.log_bytes_lost.load(Ordering::Relaxed))
+    }
+
+    /// Seen to fail with text counted as it is shown, and with an end counted for a line that has none.
+    #[test]
+    fn what_is_kept_and_what_is_lost_is_what_was_written() {
+        let long = vec![b'x'; PERMIT_BYTES];
+        let ends = vec![b'\n'; 5000];
+        let volume = vec![long.as_slice(); 1600];
+        let table: [&[&[u8]]; 9] = [
+            &[b"line\n", b"warning\n", b"no end"],
+            &[b"\n\n", b"\n", b"", b"\n"],
+            &[&long[..LINE_BYTES], &long[..LINE_BYTES + 1], b"\n", b"\n"],
+            &[&long[..LINE_BYTES - 1], b"\xf0\x9f", b"\x92\xa9\n", b"\xa9"],
+            &[b"\xff\xfe\n", b"\xff\xff\xff\xff"],
+            &[&[0xff; PERMIT_BYTES], &[0x80; 5000]],
+            &[&ends, &long, &ends],
+            &[&b""[..]; 10_000],
+            &volume,
+        ];
+        for (index, pieces) in table.into_iter().enumerate() {
+            let all = pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+            for limit in [0, 1, 1000, 10_000, u64::MAX] {
+                let (kept, lost) = written(limit, pieces);
+                assert_eq!(kept + lost, all, "{index}, {limit}");
+                assert!(kept <= limit && (lost == 0 || all > limit), "{index}, {limit}: {kept} and {lost}");
+            }
+        }
     }
 }

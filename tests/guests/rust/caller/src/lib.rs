@@ -54,4 +54,13 @@ fn hoarder(requests: u32, rounds: u64) -> usize {
     kept.len()
 }
 
-tools![caller, hoarder];
+/// Appends headers without end; where a collection takes no more, to the next.
+#[tool]
+fn appender() -> u64 {
+    loop {
+        let headers = Fields::new();
+        while headers.append("x-own", &[b'1'; 1000]).is_ok() {}
+    }
+}
+
+tools![caller, hoarder, appender];

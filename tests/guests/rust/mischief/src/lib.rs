@@ -91,6 +91,17 @@ fn chatters(lines: u32) -> u32 {
     lines
 }
 
+/// Writes a byte to standard output, so many million times, and never the end of a line.
+#[tool]
+fn pours(byte: u8, millions: u32) -> u32 {
+    let piece = vec![byte; 1_000_000];
+    for _ in 0..millions {
+        std::io::stdout().write_all(&piece).expect("standard output");
+    }
+    let _ = std::io::stdout().flush();
+    millions
+}
+
 /// What the cell lets a tool see of the machine.
 #[tool]
 fn looks_around() -> Outcome {
@@ -147,4 +158,4 @@ fn flaky(answers_at: u32, context: &Context) -> Result<u32, Failure> {
     if attempt < answers_at { Err(Failure::new("not yet").retryable(true)) } else { Ok(attempt) }
 }
 
-tools![spin, hoard, dive, panics, exits, sleeps, impatient, lies, chatters, looks_around, remembers, services, flaky];
+tools![spin, hoard, dive, panics, exits, sleeps, impatient, lies, chatters, pours, looks_around, remembers, services, flaky];

@@ -1,0 +1,77 @@
+//! Guests that look for what another one left in their slot, and leave marks for the next: in one cell, so that each call has
+//! what the one before it had.
+
+use serde_json::json;
+use toolcell::{CallOptions, Engine, Executor, Grants, Placement, Tool, ToolCall};
+use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_tests::{ending, wait};
+
+use crate::dice::Dice;
+use crate::stage::{Stage, load_with};
+use crate::tally::{Fault, Tally};
+use crate::theatre::Theatre;
+
+/// Of one case.
+pub(crate) const CALLS: u64 = 1_000;
+/// Pages of the guests that are called most, and of those that are called now and then.
+const OFTEN: [u32; 4] = [1, 2, 3, 4];
+const SELDOM: [u32; 3] = [16, 256, 1000];
+/// Memories beside the guest's own: none, or all that a cell has.
+const MORE: [usize; 2] = [0, 3];
+
+pub(crate) struct Slots {
+    seed: u64,
+    engines: Vec<Guests>,
+}
+
+struct Guests {
+    _engine: Engine,
+    often: Vec<Tool>,
+    seldom: Vec<Tool>,
+}
+
+impl Slots {
+    pub(crate) fn new(stage: &Stage) -> Self {
+        let set_up = |placement| {
+            let engine = stage.engine(placement).cells(1).build().expect("an engine");
+            let guest = |pages, more_memories| {
+                let guest = Hostile { pages, more_memories, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
+                let component = load_with(&engine, guest.component(), Grants::default()).expect("it loads");
+                let tool = component.tools()[0].clone();
+                wait(async move { component.optimised().await });
+                tool
+            };
+            let all = |pages: &[u32]| pages.iter().flat_map(|pages| MORE.map(|more| guest(*pages, more))).collect();
+            Guests { often: all(&OFTEN), seldom: all(&SELDOM), _engine: engine }
+        };
+        Self { seed: stage.seed, engines: [Placement::Cells, Placement::Inline].map(set_up).into() }
+    }
+}
+
+impl Theatre for Slots {
+    fn attempt(&mut self, case: u64, tally: &mut Tally) {
+        let mut dice = Dice::of(self.seed, "slots", case);
+        let guests = &self.engines[dice.index(2)];
+        let one = |_| {
+            let from = if dice.one_in(200) { &guests.seldom } else { &guests.often };
+            dice.pick(from)
+        };
+        let tools: Vec<_> = (0..CALLS).map(one).collect();
+        let endings = wait(async move {
+            let executor = Executor::new();
+            let mut endings = Vec::new();
+            for tool in tools {
+                let call = ToolCall::new("1", "hostile", "{}");
+                endings.push(ending(&executor.call(&tool, call, CallOptions::default()).await.result));
+            }
+            endings
+        });
+        for ending in endings {
+            tally.judged(if ending == "ok" {
+                Ok(())
+            } else {
+                Err((Fault::Wrong, format!("{ending} instead of ok"), json!({"case": case}).to_string()))
+            });
+        }
+    }
+}
