@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use toolcell::{Access, CallOptions, Room};
+use toolcell_tests::ending;
 
 use super::{BIG, FULL, call, expect, granted, load, run, tree};
 
@@ -82,6 +83,19 @@ fn cells_at_once_share_the_room() {
         }
     });
     assert_eq!(bytes_in(dir.path()), 10_000);
+}
+
+/// Seen to fail with a stream that takes whatever it is given.
+#[test]
+fn a_write_that_nobody_waits_for_is_a_piece_and_no_more() {
+    let dir = tree();
+    let component = load(granted(&[("/data", dir.path(), Access::Write, BIG)]));
+    for (bytes, expected) in
+        [("65536", "ok"), ("65537", "handler_raised/host_call"), ("1000000", "handler_raised/host_call")]
+    {
+        let flood = call(&component, "1", &[&["flood", "/data/a", "200", bytes]], CallOptions::default());
+        assert_eq!(ending(&flood.result), expected, "{bytes}");
+    }
 }
 
 /// Those of this process that lead into a directory: other tests have some of their own.
