@@ -113,7 +113,7 @@ fn descriptors_come_back() {
     let before = descriptors_into(dir.path());
     let steps: [&[&str]; 4] =
         [&["look", "/data/a"], &["look", "/data/a"], &["hold", "/data/b", "1"], &["look", "/data"]];
-    for round in 0..1000 {
+    for round in 0..4000 {
         let leaves: [&[&str]; 5] = [steps[0], steps[1], steps[2], steps[3], &["panic"]];
         let steps: &[&[&str]] = if round % 10 == 0 { &leaves } else { &steps };
         let _ = call(&component, "1", steps, CallOptions::default());
