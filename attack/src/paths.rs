@@ -9,7 +9,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use serde_json::json;
-use toolcell::{Access, CallOptions, Component, Directory, Executor, Grants, Limits, Placement, Room, ToolCall};
+use toolcell::{
+    Access, CallOptions, Completion, Component, Directory, Executor, Grants, Limits, Placement, Room, ToolCall,
+};
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
 
@@ -51,6 +53,8 @@ const PIECES: [&str; 26] = [
 const STARTS: [&str; 8] = ["/data/", "/data/", "/data/", "/data", "/", "", "/data/../", "/proc/self/cwd/"];
 /// Paths of one case.
 const PATHS: usize = 6;
+/// Bytes of what lies outside: no other file has as many.
+const SIZE: usize = 60_921;
 /// Where a tool may write: little, so that nothing grows.
 const ROOM: Room = Room { bytes: 1 << 20, files: 200 };
 
@@ -72,7 +76,9 @@ impl Paths {
         for name in ["inner/sub", "turned"] {
             fs::create_dir_all(outer.join(name)).expect("a directory");
         }
-        fs::write(outer.join("secret"), &canary).expect("a file");
+        // In a file of a size of its own, and as a name: whatever is read, listed or looked at is known.
+        fs::write(outer.join("secret"), format!("{canary:.<SIZE$}")).expect("a file");
+        fs::write(outer.join(&canary), "").expect("a file");
         let outer = outer.canonicalize().expect("a path");
         let engine = stage.engine(Placement::Cells).build().expect("an engine");
         let clerks = [Access::Read, Access::Write].map(|access| {
@@ -119,8 +125,12 @@ impl Paths {
         let mut names: Vec<_> =
             fs::read_dir(&self.outer).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
         names.sort();
-        names == ["inner", "secret", "turned"]
-            && fs::read_to_string(self.outer.join("secret")).ok().as_ref() == Some(&self.canary)
+        names == [self.canary.as_str(), "inner", "secret", "turned"]
+            && fs::read_to_string(self.outer.join("secret")).is_ok_and(|found| {
+                found
+                    .strip_prefix(&self.canary)
+                    .is_some_and(|rest| found.len() == SIZE && rest.bytes().all(|b| b == b'.'))
+            })
     }
 }
 
@@ -152,11 +162,15 @@ fn path(dice: &mut Dice, outer: &Path) -> String {
 }
 
 fn steps(path: &str, other: &str) -> Vec<Vec<String>> {
-    let steps: [&[&str]; 13] = [
+    let steps: [&[&str]; 17] = [
         &["read", path],
         &["list", path],
         &["look", path],
         &["follow", path],
+        &["target", path],
+        &["size", path],
+        &["stat", "follow", path],
+        &["stat", "stay", path],
         &["write", path, "3"],
         &["append", path, "3"],
         &["resize", path, "3"],
@@ -170,6 +184,12 @@ fn steps(path: &str, other: &str) -> Vec<Vec<String>> {
     steps.iter().map(|step| step.iter().map(|word| (*word).to_owned()).collect()).collect()
 }
 
+/// Whether a step has answered with the size of what lies outside.
+fn tells_of_the_size(completion: &Completion) -> bool {
+    let answers = completion.result.value().and_then(|value| serde_json::from_str::<Vec<String>>(value.as_str()).ok());
+    answers.into_iter().flatten().any(|answer| answer.split(' ').next() == Some(&SIZE.to_string()))
+}
+
 impl Theatre for Paths {
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
         let mut dice = Dice::of(self.seed, "paths", case);
@@ -178,7 +198,7 @@ impl Theatre for Paths {
         let paths: Vec<_> = (0..PATHS).map(|_| path(&mut dice, &self.outer)).collect();
         let mut all: Vec<_> = paths.iter().flat_map(|path| steps(path, &paths[0])).collect();
         // Against the swapping.
-        all.extend(steps("/data/swapped/secret", "../../secret").into_iter().take(7));
+        all.extend(steps("/data/swapped/secret", "../../secret").into_iter().take(11));
         let tool = clerk.tools()[0].clone();
         let call = ToolCall::with_value("1", "clerk", &json!({ "steps": all }));
         let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(10)));
@@ -188,6 +208,8 @@ impl Theatre for Paths {
             || paths.iter().map(|path| path.chars().take(60).collect::<String>()).collect::<Vec<_>>().join(" ");
         tally.judged(if seen.contains(&self.canary) || seen.contains("root:x:") {
             Err((Fault::Canary, "a file from outside was read".into(), detail()))
+        } else if tells_of_the_size(&completion) {
+            Err((Fault::Canary, "a file from outside was looked at".into(), detail()))
         } else if !self.is_intact() {
             Err((Fault::Canary, "something outside was changed".into(), detail()))
         } else {

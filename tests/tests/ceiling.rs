@@ -105,6 +105,8 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
     let writes = json!({"steps": [
         ["write", "/scratch/a", "300000"], ["read", "/scratch/a"], ["hold", "/scratch/b", "300000"], ["read", "/scratch/b"],
     ]});
+    // More than a stream takes, for as many streams as a cell has room for.
+    let flood = json!({"steps": [["flood", "/scratch/a", "200", "1000000"]]});
     // More memories than a slot of the pool has: each cell asks the operating system for gigabytes, and is given none.
     let large = Hostile { more_memories: 4, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
     let kinds = vec![
@@ -122,6 +124,7 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
         answering(Answer::Megabytes(12), &["invalid_return/unreadable"]),
         kind(load(Hostile::answering(Answer::Echo).component()), &echo, &["ok"]),
         kind(load(bytes("clerk")), &writes.to_string(), &["ok", "invalid_return/too_large"]),
+        kind(load(bytes("clerk")), &flood.to_string(), &["handler_raised/host_call"]),
         kind(load(large.component()), "{}", &["handler_raised/limit_at_start"]),
     ];
     (kind(load(bare_hello()), r#"{"name": "Ada"}"#, &["ok"]), kinds)

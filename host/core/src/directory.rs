@@ -8,11 +8,11 @@
 mod forbidden;
 mod ledger;
 mod scratch;
+mod tree;
 mod work;
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use tempfile::TempDir;
 
 use crate::defence::{Defence, stands};
 use crate::error::Error;
-use crate::grants::{Access, Directory, Grants, Room, SCRATCH};
+use crate::grants::{Access, Directory, Grants, SCRATCH};
 use crate::rights::Rights;
 use ledger::Ledger;
+use scratch::Nest;
 
 pub use forbidden::forbidden_root;
 pub(crate) use ledger::{Area, Hold};
@@ -40,8 +40,8 @@ const KERNEL: [u64; 8] = [0x9fa0, 0x6265_6572, 0x1cd1, 0x0027_e0eb, 0x6367_7270,
 /// The directories of one component.
 pub(crate) struct Mounts {
     mounts: Vec<Mount>,
-    /// Where the directories of single calls are made: private to this user, gone with the component.
-    scratch: Option<(Room, TempDir)>,
+    /// Where the directories of single calls are made.
+    scratch: Option<Nest>,
 }
 
 /// One directory.
@@ -84,15 +84,12 @@ impl Mounts {
             }
             mounts.push(mount);
         }
-        let private = |room| -> Result<_, Error> {
-            let mut builder = tempfile::Builder::new();
-            builder.prefix("toolcell-scratch-").permissions(Permissions::from_mode(0o700));
-            let dir = builder.tempdir().map_err(|error| {
+        let nest = |room| {
+            Nest::new(room).map_err(|error| {
                 Error::directory(SCRATCH, Path::new(""), "there is no place for it", "see the cause").with_source(error)
-            })?;
-            Ok((room, dir))
+            })
         };
-        Ok(Some(Self { mounts, scratch: grants.scratch.map(private).transpose()? }))
+        Ok(Some(Self { mounts, scratch: grants.scratch.map(nest).transpose()? }))
     }
 
     /// What a call with these rights may open. What is gone, or has become a link, is not there.
@@ -117,7 +114,7 @@ impl Mounts {
     /// # Errors
     /// That of the filesystem of temporary files.
     pub(crate) fn scratch(&self, rights: &Rights) -> io::Result<Option<Scratch>> {
-        let Some((room, parent)) = &self.scratch else { return Ok(None) };
+        let Some(nest) = &self.scratch else { return Ok(None) };
         if rights
             .openings(SCRATCH, Access::Write)
             .iter()
@@ -125,7 +122,7 @@ impl Mounts {
         {
             return Ok(None);
         }
-        Scratch::new(parent.path(), *room).map(Some)
+        nest.scratch().map(Some)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Directories, environment, clocks and randomness as they were granted, and nothing else.
 
+mod deep;
 mod own;
 mod paths;
 mod races;
@@ -15,7 +16,7 @@ use toolcell::{
     Access, CallOptions, Completion, Component, Directory, Engine, Error, Executor, Grants, Limits, Missing, Overlay,
     Placement, Room, ToolCall,
 };
-use toolcell_tests::{engine, wait};
+use toolcell_tests::{context, engine, wait};
 
 /// How a write that does not fit ends: the host says `insufficient-space`, of which the C library of guests makes its `EIO`,
 /// as of whatever a stream fails with. Where no stream is between them it is `StorageFull`.
@@ -62,8 +63,17 @@ fn run(component: &Component, steps: &[&[&str]]) -> Vec<String> {
 
 /// Takes each step and compares what came of it.
 fn expect(component: &Component, steps: &[(&[&str], &str)]) {
+    expect_with(component, steps, CallOptions::default());
+}
+
+/// The same on behalf of a tenant.
+fn expect_for(tenant: &str, component: &Component, steps: &[(&[&str], &str)]) {
+    expect_with(component, steps, CallOptions::default().with_context(context(&json!({ "tenant": tenant }))));
+}
+
+fn expect_with(component: &Component, steps: &[(&[&str], &str)], options: CallOptions) {
     let taken: Vec<_> = steps.iter().map(|(step, _)| *step).collect();
-    for ((step, expected), answer) in steps.iter().zip(run(component, &taken)) {
+    for ((step, expected), answer) in steps.iter().zip(answers(&call(component, "call-1", &taken, options))) {
         assert_eq!(answer, *expected, "{step:?}");
     }
 }

@@ -110,3 +110,44 @@ fn clocks_begin_where_they_are_told_and_stand_still() {
         assert_eq!(run(&component, &[&["date"], &["waits"], &["date"]]), ["1234567000000", "still", "1234567000000"]);
     }
 }
+
+/// Steps that leave a file with the time at which they were taken, and tell that.
+const STAMPED: [&[&str]; 5] = [
+    &["write", "/scratch/a", "1"],
+    &["waits"],
+    &["write", "/scratch/b", "1"],
+    &["stamps", "follow", "/scratch/b"],
+    &["own-stamps", "/scratch/b"],
+];
+
+/// When a file was read, changed, and changed in its name: nanoseconds.
+fn stamps(answer: &str) -> Vec<u128> {
+    answer.split(' ').map(|time| time.parse().unwrap_or_else(|_| panic!("{answer}"))).collect()
+}
+
+/// Seen to fail with times as the disk has them.
+#[test]
+fn times_of_files_tell_no_more_than_clocks() {
+    let (dir, cache) = (super::tree(), Path::new(env!("CARGO_TARGET_TMPDIR")).join("artefacts"));
+    let old = fs::File::create(dir.path().join("old")).expect("a file");
+    let before = fs::FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_nanos(5_123_456_789));
+    old.set_times(before).expect("a time");
+    let mut grants = super::granted(&[("/data", dir.path(), toolcell::Access::Write, super::BIG)]);
+    grants.scratch = Some(Room::default());
+    // In 2001.
+    let (start, minute) = (1_000_000_000_000_000_000, 60_000_000_000);
+    let date = UNIX_EPOCH + Duration::from_nanos(start);
+    let builder = || Engine::builder().cells(4).cache(&cache);
+    for (engine, told) in [
+        (builder(), 0..=u128::MAX),
+        (builder().now(date), u128::from(start - minute)..=u128::from(start + minute)),
+        (builder().now(date).frozen_clock(), u128::from(start)..=u128::from(start)),
+    ] {
+        let component = load_on(&engine.build().expect("an engine"), grants.clone()).expect("it loads");
+        let taken = run(&component, &[&STAMPED as &[&[&str]], &[&["stamps", "stay", "/data/old"]]].concat());
+        for time in [stamps(&taken[3]), stamps(&taken[4])].concat() {
+            assert!(time % 1_000_000 == 0 && told.contains(&time), "{time} in {told:?}");
+        }
+        assert_eq!(stamps(&taken[5])[1], 5_123_000_000, "from before the call");
+    }
+}

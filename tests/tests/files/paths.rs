@@ -1,95 +1,169 @@
 //! No path and no link leads out of a directory, and what is for reading stays as it is.
 
+use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tempfile::TempDir;
 use toolcell::{Access, CallOptions};
 
-use super::{BIG, answers, call, expect, granted, load, narrowed, run, tree};
+use super::{BIG, answers, call, expect, expect_for, granted, load, narrowed, run, tree};
 
-/// What no tool may ever see.
+/// What no tool may ever see: in a file, and as a name.
 const CANARY: &str = "CANARY";
+/// Bytes of the file that holds it. No other has as many.
+const SIZE: usize = 60_921;
 
-/// Every way that leads out of a directory, and links in it that do. Seen to fail with paths opened by the operating
-/// system's own rules.
+/// A directory for a tool in one that is none of its business.
+struct Estate {
+    outer: TempDir,
+    inner: PathBuf,
+}
+
+/// What of the outside must stay as it is: names, content, names of the file, when it was changed.
+type Outside = (Vec<OsString>, String, u64, SystemTime);
+
+impl Estate {
+    fn new() -> Self {
+        let outer = tree();
+        let inner = outer.path().join("inner");
+        fs::create_dir_all(inner.join("sub")).expect("a directory");
+        fs::write(outer.path().join("secret"), format!("{CANARY:.<SIZE$}")).expect("a file");
+        fs::write(outer.path().join(CANARY), "").expect("a file");
+        fs::write(inner.join("plain"), "inside").expect("a file");
+        let estate = Self { outer, inner };
+        estate.plant();
+        estate
+    }
+
+    /// Links that lead out, which a tool may have removed.
+    fn plant(&self) {
+        let (secret, outer) = (self.outer.path().join("secret"), self.outer.path());
+        let links = [("up", Path::new("../secret")), ("away", outer), ("straight", &secret)];
+        for (name, target) in links.into_iter().chain([("winding", Path::new("sub/../../secret"))]) {
+            let _ = fs::remove_file(self.inner.join(name));
+            symlink(target, self.inner.join(name)).expect("a link");
+        }
+        let _ = fs::remove_file(self.inner.join("mine"));
+    }
+
+    fn outside(&self) -> Outside {
+        let entries = fs::read_dir(self.outer.path()).expect("a directory").flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+        names.sort();
+        let secret = self.outer.path().join("secret");
+        let found = secret.metadata().expect("a file");
+        (names, fs::read_to_string(secret).expect("text"), found.nlink(), found.modified().expect("a time"))
+    }
+}
+
+/// Steps that go to where a link leads; `@` is the path.
+const FOLLOWING: [&[&str]; 10] = [
+    &["read", "@"],
+    &["list", "@"],
+    &["look", "@"],
+    &["write", "@", "3"],
+    &["resize", "@", "3"],
+    &["stat", "follow", "@"],
+    &["hash", "follow", "@"],
+    &["stamps", "follow", "@"],
+    &["own-stamps", "@"],
+    &["stamp", "follow", "@", "5", "0"],
+];
+/// Steps that are about a link itself.
+const STAYING: [&[&str]; 8] = [
+    &["stat", "stay", "@"],
+    &["hash", "stay", "@"],
+    &["stamps", "stay", "@"],
+    &["stamp", "stay", "@", "5", "0"],
+    &["target", "@"],
+    &["link", "@", "/data/mine"],
+    &["rename", "@", "/data/mine"],
+    &["remove", "@"],
+];
+
+/// The words of an error, of the standard library's and of WASI's.
+const REFUSALS: [&str; 12] = [
+    "AlreadyExists",
+    "InvalidFilename",
+    "InvalidInput",
+    "IsADirectory",
+    "NotADirectory",
+    "NotFound",
+    "PermissionDenied",
+    "invalid",
+    "name-too-long",
+    "no-entry",
+    "not-directory",
+    "not-permitted",
+];
+
+/// Every way that leads out of a directory, and links in it that do, by every function that takes a path. Seen to fail with
+/// paths opened by the operating system's own rules.
 #[test]
 fn no_path_leads_out() {
-    let outer = tree();
-    let inner = outer.path().join("inner");
-    fs::create_dir_all(inner.join("sub")).expect("a directory");
-    fs::write(outer.path().join("secret"), CANARY).expect("a file");
-    fs::write(inner.join("plain"), "inside").expect("a file");
-    symlink("../secret", inner.join("up")).expect("a link");
-    symlink(outer.path(), inner.join("away")).expect("a link");
-    symlink(outer.path().join("secret"), inner.join("straight")).expect("a link");
-    symlink("sub/../../secret", inner.join("winding")).expect("a link");
-    let absolute = outer.path().join("secret").display().to_string();
-    let long = format!("/data/{}secret", "../".repeat(1400));
-    let mut paths: Vec<String> = [
+    let estate = Estate::new();
+    let absolute = estate.outer.path().join("secret").display().to_string();
+    let (slashed, long) = (format!("/data/{absolute}"), format!("/data/{}secret", "../".repeat(1400)));
+    let (dotted, longest) = ("/data/\u{fffd}/../../secret", format!("/data/{}", "a".repeat(4096)));
+    let out = [
         "/data/../secret",
         "/data/sub/../../secret",
         "/data/./..//secret",
         "/data/sub/./../..//secret/",
-        "/data/up",
-        "/data/up/",
         "/data/away/secret",
-        "/data/away/",
-        "/data/straight",
-        "/data/straight/.",
-        "/data/winding",
         "/data/..",
         "/data/../",
         "/data//../secret",
         "/data/sub/../../",
         "/data/\0/../../secret",
         "/data/..\0/secret",
-        "/data/%2e%2e/secret",
-        "/data/..\\secret",
-        "/data/\u{ff0e}\u{ff0e}/secret",
         "../secret",
         "secret",
         "/",
         "..",
         "/etc/passwd",
         "/proc/self/environ",
+        "/data//proc/self/environ",
         "/data/plain/../../secret",
         "/data/up/../../secret",
         "/data/nothing/../../secret",
         "",
-    ]
-    .map(str::to_owned)
-    .into();
-    paths.extend([absolute, long, format!("/data/{}", "a".repeat(4096))]);
+        &absolute,
+        &slashed,
+        &long,
+        &longest,
+    ];
+    // What leads out by its last name alone, which can be asked about itself, and what leads nowhere but looks as if it did.
+    let links =
+        ["/data/up", "/data/up/", "/data/away", "/data/away/", "/data/straight", "/data/straight/.", "/data/winding"];
+    let odd = ["/data/%2e%2e/secret", "/data/..\\secret", "/data/\u{ff0e}\u{ff0e}/secret"];
+    let (before, mut strange) = (estate.outside(), Vec::new());
     for access in [Access::Read, Access::Write] {
-        let component = load(granted(&[("/data", &inner, access, BIG)]));
+        let component = load(granted(&[("/data", &estate.inner, access, BIG)]));
         expect(&component, &[(&["read", "/data/plain"], "inside"), (&["read", "/data/sub/../plain"], "inside")]);
-        for path in &paths {
-            let steps: [&[&str]; 8] = [
-                &["read", path],
-                &["list", path],
-                &["look", path],
-                &["write", path, "3"],
-                &["resize", path, "3"],
-                &["remove", path],
-                &["rename", path, "/data/mine"],
-                &["link", path, "/data/mine"],
-            ];
-            for (step, answer) in steps.iter().zip(run(&component, &steps)) {
-                assert!(!answer.contains(CANARY) && !answer.contains("secret"), "{step:?}: {answer}");
+        for path in out.into_iter().chain(links).chain(odd) {
+            estate.plant();
+            let at = |step: &&[&'static str]| step.iter().map(|word| if *word == "@" { path } else { word }).collect();
+            let steps: Vec<Vec<&str>> = FOLLOWING.iter().chain(&STAYING).map(at).collect();
+            let taken = run(&component, &steps.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            for (number, (step, answer)) in steps.iter().zip(&taken).enumerate() {
+                assert!(!answer.contains(CANARY) && !answer.starts_with(&SIZE.to_string()), "{step:?}: {answer}");
+                let leads_out = out.contains(&path) || links.contains(&path) && number < FOLLOWING.len();
+                if leads_out && !REFUSALS.contains(&answer.as_str()) {
+                    strange.push(format!("{access:?} {step:?}: {answer}"));
+                }
             }
-            assert_eq!(fs::read_to_string(outer.path().join("secret")).expect("a file"), CANARY, "{path:?}");
+            assert_eq!(estate.outside(), before, "{path:?}");
         }
         // What is no text ends the call, or is an error: it opens nothing.
-        let completion = call(&component, "1", &[&["read", "/data/\u{fffd}/../../secret"]], CallOptions::default());
+        let completion = call(&component, "1", &[&["read", dotted]], CallOptions::default());
         assert!(!format!("{completion:?}").contains(CANARY), "{completion:?}");
-        for link in ["up", "away", "straight", "winding"] {
-            let _ = fs::remove_file(inner.join(link));
-        }
-        symlink("../secret", inner.join("up")).expect("a link");
-        symlink(outer.path(), inner.join("away")).expect("a link");
     }
-    assert_eq!(fs::read_dir(outer.path()).expect("a directory").count(), 2, "nothing was made outside");
+    assert!(strange.is_empty(), "{strange:#?}");
 }
 
 /// Seen to fail with `create_link` taking any target.
@@ -99,8 +173,13 @@ fn a_tool_makes_no_link_that_leads_upwards_or_away() {
     let (one, other) = (outer.path().join("one"), outer.path().join("other"));
     fs::create_dir_all(one.join("sub")).expect("a directory");
     fs::create_dir_all(&other).expect("a directory");
+    let read = outer.path().join("read");
+    fs::create_dir(&read).expect("a directory");
+    fs::write(read.join("a"), "before").expect("a file");
     let write = Access::Write;
-    let component = load(granted(&[("/one", &one, write, BIG), ("/other", &other, write, BIG)]));
+    let directories =
+        [("/one", one.as_path(), write, BIG), ("/other", &other, write, BIG), ("/read", &read, Access::Read, BIG)];
+    let component = load(granted(&directories));
     expect(
         &component,
         &[
@@ -115,6 +194,13 @@ fn a_tool_makes_no_link_that_leads_upwards_or_away() {
             (&["link", "/one/a", "/one/b"], "done"),
             (&["link", "/one/a", "/other/b"], "CrossesDevices"),
             (&["rename", "/one/a", "/other/b"], "CrossesDevices"),
+            (&["link", "/read/a", "/one/c"], "PermissionDenied"),
+            (&["rename", "/read/a", "/one/c"], "PermissionDenied"),
+            (&["link", "/one/a", "/read/b"], "PermissionDenied"),
+            (&["rename", "/one/a", "/read/b"], "PermissionDenied"),
+            (&["list", "/one"], "a b sub"),
+            (&["list", "/read"], "a"),
+            (&["read", "/read/a"], "before"),
             (&["list", "/other"], ""),
         ],
     );
@@ -136,6 +222,9 @@ fn what_is_for_reading_stays_as_it_is() {
             (&["write", "/data/new", "1"], "PermissionDenied"),
             (&["append", "/data/a", "1"], "PermissionDenied"),
             (&["resize", "/data/a", "0"], "PermissionDenied"),
+            (&["truncate", "/data/a"], "not-permitted"),
+            (&["stamp", "follow", "/data/a", "0", "0"], "not-permitted"),
+            (&["stamp", "stay", "/data/a", "0", "0"], "not-permitted"),
             (&["make", "/data/e"], "PermissionDenied"),
             (&["unmake", "/data/d"], "PermissionDenied"),
             (&["remove", "/data/a"], "PermissionDenied"),
@@ -159,10 +248,17 @@ fn what_is_no_file_is_refused_at_once() {
     let _listener = UnixListener::bind(dir.path().join("socket")).expect("a socket");
     let reads: &[(&[&str], &str)] =
         &[(&["read", "/data/pipe"], "PermissionDenied"), (&["read", "/data/plain"], "inside")];
-    let component = load(granted(&[("/data", dir.path(), Access::Read, BIG)]));
-    expect(&component, &reads.repeat(100));
+    for access in [Access::Read, Access::Write] {
+        let component = load(granted(&[("/data", dir.path(), access, BIG)]));
+        // One tenant tries the pipe, and another one reads all the while.
+        std::thread::scope(|threads| {
+            let at_the_pipe = threads.spawn(|| expect_for("hog", &component, &reads.repeat(600)));
+            while !at_the_pipe.is_finished() {
+                expect_for("reader", &component, &[(&["read", "/data/plain"], "inside")]);
+            }
+        });
+    }
     let component = load(granted(&[("/data", dir.path(), Access::Write, BIG)]));
-    expect(&component, &reads.repeat(100));
     for path in ["/data/pipe", "/data/socket"] {
         let steps: [&[&str]; 6] = [
             &["read", path],
@@ -224,4 +320,27 @@ fn times_that_no_disk_has_are_errors() {
     ];
     let taken = run(&component, &steps);
     assert_eq!((taken[0].as_str(), taken[1].as_str(), taken[4].as_str()), ("done", "done", "x"), "{taken:?}");
+    // By every function that sets them, as WASI gives them: what cannot be said changes nothing.
+    let (last, over) = (i64::MAX.to_string(), u64::MAX.to_string());
+    for function in [&["stamp", "follow"], &["stamp", "stay"], &["own-stamp"] as &[&str]] {
+        for (seconds, nanoseconds, expected) in [
+            ("0", "0", "done"),
+            (&over, "0", "overflow"),
+            (&over, "999999999", "overflow"),
+            (&last, "1000000000", "overflow"),
+            (&over, "4294967295", "overflow"),
+        ] {
+            let stamp = [function, &["/data/a", seconds, nanoseconds]].concat();
+            let taken = run(&component, &[&stamp, &["stamps", "follow", "/data/a"]]);
+            assert_eq!(taken[0], expected, "{stamp:?}");
+            assert!(taken[1].starts_with("0 0 "), "{stamp:?}: {taken:?}");
+        }
+    }
+    // Older than what a tool can be told.
+    let old = UNIX_EPOCH - Duration::from_secs(10 * 365 * 86_400);
+    let file = fs::File::create(dir.path().join("old")).expect("a file");
+    file.set_times(fs::FileTimes::new().set_modified(old).set_accessed(UNIX_EPOCH)).expect("a time");
+    let taken =
+        run(&component, &[&["stamps", "follow", "/data/old"], &["own-stamps", "/data/old"], &["size", "/data/old"]]);
+    assert!(taken[..2].iter().all(|stamps| stamps.starts_with("0 none ")) && taken[2] == "0", "{taken:?}");
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use toolcell::{Access, CallOptions, Room};
+use toolcell_tests::ending;
 
 use super::{BIG, FULL, call, expect, granted, load, run, tree};
 
@@ -84,6 +85,19 @@ fn cells_at_once_share_the_room() {
     assert_eq!(bytes_in(dir.path()), 10_000);
 }
 
+/// Seen to fail with a stream that takes whatever it is given.
+#[test]
+fn a_write_that_nobody_waits_for_is_a_piece_and_no_more() {
+    let dir = tree();
+    let component = load(granted(&[("/data", dir.path(), Access::Write, BIG)]));
+    for (bytes, expected) in
+        [("65536", "ok"), ("65537", "handler_raised/host_call"), ("1000000", "handler_raised/host_call")]
+    {
+        let flood = call(&component, "1", &[&["flood", "/data/a", "200", bytes]], CallOptions::default());
+        assert_eq!(ending(&flood.result), expected, "{bytes}");
+    }
+}
+
 /// Those of this process that lead into a directory: other tests have some of their own.
 fn descriptors_into(dir: &Path) -> usize {
     let open = fs::read_dir("/proc/self/fd").expect("descriptors").flatten();
@@ -99,7 +113,7 @@ fn descriptors_come_back() {
     let before = descriptors_into(dir.path());
     let steps: [&[&str]; 4] =
         [&["look", "/data/a"], &["look", "/data/a"], &["hold", "/data/b", "1"], &["look", "/data"]];
-    for round in 0..1000 {
+    for round in 0..4000 {
         let leaves: [&[&str]; 5] = [steps[0], steps[1], steps[2], steps[3], &["panic"]];
         let steps: &[&[&str]] = if round % 10 == 0 { &leaves } else { &steps };
         let _ = call(&component, "1", steps, CallOptions::default());

@@ -66,6 +66,8 @@ defences! {
     CoarseClocks = "coarse-clocks",
     /// Clocks stand still where they are told to.
     FrozenClock = "frozen-clock",
+    /// Times of files tell no more than the clocks.
+    FileTimes = "file-times",
     /// Randomness comes in small pieces.
     RandomBytes = "random-bytes",
     /// No two calls have the same randomness.
@@ -282,6 +284,8 @@ defences! {
     TenantFiles = "tenant-files",
     /// What the host keeps for a cell is bounded.
     HostBytes = "host-bytes",
+    /// A write to a file is no longer than what the cell was charged for it.
+    WritePermits = "write-permits",
     /// Where tenants are defined, nobody else calls.
     KnownTenants = "known-tenants",
     // -- rights

@@ -3,18 +3,17 @@
 //! Invariants: what changes a directory does so in its turn, one after the other, so that what is counted before is true
 //! after; a file without a name counts until its last handle is closed; nothing here waits for a disk but [`Ledger::of`].
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Weak};
 
-use cap_std::fs::{Dir, MetadataExt as _};
 use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 
+use super::tree;
 use crate::defence::{Defence, stands};
 use crate::grants::Room;
 
@@ -75,7 +74,7 @@ impl Ledger {
         if let Some(known) = LEDGERS.lock().get(&key).and_then(Weak::upgrade) {
             return Ok(known);
         }
-        let (bytes, files) = count(dir)?;
+        let (bytes, files) = tree::count(dir)?;
         let mut ledgers = LEDGERS.lock();
         ledgers.retain(|_, ledger| ledger.strong_count() > 0);
         if let Some(known) = ledgers.get(&key).and_then(Weak::upgrade) {
@@ -175,24 +174,4 @@ impl Drop for Hold {
 /// Which file of the host it is.
 pub(super) fn inode(file: &File) -> io::Result<Inode> {
     file.metadata().map(|found| (found.dev(), found.ino()))
-}
-
-/// Bytes and names in a directory, links not followed, a file with several names counted once.
-fn count(dir: &File) -> io::Result<(u64, u64)> {
-    let root = Dir::from_std_file(dir.try_clone()?);
-    let (mut bytes, mut files, mut seen) = (0_u64, 0_u64, HashSet::new());
-    let mut waiting = vec![PathBuf::from(".")];
-    while let Some(path) = waiting.pop() {
-        for entry in root.read_dir(&path)? {
-            let entry = entry?;
-            let found = entry.metadata()?;
-            files += 1;
-            if found.is_dir() {
-                waiting.push(path.join(entry.file_name()));
-            } else if found.nlink() <= 1 || seen.insert((found.dev(), found.ino())) {
-                bytes = bytes.saturating_add(found.len());
-            }
-        }
-    }
-    Ok((bytes, files))
 }

@@ -1,56 +1,110 @@
 //! A directory of one call's own, empty when it begins and gone after it.
+//!
+//! Invariants: whatever a tool has made of it, it is removed with a few descriptors and no deep stack.
 
-use std::fs::File;
+use std::fs::{self, File, Permissions};
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use cap_std::ambient_authority;
-use cap_std::fs::Dir;
-use tempfile::TempDir;
+use parking_lot::RwLock;
+use rustix::fs::CWD;
+use tempfile::Builder;
 
 use super::Root;
 use super::ledger::{Area, Ledger};
+use super::tree;
 use crate::defence::{Defence, stands};
 use crate::grants::{Room, SCRATCH};
 
 /// Files that are removed where the cell ends; more go on a thread that may take its time.
 const FEW: u64 = 16;
 
+/// Where the directories of single calls are made: private to this user. Dropped, it is removed with what is left in it.
+pub(super) struct Nest {
+    room: Room,
+    place: Place,
+    /// Held by whoever removes one of them; whoever removes the nest waits for that.
+    removals: Arc<RwLock<()>>,
+}
+
 /// A directory of one call's own. Dropped, it is removed with all that is in it; links in it are not followed.
 pub(crate) struct Scratch {
-    dir: File,
+    place: Option<Place>,
     area: Arc<Area>,
-    /// Present until it is dropped.
-    kept: Option<TempDir>,
+    removals: Arc<RwLock<()>>,
+}
+
+/// A directory among the temporary files, open.
+struct Place {
+    path: PathBuf,
+    dir: File,
+}
+
+impl Place {
+    fn new(made: tempfile::TempDir) -> io::Result<Self> {
+        let dir = tree::place(CWD, made.path())?;
+        // From here on it is removed by what knows how: a tool may have made it deeper than recursion goes.
+        Ok(Self { path: made.keep(), dir })
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        tree::clear(&self.dir)?;
+        match fs::remove_dir(&self.path) {
+            // With the nest.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+impl Nest {
+    pub(super) fn new(room: Room) -> io::Result<Self> {
+        let mut builder = Builder::new();
+        builder.prefix("toolcell-scratch-").permissions(Permissions::from_mode(0o700));
+        Ok(Self { room, place: Place::new(builder.tempdir()?)?, removals: Arc::default() })
+    }
+
+    /// A new directory for a call.
+    pub(super) fn scratch(&self) -> io::Result<Scratch> {
+        let place = Place::new(Builder::new().tempdir_in(&self.place.path)?)?;
+        let area = Arc::new(Area::new(self.room, Arc::new(Ledger::default())));
+        Ok(Scratch { place: Some(place), area, removals: Arc::clone(&self.removals) })
+    }
+
+    #[cfg(test)]
+    pub(super) fn path(&self) -> &std::path::Path {
+        &self.place.path
+    }
+}
+
+impl Drop for Nest {
+    fn drop(&mut self) {
+        let _alone = self.removals.write();
+        if let Err(error) = self.place.remove() {
+            tracing::warn!(%error, "the place of calls' own directories could not be removed");
+        }
+    }
 }
 
 impl Scratch {
-    pub(super) fn new(parent: &Path, room: Room) -> io::Result<Self> {
-        let kept = tempfile::Builder::new().tempdir_in(parent)?;
-        let dir = Dir::open_ambient_dir(kept.path(), ambient_authority())?.into_std_file();
-        Ok(Self { dir, area: Arc::new(Area::new(room, Arc::new(Ledger::default()))), kept: Some(kept) })
-    }
-
     /// The directory as its call gets it.
     pub(crate) fn root(&self) -> io::Result<Root> {
-        Ok(Root { name: SCRATCH.to_owned(), dir: self.dir.try_clone()?, area: Some(Arc::clone(&self.area)) })
+        let place = self.place.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Root { name: SCRATCH.to_owned(), dir: place.dir.try_clone()?, area: Some(Arc::clone(&self.area)) })
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let Some(kept) = self.kept.take() else { return };
-        let area = Arc::clone(&self.area);
+        let Some(place) = self.place.take() else { return };
+        let (area, removals) = (Arc::clone(&self.area), Arc::clone(&self.removals));
         // Work that the call left behind finds the directory closed, and cannot make a file while it is removed.
         let remove = move || {
             area.close();
-            let removed = if stands(Defence::ScratchRemoval) {
-                kept.close()
-            } else {
-                let _left = kept.keep();
-                Ok(())
-            };
+            let _one = removals.read();
+            let removed = if stands(Defence::ScratchRemoval) { place.remove() } else { Ok(()) };
             if let Err(error) = removed {
                 tracing::warn!(%error, "a call's own directory could not be removed");
             }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::definition::Definition;
+use crate::grants::Room;
 
 fn all(grants: &Grants) -> Rights {
     Rights::new(Arc::new(grants.clone()), &Definition::new("t", "").unwrap()).unwrap()
@@ -38,7 +39,7 @@ fn a_calls_own_directory_is_removed_without_following_links() {
     let mut grants = Grants::default();
     grants.scratch = Some(Room::default());
     let mounts = Mounts::open(&grants).unwrap().unwrap();
-    let parent = mounts.scratch.as_ref().unwrap().1.path().to_owned();
+    let parent = mounts.scratch.as_ref().unwrap().path().to_owned();
     for files in [3, 40] {
         let scratch = mounts.scratch(&all(&grants)).unwrap().unwrap();
         let Root { dir, area, .. } = scratch.root().unwrap();

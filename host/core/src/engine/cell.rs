@@ -12,7 +12,7 @@ use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::imports::files::Files;
-use super::imports::inert;
+use super::imports::inert::{self, Clock};
 use super::imports::lines::{self, LINE_END, Lines};
 use super::imports::wasi_http::WasiHttpState;
 use super::limiter::Limiter;
@@ -57,6 +57,7 @@ pub(super) struct Cell {
     wasi: Option<Box<Wasi>>,
     pub(super) wasi_http: Option<Box<WasiHttpState>>,
     files: Option<Box<Files>>,
+    clock: Option<Clock>,
 }
 
 /// What a cell may reach, and what that leads to.
@@ -100,6 +101,7 @@ impl Cell {
             wasi: None,
             wasi_http: None,
             files: None,
+            clock: None,
         };
         let mut store = Store::try_new(engine, cell)?;
         store.limiter(|cell| &mut cell.limiter);
@@ -157,8 +159,15 @@ impl Cell {
         self.reach.mounts.clone().zip(self.reach.rights.clone())
     }
 
+    /// What its clocks tell, and every time that it sees besides.
+    pub(super) fn clock(&mut self) -> Clock {
+        *self.clock.get_or_insert_with(|| Clock::new(self.reach.world.time))
+    }
+
     /// What it has open.
     pub(super) fn files(&mut self) -> &mut Files {
+        // It runs before anything is changed.
+        self.clock();
         let (world, tenant) = (&self.reach.world, self.invocation.context.tenant.as_deref());
         self.files.get_or_insert_with(|| Box::new(Files::new(world.for_files.way(tenant))))
     }
@@ -224,10 +233,11 @@ impl WasiView for Cell {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         // Every WASI host function comes through here. It cannot refuse; the next tick does.
         let _ = self.count_host_call();
+        let clock = self.clock();
         let wasi = self.wasi.get_or_insert_with(|| {
             let lines = Lines::new(Arc::clone(&self.invocation));
             let Reach { world, rights, .. } = &self.reach;
-            let context = inert::context(&lines, world, rights.as_deref(), &self.invocation.call.id);
+            let context = inert::context(&lines, world, clock, rights.as_deref(), &self.invocation.call.id);
             Box::new(Wasi { context, lines })
         });
         WasiCtxView { ctx: &mut wasi.context, table: &mut self.table }

@@ -7,6 +7,7 @@
 
 mod listing;
 mod streams;
+mod times;
 mod types;
 
 use std::collections::HashMap;

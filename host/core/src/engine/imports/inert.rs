@@ -22,6 +22,9 @@ use crate::rights::{Decision, Request, Rights};
 
 /// Resolution of both clocks: enough for a tool, too coarse to time a cache line.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(1);
+/// How far behind the host's date the times may be that a disk gives to files: the slowest kernels have a hundred ticks a
+/// second.
+const DISK_TICK: Duration = Duration::from_millis(20);
 /// Bytes of randomness in one call; the stock limit is 64 MiB.
 const RANDOM_BYTES: u64 = 64 << 10;
 
@@ -55,8 +58,13 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 
 /// A context without directories, arguments or network: closed input, captured output, and of the environment what the
 /// cell's rights leave.
-pub(in crate::engine) fn context(lines: &Lines, world: &World, rights: Option<&Rights>, call: &str) -> WasiCtx {
-    let time = world.time;
+pub(in crate::engine) fn context(
+    lines: &Lines,
+    world: &World,
+    clock: Clock,
+    rights: Option<&Rights>,
+    call: &str,
+) -> WasiCtx {
     let mut builder = WasiCtxBuilder::new();
     builder
         .stdout(lines.stream(LogSource::Stdout))
@@ -67,8 +75,8 @@ pub(in crate::engine) fn context(lines: &Lines, world: &World, rights: Option<&R
         .allow_ip_name_lookup(false)
         .socket_addr_check(|_, _| Box::pin(async { false }))
         .allow_blocking_current_thread(false)
-        .monotonic_clock(CoarseMonotonic { began: Instant::now(), pace: time.pace })
-        .wall_clock(CoarseWall::new(time));
+        .monotonic_clock(clock)
+        .wall_clock(clock);
     for (name, value) in rights.iter().flat_map(|rights| allowed_environment(rights)) {
         builder.env(name, value);
     }
@@ -90,55 +98,66 @@ fn allowed_environment(rights: &Rights) -> impl Iterator<Item = (&String, &Strin
 }
 
 fn coarse(duration: Duration) -> Duration {
-    let step = if stands(Defence::CoarseClocks) { CLOCK_RESOLUTION.as_nanos() } else { 1 };
-    Duration::from_nanos(u64::try_from(duration.as_nanos() / step * step).unwrap_or(u64::MAX))
+    let step = if stands(Defence::CoarseClocks) { CLOCK_RESOLUTION.subsec_nanos() } else { 1 };
+    Duration::new(duration.as_secs(), duration.subsec_nanos() / step * step)
 }
 
-/// How much of a cell's time is let through to it.
-fn passed(began: Instant, pace: Pace) -> Duration {
-    match pace {
-        Pace::Running => began.elapsed(),
-        Pace::Frozen if stands(Defence::FrozenClock) => Duration::ZERO,
-        Pace::Frozen => began.elapsed(),
-    }
-}
-
-/// Time since the cell first asked for anything.
-struct CoarseMonotonic {
+/// A cell's clocks: when it first asked for anything, and what it is told of that moment.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::engine) struct Clock {
     began: Instant,
+    /// The host's date then, since 1970. One before that reads as 1970, where the stock clock panics.
+    date: Duration,
+    /// The cell's: the host's where the engine has none of its own.
+    start: Duration,
     pace: Pace,
 }
 
-impl HostMonotonicClock for CoarseMonotonic {
+impl Clock {
+    pub(in crate::engine) fn new(time: Time) -> Self {
+        let date = SystemTime::now();
+        let since = |date: SystemTime| date.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let start = time.start.unwrap_or(date);
+        Self { began: Instant::now(), date: since(date), start: since(start), pace: time.pace }
+    }
+
+    /// How much of the cell's time is let through to it.
+    fn passed(&self) -> Duration {
+        match self.pace {
+            Pace::Running => self.began.elapsed(),
+            Pace::Frozen if stands(Defence::FrozenClock) => Duration::ZERO,
+            Pace::Frozen => self.began.elapsed(),
+        }
+    }
+
+    /// What the cell is told of a date of the host's, that of a file say, in time since 1970. One from before it began is
+    /// what it is, a later one goes with the cell's clock.
+    pub(in crate::engine) fn tell(&self, date: Duration) -> Duration {
+        coarse(match (date.saturating_add(DISK_TICK).checked_sub(self.date), self.pace) {
+            (None, _) => date,
+            (Some(_), Pace::Frozen) => self.start,
+            (Some(later), Pace::Running) => self.start.saturating_add(later).saturating_sub(DISK_TICK),
+        })
+    }
+}
+
+impl HostMonotonicClock for Clock {
     fn resolution(&self) -> u64 {
         u64::try_from(CLOCK_RESOLUTION.as_nanos()).unwrap_or(u64::MAX)
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(coarse(passed(self.began, self.pace)).as_nanos()).unwrap_or(u64::MAX)
+        u64::try_from(coarse(self.passed()).as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
-/// The date: the host's where the engine has none of its own. One before 1970 reads as 1970, where the stock clock panics.
-struct CoarseWall {
-    start: SystemTime,
-    began: Instant,
-    pace: Pace,
-}
-
-impl CoarseWall {
-    fn new(time: Time) -> Self {
-        Self { start: time.start.unwrap_or_else(SystemTime::now), began: Instant::now(), pace: time.pace }
-    }
-}
-
-impl HostWallClock for CoarseWall {
+impl HostWallClock for Clock {
     fn resolution(&self) -> Duration {
         CLOCK_RESOLUTION
     }
 
     fn now(&self) -> Duration {
-        coarse(self.start.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_add(passed(self.began, self.pace)))
+        coarse(self.start.saturating_add(self.passed()))
     }
 }
 
@@ -155,15 +174,32 @@ mod tests {
     fn clocks_tell_whole_milliseconds() {
         assert_eq!(coarse(Duration::from_nanos(2_999_999)), Duration::from_millis(2));
         for pace in [Pace::Running, Pace::Frozen] {
-            let wall = CoarseWall::new(Time { start: None, pace });
-            let monotonic = CoarseMonotonic { began: Instant::now(), pace };
+            let clock = Clock::new(Time { start: None, pace });
+            let (wall, monotonic): (&dyn HostWallClock, &dyn HostMonotonicClock) = (&clock, &clock);
             assert_eq!((wall.now().subsec_nanos() % 1_000_000, monotonic.now() % 1_000_000), (0, 0));
             assert_eq!((wall.resolution(), monotonic.resolution()), (CLOCK_RESOLUTION, 1_000_000));
         }
-        assert_eq!(
-            CoarseWall::new(Time { start: Some(UNIX_EPOCH - Duration::from_secs(1)), pace: Pace::Frozen }).now(),
-            Duration::ZERO
-        );
+        let before = Clock::new(Time { start: Some(UNIX_EPOCH - Duration::from_secs(1)), pace: Pace::Frozen });
+        assert_eq!(HostWallClock::now(&before), Duration::ZERO);
+    }
+
+    #[test]
+    fn dates_of_the_host_go_with_the_cells_clock() {
+        let (date, second) = (Duration::from_secs(1_000_000), Duration::from_secs(1));
+        for (start, pace, expected) in [
+            // From long before, from when it began by a clock that goes in steps, from then, and from later.
+            (date, Pace::Running, [date - second, date - DISK_TICK, date, date + second]),
+            (date, Pace::Frozen, [date - second, date, date, date]),
+            (second, Pace::Running, [date - second, second - DISK_TICK, second, second + second]),
+            (second, Pace::Frozen, [date - second, second, second, second]),
+        ] {
+            let clock = Clock { began: Instant::now(), date, start, pace };
+            let told = [date - second, date - DISK_TICK, date, date + second].map(|date| clock.tell(date));
+            assert_eq!(told, expected, "{clock:?}");
+            let fine = Duration::from_nanos(1_999_999);
+            assert_eq!(clock.tell(fine), Duration::from_millis(1));
+            assert!(clock.tell(Duration::MAX) <= Duration::MAX);
+        }
     }
 
     /// A context as a call has it, where nothing is seeded.
@@ -175,7 +211,8 @@ mod tests {
             crate::limits::Limits::default(),
         );
         let lines = Lines::new(std::sync::Arc::new(invocation));
-        context(&lines, &World::default(), None, "1")
+        let world = World::default();
+        context(&lines, &world, Clock::new(world.time), None, "1")
     }
 
     /// Seen to fail with the stock limit.

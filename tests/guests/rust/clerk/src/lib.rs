@@ -1,5 +1,7 @@
 //! A tool that does with files, environment, clocks and randomness what its arguments say, step by step.
 
+mod raw;
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -13,10 +15,11 @@ use toolcell_guest::{abort, tool, tools};
 /// Each step is a word and what it is about; each answer is what came of it, or the kind of its error.
 #[tool]
 fn clerk(steps: Vec<Vec<String>>) -> Vec<String> {
-    let mut held = Vec::new();
+    let (mut held, mut streams) = (Vec::new(), Vec::new());
     let step = |step: &Vec<String>| {
         let words: Vec<&str> = step.iter().map(String::as_str).collect();
-        take(&words, &mut held).unwrap_or_else(|error| kind(&error))
+        let by_name = |held| take(&words, held).unwrap_or_else(|error| kind(&error));
+        raw::take(&words, &mut streams).unwrap_or_else(|| by_name(&mut held))
     };
     steps.iter().map(step).collect()
 }

@@ -1,6 +1,7 @@
 //! Streams of files: one that writes within the room, one that reads and keeps its file held.
 //!
-//! Invariants: each waits for its disk on a thread of the cell's tenant; what it opened stays counted for as long.
+//! Invariants: each waits for its disk on a thread of the cell's tenant; what it opened stays counted for as long; it keeps
+//! one piece and no more, which it is charged.
 
 use std::fs::File;
 use std::io;
@@ -11,6 +12,7 @@ use bytes::{Bytes, BytesMut};
 use rustix::io::Errno;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
+use crate::defence::{Defence, stands};
 use crate::directory::{At, Hold};
 use crate::engine::descriptors::Slot;
 use crate::engine::retained::Charge;
@@ -70,6 +72,9 @@ impl Writer {
 impl OutputStream for Writer {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         match self.state {
+            Writing::Ready if bytes.len() > PIECE && stands(Defence::WritePermits) => {
+                return Err(StreamError::trap("a write of more than was permitted"));
+            }
             Writing::Ready => {}
             Writing::Closed => return Err(StreamError::Closed),
             Writing::Busy(_) | Writing::Failed(_) => {

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt as _;
 use wasmtime::component::{Resource, ResourceTable};
@@ -18,6 +17,7 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::listing::Listing;
 use super::streams::{PIECE, Reader, Source, Writer};
+use super::times::{given, told};
 use super::{Account, BY_THEMSELVES, Place};
 use crate::defence::{Defence, stands};
 use crate::directory::{Area, At, Hold, Opened, Opening, is_exhausted, open};
@@ -115,19 +115,6 @@ impl Cell {
         let charge = files.retained().charge(PIECE as u64).map_err(FsError::trap)?;
         let slot = files.place(fd).map(|place| Arc::clone(&place.slot));
         Ok(Source { file: file.file, way: files.way.clone(), _slot: slot, _charge: charge })
-    }
-}
-
-/// A time that a tool gives, where this machine can say it.
-fn time(given: NewTimestamp) -> FsResult<Option<SystemTime>> {
-    match given {
-        NewTimestamp::NoChange => Ok(None),
-        NewTimestamp::Now => Ok(Some(SystemTime::now())),
-        NewTimestamp::Timestamp(at) => {
-            let time = Duration::from_secs(at.seconds).checked_add(Duration::from_nanos(at.nanoseconds.into()));
-            let time = time.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since));
-            Ok(Some(time.ok_or(ErrorCode::Overflow)?))
-        }
     }
 }
 
@@ -284,8 +271,8 @@ impl HostDescriptor for Cell {
         // The engine's own way opens what is there, and would wait for the other end of a pipe.
         let (dir, area) = self.writable(&fd)?;
         let mut times = std::fs::FileTimes::new();
-        times = time(accessed)?.map_or(times, |time| times.set_accessed(time));
-        times = time(modified)?.map_or(times, |time| times.set_modified(time));
+        times = given(accessed)?.map_or(times, |time| times.set_accessed(time));
+        times = given(modified)?.map_or(times, |time| times.set_modified(time));
         self.blocking(move || {
             let opening = Opening { read: true, follow: true, ..Opening::default() };
             match open(Some(&area), &dir.dir, &path, opening)? {
@@ -330,11 +317,15 @@ impl HostDescriptor for Cell {
     }
 
     async fn stat(&mut self, fd: Fd) -> FsResult<DescriptorStat> {
-        self.look(&fd, async move |host, fd| host.stat(fd).await).await
+        let clock = self.clock();
+        self.look(&fd, async move |host, fd| host.stat(fd).await.map(|file| told(file, clock))).await
     }
 
     async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
-        self.look(&fd, async move |host, fd| host.stat_at(fd, flags, path).await).await
+        let clock = self.clock();
+        let look =
+            async move |host: &mut View<'_>, fd| host.stat_at(fd, flags, path).await.map(|file| told(file, clock));
+        self.look(&fd, look).await
     }
 
     async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {

@@ -1,0 +1,198 @@
+//! What a tool has made of a directory, counted and removed: with a few descriptors and without recursion, however deep it is.
+//!
+//! Invariants: no link is followed; no path is longer than a name, and what is open at once does not depend on the depth.
+//! Source: security design, rows 26 and 30.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+use rustix::path::Arg;
+
+use super::ledger::{Inode, inode};
+
+/// A directory, to be read; a link is none.
+pub(super) fn place(dir: impl AsFd, path: impl Arg) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(openat(dir, path, flags, Mode::empty())?))
+}
+
+/// The names in a directory, without it and the one above it.
+fn names(dir: &File) -> io::Result<impl Iterator<Item = io::Result<CString>>> {
+    let names = Dir::read_from(dir)?.map(|entry| Ok(entry?.file_name().to_owned()));
+    Ok(names.filter(|name| !name.as_deref().is_ok_and(|name| [c".", c".."].contains(&name))))
+}
+
+// -- counting
+
+/// Bytes and names in a directory, a file with several names counted once.
+pub(super) fn count(dir: &File) -> io::Result<(u64, u64)> {
+    let mut count = Count::default();
+    let mut here = place(dir, c".")?;
+    let mut levels = vec![Level { inode: inode(&here)?, waiting: count.add(&here)? }];
+    while let Some(level) = levels.last_mut() {
+        if let Some(name) = level.waiting.pop() {
+            let below = place(&here, &name)?;
+            let waiting = count.add(&below)?;
+            if !waiting.is_empty() {
+                levels.push(Level { inode: inode(&below)?, waiting });
+                here = below;
+            }
+            continue;
+        }
+        levels.pop();
+        if let Some(above) = levels.last() {
+            here = place(&here, c"..")?;
+            if inode(&here)? != above.inode {
+                return Err(io::Error::other("a directory in it was moved while it was counted"));
+            }
+        }
+    }
+    Ok((count.bytes, count.names))
+}
+
+/// A directory on the way down.
+struct Level {
+    inode: Inode,
+    /// Directories in it that were not gone into yet.
+    waiting: Vec<CString>,
+}
+
+#[derive(Default)]
+struct Count {
+    bytes: u64,
+    names: u64,
+    /// Files of several names: their device and their number there.
+    seen: HashSet<(u64, u64)>,
+}
+
+impl Count {
+    /// Counts what is in a directory itself: the directories in it are left to be gone into.
+    fn add(&mut self, dir: &File) -> io::Result<Vec<CString>> {
+        let mut directories = Vec::new();
+        for name in names(dir)? {
+            let name = name?;
+            let found = statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW)?;
+            self.names += 1;
+            if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+                directories.push(name);
+            } else if found.st_nlink <= 1 || self.seen.insert((found.st_dev, found.st_ino)) {
+                self.bytes = self.bytes.saturating_add(u64::try_from(found.st_size).unwrap_or_default());
+            }
+        }
+        Ok(directories)
+    }
+}
+
+// -- removing
+
+/// Removes all that is in a directory. What stands in a directory below it is moved up, so that nothing is ever reached
+/// through more than one.
+pub(super) fn clear(dir: &File) -> io::Result<()> {
+    let root = place(dir, c".")?;
+    let (mut next, mut moved) = (0, 0);
+    for name in names(&root)? {
+        remove(&root, &name?, &mut moved)?;
+        while next < moved {
+            remove(&root, &number(next)?, &mut moved)?;
+            next += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what has this name. Directories in it that are not empty become the root's, by numbers.
+fn remove(root: &File, name: &CStr, moved: &mut u64) -> io::Result<()> {
+    if is_gone(root, name)? {
+        return Ok(());
+    }
+    let dir = place(root, name)?;
+    for below in names(&dir)? {
+        let below = below?;
+        if is_gone(&dir, &below)? {
+            continue;
+        }
+        loop {
+            let free = number(*moved)?;
+            *moved += 1;
+            match renameat(&dir, &below, root, &free) {
+                Ok(()) => break,
+                // The tool has used this name itself: it goes when its number comes.
+                Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    if is_gone(root, name)? { Ok(()) } else { Err(Errno::NOTEMPTY.into()) }
+}
+
+fn number(number: u64) -> io::Result<CString> {
+    Ok(CString::new(number.to_string())?)
+}
+
+/// Whether it could be removed as it is, or was not there: it is no directory with something in it.
+fn is_gone(dir: &File, name: &CStr) -> io::Result<bool> {
+    let as_file = match unlinkat(dir, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => return Ok(true),
+        Err(error) => error,
+    };
+    match unlinkat(dir, name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+        Err(Errno::NOTDIR) => Err(as_file.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::mkdirat;
+
+    use super::*;
+
+    /// Directories in each other, the lowest of them.
+    fn deepen(dir: &File, name: &CStr, levels: usize) -> File {
+        let mut here = place(dir, c".").unwrap();
+        for _ in 0..levels {
+            mkdirat(&here, name, Mode::RWXU).unwrap();
+            here = place(&here, name).unwrap();
+        }
+        here
+    }
+
+    fn file(dir: &File, name: &CStr, bytes: u64) {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
+        File::from(openat(dir, name, flags, Mode::RUSR).unwrap()).set_len(bytes).unwrap();
+    }
+
+    /// Deeper than the longest path is long, broad as well, with links to a canary, and with names that are numbers.
+    #[test]
+    fn a_tree_is_counted_and_removed_however_deep_it_is() {
+        let (tree, canary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(canary.path().join("canary"), "alive").unwrap();
+        let root = place(rustix::fs::CWD, tree.path()).unwrap();
+        for (name, levels) in [(c"0", 100), (c"1", 100), (c"deep", 850)] {
+            let lowest = deepen(&root, name, levels);
+            file(&lowest, c"7", 10);
+            rustix::fs::symlinkat(canary.path(), &lowest, c"2").unwrap();
+        }
+        for number in 2..30 {
+            fs::create_dir_all(tree.path().join(format!("{number}/{number}/a"))).unwrap();
+            file(&root, &CString::new(format!("{}", 1_000 + number)).unwrap(), 1);
+        }
+        symlink(canary.path(), tree.path().join("away")).unwrap();
+        let link = canary.path().as_os_str().len() as u64;
+        let names = 100 + 100 + 850 + 3 * 2 + 28 * 4 + 1;
+        assert_eq!(count(&root).unwrap(), (3 * (10 + link) + 28 + link, names));
+        clear(&root).unwrap();
+        assert_eq!(count(&root).unwrap(), (0, 0));
+        assert_eq!(fs::read_to_string(canary.path().join("canary")).unwrap(), "alive");
+    }
+}

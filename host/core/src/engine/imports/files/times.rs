@@ -1,0 +1,63 @@
+//! Times of files: those that a tool gives, and those that it is told.
+//!
+//! Invariants: a time that this machine cannot say is an error; none that a tool is told is finer than its clocks, or tells
+//! of time that its clocks keep from it.
+//! Source: security design, rows 32 and 51.
+
+use std::time::{Duration, SystemTime};
+
+use wasmtime_wasi::p2::FsResult;
+use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
+use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorStat, ErrorCode, NewTimestamp};
+
+use crate::defence::{Defence, stands};
+use crate::engine::imports::inert::Clock;
+
+/// A time that a tool gives, where this machine can say it.
+pub(super) fn given(time: NewTimestamp) -> FsResult<Option<SystemTime>> {
+    match time {
+        NewTimestamp::NoChange => Ok(None),
+        NewTimestamp::Now => Ok(Some(SystemTime::now())),
+        NewTimestamp::Timestamp(at) => {
+            let time = since_1970(at).and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since));
+            Ok(Some(time.ok_or(ErrorCode::Overflow)?))
+        }
+    }
+}
+
+/// What a tool is told of a file, with times as its clock tells them.
+pub(super) fn told(mut file: DescriptorStat, clock: Clock) -> DescriptorStat {
+    let times =
+        [&mut file.data_access_timestamp, &mut file.data_modification_timestamp, &mut file.status_change_timestamp];
+    for time in times.into_iter().filter(|_| stands(Defence::FileTimes)) {
+        let told = time.and_then(since_1970).map(|since| clock.tell(since));
+        *time = told.map(|told| Datetime { seconds: told.as_secs(), nanoseconds: told.subsec_nanos() });
+    }
+    file
+}
+
+/// None for more than a [`Duration`] holds.
+fn since_1970(time: Datetime) -> Option<Duration> {
+    Duration::from_secs(time.seconds).checked_add(Duration::from_nanos(time.nanoseconds.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_one_that_this_machine_can_say() {
+        let at = |seconds, nanoseconds| given(NewTimestamp::Timestamp(Datetime { seconds, nanoseconds }));
+        assert_eq!(at(0, 0).unwrap(), Some(SystemTime::UNIX_EPOCH));
+        let last = i64::MAX.unsigned_abs();
+        assert!(at(last, 999_999_999).unwrap().is_some());
+        // More nanoseconds than a second has carry over, and one second more than there are does not.
+        assert_eq!(at(0, 1_500_000_000).unwrap(), at(1, 500_000_000).unwrap());
+        for (seconds, nanoseconds) in
+            [(last, 1_000_000_000), (last + 1, 0), (u64::MAX, 999_999_999), (u64::MAX, u32::MAX)]
+        {
+            let error = at(seconds, nanoseconds).unwrap_err().downcast().unwrap();
+            assert_eq!(error, ErrorCode::Overflow, "{seconds} {nanoseconds}");
+        }
+    }
+}

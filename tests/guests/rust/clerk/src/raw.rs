@@ -1,0 +1,100 @@
+//! Steps that the standard library has no words for: functions of WASI as they are, with paths as they are given.
+
+use wasip2::clocks::wall_clock::Datetime;
+use wasip2::filesystem::preopens::get_directories;
+use wasip2::filesystem::types::{Descriptor, DescriptorFlags, ErrorCode, NewTimestamp, OpenFlags, PathFlags};
+use wasip2::io::streams::OutputStream;
+
+/// What came of a step, or the name of its error. None for a step of another kind.
+pub(crate) fn take(words: &[&str], held: &mut Vec<OutputStream>) -> Option<String> {
+    taken(words, held).map(|answer| answer.unwrap_or_else(|code| code.name().to_owned()))
+}
+
+fn taken(words: &[&str], held: &mut Vec<OutputStream>) -> Option<Result<String, ErrorCode>> {
+    let done = |()| "done".to_owned();
+    Some(match *words {
+        ["stat", how, at] => on(at, |dir, path| {
+            let found = dir.stat_at(flags(how), path)?;
+            Ok(format!("{} {}", found.size, found.link_count))
+        }),
+        ["hash", how, at] => on(at, |dir, path| {
+            let hash = dir.metadata_hash_at(flags(how), path)?;
+            Ok(format!("{:016x}", hash.lower))
+        }),
+        // When it was read, changed, and changed in its name or times: nanoseconds.
+        ["stamps", how, at] => on(at, |dir, path| {
+            let found = dir.stat_at(flags(how), path)?;
+            Ok(stamps([found.data_access_timestamp, found.data_modification_timestamp, found.status_change_timestamp]))
+        }),
+        ["own-stamps", at] => on(at, |dir, path| {
+            let found = opened(dir, path, OpenFlags::empty(), DescriptorFlags::READ)?.stat()?;
+            Ok(stamps([found.data_access_timestamp, found.data_modification_timestamp, found.status_change_timestamp]))
+        }),
+        ["stamp", how, at, seconds, nanoseconds] => {
+            on(at, |dir, path| dir.set_times_at(flags(how), path, time(seconds, nanoseconds), time(seconds, nanoseconds)))
+                .map(done)
+        }
+        ["own-stamp", at, seconds, nanoseconds] => on(at, |dir, path| {
+            let file = opened(dir, path, OpenFlags::empty(), DescriptorFlags::READ | DescriptorFlags::WRITE)?;
+            file.set_times(time(seconds, nanoseconds), time(seconds, nanoseconds))
+        })
+        .map(done),
+        ["target", at] => on(at, |dir, path| dir.readlink_at(path)),
+        ["truncate", at] => {
+            on(at, |dir, path| opened(dir, path, OpenFlags::TRUNCATE, DescriptorFlags::READ).map(drop)).map(done)
+        }
+        // So many directories in each other, without a path that grows.
+        ["deepen", at, levels] => on(at, |dir, path| {
+            let mut here = opened(dir, path, OpenFlags::DIRECTORY, DescriptorFlags::READ)?;
+            for _ in 0..levels.parse::<u32>().unwrap() {
+                here.create_directory_at("d")?;
+                here = opened(&here, "d", OpenFlags::DIRECTORY, DescriptorFlags::READ)?;
+            }
+            Ok("done".to_owned())
+        }),
+        // So many streams of one file, each with one write that nobody waits for.
+        ["flood", at, streams, bytes] => on(at, |dir, path| {
+            let file = opened(dir, path, OpenFlags::CREATE, DescriptorFlags::WRITE)?;
+            let bytes = vec![b'x'; bytes.parse().unwrap()];
+            for _ in 0..streams.parse::<u32>().unwrap() {
+                let stream = file.write_via_stream(0)?;
+                stream.write(&bytes).unwrap();
+                held.push(stream);
+            }
+            Ok("done".to_owned())
+        }),
+        _ => return None,
+    })
+}
+
+/// Does something with a directory that the host gave, and what is left of a path below its name.
+fn on<T>(at: &str, step: impl FnOnce(&Descriptor, &str) -> Result<T, ErrorCode>) -> Result<T, ErrorCode> {
+    for (dir, name) in get_directories() {
+        if let Some(path) = at.strip_prefix(name.as_str()) {
+            return step(&dir, path.strip_prefix('/').unwrap_or(path));
+        }
+    }
+    Err(ErrorCode::NoEntry)
+}
+
+fn flags(how: &str) -> PathFlags {
+    match how {
+        "follow" => PathFlags::SYMLINK_FOLLOW,
+        "stay" => PathFlags::empty(),
+        other => panic!("neither `follow` nor `stay`: {other}"),
+    }
+}
+
+fn opened(dir: &Descriptor, path: &str, open: OpenFlags, mode: DescriptorFlags) -> Result<Descriptor, ErrorCode> {
+    dir.open_at(PathFlags::SYMLINK_FOLLOW, if path.is_empty() { "." } else { path }, open, mode)
+}
+
+fn time(seconds: &str, nanoseconds: &str) -> NewTimestamp {
+    let (seconds, nanoseconds) = (seconds.parse().unwrap(), nanoseconds.parse().unwrap());
+    NewTimestamp::Timestamp(Datetime { seconds, nanoseconds })
+}
+
+fn stamps(times: [Option<Datetime>; 3]) -> String {
+    let nanoseconds = |time: Datetime| u128::from(time.seconds) * 1_000_000_000 + u128::from(time.nanoseconds);
+    times.map(|time| time.map_or("none".to_owned(), |time| nanoseconds(time).to_string())).join(" ")
+}

@@ -1,0 +1,75 @@
+//! Trees that are deeper than the process has descriptors, in a process of its own that has few.
+
+use std::env;
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use toolcell::{Access, Room};
+
+use super::{BIG, expect, granted, load, tree};
+
+/// Set for the process with few descriptors.
+const UNDER: &str = "TOOLCELL_TEST_WITH_FEW_DESCRIPTORS";
+const DESCRIPTORS: u64 = 256;
+/// More than there are descriptors, and more than the longest path has room for. Some disks take milliseconds for each.
+const LEVELS: u64 = 2_100;
+
+/// A tool digs itself in, in its own directory and in a granted one, while another tool reads. Seen to fail with a removal
+/// that opens one level in the other.
+#[test]
+fn a_deep_tree_costs_nobody_anything() {
+    if env::var_os(UNDER).is_some() {
+        return with_few_descriptors();
+    }
+    let temp = tree();
+    let mut child = Command::new(env::current_exe().expect("this test"));
+    child.args(["deep::a_deep_tree_costs_nobody_anything", "--exact", "--nocapture"]).env(UNDER, "1");
+    let output = child.env("TMPDIR", temp.path()).output().expect("it starts");
+    // Our own directory has to be removed, too, whatever is left in it.
+    let removed = Command::new("rm").arg("-rf").arg(temp.path()).status().expect("rm");
+    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    assert!(removed.success());
+}
+
+fn with_few_descriptors() {
+    let limit = Rlimit { current: Some(DESCRIPTORS), maximum: getrlimit(Resource::Nofile).maximum };
+    setrlimit(Resource::Nofile, limit).expect("a process may have less");
+    let (kept, read) = (tree().keep(), tree().keep());
+    fs::write(read.join("word"), "inside").expect("a file");
+    let room = Room { bytes: 1 << 20, files: LEVELS + 2 };
+    let mut grants = granted(&[("/kept", &kept, Access::Write, room)]);
+    grants.scratch = Some(Room::default());
+    let reader = load(granted(&[("/data", &read, Access::Read, BIG)]));
+    let digger = load(grants.clone());
+    let levels = LEVELS.to_string();
+    expect(&digger, &[(&["deepen", "/scratch", &levels], "done")]);
+    let patience = Instant::now() + Duration::from_secs(120);
+    loop {
+        expect(&reader, &[(&["read", "/data/word"], "inside"), (&["list", "/data"], "word")]);
+        if directories_of_calls().next().is_none() {
+            break;
+        }
+        assert!(Instant::now() < patience, "it is still there");
+    }
+    expect(&digger, &[(&["deepen", "/kept", &levels], "done")]);
+    drop(digger);
+    assert_eq!(nests().count(), 0, "the place of its own directories is gone with it");
+    // Now nobody knows how much is in it: it is counted.
+    let digger = load(grants);
+    expect(
+        &digger,
+        &[(&["make", "/kept/a"], "done"), (&["make", "/kept/b"], "done"), (&["make", "/kept/c"], "StorageFull")],
+    );
+}
+
+/// Where components have the directories of their calls.
+fn nests() -> impl Iterator<Item = fs::DirEntry> {
+    let temp = fs::read_dir(env::temp_dir()).expect("our own").flatten();
+    temp.filter(|entry| entry.file_name().to_string_lossy().starts_with("toolcell-scratch-"))
+}
+
+fn directories_of_calls() -> impl Iterator<Item = fs::DirEntry> {
+    nests().flat_map(|nest| fs::read_dir(nest.path())).flatten().flatten()
+}
