@@ -172,10 +172,13 @@ fn a_child_that_dies_ends_its_own_calls_and_no_others() {
             "abort" => assert_eq!(ending(&call(&one, "aborts", json!({})).result), "handler_exit/died"),
             _ => send(before.expect("a child"), Signal::KILL),
         }
+        let died = Instant::now();
         let ended = hangs.recv_timeout(PATIENCE).expect("it ends");
         assert_eq!(ending(&ended.result), "handler_exit/died", "{death}");
+        // The next one is there, and it is the next one that answers.
         let next = said(&call(&one, "pid", json!({})));
-        assert_ne!(next, json!(before), "{death}");
+        assert!(died.elapsed() < PATIENCE && next == json!(one.pid()) && next != json!(before), "{death}: {next}");
+        assert!(one.pid().is_some_and(lives) && !before.is_some_and(lives), "{death}");
         let errors = (0..20).filter(|_| ending(&call(&other, "pid", json!({})).result) != "ok").count();
         assert_eq!(errors, 0, "{death}");
         assert!(others.try_recv().is_err(), "it goes on");

@@ -1,19 +1,20 @@
-//! What cells share, and each tenant's part of it: threads that wait, open files, the host's memory, the host itself.
+//! What tenants share, and each one's part of it: cells, threads that wait, open files, the host's memory, the host itself.
 
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::kv::{Entry, KeyStore, MemoryStore, Namespace, Page, StoreError};
 use toolcell::{
     Access, CallOptions, Completion, Component, Definition, Directory, Engine, EngineBuilder, Executor, Grants, Limits,
-    Missing, Refusal, Tenant, Tool, ToolCall,
+    Missing, Placement, Refusal, Tenant, Tool, ToolCall,
 };
-use toolcell_test_guests::bytes;
-use toolcell_tests::{context, ending, wait};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
+use toolcell_tests::{PLACEMENTS, context, ending, load, wait};
 
 /// Threads of a pool that one tenant keeps.
 const SHARE: usize = 8;
@@ -161,6 +162,44 @@ fn open_files_have_a_bound_that_the_tool_sees() {
 
 fn of_nobody() -> CallOptions {
     CallOptions::default()
+}
+
+/// Seen to fail without a tenant's bound on cells. Half of the endless calls run, half of them wait for the host.
+#[test]
+fn a_tenant_with_endless_calls_costs_the_others_none() {
+    const CELLS: u32 = 20;
+    let others: Vec<String> = (0..9).map(|number| format!("tenant {number}")).collect();
+    for placement in PLACEMENTS {
+        let engine = engine(|engine| engine.cells(CELLS).placement(placement));
+        let tool = |of: Hostile| load(&engine, of.component()).expect("it loads").tool("hostile").expect("it").clone();
+        let endless = [Misdeed::Spin, Misdeed::Sleep].map(|misdeed| tool(Hostile::new(Place::Execute, misdeed)));
+        let good = tool(Hostile::answering(Answer::Echo));
+        let all = |_| {
+            let calls: Vec<_> = others.iter().map(|other| made(good.clone(), json!({}), of(other))).collect();
+            let ended = wait(async {
+                let mut ended = Vec::new();
+                for call in calls.into_iter().map(tokio::spawn).collect::<Vec<_>>() {
+                    ended.push(call.await.expect("no panic"));
+                }
+                ended
+            });
+            ended.iter().map(|ended| ending(&ended.result)).collect::<Vec<_>>()
+        };
+        let first = all(0);
+
+        let limits = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600));
+        let executor = Executor::new().with_limits(limits);
+        // Where a guest runs in the caller's task it keeps the thread for as long as it can.
+        let endless = if placement == Placement::Inline { &endless[1..] } else { &endless[..] };
+        let hog = endless.iter().cycle().take(10 * CELLS as usize);
+        let mut hog: Vec<_> =
+            hog.map(|tool| Box::pin(executor.call(tool, ToolCall::new("1", "hostile", "{}"), of("hog")))).collect();
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(hog.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()), "{placement:?}");
+        for endings in [first].into_iter().chain((0..5).map(all)) {
+            assert_eq!(endings, ["ok"; 9], "{placement:?}");
+        }
+    }
 }
 
 /// Seen to fail with requests that weigh nothing.

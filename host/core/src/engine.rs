@@ -24,6 +24,7 @@ mod optimise;
 mod placement;
 mod pulse;
 mod quarantine;
+mod queue;
 mod quick;
 mod retained;
 mod runtimes;
@@ -41,7 +42,6 @@ use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
@@ -109,8 +109,7 @@ struct Inner {
     placement: Placement,
     /// Panics of the host that a component may cost.
     panics: Option<NonZero<u32>>,
-    slots: Arc<Semaphore>,
-    waiting: AtomicUsize,
+    queue: Arc<queue::Queue>,
     /// Components that are loaded at once: one a core, the rest waits.
     loads: Arc<Semaphore>,
     lanes: Lanes,
@@ -143,6 +142,10 @@ pub struct EngineBuilder {
 
 impl EngineBuilder {
     /// How many cells may live at once, up to [`MAX_CELLS`]. More calls wait.
+    ///
+    /// A tenant gets another cell while it has fewer than are free: alone half of them, beside a busy one a third each, and
+    /// so on. So there is one at once for a tenant that comes anew, whatever the others do. Calls without a tenant are not
+    /// held back, and a host with one tenant may as well have its calls made without.
     pub fn cells(mut self, cells: u32) -> Self {
         self.cells = cells;
         self
@@ -313,8 +316,7 @@ impl EngineBuilder {
             clock: self.quota_clock,
             placement: self.placement,
             panics: self.panics,
-            slots: Arc::new(Semaphore::new(self.cells as usize)),
-            waiting: AtomicUsize::new(0),
+            queue: queue::Queue::new(self.cells as usize),
             loads: Arc::new(Semaphore::new(cores)),
             lanes: Lanes::new(self.threads.unwrap_or(cores).max(1))?,
             sleeps: clock::sleeps()?,

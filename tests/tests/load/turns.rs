@@ -17,7 +17,7 @@ use crate::tiers::Workshop;
 use crate::{Scratch, answers, echo};
 
 /// Uploads that are refused: each of them costs the host a look at its bytes.
-const FLOOD: usize = 300;
+const FLOOD: usize = 1000;
 
 fn load_for(engine: &Engine, tenant: &str, bytes: Vec<u8>) -> Result<Component, Error> {
     let (engine, tenant) = (engine.clone(), tenant.to_owned());

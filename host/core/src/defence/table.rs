@@ -42,6 +42,12 @@ defences! {
     HostCalls = "host-calls",
     /// Calls that wait for a cell are counted.
     Queue = "queue",
+    /// A tenant leaves as many cells to others as it has.
+    TenantCells = "tenant-cells",
+    /// And as many places to wait for one.
+    TenantQueue = "tenant-queue",
+    /// Of those that wait, who has the fewest cells is next.
+    CellTurns = "cell-turns",
     // -- a cell's memory
     /// Memories and tables have one budget.
     Memory = "memory",

@@ -4,6 +4,7 @@ mod credentials;
 mod misbehaving;
 mod private;
 mod redaction;
+mod redirects;
 mod rules;
 mod screening;
 mod server;

@@ -6,19 +6,17 @@
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 use super::Inner;
 use super::guest::{Guest, Remote};
 use super::invoke::{self, Ready};
 use super::pulse::Pulse;
 use super::quarantine::Quarantine;
+use super::queue::Slot;
 use super::translate;
 use crate::call::CallResult;
 use crate::clock::before;
@@ -31,8 +29,6 @@ use crate::refusal::Refusal;
 use crate::rights::Rights;
 use crate::tool_error::{Exit, Raised, Timeout, ToolError};
 
-/// Calls that may wait for a cell; one more is refused at once. Waiting costs no cell, only patience.
-const MAX_WAITING: usize = 10_000;
 /// What a refused caller is told to wait.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 
@@ -110,7 +106,7 @@ pub(super) async fn describe(
 
 /// A cell and the slot it holds. A panic of the host's in it is its end, and is counted.
 async fn cell<T>(
-    slot: OwnedSemaphorePermit,
+    slot: Slot,
     quarantine: Arc<Quarantine>,
     invocation: Arc<Invocation>,
     guest: impl Future<Output = Result<T, ToolError>>,
@@ -156,46 +152,15 @@ fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
 }
 
 /// A free slot, now or before the deadline, for a component that may have one.
-async fn slot(
-    inner: &Inner,
-    quarantine: &Quarantine,
-    invocation: &Invocation,
-) -> Result<OwnedSemaphorePermit, Refusal> {
+async fn slot(inner: &Inner, quarantine: &Quarantine, invocation: &Invocation) -> Result<Slot, Refusal> {
     quarantine.admit()?;
-    let slot = any_slot(inner, invocation).await?;
+    let overloaded = || Refusal::Overloaded { retry_after: RETRY_AFTER };
+    let tenant = invocation.context.tenant.as_deref();
+    let slot = inner.queue.take(tenant, invocation.deadline()).await.ok_or_else(overloaded)?;
     // While it waited, others may have used up what the component may cost.
     quarantine.admit()?;
     // It may come free at the last moment: a tool that never ran is not late.
-    if invocation.remaining().is_zero() { Err(Refusal::Overloaded { retry_after: RETRY_AFTER }) } else { Ok(slot) }
-}
-
-async fn any_slot(inner: &Inner, invocation: &Invocation) -> Result<OwnedSemaphorePermit, Refusal> {
-    let overloaded = Refusal::Overloaded { retry_after: RETRY_AFTER };
-    match Arc::clone(&inner.slots).try_acquire_owned() {
-        Ok(slot) => return Ok(slot),
-        Err(TryAcquireError::Closed) => return Err(overloaded),
-        Err(TryAcquireError::NoPermits) => {}
-    }
-    let waiting = Waiting::enter(inner).ok_or_else(|| overloaded.clone())?;
-    let slot = before(invocation.deadline(), pin!(Arc::clone(&inner.slots).acquire_owned())).await;
-    drop(waiting);
-    slot.and_then(Result::ok).ok_or(overloaded)
-}
-
-/// One of the bounded number that wait.
-struct Waiting<'a>(&'a Inner);
-
-impl<'a> Waiting<'a> {
-    fn enter(inner: &'a Inner) -> Option<Self> {
-        let waiting = Self(inner);
-        (inner.waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING || !stands(Defence::Queue)).then_some(waiting)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
+    if invocation.remaining().is_zero() { Err(overloaded()) } else { Ok(slot) }
 }
 
 #[cfg(test)]

@@ -43,9 +43,55 @@ const COVERS: &[(&str, &str, &str, bool)] = &[
     ("http://[::1]:8080", "GET", "http://[0:0:0:0:0:0:0:1]:8080/", true),
 ];
 
+/// Each of them against each of [`RULES`].
+const REQUESTS: [(&str, &str); 20] = [
+    ("GET", "https://example.com/"),
+    ("GET", "https://a.example.com/"),
+    ("GET", "https://a.b.example.com/v1"),
+    ("GET", "https://EXAMPLE.COM./v1/x"),
+    ("GET", "https://evilexample.com/"),
+    ("GET", "https://example.com.evil.io/"),
+    ("GET", "https://a-example.com/v1"),
+    ("GET", "https://example.co/"),
+    ("GET", "https://example.comm/v1"),
+    ("POST", "https://example.com/v1"),
+    ("GET", "http://example.com/v1"),
+    ("GET", "https://example.com:8443/"),
+    ("GET", "https://xn--bcher-kva.example/"),
+    ("GET", "https://b\u{fc}cher.example/v1"),
+    ("GET", "https://bucher.example/v1"),
+    ("GET", "https://ex\u{430}mple.com/"),
+    ("HEAD", "https://A.Example.Com/v10"),
+    ("HEAD", "https://a.example.com/v1"),
+    ("GET", "https://127.0.0.1/"),
+    ("GET", "https://example.com/v1/%2e%2e/x"),
+];
+
+/// Which of [`REQUESTS`] it covers: a character for each.
+const RULES: [(&str, &str); 13] = [
+    ("https://example.com", "+..+...............+"),
+    ("https://.example.com", ".++.............++.."),
+    ("https://a.example.com", ".+..............++.."),
+    ("https://example.com/v1", "...+................"),
+    ("POST https://example.com", ".........+.........."),
+    ("GET,POST https://example.com/v1", "...+.....+.........."),
+    ("http://example.com", "..........+........."),
+    ("https://example.com:8443", "...........+........"),
+    ("https://.b.example.com", "..+................."),
+    ("https://b\u{fc}cher.example", "............++......"),
+    ("https://xn--bcher-kva.example/v1", ".............+......"),
+    ("HEAD https://.example.com/v1", ".................+.."),
+    ("https://evil.io", "...................."),
+];
+
 #[test]
 fn a_rule_covers_what_it_says() {
-    for &(rule, method, url, expected) in COVERS {
+    let matrix = RULES.into_iter().flat_map(|(rule, covers)| {
+        assert_eq!(covers.len(), REQUESTS.len(), "{rule}");
+        let each = REQUESTS.into_iter().zip(covers.chars());
+        each.map(move |((method, url), mark)| (rule, method, url, mark == '+'))
+    });
+    for (rule, method, url, expected) in COVERS.iter().copied().chain(matrix) {
         let parsed: HttpRule = rule.parse().unwrap();
         let covers = match Target::parse(url) {
             Ok(target) => parsed.covers(Method::parse(method).unwrap(), &target),
@@ -54,6 +100,21 @@ fn a_rule_covers_what_it_says() {
         assert_eq!(covers, expected, "{rule} and {method} {url}");
         let again: HttpRule = parsed.to_string().parse().unwrap();
         assert_eq!(again, parsed, "{rule} as text");
+    }
+}
+
+#[test]
+fn every_port_but_the_rules_is_another() {
+    let rules = [("https://a.example", 443), ("https://a.example:22", 22), ("https://.example.com:0", 0)];
+    let rules = rules.map(|(rule, port)| (rule.parse::<HttpRule>().unwrap(), port));
+    for port in 0..=u16::MAX {
+        for host in ["a.example", "a.example.com"] {
+            let target = Target::parse(&format!("https://{host}:{port}/")).unwrap();
+            for (rule, its) in &rules {
+                let is_its_host = rule.to_string().contains("//.") == host.ends_with(".com");
+                assert_eq!(rule.covers(Method::Get, &target), is_its_host && port == *its, "{rule} and {host}:{port}");
+            }
+        }
     }
 }
 

@@ -126,13 +126,14 @@ async fn a_thousand_headers_are_too_many_and_a_hundred_are_not() {
 
 #[tokio::test]
 async fn a_body_that_stops_early_is_no_body() {
-    for (answer, expected) in [
-        ("", "broken"),
-        ("HTTP/1.1 200", "broken"),
-        ("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort", "broken"),
-        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nshort\r\n", "broken"),
-        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n50\r\nshort", "broken"),
-        ("HTTP/1.1 200 OK\r\n\r\nuntil the end", "response"),
+    // What ends with its connection may have come before that was reset, or not.
+    for (answer, closed, reset) in [
+        ("", "broken", &["broken"][..]),
+        ("HTTP/1.1 200", "broken", &["broken"]),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort", "broken", &["broken"]),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nshort\r\n", "broken", &["broken"]),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n50\r\nshort", "broken", &["broken"]),
+        ("HTTP/1.1 200 OK\r\n\r\nuntil the end", "response", &["broken", "response"]),
     ] {
         for linger in [None, Some(Duration::ZERO)] {
             let server = Server::start(move |mut stream| async move {
@@ -143,7 +144,7 @@ async fn a_body_that_stops_early_is_no_body() {
             })
             .await;
             let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
-            let expected = if linger.is_some() { &["broken", "response"][..] } else { &[expected][..] };
+            let expected = if linger.is_some() { reset } else { &[closed] };
             assert!(expected.contains(&kind(&result)), "{answer:?}: {result:?}");
         }
     }
@@ -159,6 +160,19 @@ impl Reset for tokio::net::TcpStream {
     }
 }
 
+/// A server that says one thing, and then a little more every ten milliseconds.
+async fn dripping(first: &'static str, again: &'static [u8]) -> Server {
+    Server::start(move |mut stream| async move {
+        head(&mut stream).await;
+        let _ = stream.write_all(first.as_bytes()).await;
+        let mut drops = tokio::time::interval(Duration::from_millis(10));
+        while stream.write_all(again).await.is_ok() {
+            drops.tick().await;
+        }
+    })
+    .await
+}
+
 #[tokio::test]
 async fn one_deadline_covers_every_stage() {
     let silent = Server::start(|mut stream| async move {
@@ -167,16 +181,26 @@ async fn one_deadline_covers_every_stage() {
     .await;
     let half_a_head = Server::saying("HTTP/1.1 200 OK\r\nx: ").await;
     let half_a_body = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
-    let drip = Server::saying("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n").await;
+    let one_chunk = Server::saying("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n").await;
     let no_end = Server::saying("HTTP/1.1 200 OK\r\n\r\nx").await;
-    let stages =
-        [(&silent, "http"), (&half_a_head, "http"), (&half_a_body, "http"), (&drip, "http"), (&no_end, "http")];
-    for (server, scheme) in stages.into_iter().chain([(&silent, "https")]) {
+    let drips = [dripping("HTTP/1.1 200 OK\r\n\r\n", b"x").await, dripping("HTTP/1.1 200 OK\r\nx: ", b"x").await];
+    let chunks = dripping("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n").await;
+    let reads_nothing = Server::start(|stream| async move {
+        std::future::pending::<()>().await;
+        drop(stream);
+    })
+    .await;
+    // More than the machine keeps for a connection that is not read from.
+    let upload = Bytes::from(vec![b'x'; 7 << 20]);
+    let stages = [&silent, &half_a_head, &half_a_body, &one_chunk, &no_end, &drips[0], &drips[1], &chunks];
+    let stages = stages.map(|server| (server, "http", Bytes::new()));
+    let others = [(&silent, "https", Bytes::new()), (&reads_nothing, "http", upload)];
+    for (server, scheme, body) in stages.into_iter().chain(others) {
         let url = server.url("/").replace("http", scheme);
-        let rule: HttpRule = url.parse().unwrap();
+        let rule: HttpRule = format!("POST {url}").parse().unwrap();
         let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
         for own in [true, false] {
-            let mut outgoing = get(&url);
+            let mut outgoing = Outgoing { method: Method::Post, body: body.clone(), ..get(&url) };
             let deadline = if own { AMPLE } else { SHORT };
             outgoing.timeout = Some(if own { SHORT } else { Duration::MAX });
             let deadline = Instant::now() + deadline;

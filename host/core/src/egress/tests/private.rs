@@ -47,8 +47,15 @@ fn spellings(address: IpAddr) -> Vec<String> {
     let v4 = match address {
         IpAddr::V4(v4) => v4,
         IpAddr::V6(v6) => {
-            let long = v6.segments().map(|part| format!("{part:04X}")).join(":");
-            return vec![format!("[{v6}]"), format!("[{v6}]").to_uppercase(), format!("[{long}]")];
+            let ([high @ .., _, _], [.., a, b, c, d]) = (v6.segments(), v6.octets());
+            return vec![
+                format!("[{v6}]"),
+                format!("[{v6}]").to_uppercase(),
+                format!("[{}]", v6.segments().map(|part| format!("{part:04X}")).join(":")),
+                format!("[{}]", v6.segments().map(|part| format!("{part:x}")).join(":")),
+                format!("[{}:{a}.{b}.{c}.{d}]", high.map(|part| format!("{part:x}")).join(":")),
+                format!("[{}:{a}.{b}.{c}.{d}]", high.map(|part| format!("{part:04X}")).join(":")),
+            ];
         }
     };
     let ([a, b, c, d], number) = (v4.octets(), u32::from(v4));
@@ -138,7 +145,8 @@ async fn nothing_arrives_at_a_private_address_however_it_is_spelt() {
     for text in PRIVATE.lines() {
         for host in spellings(address(text)) {
             let end = tried(&egress, &server, &host).await;
-            assert!(end.is_none_or(|end| end == "private"), "{host}: {end:?}");
+            // Of IPv4 there are spellings that browsers do not know, or no longer.
+            assert!(end.map_or(!host.starts_with('['), |end| end == "private"), "{host}: {end:?}");
             spelt += usize::from(end.is_some());
         }
     }

@@ -12,12 +12,13 @@ use super::server::Scripted;
 use super::*;
 
 /// An authority of its own and a server with a certificate of it.
-struct Site {
-    server: Server,
-    authority: String,
+pub(super) struct Site {
+    pub(super) server: Server,
+    pub(super) authority: String,
 }
 
-async fn site(names: &[&str]) -> Site {
+/// One that answers as it is told, by the request's head and the name that it was asked for.
+pub(super) async fn site(names: &[&str], answer: impl Fn(&str, &str) -> String + Send + Sync + 'static) -> Site {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
@@ -35,21 +36,26 @@ async fn site(names: &[&str]) -> Site {
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let (acceptor, answer) = (TlsAcceptor::from(Arc::new(config)), Arc::new(answer));
     let server = Server::start(move |stream| {
-        let acceptor = acceptor.clone();
+        let (acceptor, answer) = (acceptor.clone(), Arc::clone(&answer));
         async move {
             let Ok(mut stream) = acceptor.accept(stream).await else { return };
             let name = stream.get_ref().1.server_name().unwrap_or("no name").to_owned();
             let mut read = Vec::new();
             while !read.ends_with(b"\r\n\r\n") && stream.read_buf(&mut read).await.unwrap_or(0) > 0 {}
-            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len());
+            let answer = answer(&String::from_utf8_lossy(&read), &name);
             let _ = stream.write_all(answer.as_bytes()).await;
             let _ = stream.shutdown().await;
         }
     })
     .await;
     Site { server, authority }
+}
+
+/// Says the name that it was asked for.
+fn says_its_name(_: &str, name: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len())
 }
 
 async fn asked(site: &Site, host: &str, roots: Roots) -> Result<Incoming, SendError> {
@@ -62,8 +68,8 @@ async fn asked(site: &Site, host: &str, roots: Roots) -> Result<Incoming, SendEr
 
 #[tokio::test]
 async fn a_server_is_who_it_says_or_nobody() {
-    let site = site(&["good.example", "127.0.0.1"]).await;
-    let other = self::site(&["good.example"]).await;
+    let site = site(&["good.example", "127.0.0.1"], says_its_name).await;
+    let other = self::site(&["good.example"], says_its_name).await;
     let own = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();
     let table = [
         ("good.example", own(), "response", "good.example"),

@@ -4,6 +4,9 @@ use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
 
+/// Bytes of a page of memory.
+const PAGE: usize = 4096;
+
 fn opened(dir: &Path) -> Cache {
     Cache::open(dir, DEFAULT_CACHE_BYTES).unwrap()
 }
@@ -49,6 +52,21 @@ fn a_tampered_entry_is_never_used() {
             assert!(cache.get("a").is_none(), "{part} {byte}");
             assert!(!path.exists(), "{part} is left behind");
         }
+    }
+}
+
+/// Each byte of the first page of what would be run, and one bit of it: source: security design, row 57.
+#[test]
+fn no_byte_of_the_code_can_be_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cache, code) = (opened(dir.path()), [0x5a; 2 * PAGE]);
+    for byte in 0..PAGE {
+        cache.put("a", &code, b"tools").unwrap();
+        let mut changed = code;
+        changed[byte] ^= 1 << (byte % 8);
+        fs::write(cache.path("a", "code"), changed).unwrap();
+        assert!(cache.get("a").is_none(), "byte {byte}");
+        assert!(room::PARTS.iter().all(|part| !cache.path("a", part).exists()), "byte {byte}: it is left behind");
     }
 }
 
