@@ -98,6 +98,7 @@ impl Mixed {
         };
         let tool = |bytes: Vec<u8>| granted(bytes, Grants::default());
         let hostile = |misdeed| tool(Hostile::new(Place::Execute, misdeed).component());
+        // Small ones: what they write stays resident in their slots, up to a bound for each. Large ones have `slots`.
         let marks = |pages| {
             let guest = Hostile { pages, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
             tool(guest.component())
@@ -142,7 +143,7 @@ impl Mixed {
             kind(&hostile(Misdeed::Hoard), "{}", "handler_raised/unreachable+memory", How::Freely),
             kind(&hostile(Misdeed::Exit), "{}", "handler_exit/called", How::Freely),
             kind(&marks(1), "{}", "ok", How::Freely),
-            kind(&marks(128), "{}", "ok", How::Freely),
+            kind(&marks(2), "{}", "ok", How::Freely),
             kind(
                 &tool(Hostile::answering(Answer::NoShape).component()),
                 "{}",

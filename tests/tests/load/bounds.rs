@@ -70,7 +70,7 @@ fn types(count: usize) -> Vec<u8> {
 fn type_bytes(bytes: usize) -> Vec<u8> {
     // Its count takes a byte, its own head one and that of its length three, and a declaration inside takes two.
     let (inside, odd) = ((bytes - 5) / 2, (bytes - 5) % 2);
-    let declared = [[1, 0x7f].repeat(inside - odd), vec![1, 0x6b, 0x7f].repeat(odd)].concat();
+    let declared = [[1, 0x7f].repeat(inside - odd), [1, 0x6b, 0x7f].repeat(odd)].concat();
     let declared = list(inside, &declared);
     binary::component(&section(of_component::TYPES, &list(1, &[&[0x42], declared.as_slice()].concat())))
 }
