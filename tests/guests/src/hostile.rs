@@ -37,6 +37,8 @@ pub enum Answer {
     Value(&'static str),
     /// `ok` with a value of this many megabytes.
     Megabytes(u32),
+    /// `ok` with `null` and so many parts, each an empty text.
+    Parts(usize),
     /// `halt` with this reason.
     Halt(&'static str),
     /// A shape that does not exist.
@@ -49,6 +51,8 @@ pub enum Answer {
 
 /// Bytes of a page of memory.
 const PAGE: u32 = 65_536;
+/// Bytes of a `variant part` in the canonical ABI.
+const PART_BYTES: usize = 48;
 const RANDOM: &str = r#"(import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
 
 /// A guest that misbehaves in one place.
@@ -230,6 +234,12 @@ impl Hostile {
         let mut fill = String::new();
         match self.answer {
             Answer::Value(text) => area[2..4].copy_from_slice(&memory.text(text)),
+            Answer::Parts(count) => {
+                area[2..4].copy_from_slice(&memory.text("null"));
+                // Nothing but zeros is a text without bytes.
+                area[7] = memory.put(&vec![0; count * PART_BYTES]);
+                area[8] = u32::try_from(count).expect("a few parts");
+            }
             Answer::NotText => {
                 let bytes = memory.put(b"\"\xff\xfe\"");
                 area[2..4].copy_from_slice(&[bytes, 4]);
@@ -265,7 +275,12 @@ impl Hostile {
                     last = bytes - 1,
                 ));
             }
-            Answer::Value(_) | Answer::NotText | Answer::Outside | Answer::NoShape | Answer::Halt(_) => {}
+            Answer::Value(_)
+            | Answer::Parts(_)
+            | Answer::NotText
+            | Answer::Outside
+            | Answer::NoShape
+            | Answer::Halt(_) => {}
         }
         (at, fill)
     }

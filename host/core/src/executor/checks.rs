@@ -11,7 +11,7 @@ use crate::defence::{Defence, stands};
 use crate::handler::Invocation;
 use crate::json::{JsonFault, parse_strict};
 use crate::limits::Limits;
-use crate::outcome::{Outcome, RESERVED_HALT_REASONS};
+use crate::outcome::{MAX_PARTS, Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, Refusal};
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
@@ -67,6 +67,12 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
     let got = outcome.size();
     if got > limit && stands(Defence::ResultBytes) {
         return Some(ReturnRule::TooLarge { limit, got });
+    }
+    if let Outcome::Ok(output) = outcome
+        && output.parts.len() > MAX_PARTS
+        && stands(Defence::ResultParts)
+    {
+        return Some(ReturnRule::TooManyParts { limit: MAX_PARTS as u64, got: output.parts.len() as u64 });
     }
     let not_json = |field, fault: JsonFault| ReturnRule::NotJson { field, detail: fault.to_string() };
     let deep = outcome.each_json(|field, json| json.check_depth().map_err(|fault| not_json(field, fault)));
