@@ -21,7 +21,7 @@ pub(super) fn checked(tool: &Tool, call: &ToolCall, context: &CallContext, limit
     let arguments = arguments(call, limits).map_err(invalid)?;
     tool.rules().gate(call, &arguments, context)?;
     if let Some(schema) = tool.parameters().filter(|_| stands(Defence::ArgumentSchema)) {
-        schema.check(&arguments, call.arguments.len()).map_err(invalid)?;
+        schema.check(&arguments).map_err(invalid)?;
     }
     let problems = tool.rules().problems(&arguments);
     if problems.is_empty() { Ok(arguments) } else { Err(invalid(problems)) }
@@ -87,7 +87,7 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
         }
         Outcome::Ok(output) => {
             let schema = tool.output().filter(|_| stands(Defence::ResultSchema))?;
-            let faults = schema.check(&output.value.to_value(), output.value.as_str().len()).err()?;
+            let faults = schema.check(&output.value.to_value()).err()?;
             Some(ReturnRule::Schema { faults })
         }
         Outcome::Halt(_) | Outcome::Error(_) | Outcome::AskUser(_) => None,
