@@ -11,12 +11,13 @@ use crate::stage::{MEMORY, Stage, in_time, is_typed, load_with};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
-const ANSWERS: [Answer; 9] = [
+const ANSWERS: [Answer; 10] = [
     Answer::Echo,
     Answer::Value("nonsense"),
     Answer::Value(r#"{"a":1,"a":2}"#),
     Answer::Megabytes(1),
     Answer::Megabytes(9),
+    Answer::Parts(1_000),
     Answer::NoShape,
     Answer::Outside,
     Answer::NotText,

@@ -105,9 +105,18 @@ fn chance(dice: &mut Dice, depth: u64) -> Value {
     Value::Object(schema)
 }
 
+/// Arrays of nothing but arrays, one for each number: whoever hashes their items alone takes all for the same.
+fn tree(number: usize) -> Value {
+    match (number, number % 2) {
+        (0, _) => json!([]),
+        (_, 0) => json!([tree(number / 2)]),
+        _ => json!([[], tree(number / 2)]),
+    }
+}
+
 fn arguments(dice: &mut Dice) -> String {
     let count = dice.pick(&[1_usize, 100, 5_000, 60_000]);
-    match dice.number(0..11) {
+    match dice.number(0..12) {
         0 => "[".repeat(count),
         1 => format!(r#"{{"a":{}{}}}"#, "[".repeat(count.min(126)), "]".repeat(count.min(126))),
         2 => format!(r#"{{"a":"{}!"}}"#, "a".repeat(count)),
@@ -118,6 +127,7 @@ fn arguments(dice: &mut Dice) -> String {
         7 => format!(r#"{{"a":{}}}"#, "9".repeat(count)),
         8 => Value::Object((0..count).map(|n| (format!("k{n}"), json!(null))).collect()).to_string(),
         9 => r#"{"a":"\ud800"}"#.into(),
+        10 => json!({"a": (0..count.min(20_000)).map(tree).collect::<Vec<_>>()}).to_string(),
         _ => "{}".into(),
     }
 }

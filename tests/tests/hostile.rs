@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use toolcell::{CallResult, Engine, Limits, Placement, RESERVED_HALT_REASONS, ToolError};
+use toolcell::{CallResult, Engine, Limits, MAX_PARTS, Placement, RESERVED_HALT_REASONS, ToolError};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::binary::{list, of_component, section};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending};
@@ -259,6 +259,8 @@ fn returns_that_are_no_answer() {
         (Answer::Value(nested), "invalid_return/not_json"),
         (Answer::Megabytes(1), "invalid_return/too_large"),
         (Answer::Megabytes(16), "invalid_return/unreadable"),
+        (Answer::Parts(MAX_PARTS), "ok"),
+        (Answer::Parts(MAX_PARTS + 1), "invalid_return/too_many_parts"),
         (Answer::Halt("done"), "halt"),
         (Answer::NoShape, "invalid_return/unreadable"),
         (Answer::Outside, "invalid_return/unreadable"),

@@ -4,6 +4,8 @@
 //! Invariants: a `Json` always holds valid JSON of at most [`MAX_DEPTH`] levels; its text is what its maker wrote.
 //! Not here: sizes ([`Limits`](crate::Limits)) and schemas.
 
+pub(crate) mod canonical;
+
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};

@@ -112,7 +112,7 @@ pub use limits::{
 };
 pub use message::{AWAITING_USER, AskOptions, Halted, Message, RunEvent, RunFailure, Settled};
 pub use native::NativeFn;
-pub use outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS};
+pub use outcome::{Halt, HandlerError, MAX_PARTS, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS};
 pub use policy::{Failure, OnToolError, Verdict};
 pub use provider::{Converted, Note, Provider, ProviderError, agui_events};
 pub use refusal::{Fault, MAX_FAULTS, Refusal, ResumeFault};

@@ -16,6 +16,9 @@ use crate::json::{Json, present};
 pub const RESERVED_HALT_REASONS: [&str; 6] =
     ["ask_user", "max_turns", "halt_when", "tool_error", "cancelled", "completed"];
 
+/// Parts of one answer, at most. Each is an item of what a model reads, and costs more than its bytes.
+pub const MAX_PARTS: usize = 100;
+
 /// The handler's answer.
 ///
 /// # Shape

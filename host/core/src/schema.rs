@@ -6,6 +6,8 @@
 //! Source: contract, section 4; JSON Schema 2020-12.
 
 mod fault;
+mod measure;
+mod unique;
 mod work;
 
 use jsonschema::{PatternOptions, Validator};
@@ -37,18 +39,19 @@ impl Schema {
         let validator = jsonschema::draft202012::options()
             .offline()
             .with_pattern_options(PatternOptions::regex().size_limit(most).dfa_size_limit(most))
+            .with_keyword("uniqueItems", unique::keyword)
             .build(schema)
             .map_err(|error| format!("not a usable JSON Schema: {error}"))?;
         Ok(Self { schema: schema.clone(), validator, work })
     }
 
-    /// Checks a value whose JSON text has `bytes` bytes.
+    /// Checks a value.
     ///
     /// # Errors
     /// Every fault, up to [`MAX_FAULTS`](crate::refusal::MAX_FAULTS) spelled out and the rest counted; none of them
     /// where the value and the schema are so large that looking for all would cost too much.
-    pub(crate) fn check(&self, value: &Value, bytes: usize) -> Result<(), Vec<Fault>> {
-        self.work.afford(value, bytes)?;
+    pub(crate) fn check(&self, value: &Value) -> Result<(), Vec<Fault>> {
+        self.work.afford(value)?;
         if self.validator.is_valid(value) {
             return Ok(());
         }
@@ -63,5 +66,7 @@ impl Schema {
     }
 }
 
+#[cfg(test)]
+mod bombs;
 #[cfg(test)]
 mod tests;

@@ -21,11 +21,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{Key, KeyInit as _, XChaCha20Poly1305, XNonce};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use crate::defence::{Defence, stands};
 use crate::error::Error;
-use crate::json::Json;
+use crate::json::{Json, canonical};
 use crate::refusal::ResumeFault;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ReturnRule, ToolError};
@@ -39,8 +39,6 @@ pub const MAX_STATE: u64 = 64 << 10;
 /// The version of the form. Whoever changes the form changes it too.
 const PREFIX: &str = "tc1.";
 const KEY_BYTES: usize = 32;
-/// Whole numbers below are read as integers where they are written as such: 2^64.
-const INTEGERS: f64 = 18_446_744_073_709_551_616.0;
 /// So many that random ones never meet, however many questions one key seals.
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
@@ -213,47 +211,8 @@ fn of_text(text: Option<&str>) -> [u8; FINGERPRINT_BYTES] {
     *hasher.finalize().as_bytes()
 }
 
-/// Equal for equal values, however they are spaced and their members ordered.
 fn of_value(value: &Value) -> [u8; FINGERPRINT_BYTES] {
-    let mut hasher = blake3::Hasher::new();
-    write(&mut hasher, value);
-    *hasher.finalize().as_bytes()
-}
-
-/// Writes a value so that no other is written alike: its kind, its length, its content.
-fn write(hasher: &mut blake3::Hasher, value: &Value) {
-    match value {
-        Value::Null | Value::Bool(_) => piece(hasher, b'1', value.to_string().as_bytes()),
-        Value::Number(number) => piece(hasher, b'1', canonical(number).as_bytes()),
-        Value::String(text) => piece(hasher, b'"', text.as_bytes()),
-        Value::Array(items) => {
-            piece(hasher, b'[', &items.len().to_le_bytes());
-            items.iter().for_each(|item| write(hasher, item));
-        }
-        Value::Object(members) => {
-            piece(hasher, b'{', &members.len().to_le_bytes());
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_unstable_by_key(|(name, _)| *name);
-            for (name, value) in members {
-                piece(hasher, b'"', name.as_bytes());
-                write(hasher, value);
-            }
-        }
-    }
-}
-
-/// A client that reads and writes JSON may make `1` of `1.0`.
-fn canonical(number: &Number) -> String {
-    match number.as_f64() {
-        Some(double) if number.is_f64() && double.fract() == 0.0 && double.abs() < INTEGERS => {
-            format!("{:.0}", double + 0.0)
-        }
-        _ => number.to_string(),
-    }
-}
-
-fn piece(hasher: &mut blake3::Hasher, kind: u8, content: &[u8]) {
-    hasher.update(&[kind]).update(&content.len().to_le_bytes()).update(content);
+    *blake3::hash(&canonical::bytes(value)).as_bytes()
 }
 
 #[cfg(test)]

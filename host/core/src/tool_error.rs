@@ -143,6 +143,13 @@ pub enum ReturnRule {
         /// The size in bytes.
         got: u64,
     },
+    /// There are more parts beside the value than the cap.
+    TooManyParts {
+        /// The cap.
+        limit: u64,
+        /// How many there are.
+        got: u64,
+    },
     /// The state that is left with a question is over the cap of what can be sealed.
     StateTooLarge {
         /// The cap in bytes.
@@ -202,6 +209,7 @@ impl fmt::Display for ReturnRule {
         match self {
             Self::NotJson { field, detail } => write!(f, "the tool's `{field}` is {detail}"),
             Self::TooLarge { limit, got } => write!(f, "the tool returned {got} bytes; its limit is {limit}"),
+            Self::TooManyParts { limit, got } => write!(f, "the tool returned {got} parts; the limit is {limit}"),
             Self::StateTooLarge { limit, got } => {
                 write!(f, "the tool left {got} bytes of state with its question; the limit is {limit}")
             }

@@ -39,6 +39,8 @@ pub enum Answer {
     Value(&'static str),
     /// `ok` with a value of this many megabytes.
     Megabytes(u32),
+    /// `ok` with `null` and so many parts, each an empty text.
+    Parts(usize),
     /// `halt` with this reason.
     Halt(&'static str),
     /// A shape that does not exist.
@@ -56,6 +58,8 @@ pub(crate) const DATA: u32 = 1024;
 const KEEP: &str =
     r#"(import "[export]test:hostile/keeper" "[resource-new]thing" (func $keep (param i32) (result i32)))"#;
 const DROP: &str = r#"(import "[export]test:hostile/keeper" "[resource-drop]thing" (func $drop (param i32)))"#;
+/// Bytes of a `variant part` in the canonical ABI.
+const PART_BYTES: usize = 48;
 const RANDOM: &str = r#"(import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
 
 /// A guest that misbehaves in one place.
@@ -268,6 +272,12 @@ impl Hostile {
         let mut fill = String::new();
         match self.answer {
             Answer::Value(text) => area[2..4].copy_from_slice(&memory.text(text)),
+            Answer::Parts(count) => {
+                area[2..4].copy_from_slice(&memory.text("null"));
+                // Nothing but zeros is a text without bytes.
+                area[7] = memory.put(&vec![0; count * PART_BYTES]);
+                area[8] = u32::try_from(count).expect("a few parts");
+            }
             Answer::NotText => {
                 let bytes = memory.put(b"\"\xff\xfe\"");
                 area[2..4].copy_from_slice(&[bytes, 4]);
@@ -303,7 +313,12 @@ impl Hostile {
                     last = bytes - 1,
                 ));
             }
-            Answer::Value(_) | Answer::NotText | Answer::Outside | Answer::NoShape | Answer::Halt(_) => {}
+            Answer::Value(_)
+            | Answer::Parts(_)
+            | Answer::NotText
+            | Answer::Outside
+            | Answer::NoShape
+            | Answer::Halt(_) => {}
         }
         (at, fill)
     }

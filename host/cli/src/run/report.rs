@@ -188,7 +188,9 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
                 None => raise(typed, "timeout", Time(typed.limits.timeout), Time(own.timeout)),
             }
         }
-        ToolError::InvalidReturn(ReturnRule::TooLarge { .. }) => "ask it for less".to_owned(),
+        ToolError::InvalidReturn(ReturnRule::TooLarge { .. } | ReturnRule::TooManyParts { .. }) => {
+            "ask it for less".to_owned()
+        }
         ToolError::InvalidReturn(_) => "a mistake in the tool: tell its author".to_owned(),
         ToolError::NotFound => "nothing runs for this tool".to_owned(),
         ToolError::EncodingFailed(_) => "look at the result with `--json`".to_owned(),

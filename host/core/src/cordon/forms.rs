@@ -187,6 +187,7 @@ pub(super) struct UsageForm {
 enum RuleForm {
     NotJson { field: String, detail: String },
     TooLarge { limit: u64, got: u64 },
+    TooManyParts { limit: u64, got: u64 },
     StateTooLarge { limit: u64, got: u64 },
     Schema { faults: Vec<Fault> },
     ReservedHalt { reason: String },
@@ -201,6 +202,7 @@ fn write_rule<S: Serializer>(rule: &ReturnRule, serializer: S) -> Result<S::Ok, 
     let form = match rule.clone() {
         ReturnRule::NotJson { field, detail } => RuleForm::NotJson { field: field.to_owned(), detail },
         ReturnRule::TooLarge { limit, got } => RuleForm::TooLarge { limit, got },
+        ReturnRule::TooManyParts { limit, got } => RuleForm::TooManyParts { limit, got },
         ReturnRule::StateTooLarge { limit, got } => RuleForm::StateTooLarge { limit, got },
         ReturnRule::Schema { faults } => RuleForm::Schema { faults },
         ReturnRule::ReservedHalt { reason } => RuleForm::ReservedHalt { reason },
@@ -217,6 +219,7 @@ fn read_rule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReturnRule, D
             ReturnRule::NotJson { field, detail }
         }
         RuleForm::TooLarge { limit, got } => ReturnRule::TooLarge { limit, got },
+        RuleForm::TooManyParts { limit, got } => ReturnRule::TooManyParts { limit, got },
         RuleForm::StateTooLarge { limit, got } => ReturnRule::StateTooLarge { limit, got },
         RuleForm::Schema { faults } => ReturnRule::Schema { faults },
         RuleForm::ReservedHalt { reason } => ReturnRule::ReservedHalt { reason },
@@ -253,6 +256,7 @@ mod tests {
             FIELDS.into_iter().map(|field| ReturnRule::NotJson { field, detail: detail.clone() }).collect();
         rules.extend([
             ReturnRule::TooLarge { limit: 1, got: 2 },
+            ReturnRule::TooManyParts { limit: 1, got: 2 },
             ReturnRule::StateTooLarge { limit: 1, got: 2 },
             ReturnRule::Schema { faults },
             ReturnRule::ReservedHalt { reason: "cancelled".to_owned() },

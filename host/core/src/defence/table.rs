@@ -65,6 +65,8 @@ defences! {
     StrictCells = "strict-cells",
     /// What a handler returns is bounded.
     ResultBytes = "result-bytes",
+    /// The parts of what a handler returns are bounded.
+    ResultParts = "result-parts",
     /// What a guest logs is bounded.
     LogBytes = "log-bytes",
     // -- what a cell can learn

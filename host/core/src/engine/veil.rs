@@ -219,7 +219,7 @@ impl Veiled {
             }
             ReturnRule::ReservedHalt { reason } => self.text(reason),
             ReturnRule::Schema { faults } => self.faults(faults),
-            ReturnRule::TooLarge { .. } | ReturnRule::StateTooLarge { .. } => {}
+            ReturnRule::TooLarge { .. } | ReturnRule::TooManyParts { .. } | ReturnRule::StateTooLarge { .. } => {}
         }
     }
 

@@ -11,7 +11,7 @@ use crate::defence::{Defence, stands};
 use crate::handler::Invocation;
 use crate::json::{JsonFault, parse_strict};
 use crate::limits::Limits;
-use crate::outcome::{Outcome, RESERVED_HALT_REASONS};
+use crate::outcome::{MAX_PARTS, Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, Refusal};
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
@@ -21,7 +21,7 @@ pub(super) fn checked(tool: &Tool, call: &ToolCall, context: &CallContext, limit
     let arguments = arguments(call, limits).map_err(invalid)?;
     tool.rules().gate(call, &arguments, context)?;
     if let Some(schema) = tool.parameters().filter(|_| stands(Defence::ArgumentSchema)) {
-        schema.check(&arguments, call.arguments.len()).map_err(invalid)?;
+        schema.check(&arguments).map_err(invalid)?;
     }
     let problems = tool.rules().problems(&arguments);
     if problems.is_empty() { Ok(arguments) } else { Err(invalid(problems)) }
@@ -68,6 +68,12 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
     if got > limit && stands(Defence::ResultBytes) {
         return Some(ReturnRule::TooLarge { limit, got });
     }
+    if let Outcome::Ok(output) = outcome
+        && output.parts.len() > MAX_PARTS
+        && stands(Defence::ResultParts)
+    {
+        return Some(ReturnRule::TooManyParts { limit: MAX_PARTS as u64, got: output.parts.len() as u64 });
+    }
     let not_json = |field, fault: JsonFault| ReturnRule::NotJson { field, detail: fault.to_string() };
     let deep = outcome.each_json(|field, json| json.check_depth().map_err(|fault| not_json(field, fault)));
     if let Err(rule) = deep {
@@ -81,7 +87,7 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
         }
         Outcome::Ok(output) => {
             let schema = tool.output().filter(|_| stands(Defence::ResultSchema))?;
-            let faults = schema.check(&output.value.to_value(), output.value.as_str().len()).err()?;
+            let faults = schema.check(&output.value.to_value()).err()?;
             Some(ReturnRule::Schema { faults })
         }
         Outcome::Halt(_) | Outcome::Error(_) | Outcome::AskUser(_) => None,

@@ -87,7 +87,8 @@ fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
         Kind::MaxProperties { limit } => one(format!("expected at most {limit} members")),
         Kind::Pattern { pattern } => one(format!("expected text that matches `{pattern}`")),
         Kind::Format { format } => one(format!("expected a {format}")),
-        Kind::UniqueItems => one("expected items that all differ".into()),
+        // The only keyword of our own.
+        Kind::UniqueItems | Kind::Custom { .. } => one("expected items that all differ".into()),
         Kind::MultipleOf { multiple_of } => one(format!("expected a multiple of {multiple_of}")),
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
             let mut faults = vec![allowed(error, alternatives(known, context))];
@@ -102,7 +103,6 @@ fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
         | Kind::Contains
         | Kind::ContentEncoding { .. }
         | Kind::ContentMediaType { .. }
-        | Kind::Custom { .. }
         | Kind::FromUtf8 { .. }
         | Kind::Not { .. }
         | Kind::PropertyNames { .. }

@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::Schema;
 
 fn faults(schema: Value, value: Value) -> String {
-    let text = value.to_string();
-    match Schema::compile(&schema).expect("a usable schema").check(&value, text.len()) {
+    match Schema::compile(&schema).expect("a usable schema").check(&value) {
         Ok(()) => String::new(),
         Err(faults) => faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
     }
@@ -106,12 +105,15 @@ fn hostile_schemas_are_refused() {
         ("not a usable", json!({"type": "elephant"})),
         ("not a usable", json!({"pattern": "(x{1,1000}){1000}"})),
         ("not a usable", json!({"pattern": "("})),
+        // What only an engine that goes back and forth can match.
+        ("not a usable", json!({"pattern": "(?=a)a"})),
+        ("not a usable", json!({"pattern": "(a)\\1"})),
         ("at most", json!({"description": "x".repeat(100_000)})),
         ("not a usable", fan_root(fan)),
     ] {
         match Schema::compile(&schema) {
             Ok(schema) => {
-                let faults = schema.check(&json!({"a": 1}), 7).expect_err("too costly");
+                let faults = schema.check(&json!({"a": 1})).expect_err("too costly");
                 assert!(faults[0].expected.contains("too costly"), "{faults:?}");
             }
             Err(problem) => assert!(problem.contains(why), "{problem}"),
@@ -122,6 +124,20 @@ fn hostile_schemas_are_refused() {
 fn fan_root(mut defs: Value) -> Value {
     defs["l40"] = json!({"type": "object"});
     json!({"$defs": defs, "$ref": "#/$defs/l0"})
+}
+
+/// What stands in a reference as an escape is the character.
+#[test]
+fn references_have_their_escapes() {
+    for (name, reference) in [("a\"b", "#/$defs/a%22b"), ("a/b", "#/$defs/a~1b"), ("é%", "#/$defs/%C3%A9%25")] {
+        let schema = json!({"$ref": reference, "$defs": {name: {"type": "null"}}});
+        assert_eq!(faults(schema.clone(), json!(null)), "");
+        assert_ne!(faults(schema, json!(1)), "");
+    }
+    for reference in ["#/$defs/%zz", "#/$defs/%", "#/$defs/%2", "#/$defs/%+1", "#/$defs/%ff"] {
+        let schema = json!({"$ref": reference, "$defs": {"x": {"type": "null"}}});
+        assert!(Schema::compile(&schema).unwrap_err().contains("only point into"));
+    }
 }
 
 /// Two ways back to the whole: 2^depth visits. Flat values pass, deep ones are refused at once.
@@ -143,6 +159,31 @@ fn patterns_are_linear() {
     assert!(faults(json!({"pattern": "^(a+)+$"}), json!(text)).contains("matches"));
 }
 
+/// The largest result that a call may have, of a tool that means well.
+#[test]
+fn a_large_table_is_checked() {
+    let row = json!({
+        "type": "object",
+        "properties": {
+            "id": {"type": "integer", "minimum": 0},
+            "name": {"type": "string", "minLength": 1, "maxLength": 200},
+            "day": {"type": "string", "pattern": "^\\d{4}-\\d{2}-\\d{2}$"},
+            "size": {"enum": ["small", "medium", "large"]},
+            "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": true},
+            "price": {"anyOf": [{"type": "number", "minimum": 0}, {"type": "null"}]},
+        },
+        "required": ["id", "name", "day", "size"],
+        "additionalProperties": false,
+    });
+    let rows = (0..9_500).map(|n| {
+        json!({"id": n, "name": format!("item {n}"), "day": "2026-11-22", "size": "medium", "tags": ["a", "b"],
+            "price": 9.95})
+    });
+    let table: Value = rows.collect();
+    assert!(table.to_string().len() > 900_000);
+    assert_eq!(faults(json!({"type": "array", "items": row, "uniqueItems": true}), table), "");
+}
+
 /// Errors cost memory too. A small schema and a small value that have millions of faults between them get one answer.
 #[test]
 fn faults_are_looked_for_within_a_budget() {
@@ -157,6 +198,37 @@ fn faults_are_looked_for_within_a_budget() {
     let unknown: serde_json::Map<_, _> = (0..5000).map(|n| (format!("u{n}").repeat(20), json!(1))).collect();
     let text = faults(json!({"properties": {"known": {}}, "additionalProperties": false}), unknown.into());
     assert!(text.lines().count() <= crate::refusal::MAX_FAULTS + 1 && text.len() < 10_000, "{}", text.len());
+}
+
+/// Also where there are so many that they are not compared one by one.
+#[test]
+fn items_are_unique_as_values() {
+    for many in [0, 100] {
+        let among = |items: [Value; 2]| {
+            let others = (0..many).map(|n| json!({"n": n}));
+            faults(json!({"uniqueItems": true}), items.into_iter().chain(others).collect())
+        };
+        let large = 1_u64 << 63;
+        for (one, other) in [
+            (json!([]), json!([[]])),
+            (json!([[], []]), json!([[[]]])),
+            (json!(large), json!(large + 1)),
+            (json!(1), json!("1")),
+            (json!(0), json!(false)),
+            (json!({"a": 1}), json!({"a": 1, "b": null})),
+        ] {
+            assert_eq!(among([one, other]), "");
+        }
+        for (one, other) in [
+            (json!(1), json!(1.0)),
+            (json!(0), json!(-0.0)),
+            (json!(large), json!(9_223_372_036_854_775_808.0)),
+            (json!({"a": [1], "b": 2}), json!({"b": 2.0, "a": [1.0]})),
+        ] {
+            assert!(among([one, other]).contains("items that all differ"));
+        }
+    }
+    assert_eq!(faults(json!({"uniqueItems": false}), json!([1, 1])), "");
 }
 
 #[test]

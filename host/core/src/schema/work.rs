@@ -1,12 +1,15 @@
 //! How much work a schema can cause.
 //!
 //! A schema comes from a stranger, and checking a value can be exponential in the value's depth: two alternatives that
-//! both refer back to the whole visit a node at depth `d` 2^d times. So the visits are counted before, per depth.
+//! both refer back to the whole visit a node at depth `d` 2^d times. So what the busiest place of each depth costs is
+//! counted before, and a value is measured by depth too.
+//! Not here: how a value is measured ([`measure`](super::measure)).
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::measure::{Cost, Measure};
 use crate::defence::{Defence, stands};
 use crate::json::MAX_DEPTH;
 use crate::refusal::Fault;
@@ -17,8 +20,10 @@ const MAX_BYTES: usize = 64 << 10;
 const MAX_SUBSCHEMAS: usize = 2_000;
 /// Subschemas that may stand inside each other, references followed: the count recurses as deep.
 const MAX_CHAIN: usize = 400;
-/// Visits that one check may cost: about half a second.
-const BUDGET: u64 = 10_000_000;
+/// Steps that one check may cost: some 10 ns each, 50 ms in all.
+const BUDGET: u64 = 4_000_000;
+/// Steps of `unevaluatedProperties` and `unevaluatedItems` over a whole schema: compiling makes a copy for each.
+const MAX_MARKS: u64 = 20_000;
 
 /// Keywords that lead elsewhere than the count follows: of older drafts, or resolved while a value is checked.
 const UNSUPPORTED: [&str; 5] = ["$dynamicRef", "$recursiveRef", "dependencies", "additionalItems", "contentSchema"];
@@ -31,18 +36,26 @@ const INSIDE_ONE: [&str; 6] =
     ["additionalProperties", "items", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties"];
 const INSIDE_LIST: [&str; 1] = ["prefixItems"];
 const INSIDE_MAP: [&str; 2] = ["properties", "patternProperties"];
+/// Keywords that ask what all others at a place have looked at: to know it, those look again.
+const MARKING: [&str; 2] = ["unevaluatedItems", "unevaluatedProperties"];
 
-/// Patterns of a schema, and bytes of a value for each of them: one may take microseconds a byte.
+/// Patterns of a schema, and bytes of text that a check may match with patterns: one may take microseconds a byte.
 const MAX_PATTERNS: u64 = 200;
 const PATTERN_BUDGET: u64 = 1 << 20;
-/// Visits up to which every fault is looked for: each may leave a few hundred bytes of error behind.
+/// Steps up to which every fault is looked for: each may leave a few hundred bytes of error behind.
 const ERROR_BUDGET: u64 = 50_000;
+/// What it costs to divide by a fraction, which is done exactly.
+const FRACTION: usize = 512;
+/// Names of declared members that are compared in a step, and how many are, before they are looked up instead.
+const NAMES: usize = 8;
+const COMPARED: usize = 40;
+/// What it costs to write and hash a node, to tell whether an item is unique.
+const HASHED: u64 = 10;
 
-/// Visits of the busiest place at each depth, and patterns in all.
+/// What the busiest place costs, at each depth.
 #[derive(Debug)]
 pub(super) struct Work {
-    visits: Vec<u64>,
-    patterns: u64,
+    costs: Vec<Cost>,
 }
 
 impl Work {
@@ -52,43 +65,36 @@ impl Work {
         if bytes > MAX_BYTES && stands(Defence::SchemaBytes) {
             return Err(format!("the schema has {bytes} bytes; at most {MAX_BYTES} are accepted"));
         }
-        let mut count = Count { root: schema, known: HashMap::new(), open: Vec::new() };
-        let visits = (0..=MAX_DEPTH).map(|depth| count.visits(schema, depth)).collect::<Result<_, _>>()?;
+        let mut count = Count { root: schema, known: HashMap::new(), marked: HashMap::new(), open: Vec::new() };
+        let costs = (0..=MAX_DEPTH).map(|depth| count.visits(schema, depth, Walk::Check)).collect::<Result<_, _>>()?;
+        let marks = count.marked.iter().filter(|((_, depth), _)| *depth == 0).map(|(_, cost)| cost.looks);
+        if marks.fold(0, u64::saturating_add) > MAX_MARKS && stands(Defence::SchemaWork) {
+            return Err("`unevaluatedItems` and `unevaluatedProperties` stand over too many subschemas".into());
+        }
         let patterns = patterns(schema);
         if patterns > MAX_PATTERNS && stands(Defence::Patterns) {
             return Err(format!("the schema has {patterns} patterns; at most {MAX_PATTERNS} are accepted"));
         }
-        Ok(Self { visits, patterns })
+        Ok(Self { costs })
     }
 
     /// Whether this value can be checked within the budget.
-    pub(super) fn afford(&self, value: &Value, bytes: usize) -> Result<(), Vec<Fault>> {
-        if self.patterns.saturating_mul(bytes as u64) > PATTERN_BUDGET && stands(Defence::PatternWork) {
+    pub(super) fn afford(&self, value: &Value) -> Result<(), Vec<Fault>> {
+        let measure = Measure::of(value);
+        if measure.matched(&self.costs) > PATTERN_BUDGET && stands(Defence::PatternWork) {
             let expected = "expected a shorter value: this one is too costly to check against the schema's patterns";
-            return Err(vec![Fault::new("", expected).got(format!("{bytes} bytes"))]);
+            return Err(vec![Fault::new("", expected).got(measure.to_string())]);
         }
-        // Most schemas are so cheap that even a value of nothing but `0,0,0…` is affordable: no need to look at it.
-        if self.cost(MAX_DEPTH, bytes as u64 / 2 + 1) <= BUDGET || !stands(Defence::SchemaWork) {
-            return Ok(());
+        if measure.steps(&self.costs) > BUDGET && stands(Defence::SchemaWork) {
+            let expected = "expected a smaller or flatter value: this one is too costly to check against the schema";
+            return Err(vec![Fault::new("", expected).got(measure.to_string())]);
         }
-        let (depth, nodes) = measure(value);
-        if self.cost(depth, nodes) <= BUDGET {
-            return Ok(());
-        }
-        Err(vec![
-            Fault::new("", "expected a smaller or flatter value: this one is too costly to check against the schema")
-                .got(format!("{nodes} nodes in {depth} levels")),
-        ])
+        Ok(())
     }
 
     /// Whether looking for every fault of this value is affordable; if not, the first has to do.
     pub(super) fn affords_all_faults(&self, value: &Value) -> bool {
-        let (depth, nodes) = measure(value);
-        self.cost(depth, nodes) <= ERROR_BUDGET
-    }
-
-    fn cost(&self, depth: usize, nodes: u64) -> u64 {
-        self.visits.get(depth.min(MAX_DEPTH)).copied().unwrap_or(u64::MAX).saturating_mul(nodes)
+        Measure::of(value).steps(&self.costs) <= ERROR_BUDGET
     }
 }
 
@@ -111,36 +117,35 @@ fn patterns(schema: &Value) -> u64 {
     }
 }
 
-/// Depth and number of nodes of a value.
-fn measure(value: &Value) -> (usize, u64) {
-    let mut nodes = 0_u64;
-    let mut deepest = 0;
-    let mut open = vec![(value, 0)];
-    while let Some((value, depth)) = open.pop() {
-        nodes += 1;
-        deepest = deepest.max(depth);
-        match value {
-            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(members) => open.extend(members.values().map(|member| (member, depth + 1))),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    (deepest, nodes)
+/// What a subschema does at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Walk {
+    /// It checks.
+    Check,
+    /// It tells what it looks at, for a keyword of [`MARKING`].
+    Mark,
 }
 
 /// The count at work. Subschemas are told apart by address: the schema does not move meanwhile.
 struct Count<'a> {
     root: &'a Value,
-    known: HashMap<(*const Value, usize), u64>,
-    open: Vec<(*const Value, usize)>,
+    known: HashMap<(*const Value, usize), Cost>,
+    marked: HashMap<(*const Value, usize), Cost>,
+    open: Vec<(*const Value, usize, Walk)>,
 }
 
 impl<'a> Count<'a> {
-    fn visits(&mut self, schema: &'a Value, depth: usize) -> Result<u64, String> {
-        let key = (std::ptr::from_ref(schema), depth);
-        if let Some(known) = self.known.get(&key) {
+    /// What the busiest place costs that lies `depth` below the one that the subschema looks at.
+    fn visits(&mut self, schema: &'a Value, depth: usize, walk: Walk) -> Result<Cost, String> {
+        let address = std::ptr::from_ref(schema);
+        let known = match walk {
+            Walk::Check => &self.known,
+            Walk::Mark => &self.marked,
+        };
+        if let Some(known) = known.get(&(address, depth)) {
             return Ok(*known);
         }
+        let key = (address, depth, walk);
         if self.open.contains(&key) {
             return Err("the schema refers to itself without going into the value: its check would never end".into());
         }
@@ -151,15 +156,20 @@ impl<'a> Count<'a> {
             return Err(format!("the schema has more than {MAX_SUBSCHEMAS} subschemas"));
         }
         self.open.push(key);
-        let visits = self.count(schema, depth)?;
+        let cost = match walk {
+            Walk::Check => self.checked(schema, depth)?,
+            Walk::Mark => self.marked(schema, depth)?,
+        };
         self.open.pop();
-        self.known.insert(key, visits);
-        Ok(visits)
+        match walk {
+            Walk::Check => self.known.insert((address, depth), cost),
+            Walk::Mark => self.marked.insert((address, depth), cost),
+        };
+        Ok(cost)
     }
 
-    fn count(&mut self, schema: &'a Value, depth: usize) -> Result<u64, String> {
-        let Value::Object(keywords) = schema else { return Ok(1) };
-        let mut total = 1_u64;
+    fn checked(&mut self, schema: &'a Value, depth: usize) -> Result<Cost, String> {
+        let Value::Object(keywords) = schema else { return Ok(if depth == 0 { Cost::LOOK } else { Cost::default() }) };
         for keyword in UNSUPPORTED {
             if keywords.contains_key(keyword) {
                 return Err(format!("`{keyword}` is not supported"));
@@ -174,43 +184,13 @@ impl<'a> Count<'a> {
         if keywords.get("items").is_some_and(Value::is_array) {
             return Err("a list as `items` is not supported: use `prefixItems`".into());
         }
+        let mut total = if depth == 0 { own(keywords) } else { Cost::default() };
         if let Some(reference) = keywords.get("$ref").filter(|_| stands(Defence::SchemaReferences)) {
-            total = total.saturating_add(self.visits(self.target(reference)?, depth)?);
+            total = total + self.visits(self.target(reference)?, depth, Walk::Check)?;
         }
         for (keyword, value) in keywords {
             let keyword = keyword.as_str();
-            // Lists that are gone through at every visit, member by member.
-            let listed = match (keyword, value) {
-                ("required" | "enum", Value::Array(list)) => list.len(),
-                ("dependentRequired", Value::Object(map)) => {
-                    map.values().map(|list| 1 + list.as_array().map_or(0, Vec::len)).sum()
-                }
-                _ => 0,
-            };
-            total = total.saturating_add(listed as u64);
-            let children: Vec<&'a Value> = match value {
-                Value::Array(list) if IN_PLACE_LIST.contains(&keyword) || INSIDE_LIST.contains(&keyword) => {
-                    list.iter().collect()
-                }
-                Value::Object(map) if IN_PLACE_MAP.contains(&keyword) || INSIDE_MAP.contains(&keyword) => {
-                    map.values().collect()
-                }
-                Value::Object(_) | Value::Bool(_)
-                    if IN_PLACE_ONE.contains(&keyword) || INSIDE_ONE.contains(&keyword) =>
-                {
-                    vec![value]
-                }
-                Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Array(_)
-                | Value::Object(_) => {
-                    continue;
-                }
-            };
-            let in_place =
-                IN_PLACE_ONE.contains(&keyword) || IN_PLACE_LIST.contains(&keyword) || IN_PLACE_MAP.contains(&keyword);
+            let Some((children, in_place)) = subschemas(keyword, value) else { continue };
             let depth = match (in_place, depth.checked_sub(1)) {
                 (true, _) => depth,
                 (false, Some(inside)) => inside,
@@ -218,12 +198,39 @@ impl<'a> Count<'a> {
             };
             // A place inside is one property or one item: the busiest counts. All else adds up.
             let busiest_only = keyword == "properties" || keyword == "prefixItems";
-            let mut sum = 0_u64;
+            let mut sum = Cost::default();
             for child in children {
-                let visits = self.visits(child, depth)?;
-                sum = if busiest_only { sum.max(visits) } else { sum.saturating_add(visits) };
+                let cost = self.visits(child, depth, Walk::Check)?;
+                sum = if busiest_only { sum.max(cost) } else { sum + cost };
             }
-            total = total.saturating_add(sum);
+            total = total + sum;
+        }
+        if MARKING.iter().any(|keyword| keywords.contains_key(*keyword)) {
+            total = total + self.visits(schema, depth, Walk::Mark)?;
+        }
+        Ok(total)
+    }
+
+    /// To tell what a subschema looks at, what is in place checks again, and then tells what it looks at.
+    fn marked(&mut self, schema: &'a Value, depth: usize) -> Result<Cost, String> {
+        let Value::Object(keywords) = schema else { return Ok(Cost::default()) };
+        // Each of the places inside is noted.
+        let mut total = if depth <= 1 { own(keywords) } else { Cost::default() };
+        if let Some(reference) = keywords.get("$ref").filter(|_| stands(Defence::SchemaReferences)) {
+            total = total + self.visits(self.target(reference)?, depth, Walk::Mark)?;
+        }
+        for (keyword, value) in keywords {
+            let keyword = keyword.as_str();
+            let Some((children, in_place)) = subschemas(keyword, value) else { continue };
+            for child in children {
+                if in_place {
+                    total = total + self.visits(child, depth, Walk::Check)? + self.visits(child, depth, Walk::Mark)?;
+                } else if let Some(inside) = depth.checked_sub(1)
+                    && (keyword == "contains" || MARKING.contains(&keyword))
+                {
+                    total = total + self.visits(child, inside, Walk::Check)?;
+                }
+            }
         }
         Ok(total)
     }
@@ -237,7 +244,69 @@ impl<'a> Count<'a> {
     }
 }
 
-/// The three escapes that occur in pointers of generated schemas.
+/// A pointer without its escapes; one whose escapes are none as it is, which then points nowhere.
 fn percent_decoded(pointer: &str) -> String {
-    pointer.replace("%3C", "<").replace("%3E", ">").replace("%25", "%")
+    let mut parts = pointer.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => bytes.push(byte),
+            None => return pointer.to_owned(),
+        }
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| pointer.to_owned())
+}
+
+/// The subschemas of a keyword, and whether they look at the same place again.
+fn subschemas<'a>(keyword: &str, value: &'a Value) -> Option<(Vec<&'a Value>, bool)> {
+    let in_place =
+        IN_PLACE_ONE.contains(&keyword) || IN_PLACE_LIST.contains(&keyword) || IN_PLACE_MAP.contains(&keyword);
+    let children = match value {
+        Value::Array(list) if IN_PLACE_LIST.contains(&keyword) || INSIDE_LIST.contains(&keyword) => {
+            list.iter().collect()
+        }
+        Value::Object(map) if IN_PLACE_MAP.contains(&keyword) || INSIDE_MAP.contains(&keyword) => {
+            map.values().collect()
+        }
+        Value::Object(_) | Value::Bool(_) if IN_PLACE_ONE.contains(&keyword) || INSIDE_ONE.contains(&keyword) => {
+            vec![value]
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            return None;
+        }
+    };
+    Some((children, in_place))
+}
+
+/// What a subschema costs by its own keywords, at the place that it looks at.
+fn own(keywords: &Map<String, Value>) -> Cost {
+    let mut cost = Cost::LOOK;
+    for (keyword, value) in keywords {
+        let looks = |number: usize| Cost { looks: number as u64, ..Cost::default() };
+        let whole = |number: u64| Cost { whole: number, ..Cost::default() };
+        let patterns = |number: usize| Cost { patterns: number as u64, ..Cost::default() };
+        let is_composite = |value: &Value| value.is_array() || value.is_object();
+        cost = cost
+            + match (keyword.as_str(), value) {
+                // Lists that are gone through at every visit, member by member.
+                ("required", Value::Array(list)) => looks(list.len()),
+                ("dependentRequired", Value::Object(map)) => {
+                    looks(map.values().map(|list| 1 + list.as_array().map_or(0, Vec::len)).sum())
+                }
+                ("properties", Value::Object(map)) => looks(map.len().min(COMPARED) / NAMES),
+                // Texts are looked up, all else is compared.
+                ("enum", Value::Array(list)) => {
+                    let deep = list.iter().filter(|one| is_composite(one)).count();
+                    looks(list.iter().filter(|one| !one.is_string()).count()) + whole(deep as u64)
+                }
+                ("const", value) => whole(u64::from(is_composite(value))),
+                ("multipleOf", Value::Number(number)) if number.is_f64() => looks(FRACTION),
+                ("uniqueItems", Value::Bool(true)) => whole(HASHED),
+                ("pattern", _) => patterns(1),
+                ("patternProperties", Value::Object(map)) => patterns(map.len()),
+                _ => Cost::default(),
+            };
+    }
+    cost
 }

@@ -1,0 +1,51 @@
+//! A value as bytes that equal values share, and no two others.
+
+use serde_json::{Number, Value};
+
+/// Whole numbers below are read as integers where they are written as such: 2^64.
+const INTEGERS: f64 = 18_446_744_073_709_551_616.0;
+
+/// The bytes, the same however a value was spaced, its members ordered and its numbers spelt.
+pub(crate) fn bytes(value: &Value) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(&mut bytes, value);
+    bytes
+}
+
+/// Writes a value so that no other is written alike: its kind, its length, its content.
+fn write(bytes: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Null | Value::Bool(_) => piece(bytes, b'1', value.to_string().as_bytes()),
+        Value::Number(number) => piece(bytes, b'1', canonical(number).as_bytes()),
+        Value::String(text) => piece(bytes, b'"', text.as_bytes()),
+        Value::Array(items) => {
+            piece(bytes, b'[', &items.len().to_le_bytes());
+            items.iter().for_each(|item| write(bytes, item));
+        }
+        Value::Object(members) => {
+            piece(bytes, b'{', &members.len().to_le_bytes());
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_unstable_by_key(|(name, _)| *name);
+            for (name, value) in members {
+                piece(bytes, b'"', name.as_bytes());
+                write(bytes, value);
+            }
+        }
+    }
+}
+
+/// A client that reads and writes JSON may make `1` of `1.0`.
+fn canonical(number: &Number) -> String {
+    match number.as_f64() {
+        Some(double) if number.is_f64() && double.fract() == 0.0 && double.abs() < INTEGERS => {
+            format!("{:.0}", double + 0.0)
+        }
+        _ => number.to_string(),
+    }
+}
+
+fn piece(bytes: &mut Vec<u8>, kind: u8, content: &[u8]) {
+    bytes.push(kind);
+    bytes.extend_from_slice(&content.len().to_le_bytes());
+    bytes.extend_from_slice(content);
+}

@@ -1,0 +1,179 @@
+//! Schemas of strangers with the values that cost most to check against them: each pair has an answer soon.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Schema;
+
+/// Only a hang takes as long, on the busiest machine.
+const BOUND: Duration = Duration::from_secs(10);
+/// Bytes of arguments, and of a result, that a call may have.
+const MIB: usize = 1 << 20;
+
+fn each<T: Into<Value>>(count: usize, make: impl Fn(usize) -> T) -> Value {
+    (0..count).map(|n| make(n).into()).collect::<Vec<Value>>().into()
+}
+
+fn members(count: usize, make: impl Fn(usize) -> (String, Value)) -> Value {
+    Value::Object((0..count).map(make).collect())
+}
+
+fn nested(levels: usize, innermost: Value, around: impl Fn(Value) -> Value) -> Value {
+    (0..levels).fold(innermost, |inner, _| around(inner))
+}
+
+/// As many definitions that each lead to the next, and one at the end.
+fn chain(links: usize, link: impl Fn(Value) -> Value, end: Value) -> Value {
+    let next = |n: usize| json!({"$ref": format!("#/$defs/l{}", n + 1)});
+    let defs = (0..links).map(|n| (format!("l{n}"), link(next(n)))).chain([(format!("l{links}"), end)]);
+    json!({"$ref": "#/$defs/l0", "$defs": Value::Object(defs.collect())})
+}
+
+/// A schema that holds for as many items as its own definition says, each time anew.
+fn again(times: usize, schema: Value) -> Value {
+    json!({"allOf": each(times, |_| json!({"$ref": "#/$defs/it"})), "$defs": {"it": schema}})
+}
+
+/// Arrays of nothing but arrays, one for each number: a hash of their items alone takes all for the same.
+fn tree(number: usize) -> Value {
+    match (number, number % 2) {
+        (0, _) => json!([]),
+        (_, 0) => json!([tree(number / 2)]),
+        _ => json!([[], tree(number / 2)]),
+    }
+}
+
+/// Numbers of 64 bits that are alike as doubles, a few at a time.
+fn alike() -> Value {
+    each(MIB / 20, |n| json!((1_u64 << 63) + n as u64))
+}
+
+type Bomb = (&'static str, Value, Value);
+
+fn schemas_that_multiply() -> Vec<Bomb> {
+    let both = |next: Value| json!({"allOf": [next.clone(), next]});
+    let deep = nested(100, json!(1), |inner| json!({"a": inner}));
+    let alternatives = |keyword: &str, count: usize| json!({keyword: each(count, |n| json!({"properties": {"a": {"$ref": "#"}, format!("x{n}"): false}}))});
+    let seen = |keyword: &'static str, unseen: &'static str, innermost: Value| {
+        nested(40, innermost, move |inner| {
+            let inner = if keyword == "if" { inner } else { json!([inner]) };
+            json!({keyword: inner, unseen: false})
+        })
+    };
+    let open = json!({"properties": {"a": true}});
+    let fan = chain(24, both, json!({"type": "object"}));
+    let mut marked = fan.clone();
+    marked["unevaluatedProperties"] = json!(false);
+    vec![
+        ("itself", json!({"$ref": "#"}), json!({})),
+        ("each other", json!({"not": {"if": {"anyOf": [{"$ref": "#"}]}}}), json!({})),
+        ("two ways to the next", fan, json!({})),
+        ("two ways, asked what they saw", marked, json!({"a": 1})),
+        ("two ways inside", alternatives("anyOf", 2), deep.clone()),
+        ("three ways inside", alternatives("oneOf", 3), deep.clone()),
+        ("forty ways inside", alternatives("allOf", 40), deep),
+        ("allOf, seen", seen("allOf", "unevaluatedProperties", open.clone()), json!({"a": 1})),
+        ("anyOf, seen", seen("anyOf", "unevaluatedProperties", open.clone()), json!({"a": 1})),
+        ("oneOf, seen", seen("oneOf", "unevaluatedProperties", open.clone()), json!({"a": 1})),
+        ("if, seen", seen("if", "unevaluatedProperties", open), json!({"a": 1})),
+        ("items, seen", seen("anyOf", "unevaluatedItems", json!({"prefixItems": [true]})), json!([1])),
+        (
+            "a long way",
+            chain(990, |next| json!({"items": next}), json!({})),
+            nested(120, json!(1), |inner| json!([inner])),
+        ),
+        ("a long way in place", chain(390, |next| json!({"not": next}), json!({})), json!({})),
+        ("too many", json!({"anyOf": each(20_000, |_| true)}), json!({})),
+    ]
+}
+
+fn values_that_are_large() -> Vec<Bomb> {
+    let zeros = || each(MIB / 2, |_| 0);
+    let text = || json!("ab".repeat(MIB / 2 - 1));
+    let objects = || each(MIB / 8, |_| json!({"z": 0}));
+    let long_names = |count: usize| members(count, |n| (format!("{}{n}", "k".repeat(2_000)), json!(0)));
+    let names = json!(long_names(6).as_object().unwrap().keys().collect::<Vec<_>>());
+    vec![
+        ("unique trees", json!({"uniqueItems": true}), each(MIB / 50, tree)),
+        ("unique trees, again", again(1_900, json!({"uniqueItems": true})), each(MIB / 50, tree)),
+        ("unique alike", json!({"uniqueItems": true}), alike()),
+        (
+            "unique at each level",
+            json!({"uniqueItems": true, "items": {"$ref": "#"}}),
+            each(3_000, |n| nested(120, json!(n), |inner| json!([inner]))),
+        ),
+        ("counted text", again(1_900, json!({"minLength": 1})), text()),
+        ("a fixed text", again(1_900, json!({"const": "ab".repeat(6_000)})), json!("ab".repeat(6_000))),
+        ("a pattern, again", again(1_900, json!({"pattern": "^[ab]*$"})), text()),
+        ("a slow pattern", json!({"pattern": "a[ab]{300}x*$"}), text()),
+        ("a nested pattern", json!({"pattern": "^((a+)+b?)*c$"}), text()),
+        ("a large pattern", json!({"pattern": "(x{1,1000}){1000}"}), text()),
+        (
+            "patterns for names",
+            json!({"patternProperties": members(190, |n| (format!("k+{n}x"), json!(true)))}),
+            long_names(500),
+        ),
+        ("names with patterns", again(1_900, json!({"propertyNames": {"pattern": "k+x"}})), long_names(500)),
+        ("names that are asked for", again(1_900, json!({"required": names})), long_names(500)),
+        (
+            "names that are missing",
+            json!({"items": {"required": each(6_000, |n| format!("n{n}"))}}),
+            each(MIB / 3, |_| json!({})),
+        ),
+        (
+            "names that are declared",
+            json!({"items": {"properties": members(1_900, |n| (format!("p{n}"), json!(true)))}}),
+            objects(),
+        ),
+        (
+            "fixed arrays",
+            json!({"items": {"enum": each(1_900, |n| nested(5, json!(n), |inner| json!([inner])))}}),
+            each(MIB / 12, |n| nested(5, json!(n + 2_000), |inner| json!([inner]))),
+        ),
+        (
+            "a fixed tree",
+            json!({"items": {"allOf": each(90, |n| json!({"not": {"const": nested(110, json!(n), |inner| json!([inner]))}}))}}),
+            each(4_000, |_| nested(110, json!("x"), |inner| json!([inner]))),
+        ),
+        ("alternatives of zeros", json!({"items": {"anyOf": each(1_900, |n| json!({"const": n + 1}))}}), zeros()),
+        ("a few alternatives", json!({"items": {"anyOf": each(19, |n| json!({"const": n + 1}))}}), zeros()),
+        ("multiples", json!({"items": {"allOf": each(9, |_| json!({"multipleOf": 1e-300}))}}), zeros()),
+        (
+            "contained",
+            json!({"contains": {"not": {"contains": {"enum": [1, 2]}}}, "minContains": 9}),
+            each(MIB / 4, |_| json!([0])),
+        ),
+        (
+            "contained, seen",
+            json!({"anyOf": each(100, |_| json!({"contains": {"type": "string"}})), "unevaluatedItems": {"type": "integer"}}),
+            zeros(),
+        ),
+        (
+            "dependent",
+            again(60, json!({"dependentSchemas": members(30, |_| ("z".into(), json!({"minProperties": 1})))})),
+            long_names(500),
+        ),
+        ("first items", json!({"prefixItems": each(1_990, |_| json!({"type": "integer"}))}), zeros()),
+    ]
+}
+
+#[test]
+fn each_has_an_answer_soon() {
+    let bombs = [schemas_that_multiply(), values_that_are_large()].concat();
+    assert!(bombs.len() >= 30);
+    for (name, schema, value) in bombs {
+        let (said, heard) = mpsc::channel();
+        // On a stack of its own, as small as they are.
+        std::thread::spawn(move || {
+            let began = Instant::now();
+            let compiled = Schema::compile(&schema);
+            let loaded = began.elapsed();
+            let end = compiled.map(|schema| schema.check(&value).map_err(|faults| faults[0].expected.clone()));
+            said.send((loaded, began.elapsed() - loaded, end))
+        });
+        let (loaded, checked, end) = heard.recv_timeout(BOUND).unwrap_or_else(|_| panic!("{name}: no answer"));
+        println!("{name}: {loaded:?} to load, {checked:?} to check: {end:.60?}");
+    }
+}

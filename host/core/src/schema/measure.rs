@@ -1,0 +1,118 @@
+//! A value's size at each depth, and what it costs to check with so many steps at each.
+
+use std::fmt;
+use std::ops::Add;
+
+use serde_json::Value;
+
+use crate::json::MAX_DEPTH;
+
+/// Bytes of text that are counted or compared in a step: many in a nanosecond.
+const STEP_BYTES: u64 = 128;
+
+/// What a schema does at one place.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Cost {
+    /// Looks at the place and its own text.
+    pub(super) looks: u64,
+    /// Looks at all that is inside of it.
+    pub(super) whole: u64,
+    /// Patterns that its text is matched with.
+    pub(super) patterns: u64,
+}
+
+impl Cost {
+    /// One look.
+    pub(super) const LOOK: Self = Self { looks: 1, whole: 0, patterns: 0 };
+
+    /// The more of each.
+    pub(super) fn max(self, other: Self) -> Self {
+        Self {
+            looks: self.looks.max(other.looks),
+            whole: self.whole.max(other.whole),
+            patterns: self.patterns.max(other.patterns),
+        }
+    }
+}
+
+impl Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            looks: self.looks.saturating_add(other.looks),
+            whole: self.whole.saturating_add(other.whole),
+            patterns: self.patterns.saturating_add(other.patterns),
+        }
+    }
+}
+
+/// What lies at one depth.
+#[derive(Debug, Clone, Copy, Default)]
+struct Layer {
+    nodes: u64,
+    /// Bytes of strings and of members' names.
+    text: u64,
+}
+
+impl Layer {
+    fn steps(self) -> u64 {
+        self.nodes + self.text / STEP_BYTES
+    }
+}
+
+/// A value, by depth.
+#[derive(Debug)]
+pub(super) struct Measure(Vec<Layer>);
+
+impl Measure {
+    pub(super) fn of(value: &Value) -> Self {
+        let mut layers = vec![Layer::default()];
+        let mut open = vec![(value, 0)];
+        while let Some((value, depth)) = open.pop() {
+            layers[depth].nodes += 1;
+            let inside = (depth + 1).min(MAX_DEPTH);
+            if layers.len() <= inside && (value.is_array() || value.is_object()) {
+                layers.push(Layer::default());
+            }
+            match value {
+                Value::String(text) => layers[depth].text += text.len() as u64,
+                Value::Array(items) => open.extend(items.iter().map(|item| (item, inside))),
+                Value::Object(members) => {
+                    // A name is its object's, and for `propertyNames` a place of its own.
+                    let names = members.keys().map(|name| name.len() as u64).sum::<u64>();
+                    layers[depth].text += names;
+                    layers[inside].text += names;
+                    open.extend(members.values().map(|member| (member, inside)));
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        Self(layers)
+    }
+
+    /// Steps of a check that costs so much at the busiest place of each depth.
+    pub(super) fn steps(&self, costs: &[Cost]) -> u64 {
+        let mut below = 0_u64;
+        let mut steps = 0_u64;
+        for (layer, cost) in self.0.iter().zip(costs).rev() {
+            below += layer.steps();
+            steps = steps.saturating_add(cost.looks.saturating_mul(layer.steps()));
+            steps = steps.saturating_add(cost.whole.saturating_mul(below));
+        }
+        steps
+    }
+
+    /// Bytes that are matched with patterns.
+    pub(super) fn matched(&self, costs: &[Cost]) -> u64 {
+        let layers = self.0.iter().zip(costs);
+        layers.fold(0, |sum, (layer, cost)| sum.saturating_add(cost.patterns.saturating_mul(layer.text)))
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes = self.0.iter().map(|layer| layer.nodes).sum::<u64>();
+        write!(f, "{nodes} nodes in {} levels", self.0.len() - 1)
+    }
+}

@@ -1,0 +1,38 @@
+//! `uniqueItems`, in time that grows as the value does.
+//!
+//! The validator's own compares items with each other where their hashes meet, and who writes a value can see to it that
+//! all of them do. Here the hash is of all that an item is, under a key that nobody knows.
+
+use std::collections::HashSet;
+
+use jsonschema::paths::Location;
+use jsonschema::{Keyword, ValidationError};
+use serde_json::{Map, Value};
+
+use crate::json::canonical;
+
+/// The keyword, with what the schema says: whether items have to be unique.
+struct Unique(bool);
+
+/// Makes it.
+pub(super) fn keyword<'a>(
+    _: &'a Map<String, Value>,
+    wanted: &'a Value,
+    _: Location,
+) -> Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>> {
+    Ok(Box::new(Unique(wanted == &Value::Bool(true))))
+}
+
+impl<'i> Keyword<'i> for Unique {
+    fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
+        if self.is_valid(value) { Ok(()) } else { Err(ValidationError::custom("items are alike")) }
+    }
+
+    fn is_valid(&self, value: &'i Value) -> bool {
+        let items = value.as_array().filter(|items| self.0 && items.len() > 1);
+        items.is_none_or(|items| {
+            let mut seen = HashSet::with_capacity(items.len());
+            items.iter().all(|item| seen.insert(canonical::bytes(item)))
+        })
+    }
+}
