@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 use toolcell::kv::MemoryStore;
 use toolcell::{
-    AbortSignal, CallOptions, Completion, Definition, Egress, Event, Executor, Grants, HttpRule, Limits, Outcome,
-    Placement, Question, Resolved, Resolver, Room, Tool, ToolCall,
+    AbortSignal, CallOptions, Completion, Definition, Egress, Engine, Event, Executor, Grants, HttpRule, Limits,
+    Outcome, Placement, Question, Resolved, Resolver, Room, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::server::{Server, response, silent};
@@ -89,19 +89,21 @@ impl Mixed {
         let egress = Egress::new().with_connections(CONNECTIONS).with_resolver(Panics);
         let builder = stage.engine(Placement::Cells).keys(MemoryStore::new()).egress(egress);
         let engine = builder.quarantine_after(None).build().expect("an engine");
-        let granted = |bytes, grants| {
-            let component = load_with(&engine, bytes, grants).expect("it loads");
+        // Of one cell, so that guests which look for marks have what the one before them had.
+        let single = stage.engine(Placement::Cells).cells(1).build().expect("an engine");
+        let loaded = |engine: &Engine, bytes, grants| {
+            let component = load_with(engine, bytes, grants).expect("it loads");
             let tool = component.tools()[0].clone();
             // What comes in its place later opens a file of its own, which would look like a leak.
             wait(async move { component.optimised().await });
             tool
         };
+        let granted = |bytes, grants| loaded(&engine, bytes, grants);
         let tool = |bytes: Vec<u8>| granted(bytes, Grants::default());
         let hostile = |misdeed| tool(Hostile::new(Place::Execute, misdeed).component());
-        // Small ones: what they write stays resident in their slots, up to a bound for each. Large ones have `slots`.
         let marks = |pages| {
             let guest = Hostile { pages, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
-            tool(guest.component())
+            loaded(&single, guest.component(), Grants::default())
         };
         let native = |name| Definition::new(name, "").expect("a name");
         let kind = |tool: &Tool, arguments: &str, ends, how| Kind {
@@ -143,7 +145,7 @@ impl Mixed {
             kind(&hostile(Misdeed::Hoard), "{}", "handler_raised/unreachable+memory", How::Freely),
             kind(&hostile(Misdeed::Exit), "{}", "handler_exit/called", How::Freely),
             kind(&marks(1), "{}", "ok", How::Freely),
-            kind(&marks(2), "{}", "ok", How::Freely),
+            kind(&marks(128), "{}", "ok", How::Freely),
             kind(
                 &tool(Hostile::answering(Answer::NoShape).component()),
                 "{}",
