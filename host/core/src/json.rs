@@ -280,6 +280,30 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_what_they_say_or_refused() {
+        for (text, read) in [
+            ("9007199254740993", "9007199254740993"),
+            ("18446744073709551615", "18446744073709551615"),
+            ("18446744073709551616", "1.8446744073709552e19"),
+            ("-9223372036854775808", "-9223372036854775808"),
+            ("-9223372036854775809", "-9.223372036854776e18"),
+            ("-0", "-0.0"),
+            ("-0.0", "-0.0"),
+            ("1E2", "100.0"),
+            ("1e+2", "100.0"),
+            ("10e-1", "1.0"),
+            ("1e-999", "0.0"),
+            ("0.1", "0.1"),
+        ] {
+            assert_eq!(parse_strict(text).map(|value| value.to_string()), Ok(read.to_owned()), "{text}");
+            assert_eq!(Json::parse(text.to_owned()).unwrap().as_str(), text);
+        }
+        for bad in ["1e999", "-1e999", "01", "-01", "+1", ".5", "1.", "1e", "0x1", "NaN", "-Infinity", "--1", "1_000"] {
+            assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax(_))), "{bad}");
+        }
+    }
+
+    #[test]
     fn text_is_kept_and_equality_is_by_value() {
         let spaced = Json::parse("{ \"b\": 1,\n \"a\": 2 }".into()).unwrap();
         assert_eq!(spaced.as_str(), "{ \"b\": 1,\n \"a\": 2 }");
