@@ -92,7 +92,11 @@ fn an_errors_words_stay_in_their_place() {
         for outcome in [Outcome::error(&*text), Outcome::Error(HandlerError::new(&*text).with_data(json!(text)))] {
             let has_data = matches!(&outcome, Outcome::Error(error) if error.data.is_some());
             let definition = Definition::new("t", "").expect("a name");
-            let tool = Tool::native(definition, async move |_: Value| outcome.clone()).expect("a tool");
+            let tool = Tool::native(definition, move |_: Value| {
+                let outcome = outcome.clone();
+                async move { outcome }
+            });
+            let tool = tool.expect("a tool");
             let registry = Registry::new();
             registry.register(tool.clone()).expect("a name of its own");
             let runner = Runner::new(registry).with_encoder(JsonEncoder);
