@@ -246,6 +246,8 @@ impl<'de> Visitor<'de> for Strict {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -277,6 +279,30 @@ mod tests {
         }
         let text = r#"{"n":18446744073709551615,"f":-0.5,"s":"ü","l":[null,true]}"#;
         assert_eq!(parse_strict(text), Ok(serde_json::from_str(text).unwrap()));
+    }
+
+    #[test]
+    fn numbers_are_what_they_say_or_refused() {
+        for (text, read) in [
+            ("9007199254740993", json!(9_007_199_254_740_993_u64)),
+            ("18446744073709551615", json!(u64::MAX)),
+            ("18446744073709551616", json!(18_446_744_073_709_551_616.0)),
+            ("-9223372036854775808", json!(i64::MIN)),
+            ("-9223372036854775809", json!(-9_223_372_036_854_775_808.0)),
+            ("-0", json!(-0.0)),
+            ("-0.0", json!(-0.0)),
+            ("1E2", json!(100.0)),
+            ("1e+2", json!(100.0)),
+            ("10e-1", json!(1.0)),
+            ("1e-999", json!(0.0)),
+            ("0.1", json!(0.1)),
+        ] {
+            assert_eq!(parse_strict(text).map(|value| value.to_string()), Ok(read.to_string()), "{text}");
+            assert_eq!(Json::parse(text.to_owned()).unwrap().as_str(), text);
+        }
+        for bad in ["1e999", "-1e999", "01", "-01", "+1", ".5", "1.", "1e", "0x1", "NaN", "-Infinity", "--1", "1_000"] {
+            assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax(_))), "{bad}");
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ const FRACTION: usize = 512;
 const NAMES: usize = 8;
 const COMPARED: usize = 40;
 /// What it costs to write and hash a node, to tell whether an item is unique.
-const HASHED: u64 = 10;
+const HASHED: u64 = 20;
 
 /// What the busiest place costs, at each depth.
 #[derive(Debug)]
