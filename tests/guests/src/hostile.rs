@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use crate::answer::Answer;
 use crate::assemble;
 use crate::misdeed::Misdeed;
 
@@ -30,27 +31,6 @@ listed! {
     }
 }
 
-/// What `execute` answers when it gets as far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// `ok` with the arguments as value.
-    Echo,
-    /// `ok` with this text as value.
-    Value(&'static str),
-    /// `ok` with a value of this many megabytes.
-    Megabytes(u32),
-    /// `ok` with `null` and so many parts, each an empty text.
-    Parts(usize),
-    /// `halt` with this reason.
-    Halt(&'static str),
-    /// A shape that does not exist.
-    NoShape,
-    /// A value outside of memory.
-    Outside,
-    /// A value that is not UTF-8.
-    NotText,
-}
-
 /// Bytes of a page of memory.
 const PAGE: u32 = 65_536;
 /// Where static data begins.
@@ -58,8 +38,6 @@ pub(crate) const DATA: u32 = 1024;
 const KEEP: &str =
     r#"(import "[export]test:hostile/keeper" "[resource-new]thing" (func $keep (param i32) (result i32)))"#;
 const DROP: &str = r#"(import "[export]test:hostile/keeper" "[resource-drop]thing" (func $drop (param i32)))"#;
-/// Bytes of a `variant part` in the canonical ABI.
-const PART_BYTES: usize = 48;
 const RANDOM: &str = r#"(import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
 
 /// A guest that misbehaves in one place.
@@ -166,7 +144,7 @@ impl Hostile {
             }
             None => memory.words(&[0, 0]),
         };
-        let (answer, fill) = self.answer_area(&mut memory);
+        let (answer, fill) = self.answer.area(&mut memory);
         let heap = memory.end().next_multiple_of(PAGE).max(PAGE);
         let (destroy, destructor) = if self.place == Place::Destructor {
             let code = self.at(Place::Destructor);
@@ -265,63 +243,6 @@ impl Hostile {
         };
         (memory.words(&[list, self.listed]), rename)
     }
-
-    /// The area of `execute`'s answer, and code that fills it in. Offsets are the canonical ABI's, of `variant outcome`.
-    fn answer_area(&self, memory: &mut Memory) -> (u32, String) {
-        let mut area = [0_u32; 12];
-        let mut fill = String::new();
-        match self.answer {
-            Answer::Value(text) => area[2..4].copy_from_slice(&memory.text(text)),
-            Answer::Parts(count) => {
-                area[2..4].copy_from_slice(&memory.text("null"));
-                // Nothing but zeros is a text without bytes.
-                area[7] = memory.put(&vec![0; count * PART_BYTES]);
-                area[8] = u32::try_from(count).expect("a few parts");
-            }
-            Answer::NotText => {
-                let bytes = memory.put(b"\"\xff\xfe\"");
-                area[2..4].copy_from_slice(&[bytes, 4]);
-            }
-            Answer::Outside => area[2..4].copy_from_slice(&[u32::MAX - 8, 4]),
-            Answer::NoShape => area[0] = 9,
-            Answer::Halt(reason) => {
-                area[0] = 3;
-                area[2..4].copy_from_slice(&memory.text(reason));
-                area[4..6].copy_from_slice(&memory.text("null"));
-            }
-            Answer::Echo | Answer::Megabytes(_) => {}
-        }
-        let at = memory.words(&area);
-        match self.answer {
-            Answer::Echo => {
-                // The parameters lie in memory: `call.arguments` is their third text.
-                for (from, to) in [(16, 8), (20, 12)] {
-                    let load = format!("(i32.load offset={from} (local.get 0))");
-                    fill.push_str(&format!("(i32.store offset={to} (i32.const {at}) {load})"));
-                }
-            }
-            // A string of that size, quotes included.
-            Answer::Megabytes(count) => {
-                let (pages, bytes) = (count * 16, count << 20);
-                fill.push_str(&format!(
-                    "(global.set $i (i32.mul (memory.grow (i32.const {pages})) (i32.const 65536)))
-                     (memory.fill (global.get $i) (i32.const 97) (i32.const {bytes}))
-                     (i32.store8 (global.get $i) (i32.const 34))
-                     (i32.store8 offset={last} (global.get $i) (i32.const 34))
-                     (i32.store offset=8 (i32.const {at}) (global.get $i))
-                     (i32.store offset=12 (i32.const {at}) (i32.const {bytes}))",
-                    last = bytes - 1,
-                ));
-            }
-            Answer::Value(_)
-            | Answer::Parts(_)
-            | Answer::NotText
-            | Answer::Outside
-            | Answer::NoShape
-            | Answer::Halt(_) => {}
-        }
-        (at, fill)
-    }
 }
 
 /// A component that behaves, and would keep an optimiser busy for minutes and any compiler for a second a function: functions
@@ -379,7 +300,7 @@ pub fn asker(needs: &'static [[&'static str; 3]]) -> Vec<u8> {
 
 /// Static data, laid out from the front.
 #[derive(Default)]
-struct Memory(Vec<u8>);
+pub(crate) struct Memory(Vec<u8>);
 
 impl Memory {
     /// Where it ends.
@@ -387,18 +308,18 @@ impl Memory {
         DATA + u32::try_from(self.0.len()).expect("small data")
     }
 
-    fn put(&mut self, bytes: &[u8]) -> u32 {
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> u32 {
         self.0.resize(self.0.len().next_multiple_of(8), 0);
         let at = self.end();
         self.0.extend_from_slice(bytes);
         at
     }
 
-    fn text(&mut self, text: &str) -> [u32; 2] {
+    pub(crate) fn text(&mut self, text: &str) -> [u32; 2] {
         [self.put(text.as_bytes()), u32::try_from(text.len()).expect("a short text")]
     }
 
-    fn words(&mut self, words: &[u32]) -> u32 {
+    pub(crate) fn words(&mut self, words: &[u32]) -> u32 {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.put(&bytes)
     }

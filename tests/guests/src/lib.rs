@@ -15,6 +15,7 @@ macro_rules! listed {
     };
 }
 
+mod answer;
 mod assemble;
 mod functions;
 mod hostile;
@@ -22,8 +23,9 @@ mod misdeed;
 
 use std::path::PathBuf;
 
+pub use answer::Answer;
 pub use functions::{Function, functions};
-pub use hostile::{Answer, Hostile, Place, asker, compile_bomb, with_record, with_text};
+pub use hostile::{Hostile, Place, asker, compile_bomb, with_record, with_text};
 pub use misdeed::Misdeed;
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));

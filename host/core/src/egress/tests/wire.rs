@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Headers that no request has: names and values. Guests send the same by `wasi:http`.
+const SMUGGLED: &str = include_str!("smuggled.json");
+
 async fn arrived(outgoing: impl Fn(&Server) -> Outgoing) -> String {
     let server = Server::echoing().await;
     let outgoing = outgoing(&server);
@@ -64,58 +67,14 @@ async fn a_message_arrives_as_it_was_meant() {
 
 #[tokio::test]
 async fn what_only_the_host_says_or_could_be_read_twice_never_leaves() {
-    let refused: &[(&str, &[u8])] = &[
-        ("Host", b"internal"),
-        ("host", b""),
-        ("connection", b"upgrade"),
-        ("Keep-Alive", b"1"),
-        ("proxy-authorization", b"canary"),
-        ("Proxy-Connection", b"close"),
-        ("proxy-anything", b"1"),
-        ("transfer-encoding", b"chunked"),
-        ("Transfer_Encoding", b"chunked"),
-        ("TE", b"trailers"),
-        ("trailer", b"x"),
-        ("upgrade", b"websocket"),
-        ("http2-settings", b"x"),
-        ("expect", b"100-continue"),
-        ("content-length", b"0"),
-        ("Content-Length", b"+5"),
-        ("content_length", b"5"),
-        ("forwarded", b"for=127.0.0.1"),
-        ("X-Forwarded-For", b"127.0.0.1"),
-        ("x_forwarded_host", b"internal"),
-        ("X-Forwarded-Anything", b"1"),
-        ("x-real-ip", b"127.0.0.1"),
-        ("via", b"1.1 x"),
-        ("X-HTTP-Method-Override", b"DELETE"),
-        ("x-method-override", b"DELETE"),
-        ("X-Original-URL", b"/admin"),
-        ("x-rewrite-url", b"/admin"),
-        ("", b"x"),
-        (" x", b"x"),
-        ("x ", b"x"),
-        ("x:", b"x"),
-        ("x\r\nhost", b"x"),
-        ("x\0", b"x"),
-        ("x\u{fc}", b"x"),
-        ("host\t", b"x"),
-        ("(x)", b"x"),
-        ("x", b"canary\r\nhost: internal"),
-        ("x", b"canary\nhost: internal"),
-        ("x", b"canary\rhost: internal"),
-        ("x", b"canary\r\n folded"),
-        ("x", b"canary\r\n\r\nGET / HTTP/1.1"),
-        ("x", b"canary\0"),
-        ("x", b"canary\x7f"),
-        ("x", b"canary\x1b[31m"),
-    ];
+    let refused: Vec<(String, String)> = serde_json::from_str(SMUGGLED).unwrap();
+    assert_eq!(refused.len(), 60);
     let server = Server::echoing().await;
     let (egress, rights) = (Egress::new(), local(&server));
     for (name, value) in refused {
-        let outgoing = with_header(get(&server.url("/?canary")), name, value);
+        let outgoing = with_header(get(&server.url("/?canary")), &name, &value);
         let result = send(&egress, &rights, outgoing).await;
-        assert_eq!(kind(&result), "invalid", "{name:?}: {}", value.escape_ascii());
+        assert_eq!(kind(&result), "invalid", "{name:?}: {value:?}");
     }
     let mut many = get(&server.url("/"));
     many.headers = (0..=MAX_HEADERS).map(|number| (format!("x-{number}"), Vec::new())).collect();

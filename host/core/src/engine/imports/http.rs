@@ -114,3 +114,36 @@ fn fault(error: SendError) -> http::Fault {
         SendError::Broken(problem) => http::Fault::Broken(problem),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Methods and URLs come as a tool wrote them: what is neither is no request, before anything is asked for it.
+    #[test]
+    fn what_is_no_method_or_no_place_is_no_request() {
+        const URL: &str = "https://a.example/x";
+        for (method, url, expected) in [
+            ("GET", URL, true),
+            ("DELETE", URL, true),
+            ("CONNECT", URL, false),
+            ("TRACE", URL, false),
+            ("get", URL, false),
+            ("PURGE", URL, false),
+            ("", URL, false),
+            ("GET ", URL, false),
+            ("GET /x HTTP/1.1\r\nhost: internal\r\n\r\nGET", URL, false),
+            ("GET", "/x", false),
+            ("GET", "*", false),
+            ("GET", "a.example:443", false),
+            ("GET", "https://a.example//internal.example/", false),
+            ("GET", "https://user@a.example/", false),
+            ("GET", "https://a.example/ HTTP/1.1\r\nhost: internal", false),
+        ] {
+            let (method, url) = (method.to_owned(), url.to_owned());
+            let request = http::Request { method, url, headers: Vec::new(), body: None, timeout_ms: None };
+            let shown = format!("{request:?}");
+            assert_eq!(outgoing(request).is_ok(), expected, "{shown}");
+        }
+    }
+}

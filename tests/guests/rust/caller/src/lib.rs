@@ -1,27 +1,68 @@
-//! Calls servers with `wasi:http` alone, as the HTTP libraries of guests do.
+//! Calls servers with `wasi:http` alone, as the HTTP libraries of guests do, and as none of them does.
 
 use toolcell_guest::{Failure, tool, tools};
 use wasip2::http::outgoing_handler::handle;
 use wasip2::http::types::{Fields, IncomingBody, Method, OutgoingBody, OutgoingRequest, Scheme};
 
+fn fault(what: &str) -> Failure {
+    Failure::new(what.to_owned())
+}
+
 /// Sends a body to a server with POST and gives back its status and its body.
 #[tool]
 fn caller(authority: String, path: String, body: String) -> Result<String, Failure> {
-    let fault = |what: &str| Failure::new(what.to_owned());
-    let headers = Fields::new();
-    headers.append("x-own", b"1").map_err(|_| fault("no header"))?;
+    let headers = fields(&[["x-own".to_owned(), "1".to_owned()]])?;
+    sent(&Method::Post, headers, [&authority, &path, &body], None)
+}
+
+/// The same with any method, any headers and any trailers.
+#[tool]
+fn sender(
+    authority: String,
+    method: String,
+    headers: Vec<[String; 2]>,
+    body: String,
+    trailers: Vec<[String; 2]>,
+) -> Result<String, Failure> {
+    let method = match method.as_str() {
+        "GET" => Method::Get,
+        "POST" => Method::Post,
+        "CONNECT" => Method::Connect,
+        "TRACE" => Method::Trace,
+        // By a name of its own, also where there is one.
+        other => Method::Other(other.trim_start_matches("other ").to_owned()),
+    };
+    let trailers = if trailers.is_empty() { None } else { Some(fields(&trailers)?) };
+    sent(&method, fields(&headers)?, [&authority, "/", &body], trailers)
+}
+
+fn fields(pairs: &[[String; 2]]) -> Result<Fields, Failure> {
+    let fields = Fields::new();
+    for [name, value] in pairs {
+        let appended = fields.append(name, value.as_bytes());
+        appended.map_err(|error| Failure::new(format!("no header: {error:?}")))?;
+    }
+    Ok(fields)
+}
+
+fn sent(
+    method: &Method,
+    headers: Fields,
+    [authority, path, body]: [&str; 3],
+    trailers: Option<Fields>,
+) -> Result<String, Failure> {
     let request = OutgoingRequest::new(headers);
-    request.set_method(&Method::Post).map_err(|()| fault("no method"))?;
+    request.set_method(method).map_err(|()| fault("no method"))?;
     request.set_scheme(Some(&Scheme::Http)).map_err(|()| fault("no scheme"))?;
-    request.set_authority(Some(&authority)).map_err(|()| fault("no authority"))?;
-    request.set_path_with_query(Some(&path)).map_err(|()| fault("no path"))?;
+    request.set_authority(Some(authority)).map_err(|()| fault("no authority"))?;
+    request.set_path_with_query(Some(path)).map_err(|()| fault("no path"))?;
     let outgoing = request.body().map_err(|()| fault("no body"))?;
     let pending = handle(request, None).map_err(|code| Failure::new(format!("{code:?}")))?;
     // A request that is refused takes no body: why, the answer tells.
     if let Ok(stream) = outgoing.write() {
         let _ = stream.blocking_write_and_flush(body.as_bytes());
     }
-    let _ = OutgoingBody::finish(outgoing, None);
+    let _ = OutgoingBody::finish(outgoing, trailers);
     pending.subscribe().block();
     let answered = pending.get().ok_or_else(|| fault("no answer"))?.map_err(|()| fault("taken"))?;
     let response = answered.map_err(|code| Failure::new(format!("{code:?}")))?;
@@ -63,4 +104,4 @@ fn appender() -> u64 {
     }
 }
 
-tools![caller, hoarder, appender];
+tools![caller, hoarder, sender, appender];
