@@ -38,10 +38,10 @@ fn main() -> Result<()> {
             (
                 "all but its end is right, and strange",
                 [&near, &far],
-                &(|key| keys.tenant_of(key).is_some()) as Find<'_>,
+                &(|key: &str| keys.tenant_of(key).is_some()) as Find<'_>,
             ),
-            ("strange, and strange", [&far, &other], &|key| keys.tenant_of(key).is_some()),
-            ("compared as text, for contrast", [&near, &far], &|key| plain.iter().any(|known| alike(known, key))),
+            ("strange, and strange", [&far, &other], &|key: &str| keys.tenant_of(key).is_some()),
+            ("compared as text, for contrast", [&near, &far], &|key: &str| plain.iter().any(|known| alike(known, key))),
         ] {
             let ([one, another], t) = compared(kinds, found);
             let verdict = if t.abs() < TARGET { "alike" } else { "TOLD APART" };

@@ -30,10 +30,10 @@ fn taken(words: &[&str], held: &mut Vec<OutputStream>) -> Option<Result<String, 
             let found = opened(dir, path, OpenFlags::empty(), DescriptorFlags::READ)?.stat()?;
             Ok(stamps([found.data_access_timestamp, found.data_modification_timestamp, found.status_change_timestamp]))
         }),
-        ["stamp", how, at, seconds, nanoseconds] => {
-            on(at, |dir, path| dir.set_times_at(flags(how), path, time(seconds, nanoseconds), time(seconds, nanoseconds)))
-                .map(done)
-        }
+        ["stamp", how, at, seconds, nanoseconds] => on(at, |dir, path| {
+            dir.set_times_at(flags(how), path, time(seconds, nanoseconds), time(seconds, nanoseconds))
+        })
+        .map(done),
         ["own-stamp", at, seconds, nanoseconds] => on(at, |dir, path| {
             let file = opened(dir, path, OpenFlags::empty(), DescriptorFlags::READ | DescriptorFlags::WRITE)?;
             file.set_times(time(seconds, nanoseconds), time(seconds, nanoseconds))

@@ -158,4 +158,19 @@ fn flaky(answers_at: u32, context: &Context) -> Result<u32, Failure> {
     if attempt < answers_at { Err(Failure::new("not yet").retryable(true)) } else { Ok(attempt) }
 }
 
-tools![spin, hoard, dive, panics, exits, sleeps, impatient, lies, chatters, pours, looks_around, remembers, services, flaky];
+tools![
+    spin,
+    hoard,
+    dive,
+    panics,
+    exits,
+    sleeps,
+    impatient,
+    lies,
+    chatters,
+    pours,
+    looks_around,
+    remembers,
+    services,
+    flaky
+];
