@@ -2,9 +2,9 @@
 //! what the one before it had.
 
 use serde_json::json;
-use toolcell::{CallOptions, Engine, Executor, Grants, Placement, Tool, ToolCall};
+use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Placement, Tool, ToolCall};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
-use toolcell_tests::{ending, wait};
+use toolcell_tests::{call, ending, wait};
 
 use crate::dice::Dice;
 use crate::stage::{Stage, load_with};
@@ -37,9 +37,11 @@ impl Slots {
             let guest = |pages, more_memories| {
                 let guest = Hostile { pages, more_memories, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
                 let component = load_with(&engine, guest.component(), Grants::default()).expect("it loads");
-                let tool = component.tools()[0].clone();
-                wait(async move { component.optimised().await });
-                tool
+                let waiting = component.clone();
+                wait(async move { waiting.optimised().await });
+                // The first call on optimised code opens what all later ones share.
+                let _ = call(&component, "hostile", "{}", Limits::default());
+                component.tools()[0].clone()
             };
             let all = |pages: &[u32]| pages.iter().flat_map(|pages| MORE.map(|more| guest(*pages, more))).collect();
             Guests { often: all(&OFTEN), seldom: all(&SELDOM), _engine: engine }

@@ -213,6 +213,24 @@ fn what_is_no_child_is_told_at_the_start() {
 }
 
 #[test]
+fn who_finds_no_child_within_its_time_is_told_so() {
+    let dir = TempDir::new().expect("a directory");
+    let program = dir.path().join("ward");
+    std::os::unix::fs::symlink(WARD, &program).expect("a program");
+    let cordon = wait(Cordon::builder(&program).arguments(["tools"]).start()).expect("it starts");
+    std::fs::remove_file(&program).expect("it is there");
+    send(cordon.pid().expect("a child"), Signal::KILL);
+    let limits = Limits::default().with_timeout(Duration::from_millis(100));
+    let is_told = || {
+        let (tool, executor) = (cordon.tool("pid").expect("it").clone(), Executor::new().with_limits(limits));
+        let ended = ending(&wait(made(tool, json!({}), executor, CallOptions::default())).result);
+        assert!(["ok", "handler_exit/died", "refusal/restarting"].contains(&ended.as_str()), "{ended}");
+        ended == "refusal/restarting"
+    };
+    assert!(eventually(is_told));
+}
+
+#[test]
 fn a_child_that_says_what_none_says_is_followed_by_the_next() {
     let cordon = cordon();
     let before = cordon.pid();

@@ -39,8 +39,8 @@ Exit status:
   20  tool error: it trapped, exited, ran out of fuel or time, or its answer is unusable;
       or a batch was halted by a failure
   21  refusal: the host said no before the tool ran, to its arguments or to what nobody approved
-A signal ends it as ever, in a shell with 130 after Ctrl-C: a call that is being made is asked to end
-and has two seconds for its answer, a second signal ends it at once.";
+A signal ends it as ever (130 after Ctrl-C, for a shell): a call that is being made is asked to
+end and has two seconds to answer; a second signal ends it at once.";
 
 impl From<&CallResult> for ExitStatus {
     fn from(result: &CallResult) -> Self {

@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use tempfile::TempDir;
-use toolcell::AbortSignal;
+use toolcell::{AbortSignal, remove_tree};
 
 use crate::files;
 use crate::printer::Printer;
@@ -105,7 +105,7 @@ impl Interrupt {
 
 fn remove(path: &Path) {
     for _ in 0..ATTEMPTS {
-        match std::fs::remove_dir_all(path) {
+        match remove_tree(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {}
             Ok(()) | Err(_) => return,
         }

@@ -31,6 +31,7 @@ use scratch::Nest;
 pub use forbidden::forbidden_root;
 pub(crate) use ledger::{Area, Hold};
 pub(crate) use scratch::Scratch;
+pub use scratch::remove_tree;
 pub(crate) use work::{At, Opened, Opening, open};
 
 /// Kinds of filesystems that are the kernel's own, wherever they are mounted: proc, sysfs, devpts, cgroup, cgroup2,

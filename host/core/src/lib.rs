@@ -89,7 +89,7 @@ pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Re
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use cordon::{Cordon, CordonBuilder, DEFAULT_GRACE, Ward};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
-pub use directory::forbidden_root;
+pub use directory::{forbidden_root, remove_tree};
 pub use egress::{DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, SystemResolver};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{

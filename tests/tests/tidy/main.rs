@@ -36,7 +36,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
             "usage",
         ],
     ),
-    ("decisions", &["assemble", "encode", "policy", "rules", "schema", "statistics", "suspicion", "view"]),
+    ("decisions", &["api_keys", "assemble", "encode", "policy", "rules", "schema", "statistics", "suspicion", "view"]),
     ("time", &["clock"]),
     ("world", &["directory", "egress", "kv", "private", "secret"]),
     ("the handler trait", &["handler"]),

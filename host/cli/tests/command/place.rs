@@ -19,7 +19,7 @@ pub(crate) const NEEDS: &[[&str; 3]] = &[
 ];
 
 /// Until then something comes about, or never does.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Looks until there is something to be seen.
 pub(crate) fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {

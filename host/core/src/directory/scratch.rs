@@ -5,7 +5,7 @@
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -20,6 +20,17 @@ use crate::grants::{Room, SCRATCH};
 
 /// Files that are removed where the cell ends; more go on a thread that may take its time.
 const FEW: u64 = 16;
+
+/// Removes a directory that tools have filled, with a few descriptors however deep they have made it, and through no link: for
+/// embedders who give a [`Cordon`](crate::Cordon)'s child a place for its temporary files. A child that is killed does not
+/// tidy up.
+///
+/// # Errors
+/// Of the system: among others when something is still added to it.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
+    tree::clear(&tree::place(CWD, path)?)?;
+    fs::remove_dir(path)
+}
 
 /// Where the directories of single calls are made: private to this user. Dropped, it is removed with what is left in it.
 pub(super) struct Nest {
