@@ -183,7 +183,8 @@ secrets = ["own"]
     let mut approving = place.command();
     assert_eq!(place.shown(approving.envs(secrets).args(["approve", "--yes"])).status, 0);
     let mut command = place.command();
-    command.envs(secrets).env("ELSE", "something else").process_group(0);
+    // Who is killed does not tidy up.
+    command.envs(secrets).env("ELSE", "something else").env("TMPDIR", place.path()).process_group(0);
     command.args(["run", "mischief", "sleeps", "--tenant", "acme", "--timeout", "1m"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut parent = command.spawn().expect("the binary runs");

@@ -103,6 +103,16 @@ impl Measure {
         steps
     }
 
+    /// Steps of looking for every fault: each look may leave one behind, with a copy of all that it is about.
+    pub(super) fn copied(&self, costs: &[Cost]) -> u64 {
+        let (mut below, mut steps) = (0_u64, 0_u64);
+        for (layer, cost) in self.0.iter().zip(costs).rev() {
+            below += layer.steps();
+            steps = steps.saturating_add(cost.looks.saturating_add(cost.whole).saturating_mul(below));
+        }
+        steps
+    }
+
     /// Bytes that are matched with patterns.
     pub(super) fn matched(&self, costs: &[Cost]) -> u64 {
         let layers = self.0.iter().zip(costs);

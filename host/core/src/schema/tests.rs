@@ -192,6 +192,8 @@ fn faults_are_looked_for_within_a_budget() {
     for (schema, value) in [
         (json!({"items": {"required": names}}), json!(vec![json!({}); 200])),
         (json!({"items": {"anyOf": alternatives}}), json!(vec![0; 5000])),
+        // Few looks at the top, each of which copies all that is below.
+        (json!({"anyOf": vec![json!({"type": "integer"}); 4]}), json!(vec![json!([1, 2]); 20_000])),
     ] {
         assert_eq!(faults(schema, value).lines().count(), 1);
     }

@@ -94,7 +94,7 @@ impl Work {
 
     /// Whether looking for every fault of this value is affordable; if not, the first has to do.
     pub(super) fn affords_all_faults(&self, value: &Value) -> bool {
-        Measure::of(value).steps(&self.costs) <= ERROR_BUDGET
+        Measure::of(value).copied(&self.costs) <= ERROR_BUDGET
     }
 }
 
