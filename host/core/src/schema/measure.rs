@@ -93,24 +93,23 @@ impl Measure {
 
     /// Steps of a check that costs so much at the busiest place of each depth.
     pub(super) fn steps(&self, costs: &[Cost]) -> u64 {
-        let mut below = 0_u64;
-        let mut steps = 0_u64;
-        for (layer, cost) in self.0.iter().zip(costs).rev() {
-            below += layer.steps();
-            steps = steps.saturating_add(cost.looks.saturating_mul(layer.steps()));
-            steps = steps.saturating_add(cost.whole.saturating_mul(below));
-        }
-        steps
+        self.sum(costs, |cost| (cost.looks, cost.whole))
     }
 
     /// Steps of looking for every fault: each look may leave one behind, with a copy of all that it is about.
     pub(super) fn copied(&self, costs: &[Cost]) -> u64 {
-        let (mut below, mut steps) = (0_u64, 0_u64);
+        self.sum(costs, |cost| (0, cost.looks.saturating_add(cost.whole)))
+    }
+
+    /// Over all depths: so often what lies there, and so often that with all that lies below.
+    fn sum(&self, costs: &[Cost], of: impl Fn(&Cost) -> (u64, u64)) -> u64 {
+        let (mut below, mut sum) = (0_u64, 0_u64);
         for (layer, cost) in self.0.iter().zip(costs).rev() {
             below += layer.steps();
-            steps = steps.saturating_add(cost.looks.saturating_add(cost.whole).saturating_mul(below));
+            let (looks, whole) = of(cost);
+            sum = sum.saturating_add(looks.saturating_mul(layer.steps())).saturating_add(whole.saturating_mul(below));
         }
-        steps
+        sum
     }
 
     /// Bytes that are matched with patterns.
