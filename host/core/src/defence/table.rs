@@ -48,6 +48,10 @@ defences! {
     TenantQueue = "tenant-queue",
     /// Of those that wait, who has the fewest cells is next.
     CellTurns = "cell-turns",
+    /// Who mostly runs for long does not begin where short calls do.
+    Paces = "paces",
+    /// In the quick lane everybody has a turn after everybody else's.
+    QuickTurns = "quick-turns",
     // -- a cell's memory
     /// Memories and tables have one budget.
     Memory = "memory",

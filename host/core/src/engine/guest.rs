@@ -12,8 +12,9 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::pace::Pace;
 use super::pulse::Pulse;
-use super::quick::be_patient;
+use super::quick::{Turn, be_patient};
 use super::runtimes::Lanes;
 
 use crate::defence::{Defence, stands};
@@ -23,15 +24,17 @@ pub(super) struct Guest<F> {
     future: Arc<Mutex<Option<Pin<Box<F>>>>>,
     timers: &'static Handle,
     pulse: Arc<Pulse>,
+    pace: Arc<Pace>,
 }
 
 impl<F> Guest<F> {
-    pub(super) fn new(future: F, timers: &'static Handle, pulse: Arc<Pulse>) -> Self {
-        Self { future: Arc::new(Mutex::new(Some(Box::pin(future)))), timers, pulse }
+    pub(super) fn new(future: F, timers: &'static Handle, pulse: Arc<Pulse>, pace: Arc<Pace>) -> Self {
+        Self { future: Arc::new(Mutex::new(Some(Box::pin(future)))), timers, pulse, pace }
     }
 
     fn share(&self) -> Self {
-        Self { future: Arc::clone(&self.future), timers: self.timers, pulse: Arc::clone(&self.pulse) }
+        let (pulse, pace) = (Arc::clone(&self.pulse), Arc::clone(&self.pace));
+        Self { future: Arc::clone(&self.future), timers: self.timers, pulse, pace }
     }
 
     fn kill(&self) {
@@ -57,7 +60,10 @@ impl<F: Future> Future for Guest<F> {
             return Poll::Ready(None);
         }
         if poll.is_ready() {
+            self.pace.ended();
             future.take();
+        } else if !self.pulse.is_waiting() {
+            self.pace.stopped();
         }
         poll.map(Some)
     }
@@ -75,11 +81,21 @@ impl<F> Remote<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    /// Starts it in the quick lane.
+    /// Starts it: in the quick lane, unless the calls before it mostly outlasted a tick.
     pub(super) fn start(lanes: &Lanes, guest: Guest<F>) -> Self {
         let (answered, answer) = oneshot::channel();
         let (mut first, woken, slow) = (guest.share(), lanes.woken().clone(), lanes.slow().clone());
-        let at_once = lanes.quick().run(Box::new(move |turn| {
+        let pace = Arc::clone(&guest.pace);
+        if !pace.is_quick() {
+            slow.spawn(go_on(first, answered));
+            return Self { guest, answer, at_once: false };
+        }
+        let slice = Box::new(move |turn: &mut Turn<'_>| {
+            // Others of its kind may have run while it stood in line.
+            if !first.pace.is_quick() {
+                slow.spawn(go_on(first, answered));
+                return;
+            }
             match Pin::new(&mut first).poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(answer) => {
                     turn.end();
@@ -89,12 +105,18 @@ where
                     woken.spawn(resume(first, slow, answered));
                 }
                 Poll::Pending => {
-                    slow.spawn(async move { send(answered, first.await) });
+                    slow.spawn(go_on(first, answered));
                 }
             }
-        }));
+        });
+        let at_once = lanes.quick().run(&pace, slice);
         Self { guest, answer, at_once }
     }
+}
+
+/// Goes on with a guest to its end.
+async fn go_on<F: Future>(guest: Guest<F>, answered: oneshot::Sender<F::Output>) {
+    send(answered, guest.await);
 }
 
 /// Goes on with a guest that waits for the host, until a tick stops it; then the slow lane does.
@@ -110,7 +132,7 @@ where
     match slice.await {
         Some(answer) => send(answered, answer),
         None => {
-            slow.spawn(async move { send(answered, guest.await) });
+            slow.spawn(go_on(guest, answered));
         }
     }
 }
@@ -150,7 +172,7 @@ mod tests {
 
     /// A guest of this future, polled once.
     fn polled<F: Future>(future: F, pulse: &Arc<Pulse>) -> (Guest<F>, Poll<Option<F::Output>>) {
-        let mut guest = Guest::new(future, clock::sleeps().unwrap(), Arc::clone(pulse));
+        let mut guest = Guest::new(future, clock::sleeps().unwrap(), Arc::clone(pulse), Arc::default());
         let poll = Pin::new(&mut guest).poll(&mut Context::from_waker(Waker::noop()));
         (guest, poll)
     }

@@ -13,7 +13,9 @@ use futures_util::FutureExt as _;
 
 use super::Inner;
 use super::guest::{Guest, Remote};
-use super::invoke::{self, Ready};
+use super::invoke;
+use super::load::Loaded;
+use super::pace::Pace;
 use super::pulse::Pulse;
 use super::quarantine::Quarantine;
 use super::queue::Slot;
@@ -48,21 +50,22 @@ pub enum Placement {
 /// Calls `execute` at the engine's place, within the invocation's time.
 pub(super) async fn execute(
     inner: &Inner,
-    ready: Arc<Ready>,
-    quarantine: &Arc<Quarantine>,
+    loaded: &Loaded,
+    pace: Arc<Pace>,
     invocation: Arc<Invocation>,
     checks: Checks,
     rights: Arc<Rights>,
 ) -> CallResult {
+    let Loaded { current, quarantine, .. } = loaded;
     let slot = match slot(inner, quarantine, &invocation).await {
         Ok(slot) => slot,
         Err(refusal) => return CallResult::Refusal(refusal),
     };
     invocation.open();
     let pulse = Arc::new(Pulse::default());
-    let guest = invoke::execute(ready, Arc::clone(&invocation), checks, rights, Arc::clone(&pulse));
+    let guest = invoke::execute(current.ready(), Arc::clone(&invocation), checks, rights, Arc::clone(&pulse));
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
-    place(inner, cell, &invocation, &pulse).await.unwrap_or_else(CallResult::ToolError)
+    place(inner, cell, &invocation, &pulse, pace).await.unwrap_or_else(CallResult::ToolError)
 }
 
 /// Asks a tool something beside a call, likewise. Where there is no room it is as if the host had no answer in time; a
@@ -70,6 +73,7 @@ pub(super) async fn execute(
 pub(super) async fn ask<T: Send + 'static, F>(
     inner: &Inner,
     quarantine: &Arc<Quarantine>,
+    pace: Arc<Pace>,
     invocation: &Arc<Invocation>,
     question: impl FnOnce(Arc<Pulse>) -> F,
 ) -> Result<T, ToolError>
@@ -84,14 +88,14 @@ where
         ToolError::Timeout(Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed() })
     })?;
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
-    place(inner, cell, invocation, &pulse).await
+    place(inner, cell, invocation, &pulse, pace).await
 }
 
 /// Calls `describe`, likewise. The guest has the invocation's time whole, and a cell is waited for as long before that: who
 /// finds none is not the component's to answer for.
 pub(super) async fn describe(
     inner: &Inner,
-    ready: Arc<Ready>,
+    ready: Arc<invoke::Ready>,
     invocation: impl Fn() -> Invocation,
 ) -> Result<Vec<Definition>, Error> {
     // It is asked once: there is nothing to keep count for.
@@ -100,7 +104,8 @@ pub(super) async fn describe(
     let slot = slot(inner, &nothing, &invocation()).await.map_err(busy)?;
     let (invocation, pulse) = (Arc::new(invocation()), Arc::new(Pulse::default()));
     let guest = invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&pulse));
-    let asked = place(inner, cell(slot, nothing, Arc::clone(&invocation), guest), &invocation, &pulse);
+    let cell = cell(slot, nothing, Arc::clone(&invocation), guest);
+    let asked = place(inner, cell, &invocation, &pulse, Arc::default());
     asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
 }
 
@@ -128,8 +133,9 @@ async fn place<T: Send + 'static>(
     cell: impl Future<Output = Result<T, ToolError>> + Send + 'static,
     invocation: &Invocation,
     pulse: &Arc<Pulse>,
+    pace: Arc<Pace>,
 ) -> Result<T, ToolError> {
-    let guest = Guest::new(cell, inner.sleeps, Arc::clone(pulse));
+    let guest = Guest::new(cell, inner.sleeps, Arc::clone(pulse), pace);
     let deadline = invocation.deadline().filter(|_| stands(Defence::Deadline));
     let ended = match inner.placement {
         Placement::Inline => before(deadline, async { Ok(guest.await) }).await,
@@ -179,7 +185,7 @@ mod tests {
             let call = ToolCall::new("1", "t", "{}");
             let invocation = Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits);
             let pulse = Arc::new(Pulse::default());
-            let waits = place(&engine.0, std::future::pending::<Result<(), _>>(), &invocation, &pulse);
+            let waits = place(&engine.0, std::future::pending::<Result<(), _>>(), &invocation, &pulse, Arc::default());
             let patience = Duration::from_secs(5);
             let ended = engine.0.sleeps.block_on(async { tokio::time::timeout(patience, waits).await });
             assert!(matches!(ended, Ok(Err(ToolError::Timeout(Timeout::Blocked { .. })))), "{placement:?}: {ended:?}");
@@ -200,7 +206,7 @@ mod tests {
                 Arc::new(Quarantine::after(std::num::NonZero::new(2), Arc::new(crate::clock::SystemClock)));
             for expected in [Ok(()), Err(Refusal::Quarantined)] {
                 let question = |_| async { panic!("a bug") };
-                let asked = ask::<(), _>(&engine.0, &quarantine, &invocation, question);
+                let asked = ask::<(), _>(&engine.0, &quarantine, Arc::default(), &invocation, question);
                 let ended = engine.0.sleeps.block_on(asked);
                 assert_eq!(ended, Err(ToolError::HandlerRaised(Raised::by_the_host())), "{placement:?}");
                 assert_eq!(quarantine.admit(), expected, "{placement:?}");

@@ -6,7 +6,6 @@
 //! Invariants: a job is one slice: it ends at the guest's next tick, and what the guest had the host do meanwhile (copy,
 //! fill) is bounded by its memory; with one core nobody waits awake; idle threads sleep.
 
-use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::fair::FairQueue;
+use super::pace::Pace;
 use crate::error::Error;
 use crate::fence::fenced;
 
@@ -43,7 +44,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    slices: VecDeque<Slice>,
+    slices: FairQueue<Slice>,
     /// Threads that sleep until they are woken: to wake nobody would cost a system call too.
     asleep: usize,
 }
@@ -97,11 +98,11 @@ impl Quick {
         Ok(quick)
     }
 
-    /// Hands over a slice. Whether it is worth to wait awake for it.
-    pub(super) fn run(&self, slice: Slice) -> bool {
+    /// Hands over a slice of a call at this pace. Whether it is worth to wait awake for it.
+    pub(super) fn run(&self, pace: &Pace, slice: Slice) -> bool {
         let shared = &self.0;
         let mut queue = shared.queue.lock();
-        queue.slices.push_back(slice);
+        queue.slices.push(pace, slice);
         shared.waiting.store(queue.slices.len(), Ordering::Release);
         shared.see_to_it(queue)
     }
@@ -160,7 +161,7 @@ impl Shared {
             return None;
         }
         let mut queue = self.queue.lock();
-        let slice = queue.slices.pop_front()?;
+        let slice = queue.slices.pop()?;
         turn.begin();
         self.waiting.store(queue.slices.len(), Ordering::Release);
         if !queue.slices.is_empty() {
@@ -211,13 +212,16 @@ mod tests {
     #[test]
     fn every_slice_runs_and_a_panic_costs_only_its_own() {
         let quick = Quick::start(2, || ()).unwrap();
-        let (done, seen) = mpsc::channel();
+        let (pace, (done, seen)) = (Pace::default(), mpsc::channel());
         for number in 0..1000 {
             let done = done.clone();
-            quick.run(Box::new(move |_| {
-                assert!(number % 100 != 7, "one in a hundred");
-                done.send(number).unwrap();
-            }));
+            quick.run(
+                &pace,
+                Box::new(move |_| {
+                    assert!(number % 100 != 7, "one in a hundred");
+                    done.send(number).unwrap();
+                }),
+            );
             if number % 50 == 0 {
                 // Long enough for the threads to fall asleep now and then.
                 assert!(!wait_awake(LINGER * 4, || false));
