@@ -15,6 +15,7 @@ mod descriptors;
 mod fair;
 mod flights;
 mod guest;
+mod habit;
 mod imports;
 mod invoke;
 mod isolation;
@@ -22,7 +23,7 @@ mod limiter;
 mod load;
 mod loaded;
 mod optimise;
-mod pace;
+
 mod placement;
 mod pulse;
 mod quarantine;
@@ -33,6 +34,7 @@ mod runtimes;
 mod scan;
 mod screening;
 mod shares;
+mod slow;
 mod ticker;
 mod tier;
 mod translate;
@@ -115,6 +117,7 @@ struct Inner {
     /// Components that are loaded at once: one a core, the rest waits.
     loads: Arc<Semaphore>,
     lanes: Lanes,
+    parties: habit::Parties,
     sleeps: &'static Handle,
     world: Arc<World>,
 }
@@ -321,6 +324,7 @@ impl EngineBuilder {
             queue: queue::Queue::new(self.cells as usize),
             loads: Arc::new(Semaphore::new(cores)),
             lanes: Lanes::new(self.threads.unwrap_or(cores).max(1))?,
+            parties: habit::Parties::default(),
             sleeps: clock::sleeps()?,
             world: Arc::new(self.world),
         })))

@@ -49,9 +49,9 @@ defences! {
     /// Of those that wait, who has the fewest cells is next.
     CellTurns = "cell-turns",
     /// Who mostly runs for long does not begin where short calls do.
-    Paces = "paces",
-    /// In the quick lane everybody has a turn after everybody else's.
-    QuickTurns = "quick-turns",
+    Habits = "habits",
+    /// Where slices wait, everybody has a turn after everybody else's.
+    Turns = "turns",
     // -- a cell's memory
     /// Memories and tables have one budget.
     Memory = "memory",

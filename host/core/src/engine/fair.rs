@@ -1,14 +1,13 @@
 //! A queue in which everybody has a turn after everybody else's.
 //!
-//! Invariants: whoever puts in many waits for the second until all others have had one; who had none for a while does not get
-//! those that it missed.
-//! Source: start-time fair queuing, with turns of equal weight.
+//! Invariants: whoever puts in many waits for the second until all others that wait have had one; who had none for a while
+//! does not get those that it missed.
+//! Source: start-time fair queuing (Goyal, Vin and Cheng, 1996), with turns of equal weight.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::pace::Pace;
 use crate::defence::{Defence, stands};
 
 /// The queue.
@@ -16,26 +15,24 @@ pub(super) struct FairQueue<T> {
     places: BinaryHeap<Place<T>>,
     /// The turn that is being served.
     now: u64,
-    /// How many were put in: within a turn, first come, first served.
+    /// How many were put in: within a turn it is first come, first served.
     tickets: u64,
 }
+
+/// The last turn of somebody's in one queue. Changed in the queue's own lock only.
+#[derive(Debug, Default)]
+pub(super) struct LastTurn(AtomicU64);
 
 struct Place<T> {
     order: Reverse<(u64, u64)>,
     item: T,
 }
 
-impl<T> Default for FairQueue<T> {
-    fn default() -> Self {
-        Self { places: BinaryHeap::new(), now: 0, tickets: 0 }
-    }
-}
-
 impl<T> FairQueue<T> {
-    pub(super) fn push(&mut self, whose: &Pace, item: T) {
-        let last = if stands(Defence::QuickTurns) { whose.turn.load(Relaxed) } else { 0 };
-        let turn = last.max(self.now) + 1;
-        whose.turn.store(turn, Relaxed);
+    pub(super) fn push(&mut self, last: &LastTurn, item: T) {
+        let before = if stands(Defence::Turns) { last.0.load(Relaxed) } else { 0 };
+        let turn = (before + 1).max(self.now);
+        last.0.store(turn, Relaxed);
         self.tickets += 1;
         self.places.push(Place { order: Reverse((turn, self.tickets)), item });
     }
@@ -49,9 +46,11 @@ impl<T> FairQueue<T> {
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
+}
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.places.is_empty()
+impl<T> Default for FairQueue<T> {
+    fn default() -> Self {
+        Self { places: BinaryHeap::new(), now: 0, tickets: 0 }
     }
 }
 
@@ -64,13 +63,47 @@ impl<T> PartialEq for Place<T> {
 impl<T> Eq for Place<T> {}
 
 impl<T> PartialOrd for Place<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl<T> Ord for Place<T> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+    fn cmp(&self, other: &Self) -> Ordering {
         self.order.cmp(&other.order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Letters go in, `-` takes one out, and at the end all are taken out. Seen to fail with first come, first served.
+    #[test]
+    fn everybody_has_a_turn_after_everybody_elses() {
+        for (steps, expected) in [
+            ("aaa", "aaa"),
+            ("aaab", "abaa"),
+            ("aaaabbc", "abcabaa"),
+            ("cbacba", "cbacba"),
+            // Who comes later is next, however many are there already, ...
+            ("aaaa-b-c-", "abcaaa"),
+            ("aaaa--bb", "aababa"),
+            // ... and who paused, or was never there, has no more turns than others.
+            ("b-aaaaaa----bbbb", "baaaabababb"),
+            ("aaaa----ab", "aaaaba"),
+        ] {
+            let mut queue = FairQueue::default();
+            let last = [LastTurn::default(), LastTurn::default(), LastTurn::default()];
+            let mut served = String::new();
+            for step in steps.chars() {
+                match step {
+                    '-' => served.extend(queue.pop()),
+                    letter => queue.push(&last[letter as usize - 'a' as usize], letter),
+                }
+            }
+            served.extend(std::iter::from_fn(|| queue.pop()));
+            assert_eq!((served.as_str(), queue.len()), (expected, 0), "{steps}");
+        }
     }
 }

@@ -12,10 +12,11 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::pace::Pace;
+use super::habit::Habit;
 use super::pulse::Pulse;
 use super::quick::{Turn, be_patient};
 use super::runtimes::Lanes;
+use super::slow::Slow;
 
 use crate::defence::{Defence, stands};
 
@@ -24,17 +25,17 @@ pub(super) struct Guest<F> {
     future: Arc<Mutex<Option<Pin<Box<F>>>>>,
     timers: &'static Handle,
     pulse: Arc<Pulse>,
-    pace: Arc<Pace>,
+    habit: Arc<Habit>,
 }
 
 impl<F> Guest<F> {
-    pub(super) fn new(future: F, timers: &'static Handle, pulse: Arc<Pulse>, pace: Arc<Pace>) -> Self {
-        Self { future: Arc::new(Mutex::new(Some(Box::pin(future)))), timers, pulse, pace }
+    pub(super) fn new(future: F, timers: &'static Handle, pulse: Arc<Pulse>, habit: Arc<Habit>) -> Self {
+        Self { future: Arc::new(Mutex::new(Some(Box::pin(future)))), timers, pulse, habit }
     }
 
     fn share(&self) -> Self {
-        let (pulse, pace) = (Arc::clone(&self.pulse), Arc::clone(&self.pace));
-        Self { future: Arc::clone(&self.future), timers: self.timers, pulse, pace }
+        let (pulse, habit) = (Arc::clone(&self.pulse), Arc::clone(&self.habit));
+        Self { future: Arc::clone(&self.future), timers: self.timers, pulse, habit }
     }
 
     fn kill(&self) {
@@ -60,10 +61,10 @@ impl<F: Future> Future for Guest<F> {
             return Poll::Ready(None);
         }
         if poll.is_ready() {
-            self.pace.ended();
+            self.habit.ended();
             future.take();
         } else if !self.pulse.is_waiting() {
-            self.pace.stopped();
+            self.habit.stopped();
         }
         poll.map(Some)
     }
@@ -85,15 +86,14 @@ where
     pub(super) fn start(lanes: &Lanes, guest: Guest<F>) -> Self {
         let (answered, answer) = oneshot::channel();
         let (mut first, woken, slow) = (guest.share(), lanes.woken().clone(), lanes.slow().clone());
-        let pace = Arc::clone(&guest.pace);
-        if !pace.is_quick() {
-            slow.spawn(go_on(first, answered));
+        if !guest.habit.is_quick() {
+            go_on(first, &slow, answered);
             return Self { guest, answer, at_once: false };
         }
         let slice = Box::new(move |turn: &mut Turn<'_>| {
             // Others of its kind may have run while it stood in line.
-            if !first.pace.is_quick() {
-                slow.spawn(go_on(first, answered));
+            if !first.habit.is_quick() {
+                go_on(first, &slow, answered);
                 return;
             }
             match Pin::new(&mut first).poll(&mut Context::from_waker(Waker::noop())) {
@@ -104,23 +104,37 @@ where
                 Poll::Pending if first.pulse.is_waiting() => {
                     woken.spawn(resume(first, slow, answered));
                 }
-                Poll::Pending => {
-                    slow.spawn(go_on(first, answered));
-                }
+                Poll::Pending => go_on(first, &slow, answered),
             }
         });
-        let at_once = lanes.quick().run(&pace, slice);
+        let at_once = lanes.quick().run(&guest.habit.party.quick, slice);
         Self { guest, answer, at_once }
     }
 }
 
-/// Goes on with a guest to its end.
-async fn go_on<F: Future>(guest: Guest<F>, answered: oneshot::Sender<F::Output>) {
-    send(answered, guest.await);
+/// Goes on with a guest to its end, a slice whenever it is its turn.
+fn go_on<F>(mut guest: Guest<F>, slow: &Slow, answered: oneshot::Sender<F::Output>)
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let mut place = slow.line_up(&guest.habit.party.slow);
+    let lane = slow.clone();
+    slow.spawn(async move {
+        // A lane that is closed gives no more turns.
+        while let Ok(turn) = place.await {
+            let slice = poll_fn(|context| Poll::Ready(Pin::new(&mut guest).poll(context))).await;
+            drop(turn);
+            if let Poll::Ready(answer) = slice {
+                return send(answered, answer);
+            }
+            guest.pulse.until_awake().await;
+            place = lane.line_up(&guest.habit.party.slow);
+        }
+    });
 }
 
 /// Goes on with a guest that waits for the host, until a tick stops it; then the slow lane does.
-async fn resume<F>(mut guest: Guest<F>, slow: Handle, answered: oneshot::Sender<F::Output>)
+async fn resume<F>(mut guest: Guest<F>, slow: Slow, answered: oneshot::Sender<F::Output>)
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -131,9 +145,7 @@ where
     });
     match slice.await {
         Some(answer) => send(answered, answer),
-        None => {
-            slow.spawn(go_on(guest, answered));
-        }
+        None => go_on(guest, &slow, answered),
     }
 }
 
@@ -166,9 +178,68 @@ impl<F: Future> Drop for Remote<F> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::habit::Party;
+    use super::*;
     use crate::clock;
 
-    use super::*;
+    /// Whose slices ran on which threads, in their order.
+    type Trail = Arc<Mutex<Vec<(char, String)>>>;
+
+    /// A guest that as many ticks stop before it ends.
+    fn stopped(times: usize, name: char, trail: &Trail) -> impl Future<Output = ()> + Send + 'static {
+        let (trail, mut left) = (Arc::clone(trail), times);
+        poll_fn(move |context| {
+            let thread = std::thread::current().name().unwrap_or_default().replace("toolcell-", "");
+            trail.lock().push((name, thread));
+            if left == 0 {
+                return Poll::Ready(());
+            }
+            left -= 1;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+    }
+
+    fn started<F: Future<Output = ()> + Send + 'static>(lanes: &Lanes, habit: &Arc<Habit>, guest: F) -> Remote<F> {
+        Remote::start(lanes, Guest::new(guest, clock::sleeps().unwrap(), Arc::default(), Arc::clone(habit)))
+    }
+
+    fn ended(call: impl Future<Output = Result<(), oneshot::error::RecvError>>) {
+        clock::sleeps().unwrap().block_on(call).unwrap();
+    }
+
+    /// Seen to fail with every call as quick as any other.
+    #[test]
+    fn calls_that_mostly_outlast_a_tick_begin_in_the_slow_lane() {
+        let (lanes, habit, trail) = (Lanes::new(1).unwrap(), Arc::<Habit>::default(), Trail::default());
+        for (ticks, expected) in [(0, "quick"), (1, "quick slow"), (12, "quick slow"), (1, "slow"), (0, "slow")] {
+            ended(started(&lanes, &habit, stopped(ticks, 'a', &trail)));
+            let mut threads: Vec<_> = trail.lock().drain(..).map(|(_, thread)| thread).collect();
+            threads.dedup();
+            assert_eq!(threads.join(" "), expected, "{ticks} ticks");
+        }
+        // Others' calls go on as before.
+        ended(started(&lanes, &Arc::default(), stopped(0, 'b', &trail)));
+        assert_eq!(trail.lock().pop(), Some(('b', "quick".to_owned())));
+    }
+
+    /// One with many long calls, and two with one each. Seen to fail with first come, first served.
+    #[test]
+    fn in_the_slow_lane_everybody_has_a_turn_after_everybody_elses() {
+        let (lanes, trail) = (Lanes::new(1).unwrap(), Trail::default());
+        let own = Party::default();
+        let only_turn = clock::sleeps().unwrap().block_on(lanes.slow().line_up(&own.slow)).expect("it is free");
+        let long = |name, many| {
+            let habit = Arc::<Habit>::default();
+            (0..20).for_each(|_| habit.stopped());
+            (0..many).map(|_| started(&lanes, &habit, stopped(3, name, &trail))).collect::<Vec<_>>()
+        };
+        let calls: Vec<_> = [long('a', 3), long('b', 1), long('c', 1)].into_iter().flatten().collect();
+        drop(only_turn);
+        clock::sleeps().unwrap().block_on(futures_util::future::join_all(calls));
+        let order: String = trail.lock().iter().map(|(name, _)| *name).collect();
+        assert_eq!(order, "abcabcabcabcaaaaaaaa");
+    }
 
     /// A guest of this future, polled once.
     fn polled<F: Future>(future: F, pulse: &Arc<Pulse>) -> (Guest<F>, Poll<Option<F::Output>>) {

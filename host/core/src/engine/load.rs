@@ -17,10 +17,10 @@ use super::bindings::ToolboxWithGrantsPre;
 use super::cache::Entry;
 use super::compile::{self, Watch};
 use super::config::Haste;
+use super::habit::Habits;
 use super::imports::{self, Standing};
 use super::invoke::Ready;
 use super::optimise::{self, Names};
-use super::pace::Paces;
 use super::quarantine::Quarantine;
 use super::tier::{Code, Current, Optimise, Tier};
 use super::turns::Turn;
@@ -114,7 +114,7 @@ pub(super) struct Loaded {
     pub(super) definitions: Vec<Definition>,
     pub(super) current: Arc<Current>,
     pub(super) quarantine: Arc<Quarantine>,
-    pub(super) paces: Paces,
+    pub(super) habits: Habits,
     pub(super) pooled: bool,
     /// What it took to answer the first call; nothing where that came from the cache.
     pub(super) compile_time: Option<Duration>,
@@ -180,7 +180,7 @@ fn loaded(
         Code::Quick => optimise::later(inner, bytes, names, ready, definitions.clone(), turn.map(Turn::tenant)),
     };
     let quarantine = Arc::new(Quarantine::after(inner.panics, Arc::clone(&inner.clock)));
-    Ok(Loaded { examination, definitions, current, quarantine, paces: Paces::default(), pooled, compile_time })
+    Ok(Loaded { examination, definitions, current, quarantine, habits: Habits::default(), pooled, compile_time })
 }
 
 /// Code that is linked, and the tools in it.

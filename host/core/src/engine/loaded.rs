@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::habit::Habit;
 use super::load::{self, Examination, Loaded, Missing};
-use super::pace::Pace;
 use super::tier::Code;
 use super::{Engine, invoke, placement};
 use crate::call::CallResult;
@@ -123,27 +123,27 @@ impl LoadedComponent {
 
     /// Answers one call in a fresh cell.
     pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks, rights: Arc<Rights>) -> CallResult {
-        let pace = self.pace(&invocation);
-        placement::execute(&self.engine.0, &self.loaded, pace, invocation, checks, rights).await
+        let habit = self.habit(&invocation);
+        placement::execute(&self.engine.0, &self.loaded, habit, invocation, checks, rights).await
     }
 
-    /// How far the calls of its tenant come.
-    fn pace(&self, invocation: &Invocation) -> Arc<Pace> {
-        self.loaded.paces.of(invocation.context.tenant.as_deref())
+    /// How the calls of its tenant mostly go.
+    fn habit(&self, invocation: &Invocation) -> Arc<Habit> {
+        self.loaded.habits.of(invocation.context.tenant.as_deref(), &self.engine.0.parties)
     }
 
     /// Asks whether the tool is offered, in a cell of its own.
     pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
         let Loaded { current, quarantine, .. } = &*self.loaded;
         let question = |pulse| invoke::visible(current.ready(), Arc::clone(&invocation), pulse);
-        placement::ask(&self.engine.0, quarantine, self.pace(&invocation), &invocation, question).await
+        placement::ask(&self.engine.0, quarantine, self.habit(&invocation), &invocation, question).await
     }
 
     /// Asks what is wrong with the invocation's arguments, in a cell of its own.
     pub(crate) async fn validate(&self, invocation: Arc<Invocation>) -> Result<Vec<Fault>, ToolError> {
         let Loaded { current, quarantine, .. } = &*self.loaded;
         let question = |pulse| invoke::validate(current.ready(), Arc::clone(&invocation), pulse);
-        placement::ask(&self.engine.0, quarantine, self.pace(&invocation), &invocation, question).await
+        placement::ask(&self.engine.0, quarantine, self.habit(&invocation), &invocation, question).await
     }
 }
 

@@ -13,9 +13,9 @@ use futures_util::FutureExt as _;
 
 use super::Inner;
 use super::guest::{Guest, Remote};
+use super::habit::Habit;
 use super::invoke;
 use super::load::Loaded;
-use super::pace::Pace;
 use super::pulse::Pulse;
 use super::quarantine::Quarantine;
 use super::queue::Slot;
@@ -51,7 +51,7 @@ pub enum Placement {
 pub(super) async fn execute(
     inner: &Inner,
     loaded: &Loaded,
-    pace: Arc<Pace>,
+    habit: Arc<Habit>,
     invocation: Arc<Invocation>,
     checks: Checks,
     rights: Arc<Rights>,
@@ -65,7 +65,7 @@ pub(super) async fn execute(
     let pulse = Arc::new(Pulse::default());
     let guest = invoke::execute(current.ready(), Arc::clone(&invocation), checks, rights, Arc::clone(&pulse));
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
-    place(inner, cell, &invocation, &pulse, pace).await.unwrap_or_else(CallResult::ToolError)
+    place(inner, cell, &invocation, &pulse, habit).await.unwrap_or_else(CallResult::ToolError)
 }
 
 /// Asks a tool something beside a call, likewise. Where there is no room it is as if the host had no answer in time; a
@@ -73,7 +73,7 @@ pub(super) async fn execute(
 pub(super) async fn ask<T: Send + 'static, F>(
     inner: &Inner,
     quarantine: &Arc<Quarantine>,
-    pace: Arc<Pace>,
+    habit: Arc<Habit>,
     invocation: &Arc<Invocation>,
     question: impl FnOnce(Arc<Pulse>) -> F,
 ) -> Result<T, ToolError>
@@ -88,7 +88,7 @@ where
         ToolError::Timeout(Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed() })
     })?;
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
-    place(inner, cell, invocation, &pulse, pace).await
+    place(inner, cell, invocation, &pulse, habit).await
 }
 
 /// Calls `describe`, likewise. The guest has the invocation's time whole, and a cell is waited for as long before that: who
@@ -133,9 +133,9 @@ async fn place<T: Send + 'static>(
     cell: impl Future<Output = Result<T, ToolError>> + Send + 'static,
     invocation: &Invocation,
     pulse: &Arc<Pulse>,
-    pace: Arc<Pace>,
+    habit: Arc<Habit>,
 ) -> Result<T, ToolError> {
-    let guest = Guest::new(cell, inner.sleeps, Arc::clone(pulse), pace);
+    let guest = Guest::new(cell, inner.sleeps, Arc::clone(pulse), habit);
     let deadline = invocation.deadline().filter(|_| stands(Defence::Deadline));
     let ended = match inner.placement {
         Placement::Inline => before(deadline, async { Ok(guest.await) }).await,

@@ -3,6 +3,7 @@
 //! Invariants: a guest that could go on has asked to be polled again (a tick or the fuel interval stopped it); one that has
 //! not, and is not being polled, waits for the host. No flag is set by the guest's own word.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -37,6 +38,15 @@ impl Pulse {
     /// Whether the guest waits for the host.
     pub(super) fn is_waiting(&self) -> bool {
         self.idle.load(Ordering::Acquire) && !self.woken.load(Ordering::Acquire)
+    }
+
+    /// Ends when the guest does not wait for the host: it can go on, or was killed.
+    pub(super) async fn until_awake(&self) {
+        let awake = poll_fn(|context| {
+            self.task.register(context.waker());
+            if self.is_waiting() && !self.is_cancelled() { Poll::Pending } else { Poll::Ready(()) }
+        });
+        awake.await;
     }
 
     /// Polls a guest, and notices whether it asks to be polled again.

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::fair::FairQueue;
-use super::pace::Pace;
+use super::fair::{FairQueue, LastTurn};
 use crate::error::Error;
 use crate::fence::fenced;
 
@@ -98,11 +97,11 @@ impl Quick {
         Ok(quick)
     }
 
-    /// Hands over a slice of a call at this pace. Whether it is worth to wait awake for it.
-    pub(super) fn run(&self, pace: &Pace, slice: Slice) -> bool {
+    /// Hands over a slice of whoever had this turn last. Whether it is worth to wait awake for it.
+    pub(super) fn run(&self, last: &LastTurn, slice: Slice) -> bool {
         let shared = &self.0;
         let mut queue = shared.queue.lock();
-        queue.slices.push(pace, slice);
+        queue.slices.push(last, slice);
         shared.waiting.store(queue.slices.len(), Ordering::Release);
         shared.see_to_it(queue)
     }
@@ -148,7 +147,7 @@ impl Shared {
             turn.begin();
             // Whoever hands over after this look sees that nobody is awake: the queue's lock orders the two.
             let mut queue = self.queue.lock();
-            while queue.slices.is_empty() && !self.stopped.load(Ordering::Acquire) {
+            while queue.slices.len() == 0 && !self.stopped.load(Ordering::Acquire) {
                 queue.asleep += 1;
                 self.wake.wait(&mut queue);
                 queue.asleep -= 1;
@@ -164,7 +163,7 @@ impl Shared {
         let slice = queue.slices.pop()?;
         turn.begin();
         self.waiting.store(queue.slices.len(), Ordering::Release);
-        if !queue.slices.is_empty() {
+        if queue.slices.len() > 0 {
             // Whoever handed it over may have counted on this thread, which has something else to do now.
             self.see_to_it(queue);
         }
@@ -212,11 +211,11 @@ mod tests {
     #[test]
     fn every_slice_runs_and_a_panic_costs_only_its_own() {
         let quick = Quick::start(2, || ()).unwrap();
-        let (pace, (done, seen)) = (Pace::default(), mpsc::channel());
+        let (last, (done, seen)) = (LastTurn::default(), mpsc::channel());
         for number in 0..1000 {
             let done = done.clone();
             quick.run(
-                &pace,
+                &last,
                 Box::new(move |_| {
                     assert!(number % 100 != 7, "one in a hundred");
                     done.send(number).unwrap();

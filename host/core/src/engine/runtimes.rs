@@ -8,6 +8,7 @@
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::quick::Quick;
+use super::slow::Slow;
 use crate::error::Error;
 
 /// How much less urgent the quick lane is than the host's own threads, in steps of `nice`.
@@ -28,16 +29,19 @@ pub(super) struct Threads(Option<Runtime>);
 pub(super) struct Lanes {
     quick: Quick,
     woken: Threads,
-    slow: Threads,
+    slow: Slow,
+    _slow_threads: Threads,
 }
 
 impl Lanes {
     /// This many threads for each lane.
     pub(super) fn new(threads: usize) -> Result<Self, Error> {
+        let slow = Threads::build(guests(threads, "toolcell-slow", SLOW_NICENESS))?;
         Ok(Self {
             quick: Quick::start(threads, || less_urgent(QUICK_NICENESS))?,
             woken: Threads::build(guests(threads, "toolcell-woken", QUICK_NICENESS))?,
-            slow: Threads::build(guests(threads, "toolcell-slow", SLOW_NICENESS))?,
+            slow: Slow::new(slow.handle().clone(), threads),
+            _slow_threads: slow,
         })
     }
 
@@ -49,8 +53,8 @@ impl Lanes {
         self.woken.handle()
     }
 
-    pub(super) fn slow(&self) -> &Handle {
-        self.slow.handle()
+    pub(super) fn slow(&self) -> &Slow {
+        &self.slow
     }
 }
 

@@ -1,0 +1,81 @@
+//! The slow lane: threads that go on with calls that outlast a slice.
+//!
+//! A slice ends here at a tick as well, and then it is somebody else's turn.
+//! Invariants: no more slices run at once than there are threads, and who waits for one keeps no thread; a turn that nobody
+//! takes goes to the next.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::fair::{FairQueue, LastTurn};
+
+/// The way to the threads.
+#[derive(Clone)]
+pub(super) struct Slow(Arc<Shared>);
+
+struct Shared {
+    threads: Handle,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Turns that nobody has. There are none while anybody waits.
+    free: usize,
+    line: FairQueue<oneshot::Sender<Turn>>,
+}
+
+/// A turn at one slice, until it is dropped.
+pub(super) struct Turn(Slow);
+
+/// A place in the line.
+pub(super) type Place = oneshot::Receiver<Turn>;
+
+impl Slow {
+    /// So many threads, to be reached this way.
+    pub(super) fn new(threads: Handle, many: usize) -> Self {
+        Self(Arc::new(Shared { threads, state: Mutex::new(State { free: many, line: FairQueue::default() }) }))
+    }
+
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.threads.spawn(task);
+    }
+
+    /// Lines up for a turn.
+    pub(super) fn line_up(&self, last: &LastTurn) -> Place {
+        let (turn, place) = oneshot::channel();
+        let mut state = self.0.state.lock();
+        state.line.push(last, turn);
+        if state.free > 0 {
+            state.free -= 1;
+            drop(state);
+            drop(Turn(self.clone()));
+        }
+        place
+    }
+}
+
+impl Drop for Turn {
+    /// The next one's, whoever it is.
+    fn drop(&mut self) {
+        let next = {
+            let mut state = self.0.0.state.lock();
+            let next = state.line.pop();
+            state.free += usize::from(next.is_none());
+            next
+        };
+        if let Some(next) = next {
+            // Who has left meanwhile does not take it: then it is dropped again.
+            drop(next.send(Self(self.0.clone())));
+        }
+    }
+}
+
+impl std::fmt::Debug for Slow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slow").field("free", &self.0.state.lock().free).finish_non_exhaustive()
+    }
+}
