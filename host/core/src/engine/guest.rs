@@ -1,7 +1,8 @@
 //! A guest's future: polled where timers are found, handed from lane to lane, killed from outside.
 //!
-//! Invariants: whoever kills a guest drops what it holds at once, unless it is being polled at that very moment: then it
-//! sees the flag at its next tick. A killed guest's task ends.
+//! Invariants: what a killed guest holds is dropped in the slow lane, and not by whoever waited for it: to clear a cell away
+//! takes as long as several short calls. One that is being polled at that very moment sees the flag at its next tick. A killed
+//! guest's task ends.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -37,11 +38,14 @@ impl<F> Guest<F> {
         let (pulse, habit) = (Arc::clone(&self.pulse), Arc::clone(&self.habit));
         Self { future: Arc::clone(&self.future), timers: self.timers, pulse, habit }
     }
+}
 
-    fn kill(&self) {
+impl<F: Send + 'static> Guest<F> {
+    fn kill(&self, slow: &Slow) {
         self.pulse.cancel();
-        // Dropped when the lock is not held any more: there is others' code in a cell.
-        drop(self.future.try_lock().and_then(|mut future| future.take()));
+        if let Some(killed) = self.future.try_lock().and_then(|mut future| future.take()) {
+            slow.spawn(async move { drop(killed) });
+        }
         // Whoever would poll it next learns that there is nothing left to poll.
         self.pulse.wake();
     }
@@ -71,8 +75,9 @@ impl<F: Future> Future for Guest<F> {
 }
 
 /// A guest in the lanes that ends when nobody waits for it any more.
-pub(super) struct Remote<F: Future> {
+pub(super) struct Remote<F: Future + Send + 'static> {
     guest: Guest<F>,
+    slow: Slow,
     answer: oneshot::Receiver<F::Output>,
     /// A thread was awake to pick it up.
     at_once: bool,
@@ -88,12 +93,13 @@ where
         let (mut first, woken, slow) = (guest.share(), lanes.woken().clone(), lanes.slow().clone());
         if !guest.habit.is_quick() {
             go_on(first, &slow, answered);
-            return Self { guest, answer, at_once: false };
+            return Self { guest, slow, answer, at_once: false };
         }
+        let lane = slow.clone();
         let slice = Box::new(move |turn: &mut Turn<'_>| {
             // Others of its kind may have run while it stood in line.
             if !first.habit.is_quick() {
-                go_on(first, &slow, answered);
+                go_on(first, &lane, answered);
                 return;
             }
             match Pin::new(&mut first).poll(&mut Context::from_waker(Waker::noop())) {
@@ -102,13 +108,13 @@ where
                     send(answered, answer);
                 }
                 Poll::Pending if first.pulse.is_waiting() => {
-                    woken.spawn(resume(first, slow, answered));
+                    woken.spawn(resume(first, lane, answered));
                 }
-                Poll::Pending => go_on(first, &slow, answered),
+                Poll::Pending => go_on(first, &lane, answered),
             }
         });
         let at_once = lanes.quick().run(&guest.habit.party.quick, slice);
-        Self { guest, answer, at_once }
+        Self { guest, slow, answer, at_once }
     }
 }
 
@@ -156,7 +162,7 @@ fn send<T>(answered: oneshot::Sender<T>, answer: Option<T>) {
     }
 }
 
-impl<F: Future> Future for Remote<F> {
+impl<F: Future + Send> Future for Remote<F> {
     /// An error when the guest's code panicked.
     type Output = Result<F::Output, oneshot::error::RecvError>;
 
@@ -168,16 +174,18 @@ impl<F: Future> Future for Remote<F> {
     }
 }
 
-impl<F: Future> Drop for Remote<F> {
+impl<F: Future + Send + 'static> Drop for Remote<F> {
     fn drop(&mut self) {
         if stands(Defence::Cancellation) {
-            self.guest.kill();
+            self.guest.kill(&self.slow);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::super::habit::Party;
     use super::*;
     use crate::clock;
@@ -265,13 +273,22 @@ mod tests {
     }
 
     #[test]
-    fn killed_between_polls_it_is_dropped_at_once() {
-        let pulse = Arc::new(Pulse::default());
-        let held = Arc::new(());
-        let witness = Arc::clone(&held);
-        let (guest, poll) = polled(async move { std::future::pending::<Arc<()>>().await == witness }, &pulse);
-        assert!(poll.is_pending() && Arc::strong_count(&held) == 2);
-        guest.kill();
-        assert_eq!(Arc::strong_count(&held), 1);
+    fn killed_between_polls_it_is_dropped_in_the_slow_lane() {
+        struct Held(mpsc::Sender<Option<String>>);
+        impl Drop for Held {
+            fn drop(&mut self) {
+                self.0.send(std::thread::current().name().map(str::to_owned)).unwrap();
+            }
+        }
+        let (lanes, pulse, (tells, dropped)) = (Lanes::new(1).unwrap(), Arc::default(), mpsc::channel());
+        let held = Held(tells);
+        let waits = async move {
+            std::future::pending::<()>().await;
+            drop(held);
+        };
+        let (guest, poll) = polled(waits, &pulse);
+        assert!(poll.is_pending() && dropped.try_recv().is_err());
+        guest.kill(lanes.slow());
+        assert_eq!(dropped.recv().unwrap().as_deref(), Some("toolcell-slow"));
     }
 }
