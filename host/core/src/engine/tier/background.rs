@@ -14,6 +14,7 @@ use super::Current;
 use crate::defence::{Defence, stands};
 use crate::engine::compile::Watch;
 use crate::engine::invoke::Ready;
+use crate::engine::runtimes::{SLOW_NICENESS, less_urgent};
 use crate::fence::fenced;
 
 /// Bytes of the components that wait: four of the largest, or thousands of ordinary ones.
@@ -22,8 +23,6 @@ const MAX_WAITING: usize = 256 << 20;
 const OF_TENANT: usize = MAX_WAITING / 4;
 /// Names of components that cannot be optimised, before all are forgotten: a megabyte or two.
 const MAX_GIVEN_UP: usize = 10_000;
-/// How much less urgent than the host's own threads, in steps of `nice`: as a guest that takes long.
-const NICENESS: i32 = 10;
 
 /// Compiles, and replaces the current code or keeps it.
 pub(in crate::engine) type Work<R> = Box<dyn FnOnce(&[u8], &Weak<Current<R>>, Watch) + Send>;
@@ -155,8 +154,8 @@ impl<R> Job<R> {
 }
 
 fn work(queue: Arc<Mutex<Queue>>) {
-    // Refused in some containers: then it competes as an equal. A compiler's process inherits it.
-    let _ = rustix::process::nice(NICENESS);
+    // A compiler's process inherits it.
+    less_urgent(SLOW_NICENESS);
     loop {
         let next = queue.lock().next();
         match next {
