@@ -165,7 +165,9 @@ impl Bench {
                         late.push(start.elapsed().as_secs_f64() * 1e3);
                     }
                     CallResult::Refusal(Refusal::Overloaded { .. }) => {}
-                    _ => unreachable!("{ended:?}"),
+                    CallResult::Outcome(_) | CallResult::ToolError(_) | CallResult::Refusal(_) => {
+                        unreachable!("{ended:?}")
+                    }
                 }
             }
             late

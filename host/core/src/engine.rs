@@ -23,7 +23,6 @@ mod limiter;
 mod load;
 mod loaded;
 mod optimise;
-
 mod placement;
 mod pulse;
 mod quarantine;

@@ -1,76 +1,110 @@
 //! A queue in which everybody has a turn after everybody else's.
 //!
-//! Invariants: whoever puts in many waits for the second until all others that wait have had one; who had none for a while
-//! does not get those that it missed.
+//! Invariants: whoever has many in it waits for the second until all others that wait have had one; who had none for a while
+//! does not get those that it missed; what nobody waits for any more takes no turn.
 //! Source: start-time fair queuing (Goyal, Vin and Cheng, 1996), with turns of equal weight.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::defence::{Defence, stands};
 
 /// The queue.
 pub(super) struct FairQueue<T> {
-    places: BinaryHeap<Place<T>>,
+    lines: BTreeMap<Key, Line<T>>,
+    items: usize,
     /// The turn that is being served.
     now: u64,
-    /// How many were put in: within a turn it is first come, first served.
+    /// How many have been given: within a turn it is first come, first served.
     tickets: u64,
 }
 
-/// The last turn of somebody's in one queue. Changed in the queue's own lock only.
-#[derive(Debug, Default)]
-pub(super) struct LastTurn(AtomicU64);
+/// A turn, and a ticket within it.
+type Key = (u64, u64);
 
-struct Place<T> {
-    order: Reverse<(u64, u64)>,
-    item: T,
+/// Somebody's turns in one queue: where its line is, or was last. Changed in the queue's own lock only.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    turn: AtomicU64,
+    ticket: AtomicU64,
+}
+
+/// What somebody has in the queue.
+struct Line<T> {
+    whose: Arc<Turns>,
+    new: VecDeque<T>,
+    old: VecDeque<T>,
+}
+
+impl Turns {
+    fn key(&self) -> Key {
+        (self.turn.load(Relaxed), self.ticket.load(Relaxed))
+    }
+
+    fn set(&self, (turn, ticket): Key) {
+        self.turn.store(turn, Relaxed);
+        self.ticket.store(ticket, Relaxed);
+    }
 }
 
 impl<T> FairQueue<T> {
-    pub(super) fn push(&mut self, last: &LastTurn, item: T) {
-        let before = if stands(Defence::Turns) { last.0.load(Relaxed) } else { 0 };
-        let turn = (before + 1).max(self.now);
-        last.0.store(turn, Relaxed);
-        self.tickets += 1;
-        self.places.push(Place { order: Reverse((turn, self.tickets)), item });
+    /// Puts in what has never had a turn.
+    pub(super) fn push_new(&mut self, whose: &Arc<Turns>, item: T) {
+        self.line(whose).new.push_back(item);
     }
 
-    pub(super) fn pop(&mut self) -> Option<T> {
-        let Place { order: Reverse((turn, _)), item } = self.places.pop()?;
-        self.now = turn;
-        Some(item)
+    /// Puts in what has had one, behind all that is new of the same owner's.
+    pub(super) fn push(&mut self, whose: &Arc<Turns>, item: T) {
+        self.line(whose).old.push_back(item);
+    }
+
+    /// The next that somebody waits for; the others before it are dropped.
+    pub(super) fn pop(&mut self, is_waited_for: impl Fn(&T) -> bool) -> Option<T> {
+        while let Some(((turn, _), mut line)) = self.lines.pop_first() {
+            while let Some(item) = line.new.pop_front().or_else(|| line.old.pop_front()) {
+                self.items -= 1;
+                if !is_waited_for(&item) {
+                    continue;
+                }
+                self.now = turn;
+                if line.new.len() + line.old.len() > 0 {
+                    let key = self.key(turn + 1);
+                    line.whose.set(key);
+                    self.lines.insert(key, line);
+                }
+                return Some(item);
+            }
+        }
+        None
     }
 
     pub(super) fn len(&self) -> usize {
-        self.places.len()
+        self.items
+    }
+
+    fn line(&mut self, whose: &Arc<Turns>) -> &mut Line<T> {
+        self.items += 1;
+        let known = Some(whose.key()).filter(|key| self.lines.contains_key(key) && stands(Defence::Turns));
+        let key = known.unwrap_or_else(|| {
+            let turn = if stands(Defence::Turns) { (whose.key().0 + 1).max(self.now) } else { self.now };
+            let key = self.key(turn);
+            whose.set(key);
+            key
+        });
+        let line = || Line { whose: Arc::clone(whose), new: VecDeque::new(), old: VecDeque::new() };
+        self.lines.entry(key).or_insert_with(line)
+    }
+
+    fn key(&mut self, turn: u64) -> Key {
+        self.tickets += 1;
+        (turn, self.tickets)
     }
 }
 
 impl<T> Default for FairQueue<T> {
     fn default() -> Self {
-        Self { places: BinaryHeap::new(), now: 0, tickets: 0 }
-    }
-}
-
-impl<T> PartialEq for Place<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.order == other.order
-    }
-}
-
-impl<T> Eq for Place<T> {}
-
-impl<T> PartialOrd for Place<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Place<T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.order.cmp(&other.order)
+        Self { lines: BTreeMap::new(), items: 0, now: 0, tickets: 0 }
     }
 }
 
@@ -78,7 +112,24 @@ impl<T> Ord for Place<T> {
 mod tests {
     use super::*;
 
-    /// Letters go in, `-` takes one out, and at the end all are taken out. Seen to fail with first come, first served.
+    /// Letters go in, each for its owner, in capitals what is new; `-` takes one out, and at the end all are taken out.
+    fn served(steps: &str, is_waited_for: impl Fn(&char) -> bool + Copy) -> String {
+        let (mut queue, mut served) = (FairQueue::default(), String::new());
+        let owners: Vec<Arc<Turns>> = (0..3).map(|_| Arc::default()).collect();
+        for step in steps.chars() {
+            let owner = || &owners[step.to_ascii_lowercase() as usize - 'a' as usize];
+            match step {
+                '-' => served.extend(queue.pop(is_waited_for)),
+                'A'..='Z' => queue.push_new(owner(), step),
+                _ => queue.push(owner(), step),
+            }
+        }
+        served.extend(std::iter::from_fn(|| queue.pop(is_waited_for)));
+        assert_eq!(queue.len(), 0, "{steps}");
+        served
+    }
+
+    /// Seen to fail with first come, first served.
     #[test]
     fn everybody_has_a_turn_after_everybody_elses() {
         for (steps, expected) in [
@@ -92,18 +143,24 @@ mod tests {
             // ... and who paused, or was never there, has no more turns than others.
             ("b-aaaaaa----bbbb", "baaaabababb"),
             ("aaaa----ab", "aaaaba"),
+            // What is new goes before what is not, of its own owner's.
+            ("aaaAbA", "AbAaaa"),
+            ("aabAbB", "ABabab"),
         ] {
-            let mut queue = FairQueue::default();
-            let last = [LastTurn::default(), LastTurn::default(), LastTurn::default()];
-            let mut served = String::new();
-            for step in steps.chars() {
-                match step {
-                    '-' => served.extend(queue.pop()),
-                    letter => queue.push(&last[letter as usize - 'a' as usize], letter),
-                }
-            }
-            served.extend(std::iter::from_fn(|| queue.pop()));
-            assert_eq!((served.as_str(), queue.len()), (expected, 0), "{steps}");
+            assert_eq!(served(steps, |_| true), expected, "{steps}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_waits_for_takes_no_turn() {
+        for (steps, dead, expected) in [
+            ("aaab", 'a', "b"),
+            ("AAAabb", 'A', "abb"),
+            // Its owner is not the later for it.
+            ("AAAAa-bbA-A", 'A', "abb"),
+            ("aaa", 'a', ""),
+        ] {
+            assert_eq!(served(steps, |item| *item != dead), expected, "{steps} without {dead}");
         }
     }
 }

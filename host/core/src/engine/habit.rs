@@ -1,6 +1,6 @@
 //! How calls mostly go, and whose they are: where the next one begins, and when it is its turn.
 //!
-//! In: how each slice of a call ended. Out: whether the next call gains anything by beginning in the quick lane.
+//! In: how the first slice of each call ended. Out: whether the next call gains anything by beginning in the quick lane.
 //! Invariants: a habit is a tenant's own: what one has a component do slows nobody else's calls to it. It is a guess of how a
 //! call will go: a wrong one costs time, never an answer.
 //! Source: security design, rows 1 and 56.
@@ -11,21 +11,21 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::fair::LastTurn;
+use super::fair::Turns;
 use crate::defence::{Defence, stands};
 
-/// All slices are stopped.
+/// All calls are stopped.
 const ALWAYS: u32 = 1 << 16;
-/// A slice's weight is one of so many: whoever turns to loops is known for it after a dozen.
+/// A call's weight is one of so many: whoever turns to loops is known for it after a dozen.
 const WEIGHT: u32 = 16;
-/// Tenants of a component before those are forgotten that are as good as new.
-const TENANTS: usize = 64;
+/// Tenants of a component, or of an engine, before those are forgotten that have no call running.
+const TENANTS: usize = 1024;
 
 /// Who takes turns with others: a tenant, or the calls to a component without one.
 #[derive(Debug, Default)]
 pub(super) struct Party {
-    pub(super) quick: LastTurn,
-    pub(super) slow: LastTurn,
+    pub(super) quick: Arc<Turns>,
+    pub(super) slow: Arc<Turns>,
 }
 
 /// The tenants of an engine, as long as anybody remembers them.
@@ -35,7 +35,7 @@ pub(super) struct Parties(Mutex<HashMap<Arc<str>, Weak<Party>>>);
 /// The calls of one tenant to one component.
 #[derive(Debug, Default)]
 pub(super) struct Habit {
-    /// Which share of their slices a tick stopped, of [`ALWAYS`].
+    /// Which share of them was stopped in its first slice, of [`ALWAYS`].
     stopped: AtomicU32,
     pub(super) party: Arc<Party>,
 }
@@ -53,7 +53,9 @@ impl Parties {
         if let Some(known) = parties.get(tenant).and_then(Weak::upgrade) {
             return known;
         }
-        parties.retain(|_, party| party.strong_count() > 0);
+        if parties.len() >= 2 * TENANTS {
+            parties.retain(|_, party| party.strong_count() > 0);
+        }
         let party = Arc::default();
         parties.insert(Arc::clone(tenant), Arc::downgrade(&party));
         party
@@ -61,28 +63,20 @@ impl Parties {
 }
 
 impl Habit {
-    /// A tick stopped a slice.
-    pub(super) fn stopped(&self) {
+    /// A call's first slice was stopped, or it gave way by itself: it ended, or waits for the host.
+    pub(super) fn note(&self, was_stopped: bool) {
         let share = self.stopped.load(Relaxed);
         // Of two at once one may be lost: it is a guess.
-        self.stopped.store(share + (ALWAYS - share) / WEIGHT, Relaxed);
-    }
-
-    /// A slice was a call's last.
-    pub(super) fn ended(&self) {
-        let share = self.stopped.load(Relaxed);
-        if share > 0 {
+        if was_stopped {
+            self.stopped.store(share + (ALWAYS - share) / WEIGHT, Relaxed);
+        } else if share > 0 {
             self.stopped.store(share - share.div_ceil(WEIGHT), Relaxed);
         }
     }
 
-    /// Whether slices mostly end by themselves.
+    /// Whether calls mostly give way by themselves.
     pub(super) fn is_quick(&self) -> bool {
         self.stopped.load(Relaxed) < ALWAYS / 2 || !stands(Defence::Habits)
-    }
-
-    fn is_new(&self) -> bool {
-        self.stopped.load(Relaxed) == 0
     }
 }
 
@@ -95,7 +89,7 @@ impl Habits {
             return Arc::clone(known);
         }
         if tenants.len() >= TENANTS {
-            tenants.retain(|_, habit| Arc::strong_count(habit) > 1 || !habit.is_new());
+            tenants.retain(|_, habit| Arc::strong_count(habit) > 1);
         }
         let tenant = Arc::from(tenant);
         let habit = Arc::new(Habit { party: parties.of(&tenant), ..Habit::default() });
@@ -108,38 +102,30 @@ impl Habits {
 mod tests {
     use super::*;
 
-    /// Slices in their order, `s` those that were stopped, and whether the next call begins in the quick lane. Seen to fail
-    /// with every call as quick as any other.
+    /// Calls in their order, `s` those that were stopped, and whether the next one begins in the quick lane. Seen to fail with
+    /// every call as quick as any other.
     #[test]
-    fn who_mostly_outlasts_a_tick_is_not_quick() {
-        let times = |slices: &str, times| slices.repeat(times);
-        for (slices, is_quick) in [
+    fn who_is_mostly_stopped_is_not_quick() {
+        for (calls, is_quick) in [
             (String::new(), true),
-            // One long call does not make a habit, many loops do, and so do calls a few ticks long.
-            (times("s", 10) + "e", true),
-            (times("s", 12), false),
-            (times("sse", 30), false),
-            // As long as half of the slices end by themselves.
-            (times("se", 1000), true),
-            (times("esee", 1000), true),
+            ("s".repeat(10), true),
+            ("s".repeat(11), false),
+            ("sse".repeat(30), false),
+            ("esee".repeat(1000), true),
             // It is never too late to mend.
-            (times("s", 1_000_000) + &times("e", 10), false),
-            (times("s", 1_000_000) + &times("e", 12), true),
+            ("s".repeat(1_000_000) + &"e".repeat(10), false),
+            ("s".repeat(1_000_000) + &"e".repeat(12), true),
         ] {
             let habit = Habit::default();
-            for slice in slices.chars() {
-                if slice == 's' { habit.stopped() } else { habit.ended() }
-            }
-            assert_eq!(habit.is_quick(), is_quick, "{:.20} ({})", slices, slices.len());
-            (0..1000).for_each(|_| habit.ended());
-            assert!(habit.is_new(), "in the end it is forgotten");
+            calls.chars().for_each(|call| habit.note(call == 's'));
+            assert_eq!(habit.is_quick(), is_quick, "{calls:.20} ({})", calls.len());
         }
     }
 
     #[test]
     fn a_habit_is_a_tenants_and_a_turn_is_for_all_its_components() {
         let (parties, [one, other]) = (Parties::default(), [Habits::default(), Habits::default()]);
-        (0..100).for_each(|_| one.of(Some("a"), &parties).stopped());
+        (0..100).for_each(|_| one.of(Some("a"), &parties).note(true));
         for (habits, tenant, is_quick) in
             [(&one, Some("a"), false), (&one, Some("b"), true), (&one, None, true), (&other, Some("a"), true)]
         {
@@ -152,15 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn tenants_that_are_as_good_as_new_are_forgotten() {
+    fn tenants_without_a_running_call_are_forgotten() {
         let (parties, habits) = (Parties::default(), Habits::default());
-        habits.of(Some("slow"), &parties).stopped();
         let kept = habits.of(Some("running"), &parties);
         for number in 0..10 * TENANTS {
-            habits.of(Some(&number.to_string()), &parties);
+            habits.of(Some(&number.to_string()), &parties).note(true);
         }
-        assert!(habits.tenants.lock().len() <= TENANTS && parties.0.lock().len() <= TENANTS);
+        assert!(habits.tenants.lock().len() <= TENANTS && parties.0.lock().len() <= 2 * TENANTS);
         assert!(Arc::ptr_eq(&kept, &habits.of(Some("running"), &parties)));
-        assert!(!habits.of(Some("slow"), &parties).is_new());
     }
 }

@@ -150,7 +150,34 @@ impl LoadedComponent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::{CallContext, ToolCall};
     use crate::grants::{Access, Directory};
+    use crate::limits::Limits;
+
+    /// Loops of one tenant until it is known for them, and another's call to the same component.
+    #[test]
+    fn a_tenants_loops_are_its_own_habit() {
+        use toolcell_test_guests::{Hostile, Misdeed, Place};
+
+        let engine = Engine::builder().cells(1).build().unwrap();
+        let bytes = Hostile::new(Place::Execute, Misdeed::Spin).component();
+        let sleeps = engine.0.sleeps;
+        let spin = sleeps.block_on(engine.load(bytes, Arc::default(), Missing::Refused, None)).unwrap();
+        let called = |tenant: &str| {
+            let mut context = CallContext::default();
+            context.tenant = Some(tenant.to_owned());
+            let limits = Limits::default().with_timeout(Duration::from_millis(10));
+            let call = ToolCall::new("1", "hostile", "{}");
+            Arc::new(Invocation::aside(call, serde_json::Value::Null, context, limits))
+        };
+        let patience = std::time::Instant::now() + Duration::from_secs(20);
+        while spin.habit(&called("loops")).is_quick() {
+            assert!(std::time::Instant::now() < patience, "it is not known for its loops");
+            let checks = spin.definitions()[0].checks;
+            sleeps.block_on(spin.call(called("loops"), checks, Arc::default()));
+        }
+        assert!(spin.habit(&called("other")).is_quick());
+    }
 
     /// It may hang at that, and others load meanwhile. Seen to fail with the core taken first.
     #[test]

@@ -3,7 +3,8 @@
 //! Invariants: a guest that could go on has asked to be polled again (a tick or the fuel interval stopped it); one that has
 //! not, and is not being polled, waits for the host. No flag is set by the guest's own word.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -40,13 +41,21 @@ impl Pulse {
         self.idle.load(Ordering::Acquire) && !self.woken.load(Ordering::Acquire)
     }
 
-    /// Ends when the guest does not wait for the host: it can go on, or was killed.
-    pub(super) async fn until_awake(&self) {
-        let awake = poll_fn(|context| {
+    /// Ends when the guest does not wait for the host any more.
+    pub(super) fn awake(&self) -> impl Future<Output = ()> + Unpin {
+        poll_fn(|context| {
             self.task.register(context.waker());
-            if self.is_waiting() && !self.is_cancelled() { Poll::Pending } else { Poll::Ready(()) }
+            if self.is_waiting() { Poll::Pending } else { Poll::Ready(()) }
+        })
+    }
+
+    /// Ends when this does, or with none when the caller goes away.
+    pub(super) async fn unless_cancelled<F: Future + Unpin>(&self, mut future: F) -> Option<F::Output> {
+        let ended = poll_fn(|context| {
+            self.task.register(context.waker());
+            if self.is_cancelled() { Poll::Ready(None) } else { Pin::new(&mut future).poll(context).map(Some) }
         });
-        awake.await;
+        ended.await
     }
 
     /// Polls a guest, and notices whether it asks to be polled again.

@@ -1,4 +1,4 @@
-//! The quick lane: threads that run the first slice of every call.
+//! The quick lane: threads that run the first slice of most calls.
 //!
 //! Most calls are over before a sleeping thread would have woken for them (on a virtual machine that takes longer than the
 //! call), so the threads stay awake for a moment after their work, and a caller whose call is picked up at once waits awake
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::fair::{FairQueue, LastTurn};
+use super::fair::{FairQueue, Turns};
 use crate::error::Error;
 use crate::fence::fenced;
 
@@ -97,11 +97,11 @@ impl Quick {
         Ok(quick)
     }
 
-    /// Hands over a slice of whoever had this turn last. Whether it is worth to wait awake for it.
-    pub(super) fn run(&self, last: &LastTurn, slice: Slice) -> bool {
+    /// Hands over somebody's slice. Whether it is worth to wait awake for it.
+    pub(super) fn run(&self, whose: &Arc<Turns>, slice: Slice) -> bool {
         let shared = &self.0;
         let mut queue = shared.queue.lock();
-        queue.slices.push(last, slice);
+        queue.slices.push_new(whose, slice);
         shared.waiting.store(queue.slices.len(), Ordering::Release);
         shared.see_to_it(queue)
     }
@@ -160,7 +160,7 @@ impl Shared {
             return None;
         }
         let mut queue = self.queue.lock();
-        let slice = queue.slices.pop()?;
+        let slice = queue.slices.pop(|_| true)?;
         turn.begin();
         self.waiting.store(queue.slices.len(), Ordering::Release);
         if queue.slices.len() > 0 {
@@ -211,11 +211,11 @@ mod tests {
     #[test]
     fn every_slice_runs_and_a_panic_costs_only_its_own() {
         let quick = Quick::start(2, || ()).unwrap();
-        let (last, (done, seen)) = (LastTurn::default(), mpsc::channel());
+        let (whose, (done, seen)) = (Arc::default(), mpsc::channel());
         for number in 0..1000 {
             let done = done.clone();
             quick.run(
-                &last,
+                &whose,
                 Box::new(move |_| {
                     assert!(number % 100 != 7, "one in a hundred");
                     done.send(number).unwrap();
@@ -230,5 +230,27 @@ mod tests {
         let mut seen: Vec<i32> = seen.iter().collect();
         seen.sort_unstable();
         assert_eq!(seen.len(), 990);
+    }
+
+    /// Seen to fail with first come, first served.
+    #[test]
+    fn everybody_has_a_turn_after_everybody_elses() {
+        let quick = Quick::start(1, || ()).unwrap();
+        let ((begun, begins), (opens, gate), (tells, served)) =
+            (mpsc::channel(), mpsc::channel::<()>(), mpsc::channel());
+        let held = move |_: &mut Turn<'_>| {
+            begun.send(()).unwrap();
+            gate.recv().unwrap_err();
+        };
+        quick.run(&Arc::default(), Box::new(held));
+        begins.recv().unwrap();
+        let owners: [Arc<Turns>; 2] = Default::default();
+        for name in "aaab".chars() {
+            let tells = tells.clone();
+            let whose = &owners[usize::from(name == 'b')];
+            quick.run(whose, Box::new(move |_| tells.send(name).unwrap()));
+        }
+        drop((opens, tells));
+        assert_eq!(served.iter().collect::<String>(), "abaa");
     }
 }

@@ -1,7 +1,8 @@
 //! The threads of an engine: lanes of cells.
 //!
 //! A guest starts in the quick lane. If it still runs after a tick it goes on in the slow lane, whose threads are far less
-//! urgent: a short call never stands in line behind a loop, it only takes the processor from one. One that waits for the
+//! urgent, and where guests of its kind start once that is their habit: a short call seldom stands in line behind a loop, it
+//! takes the processor from one. One that waits for the
 //! host is woken on threads of the quick lane's urgency.
 //! Invariants: dropping an engine, even inside of a task, never blocks.
 
@@ -19,7 +20,7 @@ const QUICK_NICENESS: i32 = 3;
 pub(super) const SLOW_NICENESS: i32 = 15;
 /// Tasks that a guest thread runs before it looks at timers: guests poll long, so after each few.
 const EVENT_INTERVAL: u32 = 4;
-/// Tasks of its own that a thread runs before it looks for new ones: a new call goes before one that was preempted.
+/// Tasks of its own that a thread runs before it looks for new ones: those have their place in line already.
 const NEW_CALLS_INTERVAL: u32 = 1;
 
 /// A runtime that can be dropped anywhere.
@@ -32,6 +33,7 @@ pub(super) struct Lanes {
     quick: Quick,
     woken: Threads,
     slow: Slow,
+    /// Apart from the way to them: guests have that, and a guest must not be who ends its own threads.
     _slow_threads: Threads,
 }
 

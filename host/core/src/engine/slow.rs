@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::fair::{FairQueue, LastTurn};
+use super::fair::{FairQueue, Turns};
 
 /// The way to the threads.
 #[derive(Clone)]
@@ -44,11 +44,15 @@ impl Slow {
         self.0.threads.spawn(task);
     }
 
-    /// Lines up for a turn.
-    pub(super) fn line_up(&self, last: &LastTurn) -> Place {
+    /// Lines up for a turn; a call that has had none, anywhere, before the others of its owner's.
+    pub(super) fn line_up(&self, whose: &Arc<Turns>, is_new: bool) -> Place {
         let (turn, place) = oneshot::channel();
         let mut state = self.0.state.lock();
-        state.line.push(last, turn);
+        if is_new {
+            state.line.push_new(whose, turn)
+        } else {
+            state.line.push(whose, turn)
+        }
         if state.free > 0 {
             state.free -= 1;
             drop(state);
@@ -63,12 +67,12 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let next = {
             let mut state = self.0.0.state.lock();
-            let next = state.line.pop();
+            let next = state.line.pop(|next| !next.is_closed());
             state.free += usize::from(next.is_none());
             next
         };
         if let Some(next) = next {
-            // Who has left meanwhile does not take it: then it is dropped again.
+            // Who has left at this very moment does not take it: then it is dropped again.
             drop(next.send(Self(self.0.clone())));
         }
     }

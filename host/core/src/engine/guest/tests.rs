@@ -1,0 +1,156 @@
+//! Where a guest's slices run, and what is left of one that was killed.
+
+use std::sync::mpsc;
+
+use super::super::slow;
+use super::*;
+use crate::clock;
+
+/// Whose slices ran on which threads, in their order.
+type Trail = Arc<Mutex<Vec<(char, String)>>>;
+
+/// A guest that as many ticks stop before it ends.
+fn stopped(times: usize, name: char, trail: &Trail) -> impl Future<Output = ()> + Send + 'static {
+    let (trail, mut left) = (Arc::clone(trail), times);
+    poll_fn(move |context| {
+        let thread = std::thread::current().name().unwrap_or_default().replace("toolcell-", "");
+        trail.lock().push((name, thread));
+        if left == 0 {
+            return Poll::Ready(());
+        }
+        left -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+fn started<F: Future<Output = ()> + Send + 'static>(lanes: &Lanes, habit: &Arc<Habit>, guest: F) -> Remote<F> {
+    Remote::start(lanes, Guest::new(guest, clock::sleeps().unwrap(), Arc::default(), Arc::clone(habit)))
+}
+
+fn ended(call: impl Future<Output = Result<(), oneshot::error::RecvError>>) {
+    clock::sleeps().unwrap().block_on(call).unwrap();
+}
+
+/// As after many calls that were stopped.
+fn slow_habit() -> Arc<Habit> {
+    let habit = Arc::<Habit>::default();
+    (0..20).for_each(|_| habit.note(true));
+    habit
+}
+
+/// Seen to fail with every call as quick as any other.
+#[test]
+fn calls_that_are_mostly_stopped_begin_in_the_slow_lane() {
+    let (lanes, habit, trail) = (Lanes::new(1).unwrap(), Arc::<Habit>::default(), Trail::default());
+    // However long a call is, it is one.
+    let calls = [(0, "quick"), (1, "quick slow"), (100, "quick slow")].into_iter();
+    let calls = calls.chain([(1, "quick slow"); 9]).chain([(1, "slow"), (0, "slow"), (0, "slow"), (0, "quick")]);
+    for (number, (ticks, expected)) in calls.enumerate() {
+        ended(started(&lanes, &habit, stopped(ticks, 'a', &trail)));
+        let mut threads: Vec<_> = trail.lock().drain(..).map(|(_, thread)| thread).collect();
+        threads.dedup();
+        assert_eq!(threads.join(" "), expected, "call {number}");
+    }
+    // Others' calls go on as before.
+    ended(started(&lanes, &Arc::default(), stopped(0, 'b', &trail)));
+    assert_eq!(trail.lock().pop(), Some(('b', "quick".to_owned())));
+}
+
+/// It gives way by itself, whatever it does when it is woken: that is not a loop's way.
+#[test]
+fn a_call_that_waits_first_is_not_stopped() {
+    let (lanes, habit, trail) = (Lanes::new(1).unwrap(), Arc::<Habit>::default(), Trail::default());
+    for _ in 0..30 {
+        let (tells, waits) = mpsc::channel::<Waker>();
+        let (long, mut has_waited) = (stopped(2, 'a', &trail), false);
+        let wait = poll_fn(move |context| {
+            if std::mem::replace(&mut has_waited, true) {
+                return Poll::Ready(());
+            }
+            tells.send(context.waker().clone()).unwrap();
+            Poll::Pending
+        });
+        let call = started(&lanes, &habit, async move {
+            wait.await;
+            long.await;
+        });
+        waits.recv().unwrap().wake();
+        ended(call);
+    }
+    assert!(habit.is_quick());
+}
+
+/// The only one of a lane with one thread.
+fn the_turn(lanes: &Lanes) -> slow::Turn {
+    clock::sleeps().unwrap().block_on(lanes.slow().line_up(&Arc::default(), true)).expect("it is free")
+}
+
+/// One with many long calls, and two with one each. Seen to fail with first come, first served.
+#[test]
+fn in_the_slow_lane_everybody_has_a_turn_after_everybody_elses() {
+    let (lanes, trail) = (Lanes::new(1).unwrap(), Trail::default());
+    let only_turn = the_turn(&lanes);
+    let long = |name, many| {
+        let habit = slow_habit();
+        (0..many).map(|_| started(&lanes, &habit, stopped(3, name, &trail))).collect::<Vec<_>>()
+    };
+    let calls: Vec<_> = [long('a', 3), long('b', 1), long('c', 1)].into_iter().flatten().collect();
+    drop(only_turn);
+    clock::sleeps().unwrap().block_on(futures_util::future::join_all(calls));
+    let order: String = trail.lock().iter().map(|(name, _)| *name).collect();
+    assert_eq!(order, "abcabcabcabcaaaaaaaa");
+}
+
+/// A guest of this future, polled once.
+fn polled<F: Future>(future: F, pulse: &Arc<Pulse>) -> (Guest<F>, Poll<Option<F::Output>>) {
+    let mut guest = Guest::new(future, clock::sleeps().unwrap(), Arc::clone(pulse), Arc::default());
+    let poll = Pin::new(&mut guest).poll(&mut Context::from_waker(Waker::noop()));
+    (guest, poll)
+}
+
+/// Killed in the middle of a poll that ends in a wait: nobody would ever wake it, so it must not be left to wait.
+#[test]
+fn killed_while_polled_it_does_not_wait() {
+    let pulse = Arc::new(Pulse::default());
+    let held = Arc::new(());
+    let (inside, witness) = (Arc::clone(&pulse), Arc::clone(&held));
+    let future = async move {
+        inside.cancel();
+        std::future::pending::<()>().await;
+        drop(witness);
+    };
+    let (_guest, poll) = polled(future, &pulse);
+    assert!(matches!(poll, Poll::Ready(None)));
+    assert_eq!(Arc::strong_count(&held), 1, "what it held is given back");
+}
+
+#[test]
+fn killed_between_polls_it_is_dropped_at_once() {
+    let pulse = Arc::new(Pulse::default());
+    let held = Arc::new(());
+    let witness = Arc::clone(&held);
+    let (guest, poll) = polled(async move { std::future::pending::<Arc<()>>().await == witness }, &pulse);
+    assert!(poll.is_pending() && Arc::strong_count(&held) == 2);
+    guest.kill();
+    assert_eq!(Arc::strong_count(&held), 1);
+}
+
+/// Its task ends while others still have the turn, and it takes none of theirs. Seen to fail with a task that waits for its
+/// turn alone.
+#[test]
+fn killed_in_line_it_ends_at_once() {
+    let (lanes, trail, habit) = (Lanes::new(1).unwrap(), Trail::default(), slow_habit());
+    let only_turn = the_turn(&lanes);
+    let killed: Vec<_> = (0..100).map(|_| started(&lanes, &habit, stopped(3, 'k', &trail))).collect();
+    let lives = started(&lanes, &slow_habit(), stopped(1, 'l', &trail));
+    drop(killed);
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while Arc::strong_count(&habit) > 1 {
+        assert!(std::time::Instant::now() < patience, "a killed guest's task has not ended");
+        std::thread::yield_now();
+    }
+    drop(only_turn);
+    ended(lives);
+    assert_eq!(trail.lock().iter().map(|(name, _)| *name).collect::<String>(), "ll");
+}
