@@ -164,8 +164,7 @@ mod tests {
         let sleeps = engine.0.sleeps;
         let spin = sleeps.block_on(engine.load(bytes, Arc::default(), Missing::Refused, None)).unwrap();
         let called = |tenant: &str| {
-            let mut context = CallContext::default();
-            context.tenant = Some(tenant.to_owned());
+            let context = CallContext { tenant: Some(tenant.to_owned()), ..CallContext::default() };
             let limits = Limits::default().with_timeout(Duration::from_millis(10));
             let call = ToolCall::new("1", "hostile", "{}");
             Arc::new(Invocation::aside(call, serde_json::Value::Null, context, limits))
