@@ -251,8 +251,9 @@ fn at_tick(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadl
     cell.host_calls_left()?;
     cell.host_bytes_left()?;
     cell.note(cell.invocation.limits.fuel.saturating_sub(left));
+    let is_long = cell.pulse.tick();
     if cell.is_over() {
         return Ok(UpdateDeadline::Interrupt);
     }
-    Ok(UpdateDeadline::Yield(1))
+    Ok(if is_long { UpdateDeadline::Yield(1) } else { UpdateDeadline::Continue(1) })
 }

@@ -1,7 +1,7 @@
 //! A queue in which everybody has a turn after everybody else's.
 //!
 //! Invariants: whoever has many in it waits for the second until all others that wait have had one; who had none for a while
-//! does not get those that it missed; what nobody waits for any more takes no turn.
+//! does not get those that it missed; what takes no turn costs its owner none.
 //! Source: start-time fair queuing (Goyal, Vin and Cheng, 1996), with turns of equal weight.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -35,6 +35,21 @@ struct Line<T> {
     whose: Arc<Turns>,
     new: VecDeque<T>,
     old: VecDeque<T>,
+    /// Its last turn was for something new.
+    was_new: bool,
+}
+
+impl<T> Line<T> {
+    fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.old.is_empty()
+    }
+
+    /// New and old by turns: neither may keep the other waiting for ever.
+    fn pop(&mut self) -> Option<(T, bool)> {
+        let is_new = self.old.is_empty() || !self.was_new && !self.new.is_empty();
+        let item = if is_new { self.new.pop_front() } else { self.old.pop_front() };
+        item.map(|item| (item, is_new))
+    }
 }
 
 impl Turns {
@@ -54,29 +69,33 @@ impl<T> FairQueue<T> {
         self.line(whose).new.push_back(item);
     }
 
-    /// Puts in what has had one, behind all that is new of the same owner's.
+    /// Puts in what has had one.
     pub(super) fn push(&mut self, whose: &Arc<Turns>, item: T) {
         self.line(whose).old.push_back(item);
     }
 
-    /// The next that somebody waits for; the others before it are dropped.
-    pub(super) fn pop(&mut self, is_waited_for: impl Fn(&T) -> bool) -> Option<T> {
-        while let Some(((turn, _), mut line)) = self.lines.pop_first() {
-            while let Some(item) = line.new.pop_front().or_else(|| line.old.pop_front()) {
-                self.items -= 1;
-                if !is_waited_for(&item) {
-                    continue;
-                }
-                self.now = turn;
-                if line.new.len() + line.old.len() > 0 {
-                    let key = self.key(turn + 1);
-                    line.whose.set(key);
-                    self.lines.insert(key, line);
-                }
-                return Some(item);
-            }
+    /// The next one. What does not take its turn leaves it to the next of the same owner's.
+    pub(super) fn pop(&mut self, takes_its_turn: impl Fn(&T) -> bool) -> Option<T> {
+        let mut entry = self.lines.first_entry()?;
+        let (turn, (item, is_new)) = (entry.key().0, entry.get_mut().pop()?);
+        self.items -= 1;
+        let takes_it = takes_its_turn(&item);
+        if !takes_it && !entry.get().is_empty() {
+            return Some(item);
         }
-        None
+        let mut line = entry.remove();
+        if takes_it {
+            (self.now, line.was_new) = (turn, is_new);
+        } else {
+            // As if it had never lined up: no ticket is 0.
+            line.whose.set((turn.saturating_sub(1), 0));
+        }
+        if !line.is_empty() {
+            let key = self.key(turn + 1);
+            line.whose.set(key);
+            self.lines.insert(key, line);
+        }
+        Some(item)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -92,7 +111,7 @@ impl<T> FairQueue<T> {
             whose.set(key);
             key
         });
-        let line = || Line { whose: Arc::clone(whose), new: VecDeque::new(), old: VecDeque::new() };
+        let line = || Line { whose: Arc::clone(whose), new: VecDeque::new(), old: VecDeque::new(), was_new: false };
         self.lines.entry(key).or_insert_with(line)
     }
 
@@ -113,19 +132,21 @@ mod tests {
     use super::*;
 
     /// Letters go in, each for its owner, in capitals what is new; `-` takes one out, and at the end all are taken out.
-    fn served(steps: &str, is_waited_for: impl Fn(&char) -> bool + Copy) -> String {
+    /// Those that take no turn are not told.
+    fn served(steps: &str, takes_its_turn: impl Fn(&char) -> bool + Copy) -> String {
         let (mut queue, mut served) = (FairQueue::default(), String::new());
         let owners: Vec<Arc<Turns>> = (0..3).map(|_| Arc::default()).collect();
         for step in steps.chars() {
             let owner = || &owners[step.to_ascii_lowercase() as usize - 'a' as usize];
             match step {
-                '-' => served.extend(queue.pop(is_waited_for)),
+                '-' => served.extend(queue.pop(takes_its_turn)),
                 'A'..='Z' => queue.push_new(owner(), step),
                 _ => queue.push(owner(), step),
             }
         }
-        served.extend(std::iter::from_fn(|| queue.pop(is_waited_for)));
+        served.extend(std::iter::from_fn(|| queue.pop(takes_its_turn)));
         assert_eq!(queue.len(), 0, "{steps}");
+        served.retain(|item| takes_its_turn(&item));
         served
     }
 
@@ -143,8 +164,8 @@ mod tests {
             // ... and who paused, or was never there, has no more turns than others.
             ("b-aaaaaa----bbbb", "baaaabababb"),
             ("aaaa----ab", "aaaaba"),
-            // What is new goes before what is not, of its own owner's.
-            ("aaaAbA", "AbAaaa"),
+            // What is new and what is not are served by turns, of one owner's.
+            ("aaaAbA", "AbaAaa"),
             ("aabAbB", "ABabab"),
         ] {
             assert_eq!(served(steps, |_| true), expected, "{steps}");
@@ -152,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_takes_no_turn() {
+    fn what_takes_no_turn_costs_its_owner_none() {
         for (steps, dead, expected) in [
             ("aaab", 'a', "b"),
             ("AAAabb", 'A', "abb"),
-            // Its owner is not the later for it.
-            ("AAAAa-bbA-A", 'A', "abb"),
+            ("AAAA----ab", 'A', "ab"),
+            ("bA-A-A-A-ab", 'A', "bab"),
             ("aaa", 'a', ""),
         ] {
             assert_eq!(served(steps, |item| *item != dead), expected, "{steps} without {dead}");

@@ -11,7 +11,6 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio::task::yield_now;
 
 use super::habit::Habit;
 use super::pulse::Pulse;
@@ -26,18 +25,28 @@ pub(super) struct Guest<F> {
     timers: &'static Handle,
     pulse: Arc<Pulse>,
     habit: Arc<Habit>,
-    /// It was never polled here.
+    /// It was never polled.
     is_new: bool,
+    /// Nor has its habit been noted.
+    is_unnoted: bool,
 }
 
 impl<F> Guest<F> {
     pub(super) fn new(future: F, timers: &'static Handle, pulse: Arc<Pulse>, habit: Arc<Habit>) -> Self {
-        Self { future: Arc::new(Mutex::new(Some(Box::pin(future)))), timers, pulse, habit, is_new: true }
+        Self {
+            future: Arc::new(Mutex::new(Some(Box::pin(future)))),
+            timers,
+            pulse,
+            habit,
+            is_new: true,
+            is_unnoted: true,
+        }
     }
 
     fn share(&self) -> Self {
         let (pulse, habit) = (Arc::clone(&self.pulse), Arc::clone(&self.habit));
-        Self { future: Arc::clone(&self.future), timers: self.timers, pulse, habit, is_new: self.is_new }
+        let (is_new, is_unnoted) = (self.is_new, self.is_unnoted);
+        Self { future: Arc::clone(&self.future), timers: self.timers, pulse, habit, is_new, is_unnoted }
     }
 
     fn kill(&self) {
@@ -53,22 +62,26 @@ impl<F: Future> Future for Guest<F> {
     type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let is_new = std::mem::take(&mut self.is_new);
+        let is_unnoted = self.is_unnoted;
+        self.is_new = false;
         let mut future = self.future.lock();
         let Some(running) = future.as_mut() else { return Poll::Ready(None) };
         let _timers = self.timers.enter();
         let poll = self.pulse.poll(context, |context| running.as_mut().poll(context));
+        let is_waiting = poll.is_pending() && self.pulse.is_waiting();
+        if is_unnoted && !is_waiting {
+            self.habit.note(poll.is_pending() || self.pulse.was_stopped());
+        }
         if poll.is_pending() && self.pulse.is_cancelled() {
             // Killed while it was being polled. It may wait for the host now, for ever: nobody else would drop it.
             future.take();
             return Poll::Ready(None);
         }
-        if is_new {
-            self.habit.note(poll.is_pending() && !self.pulse.is_waiting());
-        }
         if poll.is_ready() {
             future.take();
         }
+        drop(future);
+        self.is_unnoted &= is_waiting;
         poll.map(Some)
     }
 }
@@ -110,7 +123,7 @@ where
                 Poll::Pending => go_on(first, &slow, answered),
             }
         });
-        let at_once = lanes.quick().run(&guest.habit.party.quick, slice);
+        let at_once = lanes.quick().run(&guest.habit.party.quick, Arc::clone(&guest.pulse), slice);
         Self { guest, answer, at_once }
     }
 }
@@ -120,8 +133,8 @@ fn go_on<F>(mut guest: Guest<F>, slow: &Slow, answered: oneshot::Sender<F::Outpu
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let mut place = slow.line_up(&guest.habit.party.slow, guest.is_new);
-    let (lane, pulse) = (slow.clone(), Arc::clone(&guest.pulse));
+    let (lane, pulse, turns) = (slow.clone(), Arc::clone(&guest.pulse), Arc::clone(&guest.habit.party.slow));
+    let mut place = slow.line_up(&turns, &pulse, guest.is_new);
     slow.spawn(async move {
         while let Some(Ok(turn)) = pulse.unless_cancelled(place).await {
             let slice = poll_fn(|context| Poll::Ready(Pin::new(&mut guest).poll(context))).await;
@@ -132,11 +145,24 @@ where
             if pulse.unless_cancelled(pulse.awake()).await.is_none() {
                 return;
             }
-            place = lane.line_up(&guest.habit.party.slow, false);
+            place = lane.line_up(&turns, &pulse, false);
             // It may be its turn again at once: whoever was woken meanwhile is to line up, too.
-            yield_now().await;
+            others_first().await;
         }
     });
+}
+
+/// Lets the other tasks of the lane run. Unlike tokio's own way, whichever thread is free goes on then.
+async fn others_first() {
+    let mut has_let = false;
+    let others = poll_fn(|context| {
+        if std::mem::replace(&mut has_let, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    });
+    others.await;
 }
 
 /// Goes on with a guest that waits for the host, until a tick stops it; then the slow lane does.

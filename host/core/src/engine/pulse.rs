@@ -8,8 +8,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+
+use super::ticker::TICK;
+
+/// A slice that a tick hits before this goes on to the next tick: else most would be stopped that are nearly over, and one
+/// that was long in line, or waited for the host, at its first instruction.
+const SHORTEST: Duration = TICK.checked_div(2).expect("not by zero");
 
 /// The state of a running cell, seen from outside.
 #[derive(Debug, Default)]
@@ -18,6 +26,9 @@ pub(super) struct Pulse {
     idle: AtomicBool,
     woken: AtomicBool,
     task: AtomicWaker,
+    /// When the slice that runs began, or the last one did.
+    began: Mutex<Option<Instant>>,
+    stopped: AtomicBool,
 }
 
 impl Pulse {
@@ -39,6 +50,18 @@ impl Pulse {
     /// Whether the guest waits for the host.
     pub(super) fn is_waiting(&self) -> bool {
         self.idle.load(Ordering::Acquire) && !self.woken.load(Ordering::Acquire)
+    }
+
+    /// A tick hit the guest. Whether it has run for long enough to be stopped: a slice begins between two ticks.
+    pub(super) fn tick(&self) -> bool {
+        let is_long = self.began.lock().is_none_or(|began| began.elapsed() >= SHORTEST);
+        self.stopped.fetch_or(is_long, Ordering::Relaxed);
+        is_long
+    }
+
+    /// Whether a tick has ever stopped the guest, also for good.
+    pub(super) fn was_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 
     /// Ends when the guest does not wait for the host any more.
@@ -66,6 +89,7 @@ impl Pulse {
     ) -> Poll<T> {
         self.idle.store(false, Ordering::Release);
         self.woken.store(false, Ordering::Release);
+        *self.began.lock() = Some(Instant::now());
         self.task.register(context.waker());
         let waker = Waker::from(Arc::clone(self));
         let poll = guest(&mut Context::from_waker(&waker));

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::fair::{FairQueue, Turns};
+use super::pulse::Pulse;
 use crate::error::Error;
 use crate::fence::fenced;
 
@@ -43,7 +44,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    slices: FairQueue<Slice>,
+    slices: FairQueue<(Arc<Pulse>, Slice)>,
     /// Threads that sleep until they are woken: to wake nobody would cost a system call too.
     asleep: usize,
 }
@@ -97,11 +98,11 @@ impl Quick {
         Ok(quick)
     }
 
-    /// Hands over somebody's slice. Whether it is worth to wait awake for it.
-    pub(super) fn run(&self, whose: &Arc<Turns>, slice: Slice) -> bool {
+    /// Hands over somebody's slice, which ends at once when it was cancelled. Whether it is worth to wait awake for it.
+    pub(super) fn run(&self, whose: &Arc<Turns>, pulse: Arc<Pulse>, slice: Slice) -> bool {
         let shared = &self.0;
         let mut queue = shared.queue.lock();
-        queue.slices.push_new(whose, slice);
+        queue.slices.push_new(whose, (pulse, slice));
         shared.waiting.store(queue.slices.len(), Ordering::Release);
         shared.see_to_it(queue)
     }
@@ -160,7 +161,7 @@ impl Shared {
             return None;
         }
         let mut queue = self.queue.lock();
-        let slice = queue.slices.pop(|_| true)?;
+        let (_, slice) = queue.slices.pop(|(pulse, _)| !pulse.is_cancelled())?;
         turn.begin();
         self.waiting.store(queue.slices.len(), Ordering::Release);
         if queue.slices.len() > 0 {
@@ -216,6 +217,7 @@ mod tests {
             let done = done.clone();
             quick.run(
                 &whose,
+                Arc::default(),
                 Box::new(move |_| {
                     assert!(number % 100 != 7, "one in a hundred");
                     done.send(number).unwrap();
@@ -242,13 +244,17 @@ mod tests {
             begun.send(()).unwrap();
             gate.recv().unwrap_err();
         };
-        quick.run(&Arc::default(), Box::new(held));
+        quick.run(&Arc::default(), Arc::default(), Box::new(held));
         begins.recv().unwrap();
         let owners: [Arc<Turns>; 2] = Default::default();
         for name in "aaab".chars() {
             let tells = tells.clone();
             let whose = &owners[usize::from(name == 'b')];
-            quick.run(whose, Box::new(move |_| tells.send(name).unwrap()));
+            quick.run(whose, Arc::default(), Box::new(move |_| tells.send(name).unwrap()));
+            // Its caller went away: that costs nobody a turn.
+            let cancelled = Arc::<Pulse>::default();
+            cancelled.cancel();
+            quick.run(whose, cancelled, Box::new(|_| ()));
         }
         drop((opens, tells));
         assert_eq!(served.iter().collect::<String>(), "abaa");

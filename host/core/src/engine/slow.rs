@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::fair::{FairQueue, Turns};
+use super::pulse::Pulse;
 
 /// The way to the threads.
 #[derive(Clone)]
@@ -25,7 +26,19 @@ struct Shared {
 struct State {
     /// Turns that nobody has. There are none while anybody waits.
     free: usize,
-    line: FairQueue<oneshot::Sender<Turn>>,
+    line: FairQueue<Waiting>,
+}
+
+/// Who waits for a turn.
+struct Waiting {
+    pulse: Arc<Pulse>,
+    turn: oneshot::Sender<Turn>,
+}
+
+impl Waiting {
+    fn is_alive(&self) -> bool {
+        !self.turn.is_closed() && !self.pulse.is_cancelled()
+    }
 }
 
 /// A turn at one slice, until it is dropped.
@@ -44,14 +57,15 @@ impl Slow {
         self.0.threads.spawn(task);
     }
 
-    /// Lines up for a turn; a call that has had none, anywhere, before the others of its owner's.
-    pub(super) fn line_up(&self, whose: &Arc<Turns>, is_new: bool) -> Place {
+    /// Lines up for a turn; new is a call that has had none, anywhere.
+    pub(super) fn line_up(&self, whose: &Arc<Turns>, pulse: &Arc<Pulse>, is_new: bool) -> Place {
         let (turn, place) = oneshot::channel();
+        let waiting = Waiting { pulse: Arc::clone(pulse), turn };
         let mut state = self.0.state.lock();
         if is_new {
-            state.line.push_new(whose, turn)
+            state.line.push_new(whose, waiting);
         } else {
-            state.line.push(whose, turn)
+            state.line.push(whose, waiting);
         }
         if state.free > 0 {
             state.free -= 1;
@@ -65,15 +79,18 @@ impl Slow {
 impl Drop for Turn {
     /// The next one's, whoever it is.
     fn drop(&mut self) {
-        let next = {
+        let next = || {
             let mut state = self.0.0.state.lock();
-            let next = state.line.pop(|next| !next.is_closed());
+            let next = state.line.pop(Waiting::is_alive);
             state.free += usize::from(next.is_none());
             next
         };
-        if let Some(next) = next {
-            // Who has left at this very moment does not take it: then it is dropped again.
-            drop(next.send(Self(self.0.clone())));
+        while let Some(next) = next() {
+            if next.is_alive() {
+                // Who has left at this very moment does not take it: then it is dropped again.
+                drop(next.turn.send(Self(self.0.clone())));
+                return;
+            }
         }
     }
 }
