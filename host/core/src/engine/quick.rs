@@ -3,8 +3,9 @@
 //! Most calls are over before a sleeping thread would have woken for them (on a virtual machine that takes longer than the
 //! call), so the threads stay awake for a moment after their work, and a caller whose call is picked up at once waits awake
 //! for a moment too.
-//! Invariants: a job is one slice: it ends at the guest's next tick, and what the guest had the host do meanwhile (copy,
-//! fill) is bounded by its memory; with one core nobody waits awake; idle threads sleep.
+//! Invariants: a job is one slice: it ends at the guest's next tick, or the one after where that comes at once, and what the
+//! guest had the host do meanwhile (copy, fill) is bounded by its memory; with one core nobody waits awake; idle threads
+//! sleep.
 
 use std::num::NonZero;
 use std::sync::Arc;
