@@ -6,11 +6,12 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use tokio::runtime::{Builder, Runtime};
-use toolcell::{CallOptions, Code, Component, Engine, Executor, Placement, Tool, ToolCall};
+use toolcell::{CallOptions, Engine, Executor, Placement, Tool};
 use toolcell_benches::floor::Floor;
 use toolcell_benches::timing::{Contender, Summary, interleaved, percentile};
+use toolcell_benches::tools::{optimised, to};
 use toolcell_test_guests::{Answer, Hostile};
 
 const ROUNDS: usize = 15;
@@ -54,9 +55,7 @@ impl Bench {
     }
 
     fn tool(&self, engine: &Engine, bytes: &[u8], name: &str) -> Result<Tool> {
-        let component = self.runtime.block_on(Component::load(engine, bytes.to_vec()))?;
-        ensure!(self.runtime.block_on(component.optimised()) == Code::Optimised, "{name} is not optimised");
-        Ok(component.tool(name)?.clone())
+        self.runtime.block_on(optimised(engine, bytes, name))
     }
 
     fn one_call(&self, title: &str, bytes: &[u8], name: &str, arguments: &str, targets: &[f64]) -> Result<()> {
@@ -128,10 +127,6 @@ fn rate(call: &(dyn Fn() + Sync), threads: usize) -> f64 {
         }
     });
     done.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64()
-}
-
-fn to(tool: &Tool, arguments: &str) -> ToolCall {
-    ToolCall::new("call-1", tool.definition().name.as_str(), arguments)
 }
 
 fn table(title: &str, summaries: &[Summary], targets: &[f64]) -> Result<()> {

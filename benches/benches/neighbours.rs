@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use tokio::runtime::{Builder, Runtime};
 use toolcell::{
-    CallContext, CallOptions, CallResult, Code, Component, DEFAULT_CELLS, Engine, Executor, Limits, Placement, Refusal,
-    Timeout, Tool, ToolCall, ToolError,
+    CallContext, CallOptions, CallResult, DEFAULT_CELLS, Engine, Executor, Limits, Placement, Refusal, Timeout, Tool,
+    ToolError,
 };
 use toolcell_benches::timing::percentile;
+use toolcell_benches::tools::{optimised, to};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 
 const TEXT: &str = r#"{"text":"hello"}"#;
@@ -76,11 +77,7 @@ impl Bench {
     fn new() -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
         let engine = Engine::builder().placement(Placement::Cells).build()?;
-        let tool = |bytes: Vec<u8>, name: &str| {
-            let component = runtime.block_on(Component::load(&engine, bytes))?;
-            ensure!(runtime.block_on(component.optimised()) == Code::Optimised, "{name} is not optimised");
-            anyhow::Ok(component.tool(name)?.clone())
-        };
+        let tool = |bytes: Vec<u8>, name: &str| runtime.block_on(optimised(&engine, &bytes, name));
         let echo = tool(Hostile::answering(Answer::Echo).component(), "hostile")?;
         let markdown = tool(toolcell_test_guests::bytes("markdown"), "markdown_to_text")?;
         let spin = tool(Hostile::new(Place::Execute, Misdeed::Spin).component(), "hostile")?;
@@ -179,8 +176,4 @@ fn of(tenant: &str) -> CallOptions {
     let mut context = CallContext::default();
     context.tenant = Some(tenant.to_owned());
     CallOptions::default().with_context(context)
-}
-
-fn to(tool: &Tool, arguments: &str) -> ToolCall {
-    ToolCall::new("call-1", tool.definition().name.as_str(), arguments)
 }

@@ -1,0 +1,20 @@
+//! Tools to be timed, and calls to them.
+
+use anyhow::{Result, ensure};
+use toolcell::{Code, Component, Engine, Tool, ToolCall};
+
+/// A tool that runs on optimised code.
+///
+/// # Errors
+/// When it does not load, or is not optimised in the end.
+pub async fn optimised(engine: &Engine, bytes: &[u8], name: &str) -> Result<Tool> {
+    let component = Component::load(engine, bytes.to_vec()).await?;
+    ensure!(component.optimised().await == Code::Optimised, "{name} is not optimised");
+    Ok(component.tool(name)?.clone())
+}
+
+/// A call of it.
+#[must_use]
+pub fn to(tool: &Tool, arguments: &str) -> ToolCall {
+    ToolCall::new("call-1", tool.definition().name.as_str(), arguments)
+}
