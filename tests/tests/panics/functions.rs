@@ -41,11 +41,22 @@ fn folder(metadata: &Value, name: &str) -> PathBuf {
     Path::new(manifest).parent().expect("a folder").to_owned()
 }
 
-/// What is linked and in reach, by the WIT that it is generated from.
+/// The packages that this test was built from, as cargo tells them. Only those of this platform: a registry that was empty
+/// before the build has no others.
+fn metadata() -> Value {
+    let cargo = || Command::new(std::env::var_os("CARGO").expect("cargo runs this test"));
+    let version = cargo().arg("-vV").output().expect("cargo runs").stdout;
+    let version = String::from_utf8(version).expect("text");
+    let platform = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo names its platform");
+    let arguments = ["metadata", "--format-version=1", "--locked", "--offline", "--filter-platform", platform];
+    let asked = cargo().args(arguments).output().expect("cargo runs");
+    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+    serde_json::from_slice(&asked.stdout).expect("JSON")
+}
+
+/// The functions that are linked and in reach, by the WIT that they are generated from.
 fn in_reach() -> BTreeSet<Function> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").expect("cargo runs this test"));
-    let asked = cargo.args(["metadata", "--format-version=1", "--locked", "--offline"]).output().expect("cargo runs");
-    let metadata: Value = serde_json::from_slice(&asked.stdout).expect("JSON");
+    let metadata = metadata();
     let linked =
         LINKED.iter().flat_map(|(name, wit, packages)| functions(&folder(&metadata, name).join(wit), packages));
     let is_in_reach = |(module, function): &Function| {
