@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use toolcell::kv::MemoryStore;
 use toolcell::{
     AbortSignal, CallOptions, Completion, Definition, Egress, Engine, Event, Executor, Grants, HttpRule, Limits,
-    Outcome, Placement, Question, Resolved, Resolver, Room, Tool, ToolCall,
+    MAX_NODES, Outcome, Placement, Question, Resolved, Resolver, Room, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::server::{Server, response, silent};
@@ -140,6 +140,7 @@ impl Mixed {
             kind(&notes, r#"{"action":"list"}"#, "ok", How::Freely),
             kind(&hello, r#"{"name":7}"#, "refusal/invalid_arguments", How::Freely),
             kind(&hello, "[", "refusal/invalid_arguments", How::Freely),
+            kind(&hello, &many_objects(MAX_NODES), "refusal/invalid_arguments", How::Freely),
             kind(&hostile(Misdeed::Abort), "{}", "handler_raised/unreachable", How::Freely),
             kind(&hostile(Misdeed::Recurse), "{}", "handler_raised/stack_overflow", How::Freely),
             kind(&hostile(Misdeed::Hoard), "{}", "handler_raised/unreachable+memory", How::Freely),
@@ -157,6 +158,7 @@ impl Mixed {
             kind(&spins, "{}", "dropped", How::Dropped),
             kind(&sleeps, "{}", "dropped", How::Dropped),
             kind(&waits, r#"{"a":1}"#, "ok", How::Aborted),
+            kind(&waits, &many_objects(MAX_NODES / 2 - 1), "ok", How::Aborted),
             kind(&tool(bytes("desk")), "{}", "ask_user", How::Freely),
             kind(&tool(bytes("fetch")), r#"{"url":"http://127.0.0.1:9/"}"#, "error", How::Freely),
             kind(&Tool::native(native("asks"), asks).expect("a tool"), "{}", "ask_user", How::Freely),
@@ -265,6 +267,11 @@ async fn all_started(holders: &VecDeque<Holder>) -> usize {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+}
+
+/// Arguments whose tree takes a hundred times the memory of their text. Each object is two values.
+fn many_objects(objects: usize) -> String {
+    format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; objects].join(","))
 }
 
 /// Requests to these, wherever they are.

@@ -9,20 +9,21 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Component, Engine, Error, Executor, Json, Limits, Outcome,
-    Placement, Resume, ToolCall,
+    CallContext, CallOptions, CallResult, Completion, Component, Engine, Error, Executor, HOST_BYTES, Json, Limits,
+    Outcome, Placement, Resume, ToolCall,
 };
 
 /// Both places a cell can run at: what is promised holds at each.
 pub const PLACEMENTS: [Placement; 2] = [Placement::Cells, Placement::Inline];
 
-/// Bytes that a process has beside its cells: engines, compiled code, what the host keeps for calls, and a test itself.
+/// Bytes that a process has beside its cells: engines, compiled code, arguments that wait or are checked, what handlers keep,
+/// and a test itself.
 const REST: u64 = 768 << 20;
 
 /// The most memory that a process with this many cells has, each with so much of its own, in bytes.
 #[must_use]
 pub fn worst_case(cells: u32, memory: u64) -> u64 {
-    u64::from(cells) * memory + REST
+    u64::from(cells) * (memory + HOST_BYTES) + REST
 }
 
 static RUNTIME: LazyLock<Runtime> =

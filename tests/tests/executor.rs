@@ -101,7 +101,7 @@ struct Careless;
 impl Handler for Careless {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move {
-            assert!(invocation.arguments["name"] != "panic", "ouch");
+            assert!(invocation.arguments()["name"] != "panic", "ouch");
             std::future::pending().await
         })
     }
@@ -156,7 +156,7 @@ struct Elsewhere;
 impl Handler for Elsewhere {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move {
-            let work = tokio::spawn(async move { invocation.arguments["name"].as_u64().expect("a number") });
+            let work = tokio::spawn(async move { invocation.arguments()["name"].as_u64().expect("a number") });
             match work.await {
                 Ok(number) => CallResult::Outcome(json!(number).into()),
                 Err(_) => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),

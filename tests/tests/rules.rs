@@ -153,7 +153,7 @@ impl Slow {
 
 impl Handler for Slow {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
-        Box::pin(async move { CallResult::Outcome(invocation.arguments.clone().into()) })
+        Box::pin(async move { CallResult::Outcome(invocation.arguments().clone().into()) })
     }
 
     fn visible(&self, _: Arc<Invocation>) -> VisibleFuture<'_> {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::call::ToolCall;
 use crate::defence::{Defence, stands};
-use crate::json::{JsonFault, parse_strict};
+use crate::json::{JsonFault, check};
 use crate::limits::DEFAULT_ARGUMENTS;
 
 /// What an open call costs beside its own text, in bytes: so that many empty ones are no way around the bound.
@@ -161,8 +161,8 @@ impl Assembler {
             return Err(error);
         }
         let arguments = if open.arguments.trim().is_empty() { "{}".to_owned() } else { open.arguments };
-        match parse_strict(&arguments) {
-            Ok(_) => Ok(ToolCall::new(id, open.name, arguments)),
+        match check(&arguments) {
+            Ok(()) => Ok(ToolCall::new(id, open.name, arguments)),
             Err(fault) => Err(AssembleError::Malformed { id, fault }),
         }
     }

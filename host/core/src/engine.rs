@@ -26,7 +26,7 @@ mod optimise;
 mod placement;
 mod pulse;
 mod quarantine;
-mod queue;
+pub(crate) mod queue;
 mod quick;
 mod retained;
 mod runtimes;
@@ -76,12 +76,13 @@ pub use load::{Examination, Missing};
 pub(crate) use loaded::LoadedComponent;
 pub use placement::Placement;
 pub use quarantine::DEFAULT_PANICS;
+pub use retained::HOST_BYTES;
 pub use scan::MAX_COMPONENT;
 pub use tier::{Code, Optimise};
 pub use turns::DEFAULT_COMPILES;
 
-/// How many cells may live at once unless the builder says otherwise. Each is up to a memory limit of RAM and 16 GiB of
-/// address space.
+/// How many cells may live at once unless the builder says otherwise. Each is up to a memory limit of RAM, [`HOST_BYTES`] of
+/// what the host keeps for it, and 16 GiB of address space.
 pub const DEFAULT_CELLS: u32 = 128;
 /// The most cells at once: their address space is about half of what a process has.
 pub const MAX_CELLS: u32 = 4000;

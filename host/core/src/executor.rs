@@ -7,25 +7,25 @@
 
 mod checks;
 mod terminal;
+mod trees;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use tracing::Instrument as _;
 
-use crate::call::{CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
+use crate::call::{CallOptions, CallResult, Completion, Resume, ToolCall};
 use crate::clock;
 use crate::defence::{Defence, stands};
 use crate::event::{CallEvents, EventSink, Events};
 use crate::fence::{Fenced, Panic, dispose, fenced};
 use crate::grants::Overlay;
-use crate::handler::{Handler, Invocation, Overlays};
+use crate::handler::{Arguments, Handler, Invocation, Overlays};
 use crate::limits::Limits;
 use crate::outcome::Outcome;
 use crate::refusal::{Fault, Refusal};
-use crate::seal::{Origin, Sealer};
+use crate::seal::{Origin, Sealer, fingerprint};
 use crate::tool::Tool;
 use crate::tool_error::{Exit, Raised, Timeout, ToolError};
 use checks::{invalid, judge};
@@ -157,21 +157,26 @@ impl Executor {
     /// When dropped, the guest stops at its next tick, everything it held is given back, and observers see a completion
     /// with `handler_exit`, status `cancelled`.
     pub async fn call(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
-        let (invocation, refused) = self.prepared(tool, call, options);
-        let terminal = Terminal::open(&invocation);
+        let (invocation, unknown) = self.arrived(tool, call, options);
+        let mut terminal = Terminal::open(invocation);
+        let refused = match unknown {
+            Some(unknown) => Some(unknown),
+            None => self.checked(tool, &mut terminal.invocation).await.err(),
+        };
+        let invocation = &terminal.invocation;
         let result = match (refused, tool.handler()) {
-            (Some(refused), _) => CallResult::Refusal(self.told(tool, refused, &invocation).await),
+            (Some(refused), _) => CallResult::Refusal(self.told(tool, refused, invocation).await),
             (None, None) => CallResult::ToolError(ToolError::NotFound),
             (None, Some(handler)) => {
                 if !handler.keeps_time() {
                     invocation.open();
                 }
-                let answer = Fenced::new(|| handler.call(Arc::clone(&invocation))).instrument(terminal.span());
-                match clock::before(patience(handler, &invocation), answer).await {
-                    Some(Ok(result)) => fenced(|| self.sealed(tool, judge(tool, result, &invocation), &invocation))
+                let answer = Fenced::new(|| handler.call(Arc::clone(invocation))).instrument(terminal.span());
+                match clock::before(patience(handler, invocation), answer).await {
+                    Some(Ok(result)) => fenced(|| self.sealed(tool, judge(tool, result, invocation), invocation))
                         .unwrap_or_else(|| CallResult::ToolError(ToolError::HandlerRaised(Raised::by_the_host()))),
                     Some(Err(panic)) => CallResult::ToolError(panicked(panic)),
-                    None => CallResult::ToolError(overdue(&invocation)),
+                    None => CallResult::ToolError(overdue(invocation)),
                 }
             }
         };
@@ -191,14 +196,14 @@ impl Executor {
 
     /// The end of a call that is not made any more, because its caller wishes to end: cancelled, with its events.
     pub(crate) fn not_made(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
-        let (invocation, _) = self.prepared(tool, call, options);
-        Terminal::open(&invocation).close(CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)))
+        let (invocation, _) = self.arrived(tool, call, options);
+        Terminal::open(invocation).close(CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)))
     }
 
-    /// The call on its way, and what is known to be wrong with it.
-    fn prepared(&self, tool: &Tool, mut call: ToolCall, options: CallOptions) -> (Arc<Invocation>, Option<Refusal>) {
+    /// The call on its way, unchecked, and the refusal of a tenant that there is not.
+    fn arrived(&self, tool: &Tool, mut call: ToolCall, options: CallOptions) -> (Invocation, Option<Refusal>) {
         let started = Instant::now();
-        let CallOptions { mut context, limits, abort, overlay } = options;
+        let CallOptions { context, limits, abort, overlay } = options;
         let tenant = self.tenant(context.tenant.as_deref());
         let unknown = tenant.as_ref().err().cloned();
         let tenant = tenant.ok().flatten();
@@ -212,32 +217,20 @@ impl Executor {
         }
         // The caller resolved the name, perhaps an alias, to this tool: what was checked is what runs.
         call.name.clone_from(&tool.definition().name);
-        let checked = match unknown {
-            Some(refusal) => Err(refusal),
-            None => fenced(|| self.checked(tool, &call, &mut context, &limits))
-                .unwrap_or_else(|| Err(invalid(vec![Fault::new("", "the check against the tool's schema failed")]))),
+        let invocation = Invocation {
+            call,
+            tree: Arguments::default(),
+            fingerprint: None,
+            context,
+            limits,
+            started,
+            abort,
+            overlays,
+            egress: OnceLock::new(),
+            events: Arc::new(CallEvents::new(self.events.clone())),
+            meter: Arc::default(),
         };
-        let (arguments, refused) = match checked {
-            Ok(arguments) => (arguments, None),
-            Err(refusal) => (Value::Null, Some(refusal)),
-        };
-        let events = Arc::new(CallEvents::new(self.events.clone()));
-        let meter = Arc::default();
-        (
-            Arc::new(Invocation {
-                call,
-                arguments,
-                context,
-                limits,
-                started,
-                abort,
-                overlays,
-                egress: OnceLock::new(),
-                events,
-                meter,
-            }),
-            refused,
-        )
+        (invocation, unknown)
     }
 
     /// Everything that is wrong with a call's arguments, as far as the host's checks and the tool's own can say without
@@ -249,11 +242,16 @@ impl Executor {
     /// # Cancel safety
     /// May be dropped.
     pub async fn validate(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Result<Vec<Fault>, ToolError> {
-        let (invocation, refused) = self.prepared(tool, call, options);
-        match refused {
-            Some(Refusal::InvalidArguments(faults)) => return Ok(faults),
-            Some(refusal) => return Ok(vec![Fault::new("", refusal.to_string())]),
-            None => {}
+        let (invocation, unknown) = self.arrived(tool, call, options);
+        let mut invocation = Arc::new(invocation);
+        let checked = match unknown {
+            Some(unknown) => Err(unknown),
+            None => self.checked(tool, &mut invocation).await,
+        };
+        match checked {
+            Err(Refusal::InvalidArguments(faults)) => return Ok(faults),
+            Err(refusal) => return Ok(vec![Fault::new("", refusal.to_string())]),
+            Ok(()) => {}
         }
         let Some(handler) = tool.handler() else { return Ok(Vec::new()) };
         let asked = Fenced::new(|| handler.validate(Arc::clone(&invocation)));
@@ -264,35 +262,52 @@ impl Executor {
         }
     }
 
-    /// What is known to be wrong with a call before it is made. Opens what an answer brings back.
-    fn checked(
-        &self,
-        tool: &Tool,
-        call: &ToolCall,
-        context: &mut Arc<CallContext>,
-        limits: &Limits,
-    ) -> Result<Value, Refusal> {
-        let arguments = checks::checked(tool, call, context, limits)?;
-        if let (Some(sealer), Some(resume)) = (&self.sealer, &context.resume) {
-            let origin = Origin::of(tool, context.tenant.as_deref(), &arguments);
-            let state = sealer.open(&origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
-            let resume = Resume { answer: resume.answer.clone(), state };
-            Arc::make_mut(context).resume = Some(resume);
+    /// Checks a call that no handler has seen: large arguments when it is their turn.
+    async fn checked(&self, tool: &Tool, invocation: &mut Arc<Invocation>) -> Result<(), Refusal> {
+        let size = checks::measured(&invocation.call, &invocation.limits)?;
+        let room = if trees::is_large(size) {
+            // In a box: it is rare, and would make every call's future larger.
+            Some(Box::pin(trees::room(tool, invocation, size)).await?)
+        } else {
+            None
+        };
+        let checked = Arc::get_mut(invocation).and_then(|invocation| fenced(|| self.check(tool, invocation, room)));
+        checked.unwrap_or_else(|| Err(invalid(vec![Fault::new("", "the check against the tool's schema failed")])))
+    }
+
+    /// What is known to be wrong with a call before it is made. Opens what an answer brings back, and keeps of the arguments
+    /// what is needed later.
+    fn check(&self, tool: &Tool, invocation: &mut Invocation, room: Option<trees::Room>) -> Result<(), Refusal> {
+        let arguments = checks::checked(tool, &invocation.call, &invocation.context)?;
+        if let Some(sealer) = &self.sealer {
+            invocation.fingerprint = Some(fingerprint(&arguments));
+            if let Some(resume) = &invocation.context.resume {
+                let state = sealer.open(&origin(tool, invocation), resume.state.as_ref()).map_err(Refusal::Resume)?;
+                let resume = Resume { answer: resume.answer.clone(), state };
+                Arc::make_mut(&mut invocation.context).resume = Some(resume);
+            }
         }
-        Ok(arguments)
+        if trees::is_kept_for(tool) {
+            invocation.tree = Arguments::kept(arguments, room.and_then(trees::Room::kept));
+        }
+        Ok(())
     }
 
     /// Seals what a question leaves.
     fn sealed(&self, tool: &Tool, mut result: CallResult, invocation: &Invocation) -> CallResult {
         if let (Some(sealer), CallResult::Outcome(Outcome::AskUser(question))) = (&self.sealer, &mut result) {
-            let origin = Origin::of(tool, invocation.context.tenant.as_deref(), &invocation.arguments);
-            match sealer.seal(&origin, question.state.as_ref()) {
+            match sealer.seal(&origin(tool, invocation), question.state.as_ref()) {
                 Ok(state) => question.state = Some(state),
                 Err(error) => return CallResult::ToolError(error),
             }
         }
         result
     }
+}
+
+/// Which call a question belongs to. One that was not checked belongs to none.
+fn origin<'a>(tool: &'a Tool, invocation: &'a Invocation) -> Origin<'a> {
+    Origin::of(tool, invocation.context.tenant.as_deref(), invocation.fingerprint.unwrap_or_default())
 }
 
 /// How long a handler is waited for.

@@ -4,6 +4,8 @@
 //! Two answer by themselves, a component's export (`wasm`) and a native closure (`native`); two stand around another, `retry`
 //! and `breaker`.
 
+mod arguments;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::call::{AbortSignal, CallContext, CallResult, ToolCall};
+use crate::call::{AbortSignal, CallContext, CallResult, Resume, ToolCall};
 use crate::egress::Budget;
 use crate::event::{CallEvents, Event, Events, LogLevel, LogSource};
 use crate::grants::Overlay;
@@ -21,6 +23,7 @@ use crate::refusal::Fault;
 use crate::rights::Denial;
 use crate::tool_error::ToolError;
 use crate::usage::Meter;
+pub(crate) use arguments::Arguments;
 
 /// A future of a handler.
 pub type HandlerFuture<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
@@ -69,6 +72,12 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
+    /// Whether it reads [`Invocation::arguments`]. Default: yes, and the tree that the check made is kept for it as long as the
+    /// call lasts. A handler that passes on the text alone says no: a tree takes many times the memory of its text.
+    fn reads_arguments(&self) -> bool {
+        true
+    }
+
     /// Whether it watches the deadline by itself and can say more of how the time went. The executor then waits for its
     /// word a moment longer; any other handler is dropped at the deadline.
     fn keeps_time(&self) -> bool {
@@ -92,8 +101,6 @@ const MAX_DENIALS: u64 = 100;
 pub struct Invocation {
     /// The call as it came.
     pub call: ToolCall,
-    /// Its arguments as a tree: an object that fits the tool's schema.
-    pub arguments: Value,
     /// Where it comes from.
     pub context: Arc<CallContext>,
     /// What it may use: the smaller of the executor's limits, the call's and the tool's own.
@@ -102,6 +109,9 @@ pub struct Invocation {
     pub started: Instant,
     /// The caller's wish to end early.
     pub abort: AbortSignal,
+    pub(crate) tree: Arguments,
+    /// The arguments' fingerprint, where a sealer needs it.
+    pub(crate) fingerprint: Option<[u8; 32]>,
     pub(crate) overlays: Overlays,
     pub(crate) egress: OnceLock<Budget>,
     pub(crate) events: Arc<CallEvents>,
@@ -109,6 +119,26 @@ pub struct Invocation {
 }
 
 impl Invocation {
+    /// The call's arguments as a tree: an object that fits the tool's schema. It is the one that was checked, or, for a
+    /// handler that does not say that it [`reads_arguments`](Handler::reads_arguments), parsed when it is first asked for.
+    #[must_use]
+    pub fn arguments(&self) -> &Value {
+        self.tree.read(&self.call.arguments)
+    }
+
+    /// The same tree, given away.
+    pub(crate) fn take_arguments(&self) -> Value {
+        self.tree.take(&self.call.arguments)
+    }
+
+    /// Bytes of text that the call came with, for as long as it waits.
+    pub(crate) fn text_bytes(&self) -> u64 {
+        let resume = self.context.resume.as_ref().map_or(0, |Resume { answer, state }| {
+            answer.as_str().len() + state.as_ref().map_or(0, |state| state.as_str().len())
+        });
+        (self.call.arguments.len() + resume) as u64
+    }
+
     /// When the call's time is over; none where that is beyond what a clock can say.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
@@ -174,7 +204,8 @@ impl Invocation {
     ) -> Self {
         Self {
             call,
-            arguments,
+            tree: Arguments::kept(arguments, None),
+            fingerprint: None,
             context: context.into(),
             limits,
             started: Instant::now(),
@@ -193,7 +224,8 @@ impl Invocation {
         context.attempt = Some(context.attempt.unwrap_or(1).saturating_add(failed));
         Self {
             call: self.call.clone(),
-            arguments: self.arguments.clone(),
+            tree: Arguments::default(),
+            fingerprint: self.fingerprint,
             context: Arc::new(context),
             limits: self.limits,
             started: self.started,

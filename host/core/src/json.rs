@@ -1,26 +1,29 @@
 //! One JSON value as text, known to be valid and not nested too deep.
 //!
 //! In: text of a model, a guest or a native handler. Out: [`Json`], or the [`JsonFault`] that says where it breaks.
-//! Invariants: a `Json` always holds valid JSON of at most [`MAX_DEPTH`] levels; its text is what its maker wrote.
+//! Invariants: a `Json` always holds valid JSON of at most [`MAX_DEPTH`] levels and [`MAX_NODES`] values, unless an embedder
+//! made it from a tree; its text is what its maker wrote.
 //! Not here: sizes ([`Limits`](crate::Limits)) and schemas.
 
 pub(crate) mod canonical;
+mod strict;
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
-use crate::defence::{Defence, stands};
+pub(crate) use strict::{Size, check, measure, parse_measured, parse_strict, parse_within};
 
 /// How many arrays and objects may stand inside each other. The parser's own recursion bound: deeper text is refused
 /// before it can exhaust a stack.
 pub const MAX_DEPTH: usize = 127;
 
-/// Members that the parser beneath takes as words to itself: a tree with one would read otherwise the second time.
-const RESERVED: &str = "$serde_json::private::";
+/// Values that one JSON text may hold: every object, array, string, number, boolean and null counts as one. A tree takes up
+/// to 700 bytes for an object with one member, so the tree of the worst text takes some 35 MB.
+pub const MAX_NODES: usize = 100_000;
 
 /// One JSON value (RFC 8259). Cheap to pass on: the text is kept, not a tree.
 ///
@@ -33,10 +36,10 @@ impl Json {
     /// Checks `text` and keeps it.
     ///
     /// # Errors
-    /// [`JsonFault`] when the text is not one JSON value or nests deeper than [`MAX_DEPTH`].
+    /// [`JsonFault`] when the text is not one JSON value, nests deeper than [`MAX_DEPTH`] or holds more than [`MAX_NODES`].
     pub fn parse(text: String) -> Result<Self, JsonFault> {
         // The parser that keeps text lets through what no tree can hold; this one means what the checks will see.
-        parse_strict(&text)?;
+        check(&text)?;
         RawValue::from_string(text).map(Self).map_err(|error| JsonFault::Syntax(error.to_string()))
     }
 
@@ -61,21 +64,21 @@ impl Json {
     /// The value as a tree. A number that fits no 64-bit type becomes the nearest double.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        // Only what an embedder made from a tree of its own can fail here, by a member that the parser reserves.
-        parse_strict(self.as_str()).unwrap_or(Value::Null)
+        // Only what an embedder made from a tree of its own can fail here: by its depth, or a member that the parser reserves.
+        parse_measured(self.as_str()).unwrap_or(Value::Null)
     }
 }
 
 impl Json {
-    /// Checks the depth of what an embedder made from a tree of its own, which nobody has checked.
-    pub(crate) fn check_depth(&self) -> Result<(), JsonFault> {
-        check_depth(self.as_str(), MAX_DEPTH)
+    /// Checks the depth and the number of values of what an embedder made from a tree of its own.
+    pub(crate) fn check_size(&self) -> Result<(), JsonFault> {
+        measure(self.as_str(), MAX_DEPTH).map(drop)
     }
 }
 
 impl From<Value> for Json {
-    /// Keeps the tree as text. One that nests deeper than [`MAX_DEPTH`] is noticed where it is used: a handler's answer
-    /// with it is an `invalid_return`.
+    /// Keeps the tree as text. One that nests deeper than [`MAX_DEPTH`] or holds more than [`MAX_NODES`] values is noticed
+    /// where it is used: a handler's answer with it is an `invalid_return`.
     fn from(value: Value) -> Self {
         serde_json::value::to_raw_value(&value).map_or_else(|_| Self::null(), Self)
     }
@@ -109,7 +112,7 @@ impl Serialize for Json {
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        parse_strict(raw.get()).map_err(D::Error::custom)?;
+        check(raw.get()).map_err(D::Error::custom)?;
         Ok(Self(raw))
     }
 }
@@ -129,119 +132,9 @@ pub enum JsonFault {
     /// Nested deeper than this many levels, [`MAX_DEPTH`] or fewer.
     #[error("JSON nested deeper than {0} levels")]
     TooDeep(usize),
-}
-
-/// Parses `text` into a tree that can only mean one thing: an object that names a member twice is refused, because the
-/// host would judge one of the two and a guest might read the other.
-///
-/// # Errors
-/// [`JsonFault`] as for [`Json::parse`], and for a repeated member.
-pub(crate) fn parse_strict(text: &str) -> Result<Value, JsonFault> {
-    parse_within(text, MAX_DEPTH)
-}
-
-/// The same, with fewer levels.
-pub(crate) fn parse_within(text: &str, levels: usize) -> Result<Value, JsonFault> {
-    check_depth(text, levels)?;
-    let mut parser = serde_json::Deserializer::from_str(text);
-    Strict
-        .deserialize(&mut parser)
-        .and_then(|value| parser.end().map(|()| value))
-        .map_err(|error| JsonFault::Syntax(error.to_string()))
-}
-
-/// Counts brackets outside of strings. Linear, allocates nothing, and says nothing of validity.
-fn check_depth(text: &str, levels: usize) -> Result<(), JsonFault> {
-    if text.len() <= levels || !stands(Defence::JsonDepth) {
-        return Ok(());
-    }
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => {
-                depth += 1;
-                if depth > levels {
-                    return Err(JsonFault::TooDeep(levels));
-                }
-            }
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Builds a [`Value`] and refuses repeated members.
-struct Strict;
-
-impl<'de> DeserializeSeed<'de> for Strict {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Strict {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut array = Vec::new();
-        while let Some(item) = items.next_element_seed(Strict)? {
-            array.push(item);
-        }
-        Ok(Value::Array(array))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
-            if name.starts_with(RESERVED) {
-                return Err(A::Error::custom(format_args!("member `{name}` is reserved")));
-            }
-            if object.contains_key(&name) && stands(Defence::JsonMembers) {
-                return Err(A::Error::custom(format_args!("member `{name}` stands twice in one object")));
-            }
-            let value = members.next_value_seed(Strict)?;
-            object.insert(name, value);
-        }
-        Ok(Value::Object(object))
-    }
+    /// More than this many values, [`MAX_NODES`].
+    #[error("JSON with more than {0} values")]
+    TooManyNodes(usize),
 }
 
 #[cfg(test)]

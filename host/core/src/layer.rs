@@ -39,6 +39,10 @@ impl<L: Layer> Handler for Layered<L> {
         self.inner.always_visible()
     }
 
+    fn reads_arguments(&self) -> bool {
+        self.inner.reads_arguments()
+    }
+
     fn keeps_time(&self) -> bool {
         self.inner.keeps_time()
     }

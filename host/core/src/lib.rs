@@ -60,6 +60,7 @@ mod egress;
 pub mod kv;
 mod private;
 mod secret;
+mod shared_bytes;
 // -- engine: the only place that knows wasm
 mod engine;
 // -- handlers
@@ -94,7 +95,7 @@ pub use egress::{DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, SystemR
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
     Code, DEFAULT_CACHE_BYTES, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, DEFAULT_COMPILES, DEFAULT_PANICS, Engine,
-    EngineBuilder, Examination, Isolation, MAX_CELLS, MAX_COMPONENT, Missing, Optimise, Placement, Standing,
+    EngineBuilder, Examination, HOST_BYTES, Isolation, MAX_CELLS, MAX_COMPONENT, Missing, Optimise, Placement, Standing,
     compile_worker,
 };
 pub use error::Error;
@@ -105,7 +106,7 @@ pub use grants::{
     KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target,
 };
 pub use handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
-pub use json::{Json, JsonFault, MAX_DEPTH};
+pub use json::{Json, JsonFault, MAX_DEPTH, MAX_NODES};
 pub use limits::{
     DEFAULT_ARGUMENTS, DEFAULT_FUEL, DEFAULT_HOST_CALLS, DEFAULT_LOG, DEFAULT_MEMORY, DEFAULT_RESULT, DEFAULT_TIMEOUT,
     Limits,

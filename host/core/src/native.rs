@@ -36,7 +36,7 @@ where
     Said: Into<Outcome>,
 {
     async fn answer(&self, invocation: Arc<Invocation>) -> Outcome {
-        self(invocation.arguments.clone()).await.into()
+        self(invocation.take_arguments()).await.into()
     }
 }
 
@@ -47,7 +47,7 @@ where
     Said: Into<Outcome>,
 {
     async fn answer(&self, invocation: Arc<Invocation>) -> Outcome {
-        self(invocation.arguments.clone(), invocation).await.into()
+        self(invocation.take_arguments(), invocation).await.into()
     }
 }
 

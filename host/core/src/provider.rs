@@ -88,7 +88,7 @@ impl Provider {
                 return Err(changes.refusal("/name", "there are two tools of this name"));
             }
             for (pointer, schema) in [("/parameters", &definition.parameters), ("/output", &definition.output)] {
-                if schema.as_ref().is_some_and(|schema| Json::from(schema.clone()).check_depth().is_err()) {
+                if schema.as_ref().is_some_and(|schema| Json::from(schema.clone()).check_size().is_err()) {
                     return Err(changes.refusal(pointer, "it is nested too deep"));
                 }
             }

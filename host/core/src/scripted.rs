@@ -128,6 +128,10 @@ impl Handler for Scripted {
         Some("scripted")
     }
 
+    fn reads_arguments(&self) -> bool {
+        false
+    }
+
     fn keeps_time(&self) -> bool {
         true
     }
@@ -147,5 +151,5 @@ pub(crate) async fn assert_delegates(tool: &Tool) {
     let handler = tool.handler().unwrap();
     assert!(!handler.visible(Arc::clone(&invocation)).await);
     assert_eq!(handler.validate(invocation).await.unwrap(), [Fault::new("", "scripted")]);
-    assert!(handler.keeps_time() && handler.digest() == Some("scripted"));
+    assert!(handler.keeps_time() && !handler.reads_arguments() && handler.digest() == Some("scripted"));
 }

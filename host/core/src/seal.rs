@@ -43,6 +43,7 @@ const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
 const FINGERPRINT_BYTES: usize = 32;
+type Fingerprint = [u8; FINGERPRINT_BYTES];
 /// Four fingerprints and the time of expiry.
 const HEAD_BYTES: usize = 4 * FINGERPRINT_BYTES + size_of::<u64>();
 /// The longest text that can be sealed, in its quotes: a longer one is not decoded.
@@ -184,34 +185,35 @@ pub(crate) struct Origin<'a> {
     tenant: Option<&'a str>,
     tool: &'a str,
     digest: Option<&'a str>,
-    arguments: &'a Value,
+    arguments: Fingerprint,
 }
 
 impl<'a> Origin<'a> {
-    pub(crate) fn of(tool: &'a Tool, tenant: Option<&'a str>, arguments: &'a Value) -> Self {
+    pub(crate) fn of(tool: &'a Tool, tenant: Option<&'a str>, arguments: Fingerprint) -> Self {
         Self { tenant, tool: &tool.definition().name, digest: tool.code(), arguments }
     }
 
     /// What must be the same when the answer comes, each with the fault when it is not. Whose it is comes first: nobody
     /// else is told more.
-    fn fingerprints(&self) -> [(ResumeFault, [u8; FINGERPRINT_BYTES]); 4] {
+    fn fingerprints(&self) -> [(ResumeFault, Fingerprint); 4] {
         [
             (ResumeFault::Foreign, of_text(self.tenant)),
             (ResumeFault::OtherTool, of_text(Some(self.tool))),
             (ResumeFault::Upgraded, of_text(self.digest)),
-            (ResumeFault::OtherArguments, of_value(self.arguments)),
+            (ResumeFault::OtherArguments, self.arguments),
         ]
     }
 }
 
 /// Absent is not empty.
-fn of_text(text: Option<&str>) -> [u8; FINGERPRINT_BYTES] {
+fn of_text(text: Option<&str>) -> Fingerprint {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[u8::from(text.is_some())]).update(text.unwrap_or_default().as_bytes());
     *hasher.finalize().as_bytes()
 }
 
-fn of_value(value: &Value) -> [u8; FINGERPRINT_BYTES] {
+/// The same for equal values, however they are written: what is kept of a call's arguments while it runs.
+pub(crate) fn fingerprint(value: &Value) -> Fingerprint {
     *blake3::hash(&canonical::bytes(value)).as_bytes()
 }
 

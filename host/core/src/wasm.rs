@@ -217,6 +217,10 @@ impl Handler for WasmHandler {
         Some(&self.loaded.examination().digest)
     }
 
+    fn reads_arguments(&self) -> bool {
+        false
+    }
+
     fn keeps_time(&self) -> bool {
         true
     }

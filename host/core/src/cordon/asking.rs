@@ -147,6 +147,10 @@ impl Handler for Cordoned {
         })
     }
 
+    fn reads_arguments(&self) -> bool {
+        false
+    }
+
     fn always_visible(&self) -> bool {
         self.always_visible
     }

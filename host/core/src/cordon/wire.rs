@@ -16,7 +16,7 @@ use crate::definition::Definition;
 use crate::event::{LogLevel, LogSource};
 use crate::grants::Overlay;
 use crate::handler::Invocation;
-use crate::json::{Json, parse_strict};
+use crate::json::{Json, check};
 use crate::limits::Limits;
 use crate::refusal::Fault;
 use crate::rights::Denial;
@@ -162,7 +162,7 @@ pub(super) fn unreadable(context: &CallContext) -> Vec<Fault> {
     let extensions = extensions.iter().map(|(name, json)| (name.as_str(), json));
     let named = metadata.iter().map(|json| ("metadata", json)).chain(resume).chain(extensions);
     let fault = |(name, json): (&str, &Json)| {
-        let fault = parse_strict(json.as_str()).err()?;
+        let fault = check(json.as_str()).err()?;
         Some(Fault::new("", format!("a context whose `{name}` can be read")).got(fault.to_string()))
     };
     named.filter_map(fault).collect()

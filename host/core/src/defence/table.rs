@@ -46,6 +46,10 @@ defences! {
     TenantCells = "tenant-cells",
     /// And as many places to wait for one.
     TenantQueue = "tenant-queue",
+    /// The bytes that calls hold while they wait, or as trees of their arguments, are bounded.
+    HeldBytes = "held-bytes",
+    /// A tenant leaves as many of them as it holds.
+    TenantBytes = "tenant-bytes",
     /// Of those that wait, who has the fewest cells is next.
     CellTurns = "cell-turns",
     /// Who mostly runs for long does not begin where short calls do.
@@ -176,12 +180,18 @@ defences! {
     // -- a call's words
     /// The bytes of arguments are bounded.
     ArgumentBytes = "argument-bytes",
+    /// Large arguments are parsed and checked a few calls at a time.
+    CheckTurns = "check-turns",
+    /// The tree of a call's arguments is kept only for a handler that reads it.
+    DroppedTrees = "dropped-trees",
     /// Arguments fit their schema.
     ArgumentSchema = "argument-schema",
     /// A result fits its schema.
     ResultSchema = "result-schema",
     /// JSON nests so deep and no deeper.
     JsonDepth = "json-depth",
+    /// The values in a JSON text are bounded.
+    JsonNodes = "json-nodes",
     /// An object names a member once.
     JsonMembers = "json-members",
     /// A tool does not halt with a word of the loop's.

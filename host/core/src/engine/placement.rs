@@ -162,7 +162,7 @@ async fn slot(inner: &Inner, quarantine: &Quarantine, invocation: &Invocation) -
     quarantine.admit()?;
     let overloaded = || Refusal::Overloaded { retry_after: RETRY_AFTER };
     let tenant = invocation.context.tenant.as_deref();
-    let slot = inner.queue.take(tenant, invocation.deadline()).await.ok_or_else(overloaded)?;
+    let slot = inner.queue.take(tenant, invocation.deadline(), invocation.text_bytes()).await.ok_or_else(overloaded)?;
     // While it waited, others may have used up what the component may cost.
     quarantine.admit()?;
     // It may come free at the last moment: a tool that never ran is not late.

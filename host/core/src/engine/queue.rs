@@ -1,10 +1,11 @@
 //! Who has a cell, and who waits for one.
 //!
-//! In: a call's tenant. Out: a [`Slot`], which is given back when it is dropped.
+//! In: a call's tenant, and the bytes of text that it came with. Out: a [`Slot`], which is given back when it is dropped.
 //! Invariants: a tenant takes a cell only while it has fewer than are free: one busy tenant leaves half of them, two leave a
 //! third, and whoever comes next need not wait. The same goes for the places to wait in. As long as there is one tenant, it
 //! may have every cell; so may calls without a tenant, which are the embedder's own. Nobody waits who may have a cell, and
-//! one that comes free goes to whoever has the fewest of those that wait and may have it.
+//! one that comes free goes to whoever has the fewest of those that wait and may have it. The text of the calls that wait is
+//! bounded in bytes.
 //! Source: security design, row 56.
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,22 +17,29 @@ use tokio::sync::oneshot;
 
 use crate::clock::before;
 use crate::defence::{Defence, stands};
+use crate::shared_bytes::{Held, SharedBytes};
 
 /// Calls that may wait for a cell; one more is refused at once. Waiting costs no cell, only patience.
 const MAX_WAITING: usize = 10_000;
+/// Bytes of text of all calls that wait, arguments and answers: one that would be more is refused at once. As many as 64 calls
+/// with all the arguments that a call may have by default.
+const WAITING_BYTES: u64 = 64 << 20;
 /// Names of tenants before those are forgotten that have nothing and wait for nothing.
 const NAMES: usize = 64;
 
 /// The account of calls without a tenant.
 const OWN: usize = 0;
 
-/// The cells of an engine.
+/// The cells of an engine, or whatever else there is a number of.
 #[derive(Debug)]
-pub(super) struct Queue(Mutex<State>);
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    waiting: Arc<SharedBytes>,
+}
 
 /// A cell, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     queue: Arc<Queue>,
     account: usize,
 }
@@ -42,6 +50,8 @@ struct Waiting {
     queue: Arc<Queue>,
     account: usize,
     ticket: u64,
+    /// Of the text of all that wait.
+    _text: Held,
     /// A cell that came at this very moment is given back with it, after the place.
     slot: oneshot::Receiver<Slot>,
 }
@@ -69,45 +79,56 @@ struct Account {
 
 impl Queue {
     /// So many, all of them free.
-    pub(super) fn new(cells: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State {
+    pub(crate) fn new(cells: usize) -> Arc<Self> {
+        let state = Mutex::new(State {
             free: cells,
             waiting: 0,
             tickets: 0,
             accounts: vec![Account::default()],
             names: HashMap::new(),
             unused: Vec::new(),
-        })))
+        });
+        Arc::new(Self { state, waiting: SharedBytes::new(WAITING_BYTES) })
     }
 
-    /// A cell for a call of this tenant, now or before the deadline. None where too many wait already, or in vain.
+    /// A cell for a call of this tenant that came with so many bytes of text, now or before the deadline. None where too many
+    /// calls or bytes wait already, or where the deadline passes first.
     ///
     /// # Cancel safety
     /// May be dropped: whoever does leaves the line.
-    pub(super) async fn take(self: &Arc<Self>, tenant: Option<&str>, deadline: Option<Instant>) -> Option<Slot> {
-        match self.enter(tenant)? {
+    pub(crate) async fn take(
+        self: &Arc<Self>,
+        tenant: Option<&str>,
+        deadline: Option<Instant>,
+        text: u64,
+    ) -> Option<Slot> {
+        match self.enter(tenant, text)? {
             Ok(slot) => Some(slot),
             Err(mut waiting) => before(deadline, &mut waiting.slot).await?.ok(),
         }
     }
 
-    fn enter(self: &Arc<Self>, tenant: Option<&str>) -> Option<Result<Slot, Waiting>> {
+    fn enter(self: &Arc<Self>, tenant: Option<&str>, text: u64) -> Option<Result<Slot, Waiting>> {
         let queue = Arc::clone(self);
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let account = state.account(tenant);
         if state.free > 0 && !state.holds_back(&state.accounts[account]) {
             state.take(account);
             return Some(Ok(Slot { queue, account }));
         }
+        let Some(text) = self.waiting.take(tenant, text) else {
+            state.forget(account);
+            return None;
+        };
         let (sender, slot) = oneshot::channel();
         let ticket = state.wait(account, sender)?;
-        Some(Err(Waiting { queue, account, ticket, slot }))
+        Some(Err(Waiting { queue, account, ticket, _text: text, slot }))
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let next = self.queue.0.lock().give_back(self.account);
+        let next = self.queue.state.lock().give_back(self.account);
         if let Some((account, waits)) = next {
             // Who has left meanwhile does not take it: then it is given back like any other.
             drop(waits.send(Self { queue: Arc::clone(&self.queue), account }));
@@ -117,7 +138,7 @@ impl Drop for Slot {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.queue.0.lock().leave(self.account, self.ticket);
+        self.queue.state.lock().leave(self.account, self.ticket);
     }
 }
 
@@ -216,144 +237,4 @@ impl Account {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::pin::Pin;
-
-    use futures_util::FutureExt as _;
-
-    use super::*;
-
-    type Taking<'a> = Pin<Box<dyn Future<Output = Option<Slot>> + 'a>>;
-
-    /// Tenants have letters. `n` is none.
-    fn call(queue: &Arc<Queue>, tenant: char) -> Taking<'_> {
-        let name = tenant.to_string();
-        Box::pin(async move { queue.take((tenant != 'n').then_some(name.as_str()), None).await })
-    }
-
-    fn now(queue: &Arc<Queue>, tenant: char) -> Option<Slot> {
-        call(queue, tenant).now_or_never().flatten()
-    }
-
-    fn is_as_new(queue: &Queue, cells: usize) -> bool {
-        let state = queue.0.lock();
-        let nothing = |account: &Account| account.cells == 0 && account.line.is_empty();
-        (state.free, state.waiting) == (cells, 0) && state.accounts.iter().all(nothing)
-    }
-
-    /// Seen to fail without a tenant's bound. Calls in their order: in capitals those that have to wait.
-    #[test]
-    fn a_tenant_leaves_as_many_cells_as_it_has() {
-        for (cells, calls) in [
-            // Alone it has them all. The next one waits for the first to come back.
-            (4, "aaaaAB"),
-            (4, "aaabBA"),
-            (4, "baaAABcABC"),
-            (5, "baaAbcD"),
-            (8, "baaaaAAbcdE"),
-            (1, "aBA"),
-            (2, "baAB"),
-            // The embedder's own calls are not held back.
-            (4, "abnnN"),
-            (4, "baanNAB"),
-            (3, "nnaNAB"),
-        ] {
-            let queue = Queue::new(cells);
-            let mut taken = Vec::new();
-            for (number, tenant) in calls.chars().enumerate() {
-                let slot = now(&queue, tenant.to_ascii_lowercase());
-                assert_eq!(slot.is_some(), tenant.is_ascii_lowercase(), "{cells} cells, {calls}: call {number}");
-                taken.extend(slot);
-            }
-            drop(taken);
-            assert!(is_as_new(&queue, cells), "{calls}");
-        }
-    }
-
-    /// Seen to fail with first come, first served. Who has a cell, who waits in which order, whose calls end, and who has
-    /// the cell then: `-` is nobody.
-    #[test]
-    fn the_next_cell_is_for_who_has_the_fewest() {
-        for (cells, have, wait, end, next) in [
-            (4, "baan", "aaacb", "anbbca", "c-ba-a"),
-            // Of equals, who came first.
-            (3, "nnn", "abcab", "nnncab", "abc-ab"),
-            (3, "nnn", "aaabbc", "nnnabc", "abcab-"),
-            // Calls without a tenant are one tenant's.
-            (2, "nn", "nna", "nna", "ann"),
-            (2, "an", "nnb", "anb", "bnn"),
-        ] {
-            let queue = Queue::new(cells);
-            let mut held: Vec<_> = have.chars().map(|tenant| (tenant, now(&queue, tenant).expect(have))).collect();
-            let mut line: Vec<_> = wait.chars().map(|tenant| (tenant, call(&queue, tenant))).collect();
-            assert!(line.iter_mut().all(|(_, call)| call.now_or_never().is_none()), "{wait}");
-            for (number, (ends, next)) in end.chars().zip(next.chars()).enumerate() {
-                let place = held.iter().position(|(tenant, _)| *tenant == ends).expect("it has one");
-                drop(held.remove(place));
-                let served: Vec<_> = line
-                    .iter_mut()
-                    .enumerate()
-                    .filter_map(|(place, (_, call))| Some((place, call.now_or_never()?.expect("a cell"))))
-                    .collect();
-                let mut who = vec![];
-                for (place, slot) in served.into_iter().rev() {
-                    let (tenant, _) = line.remove(place);
-                    who.push(tenant);
-                    held.push((tenant, slot));
-                }
-                assert_eq!(who, if next == '-' { vec![] } else { vec![next] }, "{have} {wait} {end}: end {number}");
-            }
-            drop((held, line));
-            assert!(is_as_new(&queue, cells), "{have} {wait}");
-        }
-    }
-
-    /// Also at the very moment at which the cell comes, before it is looked at.
-    #[test]
-    fn who_leaves_takes_no_cell() {
-        let queue = Queue::new(1);
-        let (slot, mut line) = (now(&queue, 'a').expect("a cell"), ['a', 'a', 'b', 'a'].map(|who| call(&queue, who)));
-        assert!(line.iter_mut().all(|call| call.now_or_never().is_none()));
-        let [first, second, third, mut last] = line;
-        drop(first);
-        drop(slot);
-        drop(third);
-        drop(second);
-        assert!(last.as_mut().now_or_never().flatten().is_some());
-        drop(last);
-        assert!(is_as_new(&queue, 1));
-    }
-
-    /// Seen to fail without a tenant's bound.
-    #[test]
-    fn a_tenant_leaves_as_many_places_as_it_takes() {
-        let queue = Queue::new(1);
-        let _slot = now(&queue, 'n').expect("a cell");
-        let fill = |tenant| {
-            let calls = std::iter::repeat_with(|| call(&queue, tenant)).take(MAX_WAITING + 1);
-            calls.map_while(|mut call| call.as_mut().now_or_never().is_none().then_some(call)).collect::<Vec<_>>()
-        };
-        let (hog, other) = (fill('a'), fill('b'));
-        assert_eq!((hog.len(), other.len()), (MAX_WAITING / 2, MAX_WAITING / 4));
-        let own = fill('n');
-        assert_eq!(own.len(), MAX_WAITING / 4, "the embedder may have the rest");
-        drop(hog);
-        assert_eq!(fill('c').len(), MAX_WAITING / 4);
-    }
-
-    #[test]
-    fn tenants_that_have_nothing_are_forgotten() {
-        let queue = Queue::new(2);
-        let kept = now(&queue, 'k');
-        for number in 0..10 * NAMES {
-            let slot = queue.take(Some(&number.to_string()), None).now_or_never().flatten().expect("a cell");
-            assert!(queue.take(Some(&format!("{number} waits")), None).now_or_never().is_none());
-            drop(slot);
-        }
-        let state = queue.0.lock();
-        assert!(state.names.len() <= NAMES + 1 && state.names.contains_key("k"));
-        assert!(state.accounts.len() <= NAMES + 3, "{} accounts", state.accounts.len());
-        drop(state);
-        drop(kept);
-    }
-}
+mod tests;

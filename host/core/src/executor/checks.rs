@@ -9,16 +9,26 @@ use serde_json::Value;
 use crate::call::{CallContext, CallResult, ToolCall};
 use crate::defence::{Defence, stands};
 use crate::handler::Invocation;
-use crate::json::{JsonFault, parse_strict};
+use crate::json::{JsonFault, MAX_DEPTH, Size, measure, parse_measured};
 use crate::limits::Limits;
 use crate::outcome::{MAX_PARTS, Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, Refusal};
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
 
-/// What is wrong with a call whatever it answers.
-pub(super) fn checked(tool: &Tool, call: &ToolCall, context: &CallContext, limits: &Limits) -> Result<Value, Refusal> {
-    let arguments = arguments(call, limits).map_err(invalid)?;
+/// The size of a call's arguments, where they are not too large to be parsed.
+pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal> {
+    let bytes = call.arguments.len();
+    if bytes as u64 > limits.arguments && stands(Defence::ArgumentBytes) {
+        let expected = format!("expected at most {} bytes of arguments", limits.arguments);
+        return Err(invalid(vec![Fault::new("", expected).got(format!("{bytes}"))]));
+    }
+    measure(&call.arguments, MAX_DEPTH).map_err(|fault| invalid(vec![Fault::new("", fault.to_string())]))
+}
+
+/// What is wrong with a call whatever it answers. Its arguments were measured.
+pub(super) fn checked(tool: &Tool, call: &ToolCall, context: &CallContext) -> Result<Value, Refusal> {
+    let arguments = arguments(call).map_err(invalid)?;
     tool.rules().gate(call, &arguments, context)?;
     if let Some(schema) = tool.parameters().filter(|_| stands(Defence::ArgumentSchema)) {
         schema.check(&arguments).map_err(invalid)?;
@@ -32,13 +42,8 @@ pub(super) fn invalid(faults: Vec<Fault>) -> Refusal {
 }
 
 /// The arguments as a tree, which is an object.
-fn arguments(call: &ToolCall, limits: &Limits) -> Result<Value, Vec<Fault>> {
-    let bytes = call.arguments.len();
-    if bytes as u64 > limits.arguments && stands(Defence::ArgumentBytes) {
-        let expected = format!("expected at most {} bytes of arguments", limits.arguments);
-        return Err(vec![Fault::new("", expected).got(format!("{bytes}"))]);
-    }
-    let value = parse_strict(&call.arguments).map_err(|fault| vec![Fault::new("", fault.to_string())])?;
+fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
+    let value = parse_measured(&call.arguments).map_err(|fault| vec![Fault::new("", fault.to_string())])?;
     if !value.is_object() {
         let got = match value {
             Value::Null => "null",
@@ -75,7 +80,7 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
         return Some(ReturnRule::TooManyParts { limit: MAX_PARTS as u64, got: output.parts.len() as u64 });
     }
     let not_json = |field, fault: JsonFault| ReturnRule::NotJson { field, detail: fault.to_string() };
-    let deep = outcome.each_json(|field, json| json.check_depth().map_err(|fault| not_json(field, fault)));
+    let deep = outcome.each_json(|field, json| json.check_size().map_err(|fault| not_json(field, fault)));
     if let Err(rule) = deep {
         return Some(rule);
     }

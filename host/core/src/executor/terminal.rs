@@ -16,14 +16,15 @@ use crate::tool_error::{Exit, ToolError};
 use crate::usage::Usage;
 
 /// Sees to it that a call that was opened is closed, exactly once.
-pub(super) struct Terminal<'a> {
-    invocation: &'a Invocation,
+pub(super) struct Terminal {
+    /// The call. Until it is checked there is no other reference to it.
+    pub(super) invocation: Arc<Invocation>,
     span: tracing::Span,
     open: bool,
 }
 
-impl<'a> Terminal<'a> {
-    pub(super) fn open(invocation: &'a Arc<Invocation>) -> Self {
+impl Terminal {
+    pub(super) fn open(invocation: Invocation) -> Self {
         let call = &invocation.call;
         let span = tracing::info_span!(
             "tool_call",
@@ -34,7 +35,7 @@ impl<'a> Terminal<'a> {
             exception = Empty,
             duration_us = Empty,
         );
-        Self { invocation, span, open: true }
+        Self { invocation: Arc::new(invocation), span, open: true }
     }
 
     /// The call's span: what runs for the call runs in it.
@@ -43,7 +44,7 @@ impl<'a> Terminal<'a> {
     }
 
     fn usage(&self) -> Usage {
-        let invocation = self.invocation;
+        let invocation = &self.invocation;
         invocation.meter.read(invocation.started.elapsed(), invocation.call.arguments.len() as u64)
     }
 
@@ -78,7 +79,7 @@ impl<'a> Terminal<'a> {
     }
 }
 
-impl Drop for Terminal<'_> {
+impl Drop for Terminal {
     fn drop(&mut self) {
         if self.open {
             let usage = self.usage();

@@ -147,7 +147,8 @@ impl HistoryEntry {
 
     /// The entry of a call that no tool answered.
     pub(super) fn unanswered(judged: Judged, response: FunctionResponse) -> Self {
-        let Judged { call, id, arguments: args, .. } = judged;
+        let args = judged.arguments();
+        let Judged { call, id, .. } = judged;
         Self {
             id,
             name: call.name,

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use crate::call::{Resume, ToolCall};
-use crate::json::{JsonFault, parse_strict};
+use crate::json::{JsonFault, check, parse_measured};
 
 /// A call that nobody has judged.
 ///
@@ -46,15 +46,15 @@ impl RawCall {
             Some(Value::Bool(_) | Value::Number(_) | Value::Array(_)) => return Err(Malformed::NoObject),
         };
         let text = if text.trim().is_empty() { "{}".to_owned() } else { text };
-        let arguments = if text.len() as u64 > limit {
-            Map::new()
-        } else if let Value::Object(arguments) = parse_strict(&text)? {
-            arguments
-        } else {
-            return Err(Malformed::NoObject);
-        };
+        let is_read = text.len() as u64 <= limit;
+        if is_read {
+            check(&text)?;
+            if !text.trim_start().starts_with('{') {
+                return Err(Malformed::NoObject);
+            }
+        }
         let call = ToolCall::new(self.id.clone().unwrap_or_default(), name, text);
-        Ok(Judged { call, id: self.id, arguments, resume: self.resume })
+        Ok(Judged { call, id: self.id, is_read, resume: self.resume })
     }
 }
 
@@ -87,8 +87,19 @@ impl From<ToolCall> for RawCall {
 pub(super) struct Judged {
     pub(super) call: ToolCall,
     pub(super) id: Option<String>,
-    pub(super) arguments: Map<String, Value>,
+    /// Whether the arguments were short enough to be read: then they are an object.
+    is_read: bool,
     pub(super) resume: Option<Resume>,
+}
+
+impl Judged {
+    /// The arguments as a tree, parsed when they are asked for: none is kept while the tool runs.
+    pub(super) fn arguments(&self) -> Map<String, Value> {
+        match self.is_read.then(|| parse_measured(&self.call.arguments)) {
+            Some(Ok(Value::Object(arguments))) => arguments,
+            _ => Map::new(),
+        }
+    }
 }
 
 /// Why something is no call at all.
@@ -132,7 +143,7 @@ mod tests {
             (json!({"name": "t", "args": "{\"x\":1,\"x\":2}"}), Err("stands twice")),
         ] {
             match (RawCall::from(&payload).judged(100), expected) {
-                (Ok(judged), Ok(expected)) => assert_eq!(Value::Object(judged.arguments), *expected, "{payload}"),
+                (Ok(judged), Ok(expected)) => assert_eq!(Value::Object(judged.arguments()), *expected, "{payload}"),
                 (Err(malformed), Err(needle)) => assert!(malformed.to_string().contains(needle), "{malformed}"),
                 (other, _) => panic!("{payload}: {other:?}"),
             }

@@ -1,5 +1,12 @@
-//! A process under a ceiling: beside what its engines reserved at their start it may have as much address space as the host
+//! What a host takes at worst: memory under a ceiling, large arguments, many calls, a runtime that ends.
+//!
+//! A process under a ceiling may have, beside what its engines reserved at their start, as much address space as the host
 //! takes at worst, and no more. An allocation that fails would abort it; seen to, with a ceiling of 24 MiB.
+
+mod arguments;
+mod crowds;
+mod objects;
+mod shutdown;
 
 use std::path::Path;
 use std::process::Command;
@@ -8,9 +15,13 @@ use std::{env, fs};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use toolcell::kv::MemoryStore;
-use toolcell::{CallOptions, Component, Engine, Executor, Grants, Limits, Missing, Placement, Room, Tool, ToolCall};
+use toolcell::{
+    AbortSignal, CallOptions, Component, Engine, Event, Executor, Grants, Limits, Missing, Placement, Room, Tool,
+    ToolCall,
+};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::{PLACEMENTS, ending, wait, worst_case};
 
@@ -33,21 +44,70 @@ struct Kind {
     ends: &'static [&'static str],
 }
 
-#[test]
-fn the_worst_case_fits_under_its_bound() {
+/// Runs a test in a process of its own, whose memory it measures or bounds.
+fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
     if env::var_os(UNDER).is_some() {
-        return under_the_ceiling();
+        return body();
     }
     let mut child = Command::new(env::current_exe().expect("this test"));
-    child.args(["the_worst_case_fits_under_its_bound", "--exact", "--nocapture"]).env(UNDER, "1");
+    child.args([test, "--exact", "--nocapture"]).env(UNDER, "1");
     let output = child.output().expect("it starts");
-    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "there is no test `{test}`");
+    eprint!("{said}");
+}
+
+/// The process's own figure of this name, in bytes.
+fn memory(name: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("the process's own");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("its figure");
+    line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+}
+
+/// The most memory that the process has while something is done, and what that came to.
+fn peak<T>(work: impl FnOnce() -> T) -> (u64, T) {
+    fs::write("/proc/self/clear_refs", "5").expect("the peak begins anew");
+    let done = work();
+    (memory("VmHWM"), done)
+}
+
+/// How so many calls end that are made at once and asked to end when each has begun.
+fn side_by_side(tool: &Tool, arguments: &str, calls: u32) -> Vec<String> {
+    let (tool, arguments) = (tool.clone(), arguments.to_owned());
+    wait(async move {
+        let (seen, mut started) = mpsc::unbounded_channel();
+        let signal = AbortSignal::new();
+        let executor = Executor::new().with_limits(Limits::default().with_timeout(PATIENCE));
+        let executor = executor.with_events(move |event: Event| {
+            if let Event::Started { .. } = event {
+                let _ = seen.send(());
+            }
+        });
+        let mut running = JoinSet::new();
+        for number in 0..calls {
+            let call = ToolCall::new(number.to_string(), tool.definition().name.as_str(), arguments.as_str());
+            let (executor, tool) = (executor.clone(), tool.clone());
+            let options = CallOptions::default().with_abort(signal.clone());
+            running.spawn(async move { ending(&executor.call(&tool, call, options).await.result) });
+        }
+        for _ in 0..calls {
+            started.recv().await.expect("each has a first event, also where it is refused");
+        }
+        signal.raise();
+        running.join_all().await
+    })
+}
+
+#[test]
+fn the_worst_case_fits_under_its_bound() {
+    in_a_process_of_its_own("the_worst_case_fits_under_its_bound", under_the_ceiling);
 }
 
 fn under_the_ceiling() {
     let scenes = PLACEMENTS.map(|placement| (placement, kinds(placement)));
-    // The memory of the cells is among what was reserved.
-    let ceiling = address_space() + worst_case(CELLS, 0);
+    // The memory of the cells is among what was reserved, and none of these keeps much of the host's.
+    let ceiling = memory("VmSize") + worst_case(0, 0);
     let limit = Rlimit { current: Some(ceiling), maximum: getrlimit(Resource::As).maximum };
     setrlimit(Resource::As, limit).expect("a process may have less");
     for (placement, (good, kinds)) in &scenes {
@@ -61,13 +121,6 @@ fn under_the_ceiling() {
             assert!(at_once(good).iter().all(|end| end == "ok"), "{placement:?}, after round {round}");
         }
     }
-}
-
-/// Bytes.
-fn address_space() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("the process's own");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("its size");
-    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }
 
 fn at_once(kind: &Kind) -> Vec<String> {
@@ -126,6 +179,8 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
         kind(load(bytes("clerk")), &writes.to_string(), &["ok", "invalid_return/too_large"]),
         kind(load(bytes("clerk")), &flood.to_string(), &["handler_raised/host_call"]),
         kind(load(large.component()), "{}", &["handler_raised/limit_at_start"]),
+        kind(load(Hostile::new(Place::Execute, Misdeed::Hoard).component()), &arguments::worst(), &["handler_raised/unreachable+memory"]),
+        kind(load(bare_hello()), &arguments::more_than_worst(), &["refusal/invalid_arguments"]),
     ];
     (kind(load(bare_hello()), r#"{"name": "Ada"}"#, &["ok"]), kinds)
 }

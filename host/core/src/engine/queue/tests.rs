@@ -1,0 +1,162 @@
+use std::pin::Pin;
+use std::task::{Context, Waker};
+
+use futures_util::FutureExt as _;
+
+use super::*;
+
+type Taking<'a> = Pin<Box<dyn Future<Output = Option<Slot>> + 'a>>;
+
+/// Tenants have letters. `n` is none.
+fn call(queue: &Arc<Queue>, tenant: char) -> Taking<'_> {
+    let name = tenant.to_string();
+    Box::pin(async move { queue.take((tenant != 'n').then_some(name.as_str()), None, 0).await })
+}
+
+fn now(queue: &Arc<Queue>, tenant: char) -> Option<Slot> {
+    call(queue, tenant).now_or_never().flatten()
+}
+
+fn is_as_new(queue: &Queue, cells: usize) -> bool {
+    let state = queue.state.lock();
+    let nothing = |account: &Account| account.cells == 0 && account.line.is_empty();
+    (state.free, state.waiting) == (cells, 0) && state.accounts.iter().all(nothing)
+}
+
+/// Seen to fail without a tenant's bound. Calls in their order: in capitals those that have to wait.
+#[test]
+fn a_tenant_leaves_as_many_cells_as_it_has() {
+    for (cells, calls) in [
+        // Alone it has them all. The next one waits for the first to come back.
+        (4, "aaaaAB"),
+        (4, "aaabBA"),
+        (4, "baaAABcABC"),
+        (5, "baaAbcD"),
+        (8, "baaaaAAbcdE"),
+        (1, "aBA"),
+        (2, "baAB"),
+        // The embedder's own calls are not held back.
+        (4, "abnnN"),
+        (4, "baanNAB"),
+        (3, "nnaNAB"),
+    ] {
+        let queue = Queue::new(cells);
+        let mut taken = Vec::new();
+        for (number, tenant) in calls.chars().enumerate() {
+            let slot = now(&queue, tenant.to_ascii_lowercase());
+            assert_eq!(slot.is_some(), tenant.is_ascii_lowercase(), "{cells} cells, {calls}: call {number}");
+            taken.extend(slot);
+        }
+        drop(taken);
+        assert!(is_as_new(&queue, cells), "{calls}");
+    }
+}
+
+/// Seen to fail with first come, first served. Who has a cell, who waits in which order, whose calls end, and who has
+/// the cell then: `-` is nobody.
+#[test]
+fn the_next_cell_is_for_who_has_the_fewest() {
+    for (cells, have, wait, end, next) in [
+        (4, "baan", "aaacb", "anbbca", "c-ba-a"),
+        // Of equals, who came first.
+        (3, "nnn", "abcab", "nnncab", "abc-ab"),
+        (3, "nnn", "aaabbc", "nnnabc", "abcab-"),
+        // Calls without a tenant are one tenant's.
+        (2, "nn", "nna", "nna", "ann"),
+        (2, "an", "nnb", "anb", "bnn"),
+    ] {
+        let queue = Queue::new(cells);
+        let mut held: Vec<_> = have.chars().map(|tenant| (tenant, now(&queue, tenant).expect(have))).collect();
+        let mut line: Vec<_> = wait.chars().map(|tenant| (tenant, call(&queue, tenant))).collect();
+        assert!(line.iter_mut().all(|(_, call)| call.now_or_never().is_none()), "{wait}");
+        for (number, (ends, next)) in end.chars().zip(next.chars()).enumerate() {
+            let place = held.iter().position(|(tenant, _)| *tenant == ends).expect("it has one");
+            drop(held.remove(place));
+            let served: Vec<_> = line
+                .iter_mut()
+                .enumerate()
+                .filter_map(|(place, (_, call))| Some((place, call.now_or_never()?.expect("a cell"))))
+                .collect();
+            let mut who = vec![];
+            for (place, slot) in served.into_iter().rev() {
+                let (tenant, _) = line.remove(place);
+                who.push(tenant);
+                held.push((tenant, slot));
+            }
+            assert_eq!(who, if next == '-' { vec![] } else { vec![next] }, "{have} {wait} {end}: end {number}");
+        }
+        drop((held, line));
+        assert!(is_as_new(&queue, cells), "{have} {wait}");
+    }
+}
+
+/// Also at the very moment at which the cell comes, before it is looked at.
+#[test]
+fn who_leaves_takes_no_cell() {
+    let queue = Queue::new(1);
+    let (slot, mut line) = (now(&queue, 'a').expect("a cell"), ['a', 'a', 'b', 'a'].map(|who| call(&queue, who)));
+    assert!(line.iter_mut().all(|call| call.now_or_never().is_none()));
+    let [first, second, third, mut last] = line;
+    drop(first);
+    drop(slot);
+    drop(third);
+    drop(second);
+    assert!(last.as_mut().now_or_never().flatten().is_some());
+    drop(last);
+    assert!(is_as_new(&queue, 1));
+}
+
+/// Seen to fail without a tenant's bound.
+#[test]
+fn a_tenant_leaves_as_many_places_as_it_takes() {
+    let queue = Queue::new(1);
+    let _slot = now(&queue, 'n').expect("a cell");
+    let fill = |tenant| {
+        let calls = std::iter::repeat_with(|| call(&queue, tenant)).take(MAX_WAITING + 1);
+        calls.map_while(|mut call| call.as_mut().now_or_never().is_none().then_some(call)).collect::<Vec<_>>()
+    };
+    let (hog, other) = (fill('a'), fill('b'));
+    assert_eq!((hog.len(), other.len()), (MAX_WAITING / 2, MAX_WAITING / 4));
+    let own = fill('n');
+    assert_eq!(own.len(), MAX_WAITING / 4, "the embedder may have the rest");
+    drop(hog);
+    assert_eq!(fill('c').len(), MAX_WAITING / 4);
+}
+
+#[test]
+fn tenants_that_have_nothing_are_forgotten() {
+    let queue = Queue::new(2);
+    let kept = now(&queue, 'k');
+    for number in 0..10 * NAMES {
+        let slot = queue.take(Some(&number.to_string()), None, 0).now_or_never().flatten().expect("a cell");
+        assert!(queue.take(Some(&format!("{number} waits")), None, 0).now_or_never().is_none());
+        drop(slot);
+    }
+    let state = queue.state.lock();
+    assert!(state.names.len() <= NAMES + 1 && state.names.contains_key("k"));
+    assert!(state.accounts.len() <= NAMES + 3, "{} accounts", state.accounts.len());
+    drop(state);
+    drop(kept);
+}
+
+/// Seen to fail without the bound, and with text that is kept when its call has left the line.
+#[test]
+fn text_that_waits_is_bounded_in_bytes() {
+    let queue = Queue::new(1);
+    let slot = now(&queue, 'n').expect("a cell");
+    let wait = |tenant, text| Box::pin(queue.take(tenant, None, text));
+    let waits = |call: &mut Pin<Box<_>>| Future::poll(call.as_mut(), &mut Context::from_waker(Waker::noop())).is_pending();
+    let mut half = wait(Some("a"), WAITING_BYTES / 2);
+    assert!(waits(&mut half));
+    assert!(!waits(&mut wait(Some("a"), 1)), "a tenant leaves as many as it has");
+    let mut rest = wait(None, WAITING_BYTES / 2);
+    assert!(waits(&mut rest));
+    assert!(!waits(&mut wait(None, 1)));
+    assert!(waits(&mut wait(None, 0)), "there are places");
+    drop(half);
+    assert!(waits(&mut wait(None, WAITING_BYTES / 2)));
+    drop((rest, slot));
+    // A call that need not wait holds nothing.
+    assert!(wait(Some("a"), u64::MAX).now_or_never().flatten().is_some());
+    assert!(is_as_new(&queue, 1));
+}

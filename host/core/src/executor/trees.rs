@@ -1,0 +1,71 @@
+//! How many trees of large arguments there are at once, and which of them are kept while their call runs.
+//!
+//! A tree takes up to a hundred times the memory of its text. Large arguments are parsed and checked a few calls at a time; a
+//! tree is kept only for a handler that reads it, and the bytes of all that are kept are bounded.
+//! Invariants: both bounds are the process's, whatever executors it has, and are shared fairly between tenants.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use crate::defence::{Defence, stands};
+use crate::engine::queue::{Queue, Slot};
+use crate::handler::{Handler, Invocation};
+use crate::json::Size;
+use crate::refusal::Refusal;
+use crate::shared_bytes::{Held, SharedBytes};
+use crate::tool::Tool;
+
+/// Calls whose large arguments are parsed and checked at once. The tree of the worst takes some 35 MB.
+const CHECKS: usize = 4;
+/// Bytes of a tree from which on its call waits for its turn.
+const CHECKED_IN_TURN: u64 = 1 << 20;
+/// Bytes of all trees that are kept for handlers: some ten of the largest that are not made for the purpose.
+const KEPT: u64 = 256 << 20;
+/// Bytes of a tree from which on it is counted.
+const COUNTED: u64 = 16 << 10;
+/// What a refused caller is told to wait.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+
+static TURNS: LazyLock<Arc<Queue>> = LazyLock::new(|| Queue::new(CHECKS));
+static TREES: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(KEPT));
+
+/// Room for one large tree.
+pub(super) struct Room {
+    held: Option<Held>,
+    /// Given back when the check is over.
+    _turn: Option<Slot>,
+}
+
+impl Room {
+    /// What is held for as long as the tree is kept.
+    pub(super) fn kept(self) -> Option<Held> {
+        self.held
+    }
+}
+
+/// Whether arguments of this size need room.
+pub(super) fn is_large(size: Size) -> bool {
+    size.tree >= COUNTED
+}
+
+/// Whether the tree of a call's arguments is kept while the tool's handler runs.
+pub(super) fn is_kept_for(tool: &Tool) -> bool {
+    tool.handler().is_some_and(Handler::reads_arguments) || !stands(Defence::DroppedTrees)
+}
+
+/// Room for the tree of a call's arguments, now or before its deadline.
+///
+/// # Errors
+/// [`Refusal::Overloaded`].
+pub(super) async fn room(tool: &Tool, invocation: &Invocation, size: Size) -> Result<Room, Refusal> {
+    let overloaded = || Refusal::Overloaded { retry_after: RETRY_AFTER };
+    let tenant = invocation.context.tenant.as_deref();
+    let turn = if size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns) {
+        let turn = TURNS.take(tenant, invocation.deadline(), invocation.text_bytes()).await;
+        Some(turn.ok_or_else(overloaded)?)
+    } else {
+        None
+    };
+    let held = if is_kept_for(tool) { Some(TREES.take(tenant, size.tree).ok_or_else(overloaded)?) } else { None };
+    Ok(Room { held, _turn: turn })
+}

@@ -1,0 +1,129 @@
+//! What arguments cost the host whose tree takes a hundred times the memory of their text.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::task::{Context, Waker};
+
+use futures_executor::block_on;
+use serde_json::{Value, json};
+use toolcell::{
+    CallOptions, DEFAULT_ARGUMENTS, Definition, Engine, Executor, MAX_NODES, Tool, ToolCall,
+};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
+use toolcell_tests::{PLACEMENTS, ending, wait};
+
+use super::{in_a_process_of_its_own, peak, side_by_side};
+
+/// Calls at once.
+const CALLS: u32 = 64;
+/// Bytes that they may take above calls with small arguments.
+const MOST: u64 = 200 << 20;
+
+/// As many values as arguments may hold, in the shape whose tree is the largest.
+pub(crate) fn worst() -> String {
+    format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; (MAX_NODES - 2) / 2].join(","))
+}
+
+/// As many of them as there is text for.
+pub(crate) fn more_than_worst() -> String {
+    let items = (DEFAULT_ARGUMENTS as usize - r#"{"a":[]}"#.len()) / r#"{"":0},"#.len();
+    format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; items].join(","))
+}
+
+/// Seen to fail with trees that are kept: 2,100 MiB.
+#[test]
+fn large_arguments_cost_little_more_than_small_ones() {
+    in_a_process_of_its_own("arguments::large_arguments_cost_little_more_than_small_ones", || {
+        for placement in PLACEMENTS {
+            let engine = Engine::builder().cells(CALLS).placement(placement).build().expect("an engine");
+            let guest = Hostile { answer: Answer::Value("1"), ..Hostile::new(Place::Execute, Misdeed::AwaitAbort) };
+            let waits = toolcell_tests::load(&engine, guest.component()).expect("it loads").tools()[0].clone();
+            let (small, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
+            assert!(ended.iter().all(|end| end == "ok"), "{ended:?}");
+            for (arguments, expected) in [(worst(), "ok"), (more_than_worst(), "refusal/invalid_arguments")] {
+                let (large, ended) = peak(|| side_by_side(&waits, &arguments, CALLS));
+                assert!(ended.iter().all(|end| end == expected), "{ended:?}");
+                let more = large.saturating_sub(small);
+                eprintln!("{placement:?}: {CALLS} calls with {} bytes of arguments: {} MiB more", arguments.len(), more >> 20);
+                assert!(more <= MOST, "{placement:?}: {} MiB more", more >> 20);
+            }
+        }
+    });
+}
+
+/// A native handler reads its arguments: of what would be too much, calls are refused.
+#[test]
+fn native_handlers_keep_no_more_trees_than_there_is_room_for() {
+    in_a_process_of_its_own("arguments::native_handlers_keep_no_more_trees_than_there_is_room_for", || {
+        let waits = async |arguments: Value, invocation: Arc<toolcell::Invocation>| {
+            invocation.abort.raised().await;
+            json!(arguments.is_object())
+        };
+        let waits = Tool::native(Definition::new("waits", "").expect("a name"), waits).expect("a tool");
+        let (small, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
+        assert!(ended.iter().all(|end| end == "ok"), "{ended:?}");
+        let (large, ended) = peak(|| side_by_side(&waits, &worst(), CALLS));
+        let refused = ended.iter().filter(|end| *end == "refusal/overloaded").count();
+        let good = ended.iter().filter(|end| *end == "ok").count();
+        assert!(good >= 2 && refused >= 32 && good + refused == CALLS as usize, "{ended:?}");
+        let more = large.saturating_sub(small);
+        eprintln!("{good} native calls, {refused} refused: {} MiB more", more >> 20);
+        assert!(more <= 2 * MOST, "{} MiB more", more >> 20);
+        let (_, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
+        assert!(ended.iter().all(|end| end == "ok"), "what was kept is given back: {ended:?}");
+    });
+}
+
+/// Seen to fail with every call checked as it comes.
+#[test]
+fn large_arguments_are_checked_a_few_calls_at_a_time() {
+    in_a_process_of_its_own("arguments::large_arguments_are_checked_a_few_calls_at_a_time", || {
+        const AT_ONCE: usize = 4;
+        let (entered, entries) = mpsc::channel();
+        let (opens, gate) = mpsc::channel::<()>();
+        let gate = Mutex::new(gate);
+        let checked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&checked);
+        let checks = move |_: &Value| {
+            // The first ones are still at it when the next one comes.
+            if count.fetch_add(1, Ordering::SeqCst) < AT_ONCE {
+                let _ = entered.send(());
+                let _ = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            }
+            Vec::new()
+        };
+        let tool = Tool::native(Definition::new("t", "").expect("a name"), async |_: Value| json!(1)).expect("a tool");
+        let tool = tool.with_validator(checks);
+        let large = format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; 2000].join(","));
+        let call = |arguments: &str| {
+            let (tool, call) = (tool.clone(), ToolCall::new("1", "t", arguments));
+            async move { ending(&Executor::new().call(&tool, call, CallOptions::default()).await.result) }
+        };
+        let busy: Vec<_> = (0..AT_ONCE).map(|_| std::thread::spawn({ let call = call(&large); move || block_on(call) })).collect();
+        for _ in 0..AT_ONCE {
+            entries.recv().expect("it is being checked");
+        }
+        assert_eq!(block_on(call("{}")), "ok", "a small call waits for none of them");
+        let mut next = Box::pin(call(&large));
+        assert!(next.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending(), "it waits for its turn");
+        drop(opens);
+        assert_eq!(block_on(next), "ok");
+        for call in busy {
+            assert_eq!(call.join().expect("no panic"), "ok");
+        }
+    });
+}
+
+#[test]
+fn a_text_with_too_many_values_is_refused_in_words_for_a_model() {
+    let tool = Tool::native(Definition::new("t", "").expect("a name"), async |_: Value| json!(1)).expect("a tool");
+    let called = |arguments: String| {
+        let tool = tool.clone();
+        wait(async move { Executor::new().call(&tool, ToolCall::new("1", "t", arguments), CallOptions::default()).await })
+    };
+    assert_eq!(ending(&called(worst()).result), "ok");
+    let refused = called(more_than_worst());
+    assert_eq!(ending(&refused.result), "refusal/invalid_arguments");
+    let said = serde_json::to_string(&refused.result).expect("JSON");
+    assert!(said.contains("JSON with more than 100000 values"), "{said}");
+}

@@ -1,0 +1,57 @@
+//! What the host keeps for cells is part of the bound that is printed.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+use toolcell::{CallOptions, Component, Engine, Executor, Grants, Limits, Missing, ToolCall};
+use toolcell_test_guests::bytes;
+use toolcell_tests::{ending, wait, worst_case};
+
+use super::{in_a_process_of_its_own, memory, peak};
+
+/// Cells at once.
+const CELLS: u32 = 16;
+/// Bytes of memory of a call.
+const MEMORY: u64 = 8 << 20;
+/// Requests of a megabyte that a cell has the host keep: one more would be too much.
+const REQUESTS: u32 = 15;
+/// Units, more than it takes until each cell has all of its requests.
+const FUEL: u64 = 200_000_000;
+
+/// Seen to fail with a bound that leaves out what the host keeps.
+#[test]
+fn what_the_host_keeps_for_cells_is_within_the_bound() {
+    in_a_process_of_its_own("objects::what_the_host_keeps_for_cells_is_within_the_bound", || {
+        let engine = Engine::builder().cells(CELLS).build().expect("an engine");
+        let hoarder = wait(async move {
+            let mut grants = Grants::default();
+            grants.http.push("https://example.com/".parse().expect("a rule"));
+            let loaded = Component::load_with(&engine, bytes("caller"), grants, Missing::Denied).await.expect("it loads");
+            loaded.optimised().await;
+            loaded.tool("hoarder").expect("the tool").clone()
+        });
+        let at_once = |requests: u32, rounds: u64| {
+            let limits = Limits::default().with_memory(MEMORY).with_fuel(FUEL).with_timeout(Duration::from_secs(300));
+            let (executor, tool) = (Executor::new().with_limits(limits), hoarder.clone());
+            wait(async move {
+                let mut calls = JoinSet::new();
+                for number in 0..CELLS {
+                    let arguments = json!({"requests": requests, "rounds": rounds});
+                    let call = ToolCall::with_value(number.to_string(), "hoarder", &arguments);
+                    let (executor, tool) = (executor.clone(), tool.clone());
+                    calls.spawn(async move { ending(&executor.call(&tool, call, CallOptions::default()).await.result) });
+                }
+                calls.join_all().await
+            })
+        };
+        assert!(at_once(0, 1).iter().all(|end| end == "ok"));
+        let before = memory("VmRSS");
+        let (most, ended) = peak(|| at_once(REQUESTS, u64::MAX));
+        assert!(ended.iter().all(|end| end == "timeout/fuel"), "{ended:?}");
+        let kept = most.saturating_sub(before);
+        eprintln!("{CELLS} cells with {REQUESTS} requests of a megabyte each: {} MiB", kept >> 20);
+        assert!(kept > u64::from(CELLS) * MEMORY, "the host keeps more than the cells have: {} MiB", kept >> 20);
+        assert!(kept < worst_case(CELLS, MEMORY) - worst_case(0, 0), "{} MiB", kept >> 20);
+    });
+}
