@@ -245,7 +245,7 @@ impl Holder {
                 seen.store(true, Ordering::Relaxed);
             }
         });
-        let options = CallOptions::default().with_abort(signal.clone());
+        let options = CallOptions::default().with_abort(signal.clone()).with_stop_grace(Duration::MAX);
         let call =
             tokio::spawn(async move { executor.call(&tool, ToolCall::new("1", "hostile", "{}"), options).await });
         Self { started, signal, call }
@@ -303,7 +303,7 @@ async fn one(kind: &Kind, dice: &mut Dice) -> Ended {
     };
     let limits = Limits::default().with_timeout(timeout).with_memory(MEMORY).with_fuel(u64::MAX);
     let (signal, name) = (AbortSignal::new(), kind.tool.definition().name.as_str());
-    let options = CallOptions::default().with_abort(signal.clone());
+    let options = CallOptions::default().with_abort(signal.clone()).with_stop_grace(Duration::MAX);
     let executor = Executor::new().with_limits(limits);
     let began = Instant::now();
     let call = executor.call(&kind.tool, ToolCall::new("1", name, kind.arguments.as_str()), options);

@@ -148,7 +148,7 @@ fn what_goes_with_a_call_arrives() {
     let told = wait(made(cordon.tool("context").expect("it").clone(), json!({}), Executor::new(), options));
     assert_eq!(said(&told), json!(format!("{:?}", Arc::new(sent))));
     let abort = AbortSignal::new();
-    let options = CallOptions::default().with_abort(abort.clone());
+    let options = CallOptions::default().with_abort(abort.clone()).with_stop_grace(Duration::MAX);
     let executor = Executor::new().with_events(move |event| {
         if let Event::Started { .. } = event {
             abort.raise();
@@ -156,6 +156,16 @@ fn what_goes_with_a_call_arrives() {
     });
     let stopped = wait(made(cordon.tool("stops").expect("it").clone(), json!({}), executor, options));
     assert_eq!(said(&stopped), json!("stopped"));
+    // Without a grace it is not waited for.
+    let abort = AbortSignal::new();
+    let options = CallOptions::default().with_abort(abort.clone());
+    let executor = Executor::new().with_events(move |event| {
+        if let Event::Started { .. } = event {
+            abort.raise();
+        }
+    });
+    let ended = wait(made(cordon.tool("stops").expect("it").clone(), json!({}), executor, options));
+    assert_eq!(ending(&ended.result), "handler_exit/cancelled");
     assert_eq!(ending(&call(&cordon, "hidden", json!({})).result), "refusal/not_visible");
     let hidden = cordon.tool("hidden").expect("it").clone();
     assert!(!wait(async move { hidden.is_visible(&context(&json!({}))).await }));

@@ -42,7 +42,7 @@ fn started_is_told_when_the_call_has_a_cell() {
         });
         let call = |id: &str, abort: &AbortSignal| {
             let (executor, tool, call) = (executor.clone(), tool.clone(), ToolCall::new(id, "hostile", "{}"));
-            let options = CallOptions::default().with_abort(abort.clone());
+            let options = CallOptions::default().with_abort(abort.clone()).with_stop_grace(Duration::MAX);
             Box::pin(async move { executor.call(&tool, call, options).await })
         };
         let mut context = Context::from_waker(Waker::noop());
@@ -201,6 +201,7 @@ fn concurrency_holds_for_components() {
         let run = |name: &str, count: usize, abort: AbortSignal| {
             let calls: Vec<_> = (0..count).map(|n| ToolCall::new(n.to_string(), name, "{}")).collect();
             let options = RunOptions::default().with_max_concurrency(MOST).with_abort(abort);
+            let options = options.with_stop_grace(Duration::MAX);
             let runner = runner.clone();
             wait(async move { runner.run(calls, options).await }).expect("it starts").messages
         };

@@ -169,7 +169,7 @@ fn an_abort_is_seen_by_the_guest() {
     let abort = AbortSignal::new();
     abort.raise();
     let (tool, call) = (component.tool("services").expect("the tool").clone(), ToolCall::new("1", "services", "{}"));
-    let options = CallOptions::default().with_abort(abort);
+    let options = CallOptions::default().with_abort(abort).with_stop_grace(Duration::MAX);
     let completion = wait(async move { Executor::new().call(&tool, call, options).await });
     assert_eq!(completion.result.value().expect("an answer").to_value()["aborted"], true);
 }

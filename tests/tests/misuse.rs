@@ -27,13 +27,18 @@ fn builds(library: &str) -> Vec<PathBuf> {
     libraries
 }
 
-/// What the compiler says of a tool with this handler: its messages as JSON, none where it compiles.
-fn said([toolcell, serde_json]: &[PathBuf; 2], handler: &str) -> Vec<Value> {
+/// What the compiler says of a tool that is made so of this handler: its messages as JSON, none where it compiles.
+fn said([toolcell, serde_json]: &[PathBuf; 2], make: &str, handler: &str) -> Vec<Value> {
     let scratch = tempfile::tempdir().expect("a directory");
     let source = scratch.path().join("misuse.rs");
     let text = format!(
-        "use std::sync::Arc; use serde_json::{{Value, json}}; use toolcell::{{Definition, Invocation, Outcome, Tool}};
-        pub fn tool(definition: Definition) {{ let _ = Tool::native(definition, {handler}); }}"
+        "use std::sync::{{Arc, Mutex}}; use serde_json::{{Value, json}};
+        use toolcell::{{Definition, Invocation, Outcome, Tool}};
+        pub struct Client;
+        impl Client {{ pub async fn get(&self) -> Value {{ Value::Null }} }}
+        pub fn tool(definition: Definition, client: Arc<Client>, name: String, count: Mutex<u32>) {{
+            let _ = Tool::{make}(definition, {handler});
+        }}"
     );
     fs::write(&source, text).expect("a file");
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
@@ -50,33 +55,60 @@ fn said([toolcell, serde_json]: &[PathBuf; 2], handler: &str) -> Vec<Value> {
     messages
 }
 
-#[test]
-fn a_wrong_closure_says_what_to_write() {
+/// The library as these tests were linked with it.
+fn libraries() -> [PathBuf; 2] {
     let right = "async |_: Value| Value::Null";
     // What an earlier compiler made, or was not made for each other, compiles nothing.
     let toolcells = builds("libtoolcell").into_iter();
     let mut pairs =
         toolcells.flat_map(|toolcell| builds("libserde_json").into_iter().map(move |json| [toolcell.clone(), json]));
-    let libraries = pairs.find(|libraries| said(libraries, right).is_empty());
-    let libraries = libraries.expect("the library as these tests know it: run `cargo test --workspace`");
-    for right in [
-        "async |_: Value| Outcome::from(json!(7))",
-        "async |_: Value| Ok::<_, String>(json!(7))",
-        "async |_: Value, _: Arc<Invocation>| json!(7)",
-        "|_: Value| std::future::ready(json!(7))",
+    let libraries = pairs.find(|libraries| said(libraries, "native", right).is_empty());
+    libraries.expect("the library as these tests know it: run `cargo test --workspace`")
+}
+
+/// Most closures capture something: a client, a name.
+#[test]
+fn closures_that_capture_are_handlers() {
+    let libraries = libraries();
+    for (make, right) in [
+        ("native", "async |_: Value| Outcome::from(json!(7))"),
+        ("native", "async |_: Value| Ok::<_, String>(json!(7))"),
+        ("native", "async |_: Value, _: Arc<Invocation>| json!(7)"),
+        ("native", "|_: Value| std::future::ready(json!(7))"),
+        ("native", "async move |_: Value| client.get().await"),
+        ("native", "async move |_: Value, _: Arc<Invocation>| { client.get().await; json!(name.len()) }"),
+        ("native", "move |_: Value| { let client = client.clone(); async move { client.get().await } }"),
+        ("native_blocking", "|_: Value| Value::Null"),
+        ("native_blocking", "|_: Value, _: Arc<Invocation>| Outcome::from(json!(7))"),
+        ("native_blocking", "move |_: Value| { *count.lock().unwrap() += 1; Ok::<_, String>(json!(name)) }"),
+        ("native_blocking", "move |_: Value, call: Arc<Invocation>| json!([name, call.call.id])"),
     ] {
-        assert_eq!(said(&libraries, right), [Value::Null; 0], "{right}");
+        assert_eq!(said(&libraries, make, right), [Value::Null; 0], "{make}: {right}");
     }
-    for (wrong, why) in [
-        ("async |_: Value| 7", "no outcome"),
-        ("|_: Value| Value::Null", "not async"),
-        ("async |_: Value, _: Arc<Invocation>, _: bool| Value::Null", "three parameters"),
+}
+
+#[test]
+fn a_wrong_closure_says_what_to_write() {
+    let libraries = libraries();
+    let (asynchronous, plain) = (
+        ["this closure is not a tool handler", "async |arguments: serde_json::Value| …", "for `Tool::native_blocking`"],
+        ["this closure is not a blocking tool handler", "|arguments: serde_json::Value| …", "for `Tool::native`"],
+    );
+    for (make, [message, one, elsewhere], wrong, why) in [
+        ("native", asynchronous, "async |_: Value| 7", "no outcome"),
+        ("native", asynchronous, "|_: Value| Value::Null", "not async"),
+        ("native", asynchronous, "async |_: Value, _: Arc<Invocation>, _: bool| Value::Null", "three parameters"),
+        ("native", asynchronous, "async move |_: Value| { *count.lock().unwrap() += 1; Value::Null }", "not `Clone`"),
+        ("native_blocking", plain, "|_: Value| 7", "no outcome"),
+        ("native_blocking", plain, "async |_: Value| Value::Null", "async"),
+        ("native_blocking", plain, "|_: Value, _: Arc<Invocation>, _: bool| Value::Null", "three parameters"),
     ] {
-        let said = said(&libraries, wrong);
+        let said = said(&libraries, make, wrong);
         let [error, ..] = said.as_slice() else { panic!("{why}: it compiles") };
         let all = error.to_string();
         assert_eq!((&error["code"]["code"], error["level"].as_str()), (&"E0277".into(), Some("error")), "{why}: {all}");
-        assert_eq!(error["message"], "this closure is not a tool handler", "{why}");
+        assert_eq!(error["message"], message, "{why}");
+        assert!(all.contains(elsewhere), "{why}: {all}");
         // The label stands at the closure, the note below.
         let spans = error["spans"].as_array().expect("spans");
         let at = spans.iter().find(|span| span["is_primary"] == true).expect("a place");
@@ -84,7 +116,7 @@ fn a_wrong_closure_says_what_to_write() {
         let columns = ["column_start", "column_end"].map(|column| at[column].as_u64().expect("a column") as usize - 1);
         assert_eq!(&text[columns[0]..columns[1]], wrong, "{why}");
         let label = at["label"].as_str().expect("a label");
-        let (one, two) = ("async |arguments: serde_json::Value| …", "invocation: Arc<toolcell::Invocation>| …");
+        let two = "invocation: Arc<toolcell::Invocation>| …";
         assert!(label.starts_with("expected `") && label.contains(one) && label.contains(two), "{why}: {label}");
         assert!(all.contains("it must return an `Outcome`, a `serde_json::Value`, or `Result<"), "{why}: {all}");
         assert_eq!(said.iter().filter(|message| message["code"].is_object()).count(), 1, "{why}: one error: {said:?}");

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::{
-    Breaker, BreakerState, CallOptions, Completion, Component, Definition, Engine, Event, Executor, Limits,
-    ManualClock, Placement, Retry, Tool, ToolCall,
+    Breaker, BreakerState, CallOptions, Completion, Component, Definition, Engine, Event, Executor, HandlerError,
+    Invocation, Limits, ManualClock, Outcome, Placement, Retry, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};
@@ -60,6 +60,54 @@ fn attempts_share_one_budget() {
         let (_, events) = run(&flaky, never, Limits::default().with_log(2 * single.log_bytes));
         assert_eq!(events, [began, "attempt 1", "attempt 2", ended], "{placement:?}");
     }
+}
+
+/// 1, 2, 3, as a guest counts them; a call that nothing tries again has no number.
+#[test]
+fn a_native_handler_sees_its_attempts_number() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let fails = Tool::native(
+        Definition::new("native", "").expect("a name"),
+        async move |_: Value, invocation: Arc<Invocation>| {
+            sink.lock().expect("no panic").push(invocation.context.attempt);
+            Outcome::Error(HandlerError::new("busy").retryable_after(Duration::from_millis(1)))
+        },
+    );
+    let fails = fails.expect("a tool");
+    run(&fails, "{}", Limits::default());
+    let clock = Arc::new(ManualClock::automatic());
+    run(&fails.with_retry(Retry::fixed(Duration::ZERO).with_clock(clock)), "{}", Limits::default());
+    assert_eq!(*seen.lock().expect("no panic"), [None, Some(1), Some(2), Some(3)]);
+}
+
+/// A cell for each attempt, and a time of its own; the third one's timeout is the call's. A handler that is dropped at its
+/// attempt's end is tried again as well.
+#[test]
+fn a_guest_that_hangs_is_tried_again() {
+    let retry = || {
+        let clock = Arc::new(ManualClock::automatic());
+        Retry::fixed(Duration::from_millis(1)).with_clock(clock).with_attempt_timeout(Duration::from_millis(20))
+    };
+    for placement in PLACEMENTS {
+        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
+        let sleeps = Hostile::new(Place::Execute, Misdeed::Sleep).component();
+        let sleeps = load(&engine, sleeps).expect("it loads").tools()[0].clone();
+        let (once, _) = run(&sleeps, "{}", Limits::default().with_timeout(Duration::from_millis(20)));
+        let (tried, events) = run(&sleeps.with_retry(retry()), "{}", Limits::default());
+        assert_eq!(ending(&tried.result), "timeout/blocked", "{placement:?}");
+        assert_eq!(tried.usage.host_calls, 3 * once.usage.host_calls, "{placement:?}");
+        assert_eq!(events, ["tool_execution_started", "tool_execution_completed"], "{placement:?}");
+    }
+    let definition = Definition::new("native", "").expect("a name");
+    let hangs_once = Tool::native(definition, async |_: Value, invocation: Arc<Invocation>| -> Value {
+        if invocation.context.attempt == Some(1) {
+            std::future::pending::<()>().await;
+        }
+        json!(invocation.context.attempt)
+    });
+    let (answered, _) = run(&hangs_once.expect("a tool").with_retry(retry()), "{}", Limits::default());
+    assert_eq!(answered.result.value().map(|value| value.as_str()), Some("2"), "{answered:?}");
 }
 
 /// A trap, a panic, and a handler that the executor drops at its deadline: the breaker counts them all.

@@ -21,7 +21,7 @@ use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::format::{self, Format};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{self, Interrupt};
 use crate::printer::Printer;
 use crate::units::Size;
 use crate::{components, context, host, state};
@@ -65,7 +65,7 @@ pub(crate) async fn batch(
     }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let logs = Arc::<Logs>::default();
-    let options = options.with_abort(interrupt.wish());
+    let options = options.with_abort(interrupt.wish()).with_stop_grace(interrupt::GRACE);
     let batch = Batch { printer, registry, executor, calls, options, logs: Arc::clone(&logs) };
     let halted = match shown {
         Shown::Messages(format) => batch.messages(format).await?,

@@ -1,8 +1,8 @@
 //! What ends a command before its time: Ctrl-C and its like. And what has to be tidied up whenever one ends.
 //!
 //! Invariants: the process ends as the signal would have ended it, so that a shell sees which it was, and its temporary files
-//! go first; whoever makes a call is asked to end it, and has [`GRACE`] for that; a signal that was ignored when the command
-//! began stays ignored (`nohup`, jobs in the background of a script).
+//! go first; calls are asked to end, and are ended by force after [`GRACE`], so that each has its result; a signal that was
+//! ignored when the command began stays ignored (`nohup`, jobs in the background of a script).
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,7 +23,9 @@ use crate::files;
 use crate::printer::Printer;
 
 /// Time for a call that was asked to end: less than a person or a supervisor waits before something stronger comes.
-const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+/// Time after that to print what came of the calls that were ended. Then the process ends, whatever it does.
+const LAST: Duration = Duration::from_secs(1);
 /// Attempts at removing what cells that still run may be adding to.
 const ATTEMPTS: usize = 5;
 
@@ -83,7 +85,7 @@ impl Interrupt {
             self.0.printer.note("interrupted", &words);
             let later = self.clone();
             let waits = move || {
-                thread::sleep(GRACE);
+                thread::sleep(GRACE + LAST);
                 later.end();
             };
             drop(thread::Builder::new().name("toolcell-grace".into()).spawn(waits));

@@ -11,7 +11,7 @@ use crate::config::{Chosen, Config};
 use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{self, Interrupt};
 use crate::paste::Again;
 use crate::printer::Printer;
 use crate::units::Size;
@@ -59,7 +59,8 @@ pub(crate) async fn run(
         executor = executor.with_sealer(sealer);
     }
     let call = ToolCall::new(&args.id, &args.tool, arguments.text.clone());
-    let options = CallOptions::default().with_context(context).with_abort(interrupt.wish());
+    let options = CallOptions::default().with_context(context);
+    let options = options.with_abort(interrupt.wish()).with_stop_grace(interrupt::GRACE);
     let mut completion = executor.call(tool, call, options).await;
     live.finish();
     if let lost @ 1.. = completion.usage.log_bytes_lost {

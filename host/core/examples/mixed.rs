@@ -4,6 +4,7 @@
 //! `cargo run --example mixed [COMPONENT …]`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,6 +62,9 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What the warehouse has in stock.
+type Stock = HashMap<&'static str, u32>;
+
 /// Asks a warehouse that is not well: it answers for chairs when it is asked twice, and for lamps never.
 fn stock() -> Result<Tool, toolcell::Error> {
     let definition = Definition::new("stock", "How many pieces of an article are in stock.")?.with_parameters(json!({
@@ -69,11 +73,13 @@ fn stock() -> Result<Tool, toolcell::Error> {
         "required": ["article"],
         "additionalProperties": false,
     }));
-    let handler = async |arguments: Value, invocation: Arc<Invocation>| -> Outcome {
-        // The first attempt has no number.
-        let again = invocation.context.attempt.is_some();
-        if arguments["article"] == "chair" && again {
-            return Outcome::ok(json!({"pieces": 12}));
+    // Shared by all calls. What a handler captures is cloned for each.
+    let warehouse = Arc::new(Stock::from([("chair", 12)]));
+    let handler = async move |arguments: Value, invocation: Arc<Invocation>| -> Outcome {
+        let again = invocation.context.attempt.is_some_and(|attempt| attempt > 1);
+        let pieces = arguments["article"].as_str().and_then(|article| warehouse.get(article));
+        if let Some(pieces) = pieces.filter(|_| again) {
+            return Outcome::ok(json!({"pieces": pieces}));
         }
         // Worth another try, so it is tried again, and counts against the tool when that does not help.
         Outcome::Error(HandlerError::new("the warehouse hung up").retryable_after(Duration::from_millis(1)))

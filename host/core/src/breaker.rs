@@ -5,6 +5,7 @@
 //! works again; a call that ends without a word, cancelled or panicking, never leaves the circuit waiting for it.
 //! Source: contract, section 4.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,10 +23,12 @@ use crate::layer::{Layer, Layered};
 use crate::policy::Failure;
 use crate::refusal::Refusal;
 use crate::tool::Tool;
-use crate::tool_error::{Exit, ToolError};
+use crate::tool_error::{Exit, Raised, Timeout, ToolError};
 
 /// Failures in a row: more than chance, fewer than a run of calls.
 pub const DEFAULT_FAILURES: u32 = 5;
+/// A tool that has rested and answers once is taken to be well.
+pub const DEFAULT_SUCCESSES_TO_CLOSE: u32 = 1;
 /// As long as a call may take by default: long enough for a restart elsewhere, short enough for a person to wait.
 pub const DEFAULT_OPEN_TIME: Duration = Duration::from_secs(30);
 
@@ -34,13 +37,19 @@ pub const DEFAULT_OPEN_TIME: Duration = Duration::from_secs(30);
 /// A tool gets one with [`Tool::with_breaker`]; without, every call is made.
 ///
 /// # Defaults
-/// [`DEFAULT_FAILURES`], [`DEFAULT_OPEN_TIME`], [`SystemClock`].
-#[derive(Debug, Clone)]
+/// [`DEFAULT_FAILURES`], [`DEFAULT_OPEN_TIME`], [`DEFAULT_SUCCESSES_TO_CLOSE`], the failures that [`Tool::with_breaker`]
+/// names, [`SystemClock`].
+#[derive(Clone)]
 pub struct Breaker {
     failures: u32,
     open_time: Duration,
+    successes: u32,
+    counts: Option<Arc<Counts>>,
     clock: Arc<dyn Clock>,
 }
+
+/// What counts as a failure, in an embedder's words.
+type Counts = dyn Fn(&Failure) -> bool + Send + Sync;
 
 /// Whether a tool rests.
 ///
@@ -53,13 +62,19 @@ pub enum BreakerState {
     Closed,
     /// It rests: calls are refused.
     Open,
-    /// It has rested: one call is made, and decides. Others are refused until it has.
+    /// It has rested: one call at a time is made, and decides. Others are refused meanwhile.
     HalfOpen,
 }
 
 impl Default for Breaker {
     fn default() -> Self {
-        Self { failures: DEFAULT_FAILURES, open_time: DEFAULT_OPEN_TIME, clock: Arc::new(SystemClock) }
+        Self {
+            failures: DEFAULT_FAILURES,
+            open_time: DEFAULT_OPEN_TIME,
+            successes: DEFAULT_SUCCESSES_TO_CLOSE,
+            counts: None,
+            clock: Arc::new(SystemClock),
+        }
     }
 }
 
@@ -78,6 +93,22 @@ impl Breaker {
         self
     }
 
+    /// Closes after this many successes in a row of a tool that has rested; at least one. A failure before opens it again.
+    #[must_use]
+    pub fn with_successes_to_close(mut self, successes: u32) -> Self {
+        self.successes = successes.max(1);
+        self
+    }
+
+    /// Counts a failure where `counts` says so, and takes any other for an answer. It is asked about each failure of the
+    /// tool's own, a timeout and a panic among them; not about what says nothing of the tool: a cancelled call, an overloaded
+    /// host. If it panics, the failure counts.
+    #[must_use]
+    pub fn with_failure_rule(mut self, counts: impl Fn(&Failure) -> bool + Send + Sync + 'static) -> Self {
+        self.counts = Some(Arc::new(counts));
+        self
+    }
+
     /// With this clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -86,11 +117,23 @@ impl Breaker {
     }
 }
 
+impl fmt::Debug for Breaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Breaker")
+            .field("failures", &self.failures)
+            .field("open_time", &self.open_time)
+            .field("successes_to_close", &self.successes)
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Tool {
     /// Refuses calls at once, as `circuit_open`, for some time after the handler failed several times in a row. Then one call
-    /// is let through as a probe: it closes the circuit, or opens it again.
+    /// at a time is let through as a probe: enough successes in a row close the circuit
+    /// ([`Breaker::with_successes_to_close`]), a failure opens it again.
     ///
-    /// A failure is every tool error, a call past its deadline and a panic among them, and every error that the handler
+    /// Unless [`Breaker::with_failure_rule`] says otherwise, a failure is every tool error, a call past its deadline and a panic among them, and every error that the handler
     /// calls retryable: the tool is not well. Any other error is an answer: the tool works, and a model's mistakes do not
     /// take it from others. What says nothing of the tool changes nothing: a cancelled call, an overloaded host. A value
     /// that breaks the tool's output schema is judged later and counts as an answer.
@@ -103,7 +146,7 @@ impl Tool {
     #[must_use]
     pub fn with_breaker(self, breaker: Breaker) -> Self {
         let (tool, state) = (self.definition().name.clone(), Mutex::new(State::Closed { failures: 0 }));
-        let circuit = Arc::new(Circuit { tool, breaker, state, openings: AtomicU64::new(0) });
+        let circuit = Arc::new(Circuit { tool, breaker, state, era: AtomicU64::new(0) });
         let guard = Arc::clone(&circuit);
         self.wrapped(|inner| Layered { layer: Guarded { circuit: guard }, inner }).with_circuit(circuit)
     }
@@ -113,6 +156,14 @@ impl Tool {
     pub fn breaker_state(&self) -> Option<BreakerState> {
         self.circuit().map(Circuit::read)
     }
+
+    /// Closes its breaker, the outermost if there are several, and forgets what was counted: for an operator who knows that
+    /// the tool is well. Calls that are under way count for nothing. Does nothing where there is no breaker.
+    pub fn reset_breaker(&self) {
+        if let Some(circuit) = self.circuit() {
+            circuit.reset();
+        }
+    }
 }
 
 /// The breaker of one tool, at work.
@@ -121,27 +172,23 @@ pub(crate) struct Circuit {
     tool: String,
     breaker: Breaker,
     state: Mutex<State>,
-    /// How often it has opened.
-    openings: AtomicU64,
+    /// How often it has opened or was reset: what a call of an earlier era says does not count. Changed under the state's lock.
+    era: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum State {
     /// So many failures in a row.
     Closed { failures: u32 },
-    /// Rests, or has rested and nobody has called since.
+    /// Rests, or has rested and was not called since.
     Open { since: Instant },
-    /// A probe is under way.
-    Probing { since: Instant },
+    /// Has rested, and has answered so many probes in a row. Perhaps one is under way.
+    HalfOpen { successes: u32, is_probing: bool },
 }
 
-/// Who a call is for the circuit.
+/// A call that was let through, in this era.
 #[derive(Debug, Clone, Copy)]
-enum Role {
-    /// Let through after so many openings.
-    Ordinary(u64),
-    Probe,
-}
+struct Admitted(u64);
 
 /// What a call says of the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,18 +200,20 @@ enum Sign {
 }
 
 impl Sign {
-    fn of(result: &CallResult) -> Self {
-        let Some(failure) = Failure::of(result) else { return Self::Works };
+    fn of(failure: &Failure, counts: Option<&Counts>) -> Self {
         let retryable = failure.is_retryable();
-        match failure {
-            Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)) => Self::Silent,
-            Failure::ToolError(_) => Self::Fails,
-            Failure::Error(_) if retryable => Self::Fails,
+        let is_failure = match failure {
+            Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)) => return Self::Silent,
             // The host's state, which passes with time or when somebody has looked; the handler's own check is an answer.
-            Failure::Refusal(Refusal::Quarantined) => Self::Silent,
-            Failure::Refusal(_) if retryable => Self::Silent,
-            Failure::Error(_) | Failure::Refusal(_) => Self::Works,
-        }
+            Failure::Refusal(Refusal::Quarantined) => return Self::Silent,
+            Failure::Refusal(_) if retryable => return Self::Silent,
+            Failure::ToolError(_) => true,
+            Failure::Error(_) => retryable,
+            Failure::Refusal(_) => false,
+        };
+        // The rule is the embedder's.
+        let is_failure = counts.map_or(is_failure, |counts| fenced(|| counts(failure)).unwrap_or(true));
+        if is_failure { Self::Fails } else { Self::Works }
     }
 }
 
@@ -179,7 +228,7 @@ impl Circuit {
         match *self.state.lock() {
             State::Closed { .. } => BreakerState::Closed,
             State::Open { since } if self.rest(since, now).is_some() => BreakerState::Open,
-            State::Open { .. } | State::Probing { .. } => BreakerState::HalfOpen,
+            State::Open { .. } | State::HalfOpen { .. } => BreakerState::HalfOpen,
         }
     }
 
@@ -190,60 +239,69 @@ impl Circuit {
     }
 
     /// Lets a call through, or refuses it.
-    fn admit(&self) -> Result<Role, Refusal> {
+    fn admit(&self) -> Result<Admitted, Refusal> {
         let now = self.now();
         let mut state = self.state.lock();
-        let retry_after = match *state {
-            State::Closed { .. } => return Ok(Role::Ordinary(self.openings.load(Ordering::Relaxed))),
-            State::Open { since } => match self.rest(since, now) {
-                Some(left) => left,
-                None => {
-                    *state = State::Probing { since };
-                    return Ok(Role::Probe);
-                }
-            },
+        let era = self.era.load(Ordering::Relaxed);
+        let (successes, retry_after) = match *state {
+            State::Closed { .. } => return Ok(Admitted(era)),
+            State::Open { since } => (0, self.rest(since, now)),
             // It ends soon, or the tool rests once more: the longer is the safer guess.
-            State::Probing { .. } => self.breaker.open_time,
+            State::HalfOpen { successes, is_probing } => (successes, is_probing.then_some(self.breaker.open_time)),
         };
-        Err(Refusal::CircuitOpen { retry_after })
+        if let Some(retry_after) = retry_after {
+            return Err(Refusal::CircuitOpen { retry_after });
+        }
+        *state = State::HalfOpen { successes, is_probing: true };
+        Ok(Admitted(era))
     }
 
-    /// Takes note of how a call ended. One that began before the circuit opened has nothing to say any more.
-    fn settle(&self, role: Role, sign: Sign) {
+    /// Takes note of how a call ended. One that began before the circuit last opened, or was reset, has nothing to say any
+    /// more.
+    fn settle(&self, call: Admitted, sign: Sign) {
         let now = self.now();
         let mut state = self.state.lock();
-        if matches!(role, Role::Ordinary(openings) if openings != self.openings.load(Ordering::Relaxed)) {
+        if call.0 != self.era.load(Ordering::Relaxed) {
             return;
         }
         let was = *state;
-        let is = was.after(role, sign, self.breaker.failures, now);
+        let is = was.after(sign, &self.breaker, now);
         *state = is;
         if let State::Open { .. } = is {
-            self.openings.fetch_add(1, Ordering::Relaxed);
+            self.era.fetch_add(1, Ordering::Relaxed);
         }
         drop(state);
         if let (State::Closed { .. }, State::Open { .. }) = (was, is) {
             tracing::warn!(tool = self.tool, "failed too often and rests");
         }
-        if let (State::Probing { .. }, State::Closed { .. }) = (was, is) {
+        if let (State::HalfOpen { .. }, State::Closed { .. }) = (was, is) {
             tracing::info!(tool = self.tool, "works again after a rest");
         }
+    }
+
+    fn reset(&self) {
+        let mut state = self.state.lock();
+        *state = State::Closed { failures: 0 };
+        self.era.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl State {
-    fn after(self, role: Role, sign: Sign, most: u32, now: Instant) -> Self {
-        match (self, role, sign) {
-            (Self::Closed { .. }, Role::Ordinary(_), Sign::Works)
-            | (Self::Probing { .. }, Role::Probe, Sign::Works) => Self::Closed { failures: 0 },
-            (Self::Closed { failures }, Role::Ordinary(_), Sign::Fails) if failures + 1 < most => {
+    /// After a call of its era: in a closed circuit any, in a half-open one the probe.
+    fn after(self, sign: Sign, breaker: &Breaker, now: Instant) -> Self {
+        match (self, sign) {
+            (Self::Closed { .. }, Sign::Works) => Self::Closed { failures: 0 },
+            (Self::Closed { failures }, Sign::Fails) if failures + 1 < breaker.failures => {
                 Self::Closed { failures: failures + 1 }
             }
-            (Self::Closed { .. }, Role::Ordinary(_), Sign::Fails)
-            | (Self::Probing { .. }, Role::Probe, Sign::Fails) => Self::Open { since: now },
+            (Self::HalfOpen { successes, .. }, Sign::Works) if successes + 1 < breaker.successes => {
+                Self::HalfOpen { successes: successes + 1, is_probing: false }
+            }
+            (Self::HalfOpen { .. }, Sign::Works) => Self::Closed { failures: 0 },
             // The place is free: the next call is the probe.
-            (Self::Probing { since }, Role::Probe, Sign::Silent) => Self::Open { since },
-            (unchanged, Role::Ordinary(_) | Role::Probe, Sign::Works | Sign::Fails | Sign::Silent) => unchanged,
+            (Self::HalfOpen { successes, .. }, Sign::Silent) => Self::HalfOpen { successes, is_probing: false },
+            (Self::Closed { .. } | Self::HalfOpen { .. }, Sign::Fails) => Self::Open { since: now },
+            (unchanged @ (Self::Closed { .. } | Self::Open { .. }), _) => unchanged,
         }
     }
 }
@@ -251,17 +309,27 @@ impl State {
 /// A call that was let through. However it ends, the circuit hears of it.
 struct Pass<'a> {
     circuit: &'a Circuit,
-    role: Role,
-    deadline: Option<Instant>,
+    call: Admitted,
+    invocation: Arc<Invocation>,
     sign: Option<Sign>,
+}
+
+impl Pass<'_> {
+    fn sign(&self, failure: Option<&Failure>) -> Sign {
+        failure.map_or(Sign::Works, |failure| Sign::of(failure, self.circuit.breaker.counts.as_deref()))
+    }
 }
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         // Dropped without a word: by the executor at the deadline, which is a timeout, or by the caller before.
-        let is_over = || self.deadline.is_some_and(|deadline| self.circuit.now() >= deadline);
-        let sign = self.sign.unwrap_or_else(|| if is_over() { Sign::Fails } else { Sign::Silent });
-        self.circuit.settle(self.role, sign);
+        let dropped = || {
+            let Invocation { limits, started, .. } = &*self.invocation;
+            let is_over = self.invocation.deadline().is_some_and(|deadline| self.circuit.now() >= deadline);
+            let timeout = Timeout::Blocked { budget: limits.timeout, used: started.elapsed() };
+            if is_over { self.sign(Some(&Failure::ToolError(ToolError::Timeout(timeout)))) } else { Sign::Silent }
+        };
+        self.circuit.settle(self.call, self.sign.unwrap_or_else(dropped));
     }
 }
 
@@ -272,13 +340,16 @@ struct Guarded {
 
 impl Guarded {
     async fn answer(&self, inner: &dyn Handler, invocation: Arc<Invocation>) -> CallResult {
-        let role = match self.circuit.admit() {
-            Ok(role) => role,
+        let call = match self.circuit.admit() {
+            Ok(call) => call,
             Err(refusal) => return CallResult::Refusal(refusal),
         };
-        let mut pass = Pass { circuit: &self.circuit, role, deadline: invocation.deadline(), sign: None };
+        let mut pass = Pass { circuit: &self.circuit, call, invocation: Arc::clone(&invocation), sign: None };
         let answer = AssertUnwindSafe(async { inner.call(invocation).await }).catch_unwind().await;
-        pass.sign = Some(answer.as_ref().map_or(Sign::Fails, Sign::of));
+        let panicked = |panic| Failure::ToolError(ToolError::HandlerRaised(Raised::panicked(panic)));
+        let failure = answer.as_ref().map_or_else(|panic| Some(panicked(&**panic)), Failure::of);
+        pass.sign = Some(pass.sign(failure.as_ref()));
+        drop(pass);
         answer.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }

@@ -4,13 +4,16 @@
 //! Invariants: missing context stays absent, nothing is invented (contract, section 2).
 //! Not here: the steps between the two (`executor`).
 
+mod abort;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
+
+pub use abort::{AbortSignal, CallCanceller, DEFAULT_STOP_GRACE};
 
 use crate::grants::Overlay;
 use crate::json::Json;
@@ -62,7 +65,7 @@ pub struct CallContext {
     pub tenant: Option<String>,
     /// Free JSON of the caller.
     pub metadata: Option<Json>,
-    /// Which attempt this is; absent means the first.
+    /// Which attempt this is, counted from 1; absent where nothing tries again.
     pub attempt: Option<u32>,
     /// The answer to the question of an earlier call.
     pub resume: Option<Resume>,
@@ -82,7 +85,7 @@ pub struct Resume {
 /// How one call is to be made, beside what it says.
 ///
 /// # Defaults
-/// An empty context, no tightening, a signal that nobody raises.
+/// An empty context, no tightening, a signal that is never raised, [`DEFAULT_STOP_GRACE`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CallOptions {
@@ -90,15 +93,24 @@ pub struct CallOptions {
     pub context: Arc<CallContext>,
     /// Tightens the executor's limits; never widens them.
     pub limits: Limits,
-    /// The caller's way to ask the handler to stop early.
+    /// The caller's way to end the call early: it asks the handler, and ends it by force after
+    /// [`stop_grace`](Self::stop_grace). A call whose signal is raised before it begins is not made, unless there is a grace.
     pub abort: AbortSignal,
+    /// Time that the handler has to end by itself once `abort` is raised. [`Duration::MAX`]: it is only ever asked.
+    pub stop_grace: Duration,
     /// Tightens the tool's rights; never widens them.
     pub overlay: Option<Arc<Overlay>>,
 }
 
 impl Default for CallOptions {
     fn default() -> Self {
-        Self { context: Arc::default(), limits: Limits::unlimited(), abort: AbortSignal::default(), overlay: None }
+        Self {
+            context: Arc::default(),
+            limits: Limits::unlimited(),
+            abort: AbortSignal::default(),
+            stop_grace: DEFAULT_STOP_GRACE,
+            overlay: None,
+        }
     }
 }
 
@@ -124,56 +136,18 @@ impl CallOptions {
         self
     }
 
+    /// With this time for the handler to end by itself once the signal is raised.
+    #[must_use]
+    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
+        self.stop_grace = grace;
+        self
+    }
+
     /// With only this much of the tool's rights.
     #[must_use]
     pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
         self.overlay = Some(overlay.into());
         self
-    }
-}
-
-/// A wish that the call should end early, seen by the handler. Clones share the wish. To end a call by force, drop its future.
-///
-/// # Defaults
-/// A signal that nobody can raise.
-#[derive(Clone, Default)]
-pub struct AbortSignal(Option<CancellationToken>);
-
-impl AbortSignal {
-    /// A signal that can be raised.
-    #[must_use]
-    pub fn new() -> Self {
-        Self(Some(CancellationToken::new()))
-    }
-
-    /// Utters the wish. A `default()` signal stays silent.
-    pub fn raise(&self) {
-        if let Some(token) = &self.0 {
-            token.cancel();
-        }
-    }
-
-    /// Whether the wish was uttered.
-    #[must_use]
-    pub fn is_raised(&self) -> bool {
-        self.0.as_ref().is_some_and(CancellationToken::is_cancelled)
-    }
-
-    /// Ends once the wish is uttered.
-    ///
-    /// # Cancel safety
-    /// May be dropped and called again.
-    pub async fn raised(&self) {
-        match &self.0 {
-            Some(token) => token.cancelled().await,
-            None => std::future::pending().await,
-        }
-    }
-}
-
-impl fmt::Debug for AbortSignal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AbortSignal").field(&self.is_raised()).finish()
     }
 }
 

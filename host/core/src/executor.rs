@@ -11,28 +11,29 @@ mod trees;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
 use crate::call::{CallOptions, CallResult, Completion, Resume, ToolCall};
-use crate::clock;
 use crate::defence::{Defence, stands};
 use crate::event::{CallEvents, EventSink, Events};
 use crate::fence::{Fenced, Panic, dispose, fenced};
 use crate::grants::Overlay;
-use crate::handler::{Arguments, Handler, Invocation, Overlays};
+use crate::handler::{Arguments, Invocation, Overlays};
 use crate::limits::Limits;
 use crate::outcome::Outcome;
+use crate::patience::{self, Waited};
 use crate::refusal::{Fault, Refusal};
 use crate::seal::{Origin, Sealer, fingerprint};
 use crate::tool::Tool;
-use crate::tool_error::{Exit, Raised, Timeout, ToolError};
+use crate::tool_error::{Exit, Raised, ToolError};
 use checks::{invalid, judge};
 use terminal::Terminal;
 
-/// How long after the deadline the executor waits for a handler that keeps time by itself.
-const GRACE: Duration = Duration::from_millis(250);
+/// How a call ends that its caller ended.
+const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
 
 /// Makes calls. Cheap to clone.
 ///
@@ -151,7 +152,8 @@ impl Executor {
         Self { events: self.events.and(sink), ..self.clone() }
     }
 
-    /// Calls a tool. A failed call is part of the completion.
+    /// Calls a tool. A failed call is part of the completion. To end it early and have its completion, raise the options'
+    /// [`abort`](CallOptions::abort).
     ///
     /// # Cancel safety
     /// When dropped, the guest stops at its next tick, everything it held is given back, and observers see a completion
@@ -167,17 +169,16 @@ impl Executor {
         let result = match (refused, tool.handler()) {
             (Some(refused), _) => CallResult::Refusal(self.told(tool, refused, invocation).await),
             (None, None) => CallResult::ToolError(ToolError::NotFound),
+            (None, Some(_)) if patience::is_forced(invocation) => CallResult::ToolError(CANCELLED),
             (None, Some(handler)) => {
                 if !handler.keeps_time() {
                     invocation.open();
                 }
                 let answer = Fenced::new(|| handler.call(Arc::clone(invocation))).instrument(terminal.span());
-                match clock::before(patience(handler, invocation), answer).await {
-                    Some(Ok(result)) => fenced(|| self.sealed(tool, judge(tool, result, invocation), invocation))
-                        .unwrap_or_else(|| CallResult::ToolError(ToolError::HandlerRaised(Raised::by_the_host()))),
-                    Some(Err(panic)) => CallResult::ToolError(panicked(panic)),
-                    None => CallResult::ToolError(overdue(invocation)),
-                }
+                let answer = answer.map(|said| said.unwrap_or_else(|panic| CallResult::ToolError(panicked(panic))));
+                let result = patience::wait(handler, invocation, answer).await.result();
+                fenced(|| self.sealed(tool, judge(tool, result, invocation), invocation))
+                    .unwrap_or_else(|| CallResult::ToolError(ToolError::HandlerRaised(Raised::by_the_host())))
             }
         };
         terminal.close(result)
@@ -194,16 +195,16 @@ impl Executor {
         }
     }
 
-    /// The end of a call that is not made any more, because its caller wishes to end: cancelled, with its events.
+    /// The end of a call that is not made, because its caller has ended it: cancelled, with its events.
     pub(crate) fn not_made(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
         let (invocation, _) = self.arrived(tool, call, options);
-        Terminal::open(invocation).close(CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)))
+        Terminal::open(invocation).close(CallResult::ToolError(CANCELLED))
     }
 
     /// The call on its way, unchecked, and the refusal of a tenant that there is not.
     fn arrived(&self, tool: &Tool, mut call: ToolCall, options: CallOptions) -> (Invocation, Option<Refusal>) {
         let started = Instant::now();
-        let CallOptions { context, limits, abort, overlay } = options;
+        let CallOptions { context, limits, abort, stop_grace, overlay } = options;
         let tenant = self.tenant(context.tenant.as_deref());
         let unknown = tenant.as_ref().err().cloned();
         let tenant = tenant.ok().flatten();
@@ -225,6 +226,7 @@ impl Executor {
             limits,
             started,
             abort,
+            stop_grace,
             overlays,
             egress: OnceLock::new(),
             events: Arc::new(CallEvents::new(self.events.clone())),
@@ -255,10 +257,10 @@ impl Executor {
         }
         let Some(handler) = tool.handler() else { return Ok(Vec::new()) };
         let asked = Fenced::new(|| handler.validate(Arc::clone(&invocation)));
-        match clock::before(patience(handler, &invocation), asked).await {
-            Some(Ok(answer)) => answer,
-            Some(Err(panic)) => Err(panicked(panic)),
-            None => Err(overdue(&invocation)),
+        match patience::wait(handler, &invocation, asked).await {
+            Waited::InTime(answer) => answer.unwrap_or_else(|panic| Err(panicked(panic))),
+            Waited::Late(_, timeout) => Err(ToolError::Timeout(timeout)),
+            Waited::Not(error) => Err(error),
         }
     }
 
@@ -310,20 +312,9 @@ fn origin<'a>(tool: &'a Tool, invocation: &'a Invocation) -> Origin<'a> {
     Origin::of(tool, invocation.context.tenant.as_deref(), invocation.fingerprint.unwrap_or_default())
 }
 
-/// How long a handler is waited for.
-fn patience(handler: &dyn Handler, invocation: &Invocation) -> Option<Instant> {
-    let grace = if handler.keeps_time() { GRACE } else { Duration::ZERO };
-    invocation.deadline().and_then(|deadline| deadline.checked_add(grace)).filter(|_| stands(Defence::Patience))
-}
-
 /// A handler that panicked.
 fn panicked(panic: Panic) -> ToolError {
     let raised = Raised::panicked(&*panic);
     dispose(panic);
     ToolError::HandlerRaised(raised)
-}
-
-/// A handler that has not answered in time.
-fn overdue(invocation: &Invocation) -> ToolError {
-    ToolError::Timeout(Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed() })
 }

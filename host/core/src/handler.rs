@@ -1,8 +1,8 @@
 //! What runs for a tool.
 //!
 //! In: an [`Invocation`], already checked against the tool's schema. Out: a [`CallResult`].
-//! Two answer by themselves, a component's export (`wasm`) and a native closure (`native`); two stand around another, `retry`
-//! and `breaker`.
+//! Three answer by themselves: a component's export (`wasm`), an async closure (`native`) and a plain one (`blocking`). Two
+//! stand around another: `retry` and `breaker`.
 
 mod arguments;
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::call::{AbortSignal, CallContext, CallResult, Resume, ToolCall};
+use crate::call::{AbortSignal, CallContext, CallResult, DEFAULT_STOP_GRACE, Resume, ToolCall};
 use crate::egress::Budget;
 use crate::event::{CallEvents, Event, Events, LogLevel, LogSource};
 use crate::grants::Overlay;
@@ -37,8 +37,11 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers one call.
     ///
     /// # Cancel safety
-    /// The future is dropped when the caller goes away or the deadline passes: it must give everything back then. A panic
-    /// in it ends this call only.
+    /// The future is dropped when the caller goes away, ends the call by force, or the deadline passes: it must give
+    /// everything back then. A panic in it ends this call only.
+    ///
+    /// It must not block its thread: while it does, no deadline can be kept, and the other calls of its run stand still. For
+    /// what blocks there is [`Tool::native_blocking`](crate::Tool::native_blocking).
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_>;
 
     /// Whether the tool is offered in the invocation's context, whose arguments are `null` when none are known yet. For
@@ -78,8 +81,8 @@ pub trait Handler: Send + Sync + 'static {
         true
     }
 
-    /// Whether it watches the deadline by itself and can say more of how the time went. The executor then waits for its
-    /// word a moment longer; any other handler is dropped at the deadline.
+    /// Whether it watches the deadline by itself, answers nothing but an error after it, and can say more of how the time
+    /// went. The executor then waits for its word a moment longer; any other handler is dropped at the deadline.
     fn keeps_time(&self) -> bool {
         false
     }
@@ -107,8 +110,10 @@ pub struct Invocation {
     pub limits: Limits,
     /// When the call came.
     pub started: Instant,
-    /// The caller's wish to end early.
+    /// The caller's wish that the call ends.
     pub abort: AbortSignal,
+    /// Time between that wish and the forced end of the call.
+    pub(crate) stop_grace: Duration,
     pub(crate) tree: Arguments,
     /// The arguments' fingerprint, where a sealer needs it.
     pub(crate) fingerprint: Option<[u8; 32]>,
@@ -210,6 +215,7 @@ impl Invocation {
             limits,
             started: Instant::now(),
             abort: AbortSignal::default(),
+            stop_grace: DEFAULT_STOP_GRACE,
             overlays: Overlays::default(),
             egress: OnceLock::new(),
             events: Arc::new(CallEvents::new(Events::default())),
@@ -217,9 +223,13 @@ impl Invocation {
         }
     }
 
-    /// Another attempt at the same call, after this many have failed: same deadline, same budget, same observer, same
-    /// receipt.
-    pub(crate) fn attempt_after(&self, failed: u32) -> Self {
+    /// An attempt at the call, after this many have failed: with the call's budget, observer and receipt, and its deadline
+    /// or this much time from now, whichever is sooner.
+    pub(crate) fn attempt_after(&self, failed: u32, time: Option<Duration>) -> Self {
+        let (started, timeout) = match time {
+            Some(time) => (Instant::now(), time.min(self.remaining())),
+            None => (self.started, self.limits.timeout),
+        };
         let mut context = CallContext::clone(&self.context);
         context.attempt = Some(context.attempt.unwrap_or(1).saturating_add(failed));
         Self {
@@ -227,9 +237,10 @@ impl Invocation {
             tree: Arguments::default(),
             fingerprint: self.fingerprint,
             context: Arc::new(context),
-            limits: self.limits,
-            started: self.started,
+            limits: self.limits.with_timeout(timeout),
+            started,
             abort: self.abort.clone(),
+            stop_grace: self.stop_grace,
             overlays: self.overlays.clone(),
             egress: self.egress_budget().into(),
             events: Arc::clone(&self.events),

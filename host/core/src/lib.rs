@@ -22,7 +22,8 @@
 //!
 //! Many tools by name: [`Registry`]. Many calls under one policy: [`Runner`], with [`RunOptions`] and [`OnToolError`]. One turn
 //! of an agent loop: [`Stepper`]. Model providers' own formats: [`Provider`]. Questions that travel through a client nobody
-//! trusts: [`Sealer`]. Tools as closures: [`Tool::native`]. The crate's `examples/` show each.
+//! trusts: [`Sealer`]. Tools as closures: [`Tool::native`], and
+//! [`Tool::native_blocking`] for those that block. The crate's `examples/` show each.
 
 // -- words: plain data
 mod call;
@@ -64,10 +65,12 @@ mod shared_bytes;
 // -- engine: the only place that knows wasm
 mod engine;
 // -- handlers
+mod blocking;
 mod breaker;
 mod handler;
 mod layer;
 mod native;
+mod patience;
 mod retry;
 #[cfg(test)]
 mod scripted;
@@ -85,8 +88,11 @@ mod provider;
 
 pub use api_keys::{ApiKey, ApiKeys, BadDigest, KeyDigest, KnownKey};
 pub use assemble::{AssembleError, Assembler, Fragment};
-pub use breaker::{Breaker, BreakerState, DEFAULT_FAILURES, DEFAULT_OPEN_TIME};
-pub use call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
+pub use blocking::{BLOCKING_THREADS, BlockingFn, BlockingPool};
+pub use breaker::{Breaker, BreakerState, DEFAULT_FAILURES, DEFAULT_OPEN_TIME, DEFAULT_SUCCESSES_TO_CLOSE};
+pub use call::{
+    AbortSignal, CallCanceller, CallContext, CallOptions, CallResult, Completion, DEFAULT_STOP_GRACE, Resume, ToolCall,
+};
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use cordon::{Cordon, CordonBuilder, DEFAULT_GRACE, Ward};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
@@ -125,9 +131,9 @@ pub use seal::{DEFAULT_SEAL_LIFETIME, MAX_STATE, Sealer};
 pub use secret::{KnownFuture, MIN_SECRET, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets};
 pub use statistics::Statistics;
 pub use step::{
-    AbortStatus, DEFAULT_CONTEXT_TURNS, DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT,
-    DEFAULT_STOP_GRACE, Deliberate, FunctionResponse, HistoryEntry, MIN_STEP_TIMEOUT, RawCall, STEP_TIMEOUT_VARIABLE,
-    Step, StepConfig, StepEvent, Stepper, Turn,
+    AbortStatus, DEFAULT_CONTEXT_TURNS, DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT, Deliberate,
+    FunctionResponse, HistoryEntry, MIN_STEP_TIMEOUT, RawCall, STEP_TIMEOUT_VARIABLE, Step, StepConfig, StepEvent,
+    Stepper, Turn,
 };
 pub use suspicion::{Suspicion, SuspicionKind, is_unseen};
 pub use tool::Tool;

@@ -1,8 +1,8 @@
-//! A native closure as a handler, in either of two signatures.
+//! An async closure as a handler, in either of two signatures.
 //!
 //! In: a closure of the embedder. Out: a [`Handler`].
-//! Invariants: the executor keeps the deadline for closures that await; one that computes without awaiting holds its
-//! thread, which no host can take back: long work belongs into a component.
+//! Invariants: the executor keeps the deadline for closures that await; one that blocks holds the thread that polls it.
+//! Not here: closures that block (`blocking`).
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -16,10 +16,14 @@ use crate::outcome::Outcome;
 
 /// A closure that can answer calls: `f(arguments)` or `f(arguments, invocation)`, returning a future of anything that
 /// becomes an [`Outcome`]: the outcome itself, a [`Value`], or a `Result` of a value and an error that prints.
+///
+/// Each call runs a clone of the closure, so what it captures is `Clone`: share state by an `Arc`.
 #[diagnostic::on_unimplemented(
     message = "this closure is not a tool handler",
     label = "expected `async |arguments: serde_json::Value| …` or `async |arguments: serde_json::Value, invocation: Arc<toolcell::Invocation>| …`",
-    note = "it must return an `Outcome`, a `serde_json::Value`, or `Result<serde_json::Value, E>` with `E: Display`"
+    note = "it must return an `Outcome`, a `serde_json::Value`, or `Result<serde_json::Value, E>` with `E: Display`",
+    note = "what it captures must be `Clone` (put it into an `Arc`) and, held across an `await`, `Send`",
+    note = "a closure that is not `async` is a handler for `Tool::native_blocking`"
 )]
 pub trait NativeFn<Shape>: Send + Sync + 'static {
     /// Answers.
@@ -31,23 +35,24 @@ pub trait NativeFn<Shape>: Send + Sync + 'static {
 
 impl<F, Answer, Said> NativeFn<fn(Value) -> Said> for F
 where
-    F: Fn(Value) -> Answer + Send + Sync + 'static,
+    F: FnOnce(Value) -> Answer + Clone + Send + Sync + 'static,
     Answer: Future<Output = Said> + Send,
     Said: Into<Outcome>,
 {
     async fn answer(&self, invocation: Arc<Invocation>) -> Outcome {
-        self(invocation.take_arguments()).await.into()
+        // A closure that is `async move` lends nothing of itself only where it is called once.
+        self.clone()(invocation.take_arguments()).await.into()
     }
 }
 
 impl<F, Answer, Said> NativeFn<fn(Value, Arc<Invocation>) -> Said> for F
 where
-    F: Fn(Value, Arc<Invocation>) -> Answer + Send + Sync + 'static,
+    F: FnOnce(Value, Arc<Invocation>) -> Answer + Clone + Send + Sync + 'static,
     Answer: Future<Output = Said> + Send,
     Said: Into<Outcome>,
 {
     async fn answer(&self, invocation: Arc<Invocation>) -> Outcome {
-        self(invocation.take_arguments(), invocation).await.into()
+        self.clone()(invocation.take_arguments(), invocation).await.into()
     }
 }
 

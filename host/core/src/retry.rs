@@ -1,8 +1,8 @@
 //! Trying a failed call again.
 //!
 //! In: a tool and a [`Retry`]. Out: the same tool, a call of which may be several attempts of its handler.
-//! Invariants: only failures that are retryable; bounded in attempts, in each wait, and by the call's deadline; all attempts
-//! share one budget, one receipt and one pair of events.
+//! Invariants: only failures that are retryable; bounded in attempts, in each attempt's time where one is set, in each wait,
+//! and by the call's deadline; all attempts share one budget, one receipt and one pair of events.
 //! Source: contract, section 4.
 //! Not here: which failures are retryable (`policy`).
 
@@ -16,8 +16,10 @@ use crate::call::CallResult;
 use crate::clock::{self, Clock, SystemClock};
 use crate::handler::{Handler, HandlerFuture, Invocation};
 use crate::layer::{Layer, Layered};
+use crate::patience;
 use crate::policy::Failure;
 use crate::tool::Tool;
+use crate::tool_error::{Timeout, ToolError};
 
 /// Attempts in all: what fails three times in a row will most likely fail the fourth time.
 pub const DEFAULT_ATTEMPTS: u32 = 3;
@@ -31,12 +33,14 @@ pub const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(10);
 /// A tool gets one with [`Tool::with_retry`]; without, nothing is tried twice.
 ///
 /// # Defaults
-/// [`DEFAULT_ATTEMPTS`], [`DEFAULT_MAX_DELAY`], a seed of its own, [`SystemClock`].
+/// [`DEFAULT_ATTEMPTS`], each with as much time as the call has left, [`DEFAULT_MAX_DELAY`], a seed of its own,
+/// [`SystemClock`].
 #[derive(Debug, Clone)]
 pub struct Retry {
     growth: Growth,
     unit: Duration,
     attempts: u32,
+    attempt_timeout: Option<Duration>,
     max_delay: Duration,
     seed: Option<u64>,
     clock: Arc<dyn Clock>,
@@ -57,6 +61,7 @@ impl Retry {
             growth,
             unit,
             attempts: DEFAULT_ATTEMPTS,
+            attempt_timeout: None,
             max_delay: DEFAULT_MAX_DELAY,
             seed: None,
             clock: Arc::new(SystemClock),
@@ -93,6 +98,15 @@ impl Retry {
     #[must_use]
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.clamp(1, MAX_ATTEMPTS);
+        self
+    }
+
+    /// With this much real time for each attempt, and no more than the call has left. An attempt that passes it is a timeout
+    /// of that attempt, which may be tried again while the call's deadline lasts. Without it a timeout is the whole call's,
+    /// and nothing is left for another attempt.
+    #[must_use]
+    pub fn with_attempt_timeout(mut self, timeout: Duration) -> Self {
+        self.attempt_timeout = Some(timeout);
         self
     }
 
@@ -139,8 +153,10 @@ impl Tool {
     /// caller's [`AbortSignal`](crate::AbortSignal) is silent. The last attempt's result counts.
     ///
     /// All attempts are one call: one pair of events, one receipt, one budget of fuel, host calls and log, of which each
-    /// attempt gets what is left. The handler sees [`CallContext::attempt`](crate::CallContext::attempt) rise. A wait is never
-    /// shorter than the failure's own `retry_after`.
+    /// attempt gets what is left. The handler sees the attempt's number, 1 in the first, as
+    /// [`CallContext::attempt`](crate::CallContext::attempt). A wait is never shorter than the failure's own `retry_after`.
+    ///
+    /// All attempts share the call's deadline: only with [`Retry::with_attempt_timeout`] can a timeout be tried again.
     ///
     /// Not tried again: a trap or a panic, an `exit`, spent fuel, and a value that breaks the tool's output schema, which is
     /// judged after the last attempt. Only for tools that may be called twice with the same arguments
@@ -184,15 +200,39 @@ impl Retrying {
     }
 
     async fn answer(&self, inner: &dyn Handler, call: Arc<Invocation>) -> CallResult {
-        let (mut attempt, mut failed) = (Arc::clone(&call), 0);
+        let mut failed = 0;
         loop {
-            let result = inner.call(attempt).await;
+            let result = self.attempt(inner, &call, failed).await;
             failed += 1;
             let Some(at) = self.next(&call, failed, &result) else { return result };
             tracing::debug!(tool = %call.call.name, failed, "an attempt failed and is made again");
             let Some(()) = self.sleep(&call, at).await else { return result };
-            attempt = Arc::new(call.attempt_after(failed));
         }
+    }
+
+    /// The attempt after this many have failed.
+    async fn attempt(&self, inner: &dyn Handler, call: &Invocation, failed: u32) -> CallResult {
+        let attempt = Arc::new(call.attempt_after(failed, self.retry.attempt_timeout));
+        let answer = inner.call(Arc::clone(&attempt));
+        if self.retry.attempt_timeout.is_none() {
+            return answer.await;
+        }
+        let result = patience::wait(inner, &attempt, answer).await.result();
+        if call.remaining().is_zero() { of_the_call(call, result) } else { result }
+    }
+}
+
+/// The last attempt had what was left of the call's time: its timeout is told as the call's.
+fn of_the_call(call: &Invocation, result: CallResult) -> CallResult {
+    let (budget, used) = (call.limits.timeout, call.started.elapsed());
+    match result {
+        CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { .. })) => {
+            CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { budget, used }))
+        }
+        CallResult::ToolError(ToolError::Timeout(Timeout::Deadline { .. })) => {
+            CallResult::ToolError(ToolError::Timeout(Timeout::Deadline { budget, used }))
+        }
+        other => other,
     }
 }
 

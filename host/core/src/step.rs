@@ -14,7 +14,7 @@ mod turn;
 
 use std::fmt;
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,13 +22,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use self::config::{
-    DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT, DEFAULT_STOP_GRACE, MIN_STEP_TIMEOUT,
-    STEP_TIMEOUT_VARIABLE, StepConfig,
+    DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT, MIN_STEP_TIMEOUT, STEP_TIMEOUT_VARIABLE, StepConfig,
 };
 pub use self::entry::{FunctionResponse, HistoryEntry};
 pub use self::raw_call::RawCall;
 pub use self::turn::{DEFAULT_CONTEXT_TURNS, Deliberate, Turn};
-use crate::call::{AbortSignal, CallContext, CallOptions, Completion, Resume, ToolCall};
+use crate::call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
 use crate::clock::before;
 use crate::encode::{Encoder, Fenced};
 use crate::executor::Executor;
@@ -39,6 +38,7 @@ use crate::policy::Failure;
 use crate::registry::{Entry, Registry, Toolbox};
 use crate::statistics::Counting;
 use crate::tool::Tool;
+use crate::tool_error::{Exit, ToolError};
 
 /// The context's extension that holds the person's language.
 const LOCALE: &str = "locale";
@@ -245,30 +245,17 @@ impl Stepper {
         context
     }
 
-    /// Stage 5. The executor keeps the time, so that a timeout is a completion like any other; here the call races the stop
-    /// alone. A stopped tool sees the signal and may end by itself for as long as the grace lasts.
+    /// Stage 5. The executor keeps the time and ends a stopped call, so that either is a completion like any other.
     async fn dispatch(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Result<Completion, AbortStatus> {
-        let (name, abort, started) = (&tool.definition().name, options.abort.clone(), Instant::now());
+        let (name, abort) = (&tool.definition().name, options.abort.clone());
         // The step's own timeout stands in the options; the executor's would undercut it.
         let executor = self.executor.clone().with_limits(options.limits);
-        let mut running = pin!(executor.call(tool, call, options));
-        let completion = tokio::select! {
-            biased;
-            completion = &mut running => Some(completion),
-            () = abort.raised() => None,
-        };
-        match completion {
-            Some(completion) => {
-                tracing::info!("Function call completed: {name} ({} ms)", completion.usage.wall.as_millis());
-                // A stop that came with the result beats it.
-                go_on(&abort).map(|()| completion)
-            }
-            None => {
-                let _late = before(Instant::now().checked_add(self.config.stop_grace), running).await;
-                tracing::info!("Function call stopped: {name} ({} ms)", started.elapsed().as_millis());
-                Err(AbortStatus::StoppedByUser)
-            }
-        }
+        let completion = executor.call(tool, call, options.with_stop_grace(self.config.stop_grace)).await;
+        let is_stopped = matches!(completion.result, CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)));
+        let how = if is_stopped { "stopped" } else { "completed" };
+        tracing::info!("Function call {how}: {name} ({} ms)", completion.usage.wall.as_millis());
+        // A stop that came with the result beats it.
+        go_on(&abort).map(|()| completion)
     }
 
     /// Stage 7.

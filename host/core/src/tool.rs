@@ -50,7 +50,28 @@ impl Tool {
         Self::build(definition, None)
     }
 
-    /// A tool that a native closure answers: `async |arguments| …` or `async |arguments, invocation| …`.
+    /// A tool that an async closure answers: `async |arguments| …` or `async |arguments, invocation| …`.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use serde_json::{Value, json};
+    /// # use tokio::sync::Mutex;
+    /// # use toolcell::{Definition, Tool};
+    /// # fn example() -> Result<Tool, toolcell::Error> {
+    /// let orders = Arc::new(Mutex::new(Vec::new()));
+    /// let definition = Definition::new("order", "Orders an article.")?;
+    /// Tool::native(definition, async move |arguments: Value| {
+    ///     let mut orders = orders.lock().await;
+    ///     orders.push(arguments["article"].clone());
+    ///     json!({"orders": orders.len()})
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Blocking
+    /// The closure must not block its thread: a file, a database driver without `async`, a long computation. While it does,
+    /// its deadline cannot be kept and the other calls of its run stand still. If it comes back after the deadline, its
+    /// answer does not count. For what blocks there is [`native_blocking`](Self::native_blocking).
     ///
     /// # Errors
     /// [`Error::is_definition`] when a schema is not usable.

@@ -84,6 +84,20 @@ fn a_stop_beats_the_result() {
     }
 }
 
+/// Nothing is waited for: the step is over as soon as it is looked at again.
+#[test]
+fn a_stop_is_immediate_by_default() {
+    let agent = Loop::new();
+    let mut turn = Turn::default();
+    let abort = turn.abort.clone();
+    let mut running = pin!(agent.stepper.step(json!({"name": "stuck"}), &mut turn));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(running.as_mut().poll(&mut context).is_pending());
+    abort.raise();
+    let Poll::Ready(step) = running.as_mut().poll(&mut context) else { panic!("it goes on") };
+    assert_eq!(word(&step), "abort/stopped_by_user");
+}
+
 /// A guest that waits for the signal ends by itself, one that does not is ended.
 #[test]
 fn a_stop_reaches_the_guest() {

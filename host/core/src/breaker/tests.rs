@@ -241,3 +241,98 @@ async fn a_clock_that_panics_leaves_the_breaker_as_it_is() {
     assert!(AssertUnwindSafe(bench.call(Panic)).catch_unwind().await.is_err());
     assert_eq!(bench.state(), BreakerState::Open);
 }
+
+#[tokio::test]
+async fn closes_after_enough_successes_in_a_row() {
+    use BreakerState::{Closed, HalfOpen, Open};
+    let mut bench = Bench::new(1);
+    bench.tool = bench.scripted.tool().with_breaker(breaker(&bench.clock, 1).with_successes_to_close(3));
+    for (line, (seconds, say, made, left)) in [
+        (0, Trap, Result::Ok(()), Open),
+        (10, Ok, Result::Ok(()), HalfOpen),
+        (0, Ok, Result::Ok(()), HalfOpen),
+        // They were not in a row.
+        (0, Trap, Result::Ok(()), Open),
+        (9, Ok, Err(1), Open),
+        (1, Ok, Result::Ok(()), HalfOpen),
+        // What says nothing of the tool breaks no row.
+        (0, Cancelled, Result::Ok(()), HalfOpen),
+        (0, Error, Result::Ok(()), HalfOpen),
+        (0, Ok, Result::Ok(()), Closed),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        bench.clock.advance(SECOND * seconds);
+        assert_eq!((bench.call(say).await, bench.state()), (made, left), "line {line}");
+    }
+    // Between two probes there is one at a time, too.
+    assert_eq!(bench.call(Trap).await, Result::Ok(()));
+    bench.clock.advance(REST);
+    assert_eq!(bench.call(Ok).await, Result::Ok(()));
+    let probe = bench.hang();
+    assert_eq!(bench.call(Ok).await, Err(10));
+    drop(probe);
+    assert_eq!((bench.call(Ok).await, bench.state()), (Result::Ok(()), HalfOpen));
+}
+
+/// Open, half-open and closed; calls that are under way have nothing to say to the circuit that was reset.
+#[tokio::test]
+async fn a_reset_begins_anew() {
+    let bench = Bench::new(2);
+    assert_eq!([bench.call(Trap).await, bench.call(Trap).await], [Result::Ok(()); 2]);
+    bench.tool.reset_breaker();
+    assert_eq!((bench.state(), bench.call(Trap).await), (BreakerState::Closed, Result::Ok(())));
+    bench.tool.reset_breaker();
+    assert_eq!(
+        (bench.call(Trap).await, bench.state()),
+        (Result::Ok(()), BreakerState::Closed),
+        "the first is forgotten"
+    );
+    assert_eq!((bench.call(Trap).await, bench.state()), (Result::Ok(()), BreakerState::Open));
+    bench.clock.advance(REST);
+    let probe = bench.tool.circuit().unwrap().admit().unwrap();
+    bench.tool.reset_breaker();
+    bench.tool.circuit().unwrap().settle(probe, Sign::Fails);
+    assert_eq!((bench.state(), bench.call(Ok).await), (BreakerState::Closed, Result::Ok(())));
+    bench.scripted.tool().reset_breaker();
+}
+
+#[tokio::test]
+async fn a_rule_says_what_counts() {
+    use BreakerState::{Closed, Open};
+    let is_word = |failure: &Failure| matches!(failure, Failure::Error(_));
+    let is_late = |failure: &Failure| matches!(failure, Failure::ToolError(ToolError::Timeout(_)));
+    let bench = |rule: fn(&Failure) -> bool| {
+        let mut bench = Bench::new(1);
+        bench.tool = bench.scripted.tool().with_breaker(breaker(&bench.clock, 1).with_failure_rule(rule));
+        bench
+    };
+    for (rule, say, expected) in [
+        (is_word as fn(&Failure) -> bool, Error, Open),
+        (is_word, Busy, Open),
+        (is_word, Trap, Closed),
+        (is_word, Blocked, Closed),
+        (is_late, Error, Closed),
+        (is_late, Blocked, Open),
+        (|_| true, Ok, Closed),
+        (|_| true, Overloaded, Closed),
+        (|_| true, Cancelled, Closed),
+        (|_| true, Invalid, Open),
+        (|_| panic!("a rule of an embedder's own"), Error, Open),
+    ] {
+        let bench = bench(rule);
+        assert_eq!((bench.call(say).await, bench.state()), (Result::Ok(()), expected), "{say:?}");
+    }
+    // Of a handler that was dropped at its deadline, or that panicked, it is asked too.
+    for (rule, expected) in [(is_late as fn(&Failure) -> bool, Open), (is_word, Closed)] {
+        let bench = bench(rule);
+        let hangs = bench.hang();
+        bench.clock.advance(SECOND);
+        drop(hangs);
+        assert_eq!(bench.state(), expected);
+    }
+    let bench = bench(is_word);
+    assert!(AssertUnwindSafe(bench.call(Panic)).catch_unwind().await.is_err());
+    assert_eq!(bench.state(), Closed);
+}

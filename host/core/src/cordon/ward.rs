@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -213,7 +214,8 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
     if asked.what == What::Visible {
         return Answer::Visible(tool.is_visible(&context).await);
     }
-    let options = CallOptions::default().with_context(context).with_abort(abort);
+    // The parent ends it by force, after the grace that its caller gave.
+    let options = CallOptions::default().with_context(context).with_abort(abort).with_stop_grace(Duration::MAX);
     let options = match own {
         Some(overlay) => options.with_overlay(overlay),
         None => options,

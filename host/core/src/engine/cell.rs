@@ -127,6 +127,7 @@ impl Cell {
 
     /// Counts a call into the host. Over the limit the cell ends: here, or at the next tick where here cannot say so.
     pub(super) fn count_host_call(&mut self) -> Result<(), Stop> {
+        self.pulse.runs();
         self.host_calls += 1;
         self.host_calls_left()
     }

@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 
@@ -62,7 +62,7 @@ pub(super) async fn execute(
         Err(refusal) => return CallResult::Refusal(refusal),
     };
     invocation.open();
-    let pulse = Arc::new(Pulse::default());
+    let pulse = pulse(&invocation);
     let guest = invoke::execute(current.ready(), Arc::clone(&invocation), checks, rights, Arc::clone(&pulse));
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
     place(inner, cell, &invocation, &pulse, habit).await.unwrap_or_else(CallResult::ToolError)
@@ -80,7 +80,7 @@ pub(super) async fn ask<T: Send + 'static, F>(
 where
     F: Future<Output = Result<T, ToolError>> + Send + 'static,
 {
-    let pulse = Arc::new(Pulse::default());
+    let pulse = pulse(invocation);
     let slot = slot(inner, quarantine, invocation).await.map_err(|refusal| {
         if refusal == Refusal::Quarantined {
             return ToolError::HandlerRaised(Raised::by_the_host());
@@ -102,7 +102,8 @@ pub(super) async fn describe(
     let nothing = Arc::new(Quarantine::after(None, Arc::clone(&inner.clock)));
     let busy = |refusal: Refusal| Error::no_cell(RETRY_AFTER).with_source(refusal);
     let slot = slot(inner, &nothing, &invocation()).await.map_err(busy)?;
-    let (invocation, pulse) = (Arc::new(invocation()), Arc::new(Pulse::default()));
+    let invocation = Arc::new(invocation());
+    let pulse = pulse(&invocation);
     let guest = invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&pulse));
     let cell = cell(slot, nothing, Arc::clone(&invocation), guest);
     let asked = place(inner, cell, &invocation, &pulse, Arc::default());
@@ -136,7 +137,7 @@ async fn place<T: Send + 'static>(
     habit: Arc<Habit>,
 ) -> Result<T, ToolError> {
     let guest = Guest::new(cell, inner.sleeps, Arc::clone(pulse), habit);
-    let deadline = invocation.deadline().filter(|_| stands(Defence::Deadline));
+    let deadline = deadline(invocation);
     let ended = match inner.placement {
         Placement::Inline => before(deadline, async { Ok(guest.await) }).await,
         Placement::Cells => {
@@ -145,16 +146,26 @@ async fn place<T: Send + 'static>(
         }
     };
     match ended {
-        Some(Ok(Some(answer))) => answer,
+        Some(Ok(Some(answer))) if !pulse.is_late() => answer,
+        // An answer, a trap or an exit after the deadline: what the guest did when it passed is what counts.
+        Some(Ok(Some(_))) | None => Err(ToolError::Timeout(timeout(invocation, pulse))),
         // Killed by somebody who does not wait here, or what is around a cell panicked: the process lives, the cell does not.
         Some(Ok(None) | Err(_)) => Err(ToolError::HandlerExit(Exit::Died)),
-        None => Err(ToolError::Timeout(timeout(invocation, pulse))),
     }
+}
+
+/// When a cell is left.
+fn deadline(invocation: &Invocation) -> Option<Instant> {
+    invocation.deadline().filter(|_| stands(Defence::Deadline))
+}
+
+fn pulse(invocation: &Invocation) -> Arc<Pulse> {
+    Arc::new(Pulse::until(deadline(invocation)))
 }
 
 fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
-    if pulse.is_waiting() { Timeout::Blocked { budget, used } } else { Timeout::Deadline { budget, used } }
+    if pulse.was_blocked() { Timeout::Blocked { budget, used } } else { Timeout::Deadline { budget, used } }
 }
 
 /// A free slot, now or before the deadline, for a component that may have one.
@@ -184,7 +195,7 @@ mod tests {
             let limits = Limits::default().with_timeout(Duration::from_millis(10));
             let call = ToolCall::new("1", "t", "{}");
             let invocation = Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits);
-            let pulse = Arc::new(Pulse::default());
+            let pulse = pulse(&invocation);
             let waits = place(&engine.0, std::future::pending::<Result<(), _>>(), &invocation, &pulse, Arc::default());
             let patience = Duration::from_secs(5);
             let ended = engine.0.sleeps.block_on(async { tokio::time::timeout(patience, waits).await });

@@ -1,12 +1,14 @@
 //! What the task that runs a cell and the caller that waits for it know of each other.
 //!
 //! Invariants: a guest that could go on has asked to be polled again (a tick or the fuel interval stopped it); one that has
-//! not, and is not being polled, waits for the host. No flag is set by the guest's own word.
+//! not, and is not being polled, waits for the host. No flag is set by the guest's own word. Whether the guest waited when
+//! its deadline passed is settled by then: what it does later changes nothing.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -19,9 +21,28 @@ use super::ticker::TICK;
 /// that was long in line, or waited for the host, at its first instruction.
 const SHORTEST: Duration = TICK.checked_div(2).expect("not by zero");
 
+/// The guest runs, or could.
+const RUNS: u8 = 0;
+/// It waits for the host.
+const WAITS: u8 = 1;
+/// It waited when its deadline passed.
+const WAITED_TOO_LONG: u8 = 2;
+
+thread_local! {
+    /// The address of the pulse that this thread polls.
+    static POLLED: Cell<usize> = const { Cell::new(0) };
+}
+
 /// The state of a running cell, seen from outside.
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
+    deadline: Option<Instant>,
+    /// What the guest does, as far as its deadline goes: written by the task that polls it alone.
+    doing: AtomicU8,
+    /// It asked to be polled again while it was.
+    yielded: AtomicBool,
+    /// It ended after its deadline.
+    is_late: AtomicBool,
     cancelled: AtomicBool,
     idle: AtomicBool,
     woken: AtomicBool,
@@ -32,6 +53,41 @@ pub(super) struct Pulse {
 }
 
 impl Pulse {
+    /// Of a cell with this deadline.
+    pub(super) fn until(deadline: Option<Instant>) -> Self {
+        Self { deadline, ..Self::default() }
+    }
+
+    fn is_past(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// The guest shows that it runs: it calls the host, a tick hits it, or it ends. Whatever it waited for is over, which the
+    /// host's own work in between is not: a request has many steps.
+    pub(super) fn runs(&self) {
+        if self.doing.load(Ordering::Relaxed) == WAITS {
+            let doing = if self.is_past() { WAITED_TOO_LONG } else { RUNS };
+            self.doing.store(doing, Ordering::Relaxed);
+        }
+    }
+
+    /// The guest has called the host, which has no answer yet.
+    fn waits(&self) {
+        if self.doing.load(Ordering::Relaxed) == RUNS && !self.is_past() {
+            self.doing.store(WAITS, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the guest waited for the host when its deadline passed. Asked from then on.
+    pub(super) fn was_blocked(&self) -> bool {
+        self.doing.load(Ordering::Relaxed) != RUNS
+    }
+
+    /// Whether it ended after its deadline.
+    pub(super) fn is_late(&self) -> bool {
+        self.is_late.load(Ordering::Relaxed)
+    }
+
     /// The caller went away: the guest stops at its next tick.
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
@@ -54,6 +110,7 @@ impl Pulse {
 
     /// A tick hit the guest. Whether it has run for long enough to be stopped: a slice begins between two ticks.
     pub(super) fn tick(&self) -> bool {
+        self.runs();
         let is_long = self.began.lock().is_none_or(|began| began.elapsed() >= SHORTEST);
         self.stopped.fetch_or(is_long, Ordering::Relaxed);
         is_long
@@ -90,9 +147,18 @@ impl Pulse {
         self.idle.store(false, Ordering::Release);
         self.woken.store(false, Ordering::Release);
         *self.began.lock() = Some(Instant::now());
+        self.yielded.store(false, Ordering::Relaxed);
         self.task.register(context.waker());
         let waker = Waker::from(Arc::clone(self));
+        let before = POLLED.replace(Arc::as_ptr(self).addr());
         let poll = guest(&mut Context::from_waker(&waker));
+        POLLED.set(before);
+        if poll.is_ready() {
+            self.runs();
+            self.is_late.store(self.is_past(), Ordering::Relaxed);
+        } else if !self.yielded.load(Ordering::Relaxed) {
+            self.waits();
+        }
         self.idle.store(poll.is_pending(), Ordering::Release);
         poll
     }
@@ -105,6 +171,10 @@ impl Wake for Pulse {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.woken.store(true, Ordering::Release);
+        if POLLED.get() == Arc::as_ptr(self).addr() {
+            // Not by the host, which wakes from a thread of its own: by the interval of ticks or fuel.
+            self.yielded.store(true, Ordering::Relaxed);
+        }
         self.task.wake();
     }
 }
@@ -112,6 +182,65 @@ impl Wake for Pulse {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the guest does in turn, before its deadline and after, and what it did when that passed.
+    #[test]
+    fn what_it_did_at_its_deadline_is_settled() {
+        #[derive(Debug, Clone, Copy)]
+        enum Does {
+            /// Is stopped by a tick or by the fuel interval.
+            Yields,
+            /// Calls the host, which has no answer.
+            Waits,
+            /// The same, and has the answer before it is looked at.
+            IsAnswered,
+            /// The host's work goes on, and is not done.
+            GoesOn,
+            /// Calls the host, which answers at once.
+            Calls,
+            Ends,
+        }
+        use Does::{Calls, Ends, GoesOn, IsAnswered, Waits, Yields};
+        let table: [(&[Does], &[Does], bool); 13] = [
+            (&[], &[], false),
+            (&[Yields], &[], false),
+            (&[Waits], &[], true),
+            (&[Waits, GoesOn], &[], true),
+            (&[Waits, GoesOn], &[GoesOn, IsAnswered], true),
+            (&[IsAnswered], &[], true),
+            (&[Waits], &[Calls], true),
+            (&[Waits], &[Yields, Calls, Yields], true),
+            (&[Waits], &[Ends], true),
+            (&[Waits, Calls, Yields], &[], false),
+            (&[Waits, Calls, Yields], &[Waits], false),
+            (&[Waits, Calls, Waits], &[Calls, Waits], true),
+            (&[Yields], &[Ends], false),
+        ];
+        for (before, after, expected) in table {
+            let mut pulse = Arc::new(Pulse::default());
+            let context = Context::from_waker(Waker::noop());
+            let go = |pulse: &Arc<Pulse>, does: Does| {
+                let _ = pulse.poll(&context, |inner| {
+                    if let Waits | IsAnswered | Calls = does {
+                        pulse.runs();
+                    }
+                    let waker = inner.waker().clone();
+                    match does {
+                        Yields | Calls => waker.wake(),
+                        IsAnswered => std::thread::scope(|scope| drop(scope.spawn(|| waker.wake()).join())),
+                        Waits | GoesOn => {}
+                        Ends => return Poll::Ready(()),
+                    }
+                    Poll::Pending
+                });
+            };
+            before.iter().for_each(|does| go(&pulse, *does));
+            Arc::get_mut(&mut pulse).expect("no waker is left").deadline = Some(Instant::now());
+            after.iter().for_each(|does| go(&pulse, *does));
+            assert_eq!(pulse.was_blocked(), expected, "{before:?}, {after:?}");
+            assert_eq!(pulse.is_late(), matches!(after, [.., Ends]));
+        }
+    }
 
     #[test]
     fn runnable_waiting_and_done_are_told_apart() {

@@ -5,7 +5,9 @@ use std::task::{Context, Waker};
 use super::*;
 use crate::call::AbortSignal;
 use crate::clock::ManualClock;
-use crate::scripted::Say::{Blocked, Busy, BusyFor, Cancelled, Died, Error, Invalid, Ok, OutOfFuel, Overloaded, Trap};
+use crate::scripted::Say::{
+    Blocked, Busy, BusyFor, Cancelled, Died, Error, Hang, Invalid, Ok, OutOfFuel, Overloaded, Trap,
+};
 use crate::scripted::{Say, Scripted, assert_delegates, invocation};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -85,7 +87,7 @@ async fn only_what_may_pass_is_tried_again() {
 #[tokio::test]
 async fn attempts_are_counted_and_bounded() {
     let (_, calls) = run(&[Busy], Retry::linear(SECOND).with_attempts(4), SECOND * 30).await;
-    assert_eq!(calls, [(None, 0), (Some(2), 1000), (Some(3), 3000), (Some(4), 6000)]);
+    assert_eq!(calls, [(Some(1), 0), (Some(2), 1000), (Some(3), 3000), (Some(4), 6000)]);
     let (_, calls) = run(&[Busy], Retry::fixed(Duration::ZERO).with_attempts(u32::MAX), SECOND).await;
     assert_eq!(calls.len(), MAX_ATTEMPTS as usize);
 }
@@ -143,4 +145,34 @@ async fn a_sleep_ends_at_the_deadline() {
 #[tokio::test]
 async fn everything_else_is_the_handlers_own() {
     assert_delegates(&Scripted::new(&ManualClock::new(), &[Ok]).tool().with_retry(Retry::fixed(SECOND))).await;
+}
+
+/// Real time: an attempt that hangs passes its own, and the next one answers. The call's deadline ends them all.
+#[tokio::test]
+async fn an_attempt_has_a_time_of_its_own() {
+    let clock = ManualClock::automatic();
+    let short = Duration::from_millis(20);
+    let retry = || Retry::fixed(SECOND).with_clock(Arc::new(clock.clone())).with_attempt_timeout(short);
+    let made = async |retry: Retry, script: &[Say], timeout| {
+        let scripted = Scripted::new(&clock, script);
+        let tool = scripted.tool().with_retry(retry);
+        let call = Invocation { started: Instant::now(), ..invocation(&clock, timeout) };
+        let result = tool.handler().unwrap().call(Arc::new(call)).await;
+        (result, scripted.calls().into_iter().map(|(attempt, _)| attempt).collect::<Vec<_>>())
+    };
+    let hour = SECOND * 3600;
+    let (result, calls) = made(retry(), &[Hang, Ok], hour).await;
+    assert!(Failure::of(&result).is_none() && calls == [Some(1), Some(2)], "{result:?}, {calls:?}");
+
+    let (result, calls) = made(retry().with_attempts(2), &[Hang], hour).await;
+    let CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { budget, .. })) = result else {
+        panic!("{result:?}")
+    };
+    assert_eq!((budget, calls.len()), (short, 2), "the attempt's own time");
+
+    let (result, calls) = made(retry().with_attempt_timeout(hour), &[Hang, Ok], short).await;
+    let CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { budget, .. })) = result else {
+        panic!("{result:?}")
+    };
+    assert_eq!((budget, calls.len()), (short, 1), "the call's time, which is over");
 }

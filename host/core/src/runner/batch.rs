@@ -87,10 +87,11 @@ fn one(
     async move {
         let Entry { tool, counters } = &*entry;
         let counting = Counting::new(counters);
-        let completion = if shared.options.abort.is_raised() {
-            shared.executor.not_made(tool, call, shared.options.of_a_call())
+        let options = shared.options.of_a_call(&call.id);
+        let completion = if options.abort.is_raised() {
+            shared.executor.not_made(tool, call, options)
         } else {
-            shared.executor.call(tool, call, shared.options.of_a_call()).await
+            shared.executor.call(tool, call, options).await
         };
         match settle(&shared, index, completion, kept, tool, counting) {
             Ok(ended) => ended,
@@ -103,7 +104,7 @@ fn one(
 impl Shared {
     /// The time that a call of this tool has.
     pub(super) fn time_of_a_call(&self, tool: &Tool) -> Duration {
-        let limits = self.executor.limits().tightened(&self.options.of_a_call().limits).tightened(&tool.limits());
+        let limits = self.executor.limits().tightened(&self.options.limits_of_a_call()).tightened(&tool.limits());
         tool.definition().max_execution.map_or(limits.timeout, |own| limits.timeout.min(own))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{AbortSignal, CallContext, CallOptions};
+use crate::call::{AbortSignal, CallCanceller, CallContext, CallOptions, DEFAULT_STOP_GRACE};
 use crate::error::Error;
 use crate::grants::Overlay;
 use crate::limits::{DEFAULT_TIMEOUT, Limits};
@@ -16,7 +16,7 @@ const CALLS_PER_CORE: usize = 2;
 ///
 /// # Defaults
 /// An empty context, no tightening, failures are passed on to the model, 30 s per call, as many calls at once as there are
-/// calls but at most two per core, a signal that nobody raises.
+/// calls but at most two per core, a signal that is never raised, [`DEFAULT_STOP_GRACE`], a canceller that cancels nothing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunOptions {
@@ -32,8 +32,13 @@ pub struct RunOptions {
     pub tool_timeout: Duration,
     /// How many calls may run at once; never exceeded.
     pub max_concurrency: Option<usize>,
-    /// The caller's way to ask the handlers to stop early.
+    /// The caller's way to end the run early: it asks the handlers, and ends them by force after
+    /// [`stop_grace`](Self::stop_grace). Calls that have not started never do. Each call has its events and its message.
     pub abort: AbortSignal,
+    /// Time that handlers have to end by themselves once they are asked to. [`Duration::MAX`]: they are only ever asked.
+    pub stop_grace: Duration,
+    /// The caller's way to end single calls, by their ids, in the same manner.
+    pub canceller: CallCanceller,
     /// Tightens the tools' rights; never widens them.
     pub overlay: Option<Arc<Overlay>>,
 }
@@ -47,6 +52,8 @@ impl Default for RunOptions {
             tool_timeout: DEFAULT_TIMEOUT,
             max_concurrency: None,
             abort: AbortSignal::default(),
+            stop_grace: DEFAULT_STOP_GRACE,
+            canceller: CallCanceller::default(),
             overlay: None,
         }
     }
@@ -102,12 +109,32 @@ impl RunOptions {
         self
     }
 
-    /// The options of each of its calls.
-    pub(super) fn of_a_call(&self) -> CallOptions {
+    /// With this time for handlers to end by themselves.
+    #[must_use]
+    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
+        self.stop_grace = grace;
+        self
+    }
+
+    /// With this way to cancel single calls.
+    #[must_use]
+    pub fn with_canceller(mut self, canceller: CallCanceller) -> Self {
+        self.canceller = canceller;
+        self
+    }
+
+    /// The limits of each of its calls.
+    pub(super) fn limits_of_a_call(&self) -> Limits {
+        self.limits.with_timeout(self.limits.timeout.min(self.tool_timeout))
+    }
+
+    /// The options of the call with this id, which starts now.
+    pub(super) fn of_a_call(&self, id: &str) -> CallOptions {
         CallOptions {
             context: Arc::clone(&self.context),
-            limits: self.limits.with_timeout(self.limits.timeout.min(self.tool_timeout)),
-            abort: self.abort.clone(),
+            limits: self.limits_of_a_call(),
+            abort: self.canceller.signal(&self.abort, id),
+            stop_grace: self.stop_grace,
             overlay: self.overlay.clone(),
         }
     }

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::call::DEFAULT_STOP_GRACE;
 use crate::error::Error;
 
 /// Time of one step's call. Source: contract, section 6.
@@ -18,9 +19,6 @@ pub const STEP_TIMEOUT_VARIABLE: &str = "TOOL_EXECUTION_TIMEOUT_MS";
 pub const DEFAULT_SOFT_WARN_AT: u32 = 20;
 /// Errors in a row that a model may see: one that cannot act on five of them will not act on the sixth.
 pub const DEFAULT_MAX_ERRORS: u32 = 5;
-/// Time that a stopped tool has to end by itself: room to close a connection or to undo a booking, and too short for the
-/// person who pressed stop to press it again.
-pub const DEFAULT_STOP_GRACE: Duration = Duration::from_millis(250);
 
 /// How steps are made.
 ///
@@ -90,7 +88,7 @@ impl StepConfig {
         self
     }
 
-    /// With this time for a stopped tool to end by itself, before it is dropped.
+    /// With this time for a stopped tool to end by itself, before it is ended by force.
     #[must_use]
     pub fn with_stop_grace(mut self, grace: Duration) -> Self {
         self.stop_grace = grace;

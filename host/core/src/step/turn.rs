@@ -105,7 +105,8 @@ impl Turn {
         });
     }
 
-    /// Stops the turn: no further tool starts, and the one that runs is asked to end and then made to.
+    /// Stops the turn: no further tool starts, and the one that runs is ended, at once unless
+    /// [`StepConfig::with_stop_grace`](crate::StepConfig::with_stop_grace) gives it time.
     pub fn stop(&self) {
         self.abort.raise();
     }

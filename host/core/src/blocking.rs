@@ -1,0 +1,223 @@
+//! A plain closure as a handler, on a thread of a bounded pool.
+//!
+//! In: a closure of the embedder that may block. Out: a [`Handler`].
+//! Invariants: no more closures of a pool run at once than it has threads, those that outlive their calls included; a call
+//! for which there is no thread waits no longer than until its deadline.
+
+use std::io;
+use std::marker::PhantomData;
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::runtime::{Builder, Handle as RuntimeHandle, Runtime};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
+
+use crate::call::CallResult;
+use crate::clock::before;
+use crate::definition::Definition;
+use crate::error::Error;
+use crate::fence::resumed;
+use crate::handler::{Handler, HandlerFuture, Invocation};
+use crate::outcome::Outcome;
+use crate::patience;
+use crate::refusal::Refusal;
+use crate::tool::Tool;
+use crate::tool_error::{Exit, ToolError};
+
+/// Threads of the pool that [`Tool::native_blocking`] uses: as many calls wait for disks and databases at once as a busy
+/// host makes, in the memory of 64 stacks at most.
+pub const BLOCKING_THREADS: usize = 64;
+/// What a caller is told to wait for whom there was no thread.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+
+/// A closure that can answer calls and may block: `f(arguments)` or `f(arguments, invocation)`, returning anything that
+/// becomes an [`Outcome`]: the outcome itself, a [`Value`], or a `Result` of a value and an error that prints.
+#[diagnostic::on_unimplemented(
+    message = "this closure is not a blocking tool handler",
+    label = "expected `|arguments: serde_json::Value| …` or `|arguments: serde_json::Value, invocation: Arc<toolcell::Invocation>| …`",
+    note = "it must return an `Outcome`, a `serde_json::Value`, or `Result<serde_json::Value, E>` with `E: Display`",
+    note = "an `async` closure is a handler for `Tool::native`"
+)]
+pub trait BlockingFn<Shape>: Send + Sync + 'static {
+    /// Answers. Runs on a thread that may block.
+    fn answer(&self, invocation: Arc<Invocation>) -> Outcome;
+}
+
+impl<F, Said> BlockingFn<fn(Value) -> Said> for F
+where
+    F: Fn(Value) -> Said + Send + Sync + 'static,
+    Said: Into<Outcome>,
+{
+    fn answer(&self, invocation: Arc<Invocation>) -> Outcome {
+        self(invocation.take_arguments()).into()
+    }
+}
+
+impl<F, Said> BlockingFn<fn(Value, Arc<Invocation>) -> Said> for F
+where
+    F: Fn(Value, Arc<Invocation>) -> Said + Send + Sync + 'static,
+    Said: Into<Outcome>,
+{
+    fn answer(&self, invocation: Arc<Invocation>) -> Outcome {
+        self(invocation.take_arguments(), invocation).into()
+    }
+}
+
+/// Threads on which blocking closures run. Clones are the same pool. Threads are made when they are first needed.
+///
+/// A closure that never returns keeps its thread for good: no host can take it back. A tool of which that must be feared
+/// gets a pool of its own, so that it holds up no other tool ([`Tool::native_blocking_on`]).
+#[derive(Debug, Clone)]
+pub struct BlockingPool(Arc<Pool>);
+
+#[derive(Debug)]
+struct Pool {
+    threads: usize,
+    free: Arc<Semaphore>,
+    runtime: OnceLock<io::Result<Runtime>>,
+}
+
+impl BlockingPool {
+    /// A pool of this many threads; at least one.
+    #[must_use]
+    pub fn new(threads: usize) -> Self {
+        let threads = threads.clamp(1, Semaphore::MAX_PERMITS);
+        Self(Arc::new(Pool { threads, free: Arc::new(Semaphore::new(threads)), runtime: OnceLock::new() }))
+    }
+
+    /// The one that the process's tools share unless they were given another: [`BLOCKING_THREADS`].
+    fn shared() -> &'static Self {
+        static SHARED: LazyLock<BlockingPool> = LazyLock::new(|| BlockingPool::new(BLOCKING_THREADS));
+        &SHARED
+    }
+
+    /// The way to the threads; none where the process cannot have any.
+    fn runtime(&self) -> Option<&RuntimeHandle> {
+        let made = self.0.runtime.get_or_init(|| {
+            let mut builder = Builder::new_current_thread();
+            builder.max_blocking_threads(self.0.threads).thread_name("toolcell-native").build()
+        });
+        made.as_ref().map(Runtime::handle).inspect_err(|error| tracing::error!(%error, "no threads")).ok()
+    }
+
+    /// Runs a closure on a thread that is free for it: what it says, and when it said so.
+    fn start(&self, place: OwnedSemaphorePermit, work: impl FnOnce() -> Outcome + Send + 'static) -> Option<Started> {
+        // What the closure calls finds itself where the call is.
+        let (caller, span) = (RuntimeHandle::try_current().ok(), tracing::Span::current());
+        let task = self.runtime()?.spawn_blocking(move || {
+            let _place = place;
+            let _caller = caller.as_ref().map(RuntimeHandle::enter);
+            let said = span.in_scope(work);
+            (said, Instant::now())
+        });
+        Some(Started(task))
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if let Some(Ok(runtime)) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A closure at work, or about to be. Dropped before it began, it never does.
+struct Started(JoinHandle<(Outcome, Instant)>);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Tool {
+    /// A tool that a plain closure answers, which may block: `|arguments| …` or `|arguments, invocation| …`. It runs on a
+    /// thread of a pool that all such tools share ([`BLOCKING_THREADS`]), so that calls run side by side and the deadline of
+    /// each is kept.
+    ///
+    /// ```
+    /// # use std::path::PathBuf;
+    /// # use serde_json::{Value, json};
+    /// # use toolcell::{Definition, Tool};
+    /// # fn example(root: PathBuf) -> Result<Tool, toolcell::Error> {
+    /// let definition = Definition::new("size", "The size of the log, in bytes.")?;
+    /// Tool::native_blocking(definition, move |_: Value| {
+    ///     let found = std::fs::metadata(root.join("log"))?;
+    ///     Ok::<_, std::io::Error>(json!(found.len()))
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Time
+    /// A call waits for a thread until its deadline and is then refused as `overloaded`; its `started` event comes when it
+    /// has one. A call whose closure has not returned at the deadline ends as `timeout`, and one that is cancelled ends at
+    /// once. The closure itself cannot be stopped: it goes on, and keeps its thread until it returns. A long one watches
+    /// [`Invocation::abort`] and [`Invocation::remaining`].
+    ///
+    /// # Errors
+    /// [`Error::is_definition`] when a schema is not usable.
+    pub fn native_blocking<S: 'static>(definition: Definition, function: impl BlockingFn<S>) -> Result<Self, Error> {
+        Self::native_blocking_on(BlockingPool::shared(), definition, function)
+    }
+
+    /// The same on the threads of a pool that the tool does not share with all others.
+    ///
+    /// # Errors
+    /// As [`native_blocking`](Self::native_blocking).
+    pub fn native_blocking_on<S: 'static>(
+        pool: &BlockingPool,
+        definition: Definition,
+        function: impl BlockingFn<S>,
+    ) -> Result<Self, Error> {
+        let blocking = Blocking { pool: pool.clone(), function: Arc::new(function), shape: PhantomData };
+        Self::with_handler(definition, blocking)
+    }
+}
+
+/// A blocking closure as a handler.
+struct Blocking<F, Shape> {
+    pool: BlockingPool,
+    function: Arc<F>,
+    shape: PhantomData<fn() -> Shape>,
+}
+
+impl<F: BlockingFn<Shape>, Shape: 'static> Blocking<F, Shape> {
+    async fn answer(&self, invocation: Arc<Invocation>) -> CallResult {
+        let deadline = invocation.deadline();
+        let overloaded = CallResult::Refusal(Refusal::Overloaded { retry_after: RETRY_AFTER });
+        let Some(Ok(place)) = before(deadline, Arc::clone(&self.pool.0.free).acquire_owned()).await else {
+            return overloaded;
+        };
+        // It may come free at the last moment: a tool that never ran is not late.
+        if invocation.remaining().is_zero() {
+            return overloaded;
+        }
+        invocation.open();
+        let (function, call) = (Arc::clone(&self.function), Arc::clone(&invocation));
+        let Some(mut started) = self.pool.start(place, move || function.answer(call)) else {
+            return CallResult::ToolError(ToolError::HandlerExit(Exit::Died));
+        };
+        match before(deadline, &mut started.0).await.map(resumed) {
+            Some(Some((said, at))) if deadline.is_none_or(|deadline| at < deadline) => CallResult::Outcome(said),
+            Some(None) => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),
+            Some(Some(_)) | None => CallResult::ToolError(ToolError::Timeout(patience::running(&invocation))),
+        }
+    }
+}
+
+impl<F: BlockingFn<Shape>, Shape: 'static> Handler for Blocking<F, Shape> {
+    fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+        Box::pin(self.answer(invocation))
+    }
+
+    fn always_visible(&self) -> bool {
+        true
+    }
+
+    fn keeps_time(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,141 @@
+//! How a caller ends calls early: it asks, and then ends them by force.
+//!
+//! In: a caller's [`AbortSignal`], or an id told to a [`CallCanceller`]. Out: the signal that each call has.
+//! Not here: what happens to the call (`patience`, which waits for its handler).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// Time between a raised [`AbortSignal`] and the forced end of the call: none. Stop means stop, for a call, a run and a step
+/// alike; a caller whose handlers have something to put in order gives them time for it.
+pub const DEFAULT_STOP_GRACE: Duration = Duration::ZERO;
+
+/// A caller's way to end calls early. Clones are the same signal.
+///
+/// Once it is raised, handlers see it and may end by themselves. A call that has not ended when the grace of its options is
+/// over ([`CallOptions::stop_grace`](crate::CallOptions::stop_grace)) is ended by force: its handler's future is dropped, a
+/// guest stops at its next tick, and the connections of its requests are closed. It ends as `handler_exit` with the status
+/// `cancelled`. A call that ended by itself keeps its result.
+///
+/// # Defaults
+/// A signal that is never raised.
+#[derive(Clone, Default)]
+pub struct AbortSignal(Option<CancellationToken>);
+
+impl AbortSignal {
+    /// A signal that can be raised.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Some(CancellationToken::new()))
+    }
+
+    /// Raises the signal, for good. Does nothing to a `default()` signal.
+    pub fn raise(&self) {
+        if let Some(token) = &self.0 {
+            token.cancel();
+        }
+    }
+
+    /// Whether it is raised.
+    #[must_use]
+    pub fn is_raised(&self) -> bool {
+        self.0.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+
+    /// Ends once it is raised.
+    ///
+    /// # Cancel safety
+    /// May be dropped and called again.
+    pub async fn raised(&self) {
+        match &self.0 {
+            Some(token) => token.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// A signal that is raised with this one, and can be raised alone.
+    fn child(&self) -> Self {
+        Self(Some(self.0.as_ref().map_or_else(CancellationToken::new, CancellationToken::child_token)))
+    }
+}
+
+impl fmt::Debug for AbortSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AbortSignal").field(&self.is_raised()).finish()
+    }
+}
+
+/// A caller's way to end single calls of a run, by their ids. Made for one run, whose options get a clone of it.
+///
+/// # Defaults
+/// One that cancels nothing.
+#[derive(Clone, Default)]
+pub struct CallCanceller(Option<Arc<Mutex<HashMap<String, AbortSignal>>>>);
+
+impl CallCanceller {
+    /// A canceller for one run.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// Cancels the call with this id, as a raised [`AbortSignal`] would: it is asked to end, and ended by force after the
+    /// run's grace. A call that waits for its turn never starts, and ends as `cancelled` when its turn comes. Other calls go
+    /// on. Nothing happens to a call that has ended. Before the run starts, the id is remembered for it.
+    pub fn cancel(&self, id: &str) {
+        if let Some(signals) = &self.0 {
+            let signal = signals.lock().entry(id.to_owned()).or_insert_with(AbortSignal::new).clone();
+            signal.raise();
+        }
+    }
+
+    /// The signal of one call of a run with this signal.
+    pub(crate) fn signal(&self, run: &AbortSignal, id: &str) -> AbortSignal {
+        let Some(signals) = &self.0 else { return run.clone() };
+        let mut signals = signals.lock();
+        if let Some(cancelled) = signals.get(id).filter(|signal| signal.is_raised()) {
+            return cancelled.clone();
+        }
+        let signal = run.child();
+        signals.insert(id.to_owned(), signal.clone());
+        signal
+    }
+}
+
+impl fmt::Debug for CallCanceller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallCanceller").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_cancelled_with_its_run_and_alone() {
+        let (run, canceller) = (AbortSignal::new(), CallCanceller::new());
+        canceller.cancel("early");
+        let [early, one, other] = ["early", "one", "other"].map(|id| canceller.signal(&run, id));
+        let raised = || [&early, &one, &other, &run].map(AbortSignal::is_raised);
+        assert_eq!(raised(), [true, false, false, false]);
+        canceller.cancel("one");
+        assert_eq!(raised(), [true, true, false, false]);
+        run.raise();
+        assert_eq!(raised(), [true; 4]);
+        assert!(canceller.signal(&run, "later").is_raised());
+    }
+
+    #[test]
+    fn the_default_cancels_nothing() {
+        let canceller = CallCanceller::default();
+        canceller.cancel("one");
+        assert!(!canceller.signal(&AbortSignal::new(), "one").is_raised());
+        assert!(!canceller.signal(&AbortSignal::default(), "one").is_raised());
+    }
+}

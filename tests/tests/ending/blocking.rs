@@ -1,0 +1,175 @@
+//! Plain closures as handlers, on the threads of a pool, and handlers that answer too late.
+
+use std::pin::pin;
+use std::sync::{Arc, Barrier, Mutex, PoisonError, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use toolcell::{
+    AbortSignal, BlockingPool, CallOptions, Completion, Definition, Event, Executor, Invocation, Limits, Registry,
+    RunOptions, Runner, Tool, ToolCall,
+};
+use toolcell_tests::{ending, wait};
+
+use super::PATIENCE;
+
+fn definition() -> Definition {
+    Definition::new("t", "").expect("a name")
+}
+
+fn run(tool: &Tool, arguments: &Value, options: CallOptions) -> Completion {
+    let (tool, call) = (tool.clone(), ToolCall::with_value("1", "t", arguments));
+    let call = async move { tokio::time::timeout(PATIENCE, Executor::new().call(&tool, call, options)).await };
+    wait(call).expect("it ends")
+}
+
+fn short() -> CallOptions {
+    CallOptions::default().with_limits(Limits::default().with_timeout(Duration::from_millis(30)))
+}
+
+/// A closure that tells that it began, and returns when its gate is gone.
+fn stuck(pool: &BlockingPool) -> (Tool, mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel::<()>());
+    let gate = Mutex::new(gate);
+    let tool = Tool::native_blocking_on(pool, definition(), move |_: Value| {
+        let _ = began.send(());
+        let _ = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        json!("through")
+    });
+    (tool.expect("a tool"), begun, opens)
+}
+
+#[test]
+fn plain_closures_end_as_the_contract_says() {
+    let greeting = "hello".to_owned();
+    let one = Tool::native_blocking(definition(), move |arguments: Value| json!([greeting, arguments["name"]]));
+    let two = Tool::native_blocking(definition(), |_: Value, invocation: Arc<Invocation>| json!(invocation.call.id));
+    let fails = Tool::native_blocking(definition(), |_: Value| Err::<Value, _>("no such person"));
+    let panics = Tool::native_blocking(definition(), |_: Value| -> Value { panic!("ouch") });
+    let lies = Tool::native_blocking(definition().with_output(json!({"type": "integer"})), |_: Value| json!("one"));
+    for (tool, expected, value) in [
+        (one, "ok", Some(r#"["hello","Ada"]"#)),
+        (two, "ok", Some(r#""1""#)),
+        (fails, "error", None),
+        (panics, "handler_raised/native_panic", None),
+        (lies, "invalid_return/schema", None),
+    ] {
+        let completion = run(&tool.expect("a tool"), &json!({"name": "Ada"}), CallOptions::default());
+        let said = completion.result.value().map(|value| value.as_str());
+        assert_eq!((ending(&completion.result).as_str(), said), (expected, value));
+    }
+}
+
+/// A closure finds its caller's runtime and the call's span, as an async one does.
+#[test]
+fn a_closure_finds_itself_where_the_call_is() {
+    let tool = Tool::native_blocking(definition(), |_: Value| {
+        tokio::runtime::Handle::current().block_on(async { json!(tokio::spawn(async { 7 }).await.expect("no panic")) })
+    });
+    let completion = run(&tool.expect("a tool"), &json!({}), CallOptions::default());
+    assert_eq!(completion.result.value().map(|value| value.as_str()), Some("7"), "{completion:?}");
+}
+
+/// One after the other they would never meet.
+#[test]
+fn blocking_calls_of_a_run_run_side_by_side() {
+    let meeting = Arc::new(Barrier::new(3));
+    let tool = Tool::native_blocking(definition(), move |_: Value| {
+        meeting.wait();
+        json!("met")
+    });
+    let registry = Registry::new();
+    registry.register(tool.expect("a tool")).expect("a new name");
+    let calls = ["a", "b", "c"].map(|id| ToolCall::new(id, "t", "{}"));
+    let options = RunOptions::default().with_max_concurrency(3);
+    let outcome = wait(async move { Runner::new(registry).run(calls, options).await }).expect("it starts");
+    assert!(outcome.messages.iter().all(|message| message.content == "met"), "{outcome:?}");
+}
+
+/// A closure that does not return is left at its deadline, or when its caller ends the call. It keeps its thread, for which
+/// the next calls wait: not past their deadlines, and not as if they had been made.
+#[test]
+fn a_closure_that_never_returns_holds_its_thread_alone() {
+    let pool = BlockingPool::new(1);
+    let (tool, begun, opens) = stuck(&pool);
+    let other = Tool::native_blocking(definition(), |_: Value| json!(1)).expect("a tool");
+    assert_eq!(ending(&run(&tool, &json!({}), short()).result), "timeout/deadline");
+    begun.recv_timeout(PATIENCE).expect("it began");
+    for _ in 0..2 {
+        assert_eq!(ending(&run(&tool, &json!({}), short()).result), "refusal/overloaded");
+    }
+    assert!(begun.try_recv().is_err(), "no more than the pool has threads");
+    assert_eq!(ending(&run(&other, &json!({}), CallOptions::default()).result), "ok", "another pool");
+    drop(opens);
+    assert_eq!(ending(&run(&tool, &json!({}), CallOptions::default()).result), "ok", "its thread is back");
+}
+
+#[test]
+fn a_call_of_a_closure_is_ended_by_force() {
+    let pool = BlockingPool::new(1);
+    let (tool, _begun, _opens) = stuck(&pool);
+    let (signal, seen) = (AbortSignal::new(), Arc::new(Mutex::new(Vec::new())));
+    let (raised, sink) = (signal.clone(), Arc::clone(&seen));
+    let executor = Executor::new().with_events(move |event: Event| {
+        raised.raise();
+        sink.lock().expect("no panic").push(if let Event::Completed { result, .. } = event {
+            ending(&result)
+        } else {
+            "started".into()
+        });
+    });
+    let options = CallOptions::default().with_abort(signal);
+    let call = async move {
+        tokio::time::timeout(PATIENCE, executor.call(&tool, ToolCall::new("1", "t", "{}"), options)).await
+    };
+    wait(call).expect("it ends");
+    assert_eq!(*seen.lock().expect("no panic"), ["started", "handler_exit/cancelled"]);
+}
+
+/// Keeps its thread until its call's time is over.
+fn outlasts(invocation: &Invocation) -> Value {
+    while !invocation.remaining().is_zero() {
+        thread::yield_now();
+    }
+    json!("too late")
+}
+
+/// An answer after the deadline does not count: of a handler that kept its thread, on one of the caller's or of the pool.
+#[test]
+fn a_late_answer_is_a_timeout() {
+    let native = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| outlasts(&invocation));
+    let blocking = Tool::native_blocking(definition(), |_: Value, invocation: Arc<Invocation>| outlasts(&invocation));
+    for tool in [native, blocking] {
+        let tool = tool.expect("a tool");
+        for _ in 0..10 {
+            assert_eq!(ending(&run(&tool, &json!({}), short()).result), "timeout/deadline");
+        }
+    }
+}
+
+/// The same of a handler that waited until then, and whose caller looks at it no sooner.
+#[test]
+fn a_late_answer_of_one_that_waited_is_a_timeout_too() {
+    let (answers, answer) = oneshot::channel::<Value>();
+    let answer = Arc::new(Mutex::new(Some(answer)));
+    let tool = Tool::native(definition(), async move |_: Value| {
+        let answer = answer.lock().expect("no panic").take();
+        answer.expect("one call").await.expect("an answer")
+    });
+    let (tool, executor) = (tool.expect("a tool"), Executor::new());
+    let limits = Limits::default().with_timeout(Duration::from_millis(5));
+    let deadline = std::time::Instant::now() + Duration::from_millis(50);
+    let options = CallOptions::default().with_limits(limits);
+    let mut running = pin!(executor.call(&tool, ToolCall::new("1", "t", "{}"), options));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(running.as_mut().poll(&mut context).is_pending());
+    answers.send(json!("too late")).expect("it waits");
+    while std::time::Instant::now() < deadline {
+        thread::yield_now();
+    }
+    let Poll::Ready(completion) = running.as_mut().poll(&mut context) else { panic!("it goes on") };
+    assert_eq!(ending(&completion.result), "timeout/blocked");
+}

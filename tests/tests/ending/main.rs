@@ -1,0 +1,21 @@
+//! How calls end before they answer: at their deadline, and because their caller ends them. Here: what the tests share.
+
+mod blocking;
+mod stops;
+mod waits;
+
+use std::time::Duration;
+
+use toolcell::{Component, Engine, Grants, Missing, Tool};
+use toolcell_test_guests::bytes;
+use toolcell_tests::wait;
+
+/// Longer than anything takes that comes at all: a bound against hanging, never a time that a test waits.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The tool of a component that was built for the tests.
+fn tool(engine: &Engine, component: &'static str, tool: &'static str, grants: Grants) -> Tool {
+    let engine = engine.clone();
+    let load = async move { Component::load_with(&engine, bytes(component), grants, Missing::Denied).await };
+    wait(load).expect("it loads").tool(tool).expect("the tool").clone()
+}

@@ -1,0 +1,307 @@
+//! A caller asks a call to end, and then ends it by force: calls, runs, single calls of a run.
+
+use std::collections::BTreeMap;
+use std::future::{Future, pending};
+use std::io::Read as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use toolcell::{
+    AbortSignal, CallCanceller, CallOptions, DEFAULT_STOP_GRACE, Definition, Engine, Event, Executor, Grants, HttpRule,
+    Invocation, Limits, Message, Registry, RunEvent, RunOptions, Runner, Tool, ToolCall,
+};
+use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_tests::{PLACEMENTS, ending, load, wait};
+
+use super::{PATIENCE, tool};
+
+const CANCELLED: &str = "handler_exit/cancelled";
+
+fn definition() -> Definition {
+    Definition::new("t", "").expect("a name")
+}
+
+/// Hours: what ends in a test is ended.
+fn executor() -> Executor {
+    Executor::new().with_limits(Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600)))
+}
+
+/// Makes a call, which must end at some time.
+fn ended(executor: Executor, tool: &Tool, arguments: &Value, options: CallOptions) -> String {
+    let (tool, call) = (tool.clone(), ToolCall::with_value("1", tool.definition().name.as_str(), arguments));
+    let completion = wait(async move { tokio::time::timeout(PATIENCE, executor.call(&tool, call, options)).await });
+    ending(&completion.expect("it ends").result)
+}
+
+/// An executor with one more observer: raises a signal at the first event of a kind.
+fn raising(signal: &AbortSignal, at: fn(&Event) -> bool) -> Executor {
+    let signal = signal.clone();
+    executor().with_events(move |event: Event| {
+        if at(&event) {
+            signal.raise();
+        }
+    })
+}
+
+/// Says that it was dropped.
+struct Noted(Arc<AtomicBool>);
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// Without a grace there is nothing to wait for: the call is over as soon as it is looked at again.
+#[test]
+fn a_stop_is_immediate_unless_there_is_a_grace() {
+    assert_eq!(DEFAULT_STOP_GRACE, Duration::ZERO);
+    let dropped = Arc::new(AtomicBool::new(false));
+    let note = Arc::clone(&dropped);
+    let stuck = Tool::native(definition(), async move |_: Value| -> Value {
+        let _noted = Noted(note);
+        pending().await
+    });
+    let (stuck, signal, executor) = (stuck.expect("a tool"), AbortSignal::new(), executor());
+    let options = CallOptions::default().with_abort(signal.clone());
+    let mut running = pin!(executor.call(&stuck, ToolCall::new("1", "t", "{}"), options));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(running.as_mut().poll(&mut context).is_pending() && !dropped.load(SeqCst));
+    signal.raise();
+    let Poll::Ready(completion) = running.as_mut().poll(&mut context) else { panic!("it goes on") };
+    assert_eq!((ending(&completion.result).as_str(), dropped.load(SeqCst)), (CANCELLED, true));
+}
+
+/// A handler that sees the signal may end by itself while the grace lasts; one that does not is ended.
+#[test]
+fn a_grace_is_time_to_end_by_oneself() {
+    let listens = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
+        invocation.abort.raised().await;
+        json!("closed")
+    });
+    let deaf = Tool::native(definition(), async |_: Value| -> Value { pending().await });
+    let (listens, deaf) = (listens.expect("a tool"), deaf.expect("a tool"));
+    let started = |event: &Event| matches!(event, Event::Started { .. });
+    for (tool, grace, expected) in [
+        (&listens, PATIENCE, "ok"),
+        (&listens, Duration::MAX, "ok"),
+        (&deaf, Duration::from_millis(10), CANCELLED),
+        (&deaf, Duration::ZERO, CANCELLED),
+    ] {
+        let signal = AbortSignal::new();
+        let options = CallOptions::default().with_abort(signal.clone()).with_stop_grace(grace);
+        assert_eq!(ended(raising(&signal, started), tool, &json!({}), options), expected, "{grace:?}");
+    }
+}
+
+/// What is raised before a call begins: without a grace the call is not made, with one its handler is asked.
+#[test]
+fn a_call_that_was_stopped_before_it_began_is_not_made() {
+    for (grace, expected) in [(Duration::ZERO, (CANCELLED, false)), (PATIENCE, ("ok", true))] {
+        let ran = Arc::new(AtomicBool::new(false));
+        let note = Arc::clone(&ran);
+        let tool = Tool::native(definition(), async move |_: Value| {
+            note.store(true, SeqCst);
+            json!(1)
+        });
+        let signal = AbortSignal::new();
+        signal.raise();
+        let options = CallOptions::default().with_abort(signal).with_stop_grace(grace);
+        let ending = ended(executor(), &tool.expect("a tool"), &json!({}), options);
+        assert_eq!((ending.as_str(), ran.load(SeqCst)), expected);
+    }
+}
+
+/// A guest that loops and one that talks on: their only cell is free for the next call.
+#[test]
+fn a_guest_is_ended_by_force() {
+    for placement in PLACEMENTS {
+        let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
+        let guest = |misdeed| load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
+        for (misdeed, at) in [
+            (Misdeed::Spin, (|event| matches!(event, Event::Started { .. })) as fn(&Event) -> bool),
+            (Misdeed::Chatter, |event| matches!(event, Event::Log { .. })),
+            (Misdeed::Sleep, |event| matches!(event, Event::Started { .. })),
+        ] {
+            let signal = AbortSignal::new();
+            let options = CallOptions::default().with_abort(signal.clone());
+            let unlimited = Limits::unlimited();
+            let executor = raising(&signal, at);
+            let ending = ended(executor, &guest(misdeed).tools()[0], &json!({}), options.with_limits(unlimited));
+            assert_eq!(ending, CANCELLED, "{misdeed:?}, {placement:?}");
+        }
+        let next = ended(executor(), &guest(Misdeed::None).tools()[0], &json!({}), CallOptions::default());
+        assert_eq!(next, "ok", "{placement:?}");
+    }
+}
+
+/// The peer of a request sees the connection close: not at the call's timeout, an hour later, but when it is stopped.
+#[test]
+fn a_request_in_flight_is_closed() {
+    for (placement, component) in PLACEMENTS.into_iter().flat_map(|place| ["fetch", "caller"].map(|name| (place, name)))
+    {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of loopback");
+        let address = listener.local_addr().expect("its address");
+        let (tells, told) = mpsc::channel();
+        let signal = AbortSignal::new();
+        let raised = signal.clone();
+        thread::spawn(move || {
+            let (mut peer, _) = listener.accept().expect("a request");
+            let mut piece = [0; 4096];
+            assert!(peer.read(&mut piece).is_ok_and(|count| count > 0), "the request is there");
+            raised.raise();
+            while peer.read(&mut piece).is_ok_and(|count| count > 0) {}
+            let _ = tells.send("closed");
+        });
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stops");
+        let engine = Engine::builder().placement(placement).cells(2).cache(cache).build().expect("an engine");
+        let rule: HttpRule = format!("GET,POST http://{address}").parse().expect("a rule");
+        let mut grants = Grants::default();
+        grants.http.push(rule.with_private(["127.0.0.0/8".parse().expect("a network")]));
+        let tool = tool(&engine, component, component, grants);
+        let arguments = match component {
+            "fetch" => json!({"url": format!("http://{address}/")}),
+            _ => json!({"authority": address.to_string(), "path": "/", "body": "some"}),
+        };
+        let ending = ended(executor(), &tool, &arguments, CallOptions::default().with_abort(signal));
+        assert_eq!(ending, CANCELLED, "{component}, {placement:?}");
+        assert_eq!(told.recv_timeout(PATIENCE), Ok("closed"), "{component}, {placement:?}");
+    }
+}
+
+/// Tools of a run: `stuck` never ends, `gate` ends when the gate is open.
+struct Scene {
+    registry: Registry,
+    gate: Arc<Semaphore>,
+    ran: Arc<Mutex<Vec<String>>>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let scene = Self { registry: Registry::new(), gate: Arc::new(Semaphore::new(0)), ran: Arc::default() };
+        let (gate, ran) = (Arc::clone(&scene.gate), Arc::clone(&scene.ran));
+        let tool = Tool::native(definition(), async move |arguments: Value, invocation: Arc<Invocation>| -> Value {
+            ran.lock().expect("no panic").push(invocation.call.id.clone());
+            if arguments["do"] == "gate" {
+                drop(gate.acquire().await);
+                return json!("through");
+            }
+            pending().await
+        });
+        scene.registry.register(tool.expect("a tool")).expect("a new name");
+        scene
+    }
+
+    fn calls(calls: &[(&str, &str)]) -> Vec<ToolCall> {
+        calls.iter().map(|(id, does)| ToolCall::with_value(*id, "t", &json!({"do": does}))).collect()
+    }
+
+    /// Does something at each event of a run: `started a`, `completed a`.
+    fn runner(&self, act: impl Fn(&str) + Send + Sync + 'static) -> Runner {
+        let executor = executor().with_events(move |event: Event| match event {
+            Event::Started { id, .. } => act(&format!("started {id}")),
+            Event::Completed { id, .. } => act(&format!("completed {id}")),
+            _ => {}
+        });
+        Runner::new(self.registry.clone()).with_executor(executor)
+    }
+}
+
+/// Makes a run, awaited or as a stream: each call's content, in the order of the ids.
+fn contents(runner: Runner, calls: Vec<ToolCall>, options: RunOptions, is_stream: bool) -> BTreeMap<String, String> {
+    let options = options.with_tool_timeout(Duration::from_secs(3600));
+    let run = async move {
+        if !is_stream {
+            return runner.run(calls, options).await.expect("it starts").messages;
+        }
+        let (mut stream, mut messages) = (runner.stream(calls, options), Vec::<Message>::new());
+        while let Some(event) = stream.next().await {
+            if let RunEvent::Settled { message, .. } = event {
+                messages.push(message);
+            }
+        }
+        messages
+    };
+    let messages = wait(async move { tokio::time::timeout(PATIENCE, run).await }).expect("it ends");
+    messages.into_iter().map(|message| (message.tool_call_id, message.content)).collect()
+}
+
+fn said(contents: &[(&str, &str)]) -> BTreeMap<String, String> {
+    contents.iter().map(|(id, content)| ((*id).to_owned(), (*content).to_owned())).collect()
+}
+
+const WAS_CANCELLED: &str = r#"{"error":"the call was cancelled"}"#;
+
+/// Of four calls, two at once, one is cancelled at work and one before its turn. Both have their messages; the others end as
+/// they would have.
+#[test]
+fn one_call_of_a_run_is_cancelled_by_its_id() {
+    for is_stream in [false, true] {
+        let (scene, canceller) = (Scene::new(), CallCanceller::new());
+        let (gate, cancels) = (Arc::clone(&scene.gate), canceller.clone());
+        let runner = scene.runner(move |event| match event {
+            "started b" => ["waits", "b", "nobody"].map(|id| cancels.cancel(id)).into_iter().collect(),
+            "completed b" => gate.add_permits(1),
+            _ => {}
+        });
+        let calls = Scene::calls(&[("a", "gate"), ("b", "stuck"), ("waits", "gate"), ("d", "gate")]);
+        let options = RunOptions::default().with_max_concurrency(2).with_canceller(canceller.clone());
+        let expected = [("a", r#"through"#), ("b", WAS_CANCELLED), ("d", "through"), ("waits", WAS_CANCELLED)];
+        assert_eq!(contents(runner, calls, options, is_stream), said(&expected), "stream: {is_stream}");
+        let mut ran = std::mem::take(&mut *scene.ran.lock().expect("no panic"));
+        ran.sort();
+        assert_eq!(ran, ["a", "b", "d"], "stream: {is_stream}");
+        // What has ended is not cancelled any more.
+        canceller.cancel("a");
+    }
+}
+
+/// The whole run, as soon as it is at work: every call has its message.
+#[test]
+fn a_run_is_ended_by_force() {
+    for is_stream in [false, true] {
+        let (scene, signal) = (Scene::new(), AbortSignal::new());
+        let raised = signal.clone();
+        let runner = scene.runner(move |event| {
+            if event == "started b" {
+                raised.raise();
+            }
+        });
+        let calls = Scene::calls(&[("a", "stuck"), ("b", "stuck"), ("c", "stuck")]);
+        let options = RunOptions::default().with_max_concurrency(2).with_abort(signal);
+        let expected = ["a", "b", "c"].map(|id| (id, WAS_CANCELLED));
+        assert_eq!(contents(runner, calls, options, is_stream), said(&expected), "stream: {is_stream}");
+        assert_eq!(scene.ran.lock().expect("no panic").len(), 2, "stream: {is_stream}");
+    }
+}
+
+/// The grace of a run holds for each of its calls, cancelled alone or together.
+#[test]
+fn a_run_gives_its_grace_to_each_call() {
+    let listens = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
+        invocation.abort.raised().await;
+        json!("closed")
+    });
+    let registry = Registry::new();
+    registry.register(listens.expect("a tool")).expect("a new name");
+    let (signal, canceller) = (AbortSignal::new(), CallCanceller::new());
+    let (raised, cancels) = (signal.clone(), canceller.clone());
+    let executor = executor().with_events(move |event: Event| match event {
+        Event::Started { id, .. } if id == "b" => cancels.cancel("a"),
+        Event::Completed { id, .. } if id == "a" => raised.raise(),
+        _ => {}
+    });
+    let runner = Runner::new(registry).with_executor(executor);
+    let options = RunOptions::default().with_abort(signal).with_canceller(canceller).with_stop_grace(PATIENCE);
+    let calls = Scene::calls(&[("a", ""), ("b", "")]);
+    let contents = contents(runner, calls, options.with_max_concurrency(2), false);
+    assert_eq!(contents, said(&[("a", "closed"), ("b", "closed")]));
+}
