@@ -132,6 +132,12 @@ impl Context {
         Some(typed("state of the earlier call", self.resume.as_ref()?.state.as_deref()?))
     }
 
+    /// The arguments of the call that `visible` is asked about. They may not fit the tool's parameters. None for a list, and
+    /// none in the tool itself, which has them as its own parameters.
+    pub fn arguments(&self) -> Option<Value> {
+        self.extension("arguments")
+    }
+
     /// A field of the context that this version of the crate has no name for.
     pub fn extension(&self, name: &str) -> Option<Value> {
         let (_, json) = self.extensions.iter().find(|(known, _)| known == name)?;
@@ -218,6 +224,12 @@ impl Context {
         let state = Json::of(&state).text().ok();
         self.resume.get_or_insert_with(|| Resume { answer: "null".to_owned(), state: None }).state = state;
         self
+    }
+
+    /// As a call with these arguments, for `visible`.
+    #[must_use]
+    pub fn with_arguments(self, arguments: impl Serialize) -> Self {
+        self.with_extension("arguments", arguments)
     }
 
     /// With this extension. A value that cannot be written as JSON adds none.

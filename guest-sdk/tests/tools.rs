@@ -33,7 +33,7 @@ fn not_equal(a: &i32, b: &u8) -> Vec<String> {
     name = "sum-of_2",
     title = "Sum",
     validate = not_equal,
-    visible = |context| context.tenant() == Some("acme"),
+    visible = |context| context.tenant() == Some("acme") && context.arguments().is_none_or(|given| given["a"] != 13),
     attributes = { "team": "math", "level": [1, 2] },
     max_execution = "2s",
     output,
@@ -223,6 +223,8 @@ fn checks() {
     let visible = <sum as Tool>::ENTRY.visible;
     assert!(!visible(&Context::default()));
     assert!(visible(&Context::default().with_tenant("acme")));
+    assert!(visible(&Context::default().with_tenant("acme").with_arguments(json!({"a": 1, "b": 2}))));
+    assert!(!visible(&Context::default().with_tenant("acme").with_arguments(json!({"a": 13, "b": 2}))));
 }
 
 #[test]

@@ -292,6 +292,12 @@ fn halts_that_belong_to_the_loop() {
             let json = serde_json::to_value(&result).expect("JSON");
             assert!(json.to_string().contains(&format!(r#""reserved_halt_atom":"{word}""#)), "{json}");
         }
+        for blank in ["", " \n"] {
+            let component =
+                load(&engine, Hostile::answering(Answer::Halt(blank)).component()).expect("describe behaves");
+            let result = call(&component, "hostile", "{}", tight()).result;
+            assert_eq!(ending(&result), "invalid_return/empty_halt", "{blank:?}");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A run's policy function: where its code finds itself, and what one that never returns costs others.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -7,9 +8,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle};
 use toolcell::{
-    Definition, Executor, Limits, OnToolError, Registry, RunOptions, RunOutcome, Runner, Tool, ToolCall, Verdict,
+    Definition, Executor, Halted, Limits, OnToolError, Registry, RunOptions, RunOutcome, Runner, Tool, ToolCall,
+    Verdict,
 };
 use toolcell_tests::wait;
+use tracing::Instrument as _;
 
 /// Functions of one runner that may be at it at once.
 const PLACES: usize = 64;
@@ -48,6 +51,63 @@ fn run(runner: &Runner, count: usize, timeout: Duration, policy: &OnToolError) -
 
 fn instead(text: &'static str) -> OnToolError {
     OnToolError::decide(move |_, _| Verdict::Continue(json!(text).into()))
+}
+
+tokio::task_local! {
+    static WHO: &'static str;
+}
+
+/// An async one runs in the call's own task: it sees its task-locals and its span, and it may wait.
+#[test]
+fn an_async_policy_is_asked_in_the_calls_own_task() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let policy = OnToolError::decide_async(move |call, failure| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async move {
+            tokio::task::yield_now().await;
+            let span = tracing::Span::current().metadata().map(tracing::Metadata::name);
+            let seen = WHO.try_with(|who| *who).ok();
+            Verdict::Continue(json!([call.id, failure.to_string(), seen, span]).into())
+        }
+    });
+    let options = RunOptions::default().with_on_tool_error(policy);
+    let subscriber = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
+    let outcome = tracing::subscriber::with_default(subscriber, || {
+        let span = tracing::info_span!("turn");
+        let run = WHO.scope("ada", async { runner().run(calls(2), options).await });
+        Builder::new_current_thread().build().expect("a runtime").block_on(run.instrument(span))
+    });
+    let outcome = outcome.expect("every name is known");
+    let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.as_str()).collect();
+    assert_eq!(contents, [r#"["0","no","ada","turn"]"#, r#"["1","no","ada","turn"]"#]);
+    assert_eq!((asked.load(Ordering::Relaxed), outcome.halted), (2, None));
+    // A blocking one has a thread of its own, which has no task.
+    let seen = OnToolError::decide(|_, _| Verdict::Continue(json!(WHO.try_with(|who| *who).ok()).into()));
+    let options = RunOptions::default().with_on_tool_error(seen);
+    let run = WHO.scope("ada", async { runner().run(calls(1), options).await });
+    let outcome = Builder::new_current_thread().build().expect("a runtime").block_on(run);
+    assert_eq!(outcome.expect("every name is known").messages[0].content, "null");
+}
+
+/// It panics as it is made or as it runs, or waits for ever: each halts the run, and its siblings end.
+#[test]
+fn an_async_policy_that_fails_halts_the_run() {
+    let made = OnToolError::decide_async(|_, _| -> std::future::Pending<Verdict> { panic!("made") });
+    let polled = OnToolError::decide_async(async |_, _| panic!("polled"));
+    let never = OnToolError::decide_async(|_, _| std::future::pending());
+    for (policy, expected) in
+        [(made, "panicked: made"), (polled, "panicked: polled"), (never, "gave no answer within 20ms")]
+    {
+        let outcome = run(&runner(), 2, Duration::from_millis(20), &policy);
+        let texts: Vec<_> = outcome.messages.iter().map(|message| message.content.clone()).collect();
+        assert_eq!(
+            texts,
+            [(); 2].map(|()| json!({"error": format!("the run's policy for failures {expected}")}).to_string())
+        );
+        let exception = Some(expected.to_owned());
+        assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "0".into(), exception }));
+    }
 }
 
 /// What it spawns runs where the run is, and never beside the timers that keep everybody's deadlines.

@@ -71,6 +71,58 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
     }
 }
 
+/// Where there are arguments, they count for visibility, before anything else is said of them; a list has none.
+#[test]
+fn visibility_sees_the_arguments_of_a_call() {
+    let knows = |arguments: &Value| arguments.is_null() || arguments["word"] == "xyzzy";
+    let definition = || {
+        let properties = json!({"word": {"type": "string"}, "times": {"type": "integer"}});
+        Definition::new("opens", "").expect("a name").with_parameters(json!({"properties": properties}))
+    };
+    let ruled = Tool::native(definition(), async |_: Value| json!("open")).expect("a tool");
+    let ruled = ruled.with_visibility(move |arguments, _| knows(arguments));
+    let asked = Tool::with_handler(definition(), Knows).expect("a tool");
+    let guest = |placement| {
+        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
+        load(&engine, toolcell_test_guests::bytes("mischief")).expect("loads").tool("opens").expect("a tool").clone()
+    };
+    for tool in [ruled, guest(PLACEMENTS[0]), guest(PLACEMENTS[1])] {
+        let listed = tool.clone();
+        assert!(wait(async move { listed.is_visible(&CallContext::default()).await }), "{tool:?}");
+        for (arguments, expected) in [
+            (json!({"word": "xyzzy", "times": 2}), "ok"),
+            (json!({"word": "guess", "times": 2}), "refusal/not_visible"),
+            (json!({"word": "xyzzy", "times": "x"}), "refusal/invalid_arguments"),
+            (json!({"word": "guess", "times": "x"}), "refusal/not_visible"),
+        ] {
+            let completion = call(&tool, "opens", &arguments.to_string(), CallContext::default());
+            assert_eq!(ending(&completion.result), expected, "{arguments} of {tool:?}: {completion:?}");
+            let (shown, told) = (tool.clone(), expected != "refusal/not_visible");
+            let visible = wait(async move { shown.is_visible_with(&arguments, &CallContext::default()).await });
+            assert_eq!(visible, told, "{tool:?}");
+        }
+    }
+    for (arguments, expected) in [(json!({"word": "xyzzy"}), true), (json!({}), false), (Value::Null, true)] {
+        let tool = asked.clone();
+        assert_eq!(wait(async move { tool.is_visible_with(&arguments, &CallContext::default()).await }), expected);
+    }
+}
+
+/// A handler that is offered to who knows the word.
+struct Knows;
+
+impl Handler for Knows {
+    fn call(&self, _: Arc<Invocation>) -> HandlerFuture<'_> {
+        Box::pin(async { CallResult::Outcome(json!("open").into()) })
+    }
+
+    fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
+        let arguments = &invocation.arguments;
+        let knows = arguments.is_null() || arguments["word"] == "xyzzy";
+        Box::pin(async move { knows })
+    }
+}
+
 /// A component's tool that fails rests like any other.
 #[test]
 fn a_tool_that_keeps_failing_is_given_a_rest() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_executor::block_on;
 use serde_json::Value;
-use toolcell::{CallOptions, Definition, Executor, Registry, RunOptions, Runner, Tool, ToolCall};
+use toolcell::{CallContext, CallOptions, Definition, Executor, Registry, RunOptions, Runner, Tool, ToolCall};
 use tracing::Subscriber;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -100,17 +100,19 @@ fn a_span_per_call_of_a_run() {
         .map(|(id, arguments)| ToolCall::new(id, "t", arguments));
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.subscriber(), || {
-        let options = RunOptions::default().with_tool_timeout(Duration::from_millis(20));
+        let mut context = CallContext::default();
+        context.request_id = Some("r-1".into());
+        let options = RunOptions::default().with_context(context).with_tool_timeout(Duration::from_millis(20));
         block_on(Runner::new(registry).run(calls, options)).expect("it starts");
     });
     let text = lines.text();
     for (id, said) in [
         ("good", [r#"outcome="ok""#, "duration_us="]),
-        ("late", [r#"outcome="tool_error""#, "still waiting for the host after 20ms"]),
+        ("late", [r#"reason="timeout""#, "still waiting for the host after 20ms"]),
         ("wrong", [r#"outcome="error""#, "no such city"]),
         ("refused", [r#"outcome="refusal""#, r#"reason="invalid_arguments""#]),
     ] {
         let line = closed(&text, id);
-        assert!(said.iter().all(|said| line.contains(said)), "{line}");
+        assert!(said.iter().all(|said| line.contains(said)) && line.contains(r#"request_id="r-1""#), "{line}");
     }
 }

@@ -165,7 +165,7 @@ pub(crate) struct RunArgs {
     /// The arguments: a JSON object, `@FILE` to read it from a file, `-` from standard input (at most 1 MiB)
     #[arg(value_name = "ARGS", default_value = "{}")]
     pub(crate) arguments: String,
-    /// Print one JSON object instead: {"id", "tool", "outcome", "usage"}
+    /// Print one JSON object instead: {"id", "tool", "outcome", "usage", "attributes"}
     #[arg(long)]
     pub(crate) json: bool,
     /// Print what the call used, in one line on standard error

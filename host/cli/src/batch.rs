@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use serde_json::json;
 use toolcell::{
     CallContext, Event, Executor, Halted, Limits, OnToolError, Provider, Registry, RunEvent, RunFailure, RunOptions,
     Runner, Sealer, ToolCall, Usage, agui_events,
@@ -180,13 +179,6 @@ impl Logs {
     }
 }
 
-/// The last line of a run that halted: no event of a call, so none of the library's.
-#[derive(Serialize)]
-#[serde(tag = "type", rename = "run_halted")]
-struct RunHalted<'a> {
-    halt: &'a Halted,
-}
-
 impl Batch<'_> {
     /// Prints all messages at the end, under a bar that counts the calls.
     async fn messages(self, format: Format) -> Result<Option<Halted>, Failure> {
@@ -236,16 +228,7 @@ impl Batch<'_> {
                 return Ok(ControlFlow::Break(failure.status()));
             }
         }
-        let halted = run.halted().cloned();
-        if let Some(halt) = &halted {
-            match form {
-                Form::Own => printer.json(&RunHalted { halt })?,
-                Form::AgUi => {
-                    printer.json(&json!({"type": "CUSTOM", "name": "run_halted", "value": {"halt": halt}}))?
-                }
-            }
-        }
-        Ok(ControlFlow::Continue(halted))
+        Ok(ControlFlow::Continue(run.halted().cloned()))
     }
 }
 

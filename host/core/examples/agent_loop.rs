@@ -7,8 +7,8 @@
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use toolcell::{
-    AskOptions, Component, Engine, Executor, Halted, HistoryEntry, Json, Provider, RawCall, Registry, Resume, Sealer,
-    Step, Stepper, ToolCall, Turn,
+    Component, Engine, Executor, Halted, HistoryEntry, Json, Provider, RawCall, Registry, Resume, Sealer, Step,
+    Stepper, ToolCall, Turn,
 };
 
 const COMPONENTS: [&str; 2] = [
@@ -73,16 +73,16 @@ async fn answered(stepper: &Stepper, call: ToolCall, turn: &mut Turn) -> anyhow:
         // What a model gets wrong, an unknown tool for instance, is an entry that it can read. Too often in a row, and the
         // step ends the turn.
         let Step::History { entry, .. } = stepper.step(call.clone(), turn).await else { bail!("the turn is over") };
-        let Some(Halted::AskUser { question, options, .. }) = &entry.halted else { return Ok(*entry) };
-        let answer = person(question, options);
-        call = call.with_resume(Resume { answer, state: options.state.clone() });
+        let Some(Halted::AskUser { question, options, state, .. }) = &entry.halted else { return Ok(*entry) };
+        let answer = person(question, options.as_ref());
+        call = call.with_resume(Resume { answer, state: state.clone() });
     }
 }
 
 /// A person in front of a form, who takes the last choice of everything.
-fn person(question: &str, options: &AskOptions) -> Json {
+fn person(question: &str, options: Option<&Json>) -> Json {
     println!(" tool: {question}");
-    let fields = options.options.as_ref().map(Json::to_value).unwrap_or_default();
+    let fields = options.map(Json::to_value).unwrap_or_default();
     let fields = fields.as_array().into_iter().flatten();
     let chosen = fields.filter_map(|field| {
         let choice = field["choices"].as_array()?.last()?;

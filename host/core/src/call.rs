@@ -192,7 +192,8 @@ impl Serialize for CallResult {
 /// What [`Executor::call`](crate::Executor::call) returns, always.
 ///
 /// # Shape
-/// As JSON: `{"id", "tool", "outcome": {"ok" | "error" | "ask_user" | "halt" | "tool_error" | "refusal": …}, "usage": {…}}`.
+/// As JSON: `{"id", "tool", "outcome": {"ok" | "error" | "ask_user" | "halt" | "tool_error" | "refusal": …}, "usage": {…},
+/// "attributes"?}`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Completion {
@@ -205,4 +206,7 @@ pub struct Completion {
     pub result: CallResult,
     /// What it used.
     pub usage: Usage,
+    /// Free metadata of the tool's definition.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, Value>,
 }

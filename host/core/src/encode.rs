@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::fence::fenced;
+use crate::fence::{caught, words};
 use crate::json::Json;
 use crate::outcome::Output;
 use crate::policy::Failure;
@@ -50,14 +50,15 @@ where
     }
 }
 
-/// The default: a string as it is, everything else as JSON, a failure as `{"error": message}` with the handler's `data`.
+/// The default: a string as it is, everything else as JSON, a success without a value (`null`) as its message, a failure as
+/// `{"error": message}` with the handler's `data`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JsonEncoder;
 
 impl Encoder for JsonEncoder {
     fn encode(&self, said: Said<'_>) -> Result<String, EncodeError> {
         match said {
-            Said::Ok(output) => Ok(plain(&output.value)),
+            Said::Ok(output) => Ok(output.stand_in().map_or_else(|| plain(&output.value), str::to_owned)),
             Said::Value(value) => Ok(plain(value)),
             Said::Failure(failure) => {
                 let data = if let Failure::Error(error) = failure { error.data.as_ref() } else { None };
@@ -117,7 +118,8 @@ impl Fenced {
     /// What an encoder of the embedder's own makes of it; none where there is no such encoder.
     pub(crate) fn own(&self, said: Said<'_>) -> Option<Result<String, EncodeError>> {
         let encoder = self.0.as_ref()?;
-        Some(fenced(|| encoder.encode(said)).unwrap_or_else(|| Err(EncodeError("the encoder panicked".into()))))
+        let encoded = caught(|| encoder.encode(said));
+        Some(encoded.unwrap_or_else(|panic| Err(EncodeError(format!("the encoder panicked: {}", words(panic))))))
     }
 }
 
@@ -164,6 +166,6 @@ mod tests {
     #[test]
     fn a_panic_is_an_error() {
         let encoder = Fenced::new(|_: Said<'_>| -> Result<String, EncodeError> { panic!("no") });
-        assert!(encoder.encode(Said::Value(&Json::null())).is_err());
+        assert_eq!(encoder.encode(Said::Value(&Json::null())), Err(EncodeError("the encoder panicked: no".into())));
     }
 }

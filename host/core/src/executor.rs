@@ -160,7 +160,7 @@ impl Executor {
     /// with `handler_exit`, status `cancelled`.
     pub async fn call(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
         let (invocation, unknown) = self.arrived(tool, call, options);
-        let mut terminal = Terminal::open(invocation);
+        let mut terminal = Terminal::open(tool, invocation);
         let refused = match unknown {
             Some(unknown) => Some(unknown),
             None => self.checked(tool, &mut terminal.invocation).await.err(),
@@ -187,18 +187,22 @@ impl Executor {
     /// The refusal that the caller is told: who may not see the tool does not learn what it would have taken.
     async fn told(&self, tool: &Tool, refused: Refusal, invocation: &Invocation) -> Refusal {
         // In a box: it is rare, and would make every call's future larger.
-        let tells = matches!(refused, Refusal::InvalidArguments(_));
-        if tells && stands(Defence::Visibility) && !Box::pin(tool.is_visible(&invocation.context)).await {
-            Refusal::NotVisible
-        } else {
+        let tells = matches!(refused, Refusal::InvalidArguments(_)) && !tool.always_visible();
+        if !tells || !stands(Defence::Visibility) {
+            return refused;
+        }
+        let arguments = checks::as_they_came(invocation);
+        if Box::pin(tool.is_visible_with(&arguments, &invocation.context)).await {
             refused
+        } else {
+            Refusal::NotVisible
         }
     }
 
     /// The end of a call that is not made, because its caller has ended it: cancelled, with its events.
     pub(crate) fn not_made(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
         let (invocation, _) = self.arrived(tool, call, options);
-        Terminal::open(invocation).close(CallResult::ToolError(CANCELLED))
+        Terminal::open(tool, invocation).close(CallResult::ToolError(CANCELLED))
     }
 
     /// The call on its way, unchecked, and the refusal of a tenant that there is not.

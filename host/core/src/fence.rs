@@ -1,10 +1,14 @@
 //! A panic in somebody else's code costs that code's answer, and nothing more.
 
 use std::any::Any;
+use std::borrow::Cow;
+use std::error::Error;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::{fmt, io};
 
 use tokio::task::JoinError;
 
@@ -18,7 +22,8 @@ pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Option<T> {
     caught(work).map_err(dispose).ok()
 }
 
-fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
+/// Runs `work`, and hands back what its panic left behind.
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     if stands(Defence::Fence) { catch_unwind(AssertUnwindSafe(work)) } else { Ok(work()) }
 }
 
@@ -27,6 +32,37 @@ pub(crate) fn dispose(panic: Panic) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(again);
     }
+}
+
+/// The words of a panic's payload, cut after [`MAX_WORDS`] characters. Disposes of the payload.
+pub(crate) fn words(panic: Panic) -> String {
+    let words = text(&*panic);
+    dispose(panic);
+    words
+}
+
+/// Characters of a panic's message that are kept.
+const MAX_WORDS: usize = 2048;
+
+/// The payload of a panic as text, cut after [`MAX_WORDS`] characters. Rust cannot print a payload of unknown type, so the
+/// common types are tried one by one.
+pub(crate) fn text(panic: &(dyn Any + Send)) -> String {
+    shown(panic).unwrap_or_else(|| "a payload that is no text".to_owned()).chars().take(MAX_WORDS).collect()
+}
+
+fn shown(panic: &(dyn Any + Send)) -> Option<String> {
+    macro_rules! shown {
+        ($($kind:ty),*) => {
+            $(if let Some(payload) = panic.downcast_ref::<$kind>() {
+                // An embedder's `Display` may panic too.
+                return fenced(|| payload.to_string());
+            })*
+        };
+    }
+    shown!(&str, String, Box<str>, Arc<str>, Cow<'static, str>, Box<dyn Error + Send + Sync>, Box<dyn Error + Send>);
+    shown!(serde_json::Value, io::Error, fmt::Error, bool, char, f32, f64);
+    shown!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize);
+    None
 }
 
 /// What work on another thread came to. Its panic goes on where it is waited for. None: there is nobody left to do it.

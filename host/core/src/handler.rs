@@ -44,8 +44,8 @@ pub trait Handler: Send + Sync + 'static {
     /// what blocks there is [`Tool::native_blocking`](crate::Tool::native_blocking).
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_>;
 
-    /// Whether the tool is offered in the invocation's context, whose arguments are `null` when none are known yet. For
-    /// listing: [`call`](Self::call) asks by itself. Default: yes.
+    /// Whether the tool is offered in the invocation's context. Its arguments are those of a call, before they are checked
+    /// against the schema, or `null` for a list. [`call`](Self::call) asks by itself. Default: yes.
     ///
     /// # Cancel safety
     /// As [`call`](Self::call).

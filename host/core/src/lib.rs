@@ -117,11 +117,11 @@ pub use limits::{
     DEFAULT_ARGUMENTS, DEFAULT_FUEL, DEFAULT_HOST_CALLS, DEFAULT_LOG, DEFAULT_MEMORY, DEFAULT_RESULT, DEFAULT_TIMEOUT,
     Limits,
 };
-pub use message::{AWAITING_USER, AskOptions, Halted, Message, RunEvent, RunFailure, Settled};
+pub use message::{AWAITING_USER, Halted, Message, RunEvent, RunFailure, Settled};
 pub use native::NativeFn;
 pub use outcome::{Halt, HandlerError, MAX_PARTS, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS};
-pub use policy::{Failure, OnToolError, Verdict};
-pub use provider::{Converted, Note, Provider, ProviderError, agui_events};
+pub use policy::{Failure, OnToolError, Policy, Verdict};
+pub use provider::{Converted, Note, Provider, ProviderError, agui_events, agui_run_end};
 pub use refusal::{Fault, MAX_FAULTS, Refusal, ResumeFault};
 pub use registry::{Registry, Toolbox};
 pub use retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::event::Event;
 use crate::json::Json;
-use crate::outcome::Part;
+use crate::outcome::{Part, Question};
 
 /// The content of a call that waits for a person. Source: contract, section 3.
 pub const AWAITING_USER: &str = "<awaiting user response>";
@@ -100,10 +100,10 @@ impl Serialize for Message {
 }
 
 /// One event of a run. Per call, in this order: `Call(Started)`, any number of `Call(Progress)` and `Call(Log)`,
-/// `Call(Completed)`, and exactly one of `Encoded`, `AskUser` and `Halt`.
+/// `Call(Completed)`, and exactly one of `Encoded`, `AskUser` and `Halt`. If the run halted, `Halted` is its last event.
 ///
 /// # Shape
-/// As JSON: the event itself; its `type` tells which.
+/// As JSON: the event itself; its `type` tells which. `Halted` is `{"type": "run_halted", "halt": {"halted_reason", …}}`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
@@ -119,8 +119,18 @@ pub enum RunEvent {
         #[serde(skip)]
         message: Message,
     },
+    /// The run halted. Emitted once, after the events of every call.
+    #[serde(serialize_with = "run_halted")]
+    Halted(Halted),
     /// The run could not start: the only event then.
     Error(RunFailure),
+}
+
+fn run_halted<S: Serializer>(halted: &Halted, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(2))?;
+    map.serialize_entry("type", "run_halted")?;
+    map.serialize_entry("halt", halted)?;
+    map.end()
 }
 
 /// The settled end of a call.
@@ -147,8 +157,14 @@ pub enum Settled {
         tool_name: String,
         /// The question.
         question: String,
-        /// What to offer, the answer's schema, the state to bring back.
-        options: AskOptions,
+        /// What to offer, as the handler gave it. As JSON `null` where it gave nothing.
+        options: Option<Json>,
+        /// JSON Schema of the answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        answer_schema: Option<Json>,
+        /// To be brought back with the answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        state: Option<Json>,
     },
     /// The handler halts the loop.
     #[serde(rename = "tool_halt")]
@@ -184,24 +200,6 @@ impl Settled {
     }
 }
 
-/// What goes with a question.
-///
-/// # Shape
-/// As JSON: `{"options"?, "answer_schema"?, "state"?}`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct AskOptions {
-    /// What to offer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub options: Option<Json>,
-    /// JSON Schema of the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answer_schema: Option<Json>,
-    /// To be handed back with the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<Json>,
-}
-
 /// Why a run did not start.
 ///
 /// # Shape
@@ -223,7 +221,8 @@ impl Serialize for RunFailure {
 /// Why the loop is not to go on, from the halting call that is earliest in the run's input.
 ///
 /// # Shape
-/// As JSON: `{"halted_reason": "ask_user", "pending_question", "pending_tool_call_id", "ask_user_opts"}`, or
+/// As JSON: `{"halted_reason": "ask_user", "pending_question", "pending_tool_call_id", "ask_user_opts", "answer_schema"?,
+/// "state"?}` with the handler's options or `null`, or
 /// `{"halted_reason": REASON, "halt_tool_call_id", "halt_result"}` with the handler's reason, or
 /// `{"halted_reason": "tool_error", "halt_tool_call_id", "on_tool_error_exception"?}`.
 #[derive(Debug, Clone, PartialEq)]
@@ -235,8 +234,12 @@ pub enum Halted {
         question: String,
         /// The call that waits.
         tool_call_id: String,
-        /// What goes with it.
-        options: AskOptions,
+        /// What to offer, as the handler gave it.
+        options: Option<Json>,
+        /// JSON Schema of the answer.
+        answer_schema: Option<Json>,
+        /// To be brought back with the answer.
+        state: Option<Json>,
     },
     /// A handler halted.
     Handler {
@@ -256,15 +259,28 @@ pub enum Halted {
     },
 }
 
+impl Halted {
+    /// A person is asked this by the call of this id.
+    pub(crate) fn by(question: Question, tool_call_id: String) -> Self {
+        let Question { question, options, answer_schema, state } = question;
+        Self::AskUser { question, tool_call_id, options, answer_schema, state }
+    }
+}
+
 impl Serialize for Halted {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         match self {
-            Self::AskUser { question, tool_call_id, options } => {
+            Self::AskUser { question, tool_call_id, options, answer_schema, state } => {
                 map.serialize_entry("halted_reason", "ask_user")?;
                 map.serialize_entry("pending_question", question)?;
                 map.serialize_entry("pending_tool_call_id", tool_call_id)?;
                 map.serialize_entry("ask_user_opts", options)?;
+                for (name, json) in [("answer_schema", answer_schema), ("state", state)] {
+                    if let Some(json) = json {
+                        map.serialize_entry(name, json)?;
+                    }
+                }
             }
             Self::Handler { reason, tool_call_id, result } => {
                 map.serialize_entry("halted_reason", reason)?;

@@ -106,7 +106,7 @@ impl<T: Into<Json>, E: std::fmt::Display> From<Result<T, E>> for Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Output {
-    /// The result.
+    /// The result. Where it is `null`, a model gets the message instead.
     pub value: Json,
     /// A line for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,6 +128,11 @@ impl Output {
         Self { value: value.into(), message: None, parts: Vec::new(), end_turn: false, extensions: BTreeMap::new() }
     }
 
+    /// A message and no value: the value is `null`, and a model gets the message.
+    pub fn from_message(message: impl Into<String>) -> Self {
+        Self::new(Json::null()).with_message(message)
+    }
+
     /// With a line for a person.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
@@ -140,6 +145,16 @@ impl Output {
     pub fn with_part(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
+    }
+
+    /// The text that a model gets where the value is `null`: the message, or no text at all beside parts. None where the
+    /// value, `null` included, is all that there is.
+    pub(crate) fn stand_in(&self) -> Option<&str> {
+        if self.value.as_str() != "null" {
+            return None;
+        }
+        let message = self.message.as_deref().filter(|message| !message.is_empty());
+        message.or_else(|| (!self.parts.is_empty()).then_some(""))
     }
 }
 
@@ -290,7 +305,7 @@ impl Question {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Halt {
-    /// Any word but [`RESERVED_HALT_REASONS`].
+    /// Any word but [`RESERVED_HALT_REASONS`]. An empty one is an `invalid_return`.
     pub reason: String,
     /// The result of the loop.
     pub result: Json,

@@ -4,6 +4,8 @@
 //! Source: contract, section 3 (`on_tool_error`).
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,6 +72,26 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Everything that went wrong, each in words for a model. Joined by `; ` it is the failure's text.
+    #[must_use]
+    pub fn errors(&self) -> Vec<String> {
+        match self {
+            Self::Refusal(Refusal::InvalidArguments(faults)) => faults.iter().map(ToString::to_string).collect(),
+            Self::Error(_) | Self::ToolError(_) | Self::Refusal(_) => vec![self.to_string()],
+        }
+    }
+
+    /// What the handler gave beside its message.
+    #[must_use]
+    pub fn data(&self) -> Option<&Json> {
+        match self {
+            Self::Error(error) => error.data.as_ref(),
+            Self::ToolError(_) | Self::Refusal(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -89,8 +111,19 @@ pub enum Verdict {
     Halt,
 }
 
-/// A function that decides about a failure.
+/// A function that decides about a failure: see [`OnToolError::decide`] and [`OnToolError::decide_async`].
+#[derive(Clone)]
+pub struct Policy(pub(crate) PolicyKind);
+
+#[derive(Clone)]
+pub(crate) enum PolicyKind {
+    Blocking(Arc<Decide>),
+    Async(Arc<DecideAsync>),
+}
+
 pub(crate) type Decide = dyn Fn(&ToolCall, &Failure) -> Verdict + Send + Sync;
+pub(crate) type DecideAsync = dyn Fn(ToolCall, Failure) -> VerdictFuture + Send + Sync;
+pub(crate) type VerdictFuture = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
 /// What a run does about failures: handlers' errors, tool errors and refusals alike.
 ///
@@ -105,14 +138,44 @@ pub enum OnToolError {
     /// The run drains and halts.
     Halt,
     /// A function decides.
-    Decide(Arc<Decide>),
+    Decide(Policy),
 }
 
 impl OnToolError {
-    /// A function decides. It is called once per failure, on a thread of its own. It has as much time as the call had, counted
-    /// anew. A panic in it, or no answer in time, halts the run.
+    /// A function that may block decides. It is called once per failure, on a thread of its own, so it sees none of the call's
+    /// task-locals; the run's runtime and tracing span are entered there. It has as much time as the call had, counted anew.
+    /// A panic in it, or no answer in time, halts the run.
     pub fn decide(function: impl Fn(&ToolCall, &Failure) -> Verdict + Send + Sync + 'static) -> Self {
-        Self::Decide(Arc::new(function))
+        Self::Decide(Policy(PolicyKind::Blocking(Arc::new(function))))
+    }
+
+    /// An async function decides. It is called once per failure, in the call's own task, so it sees the task-locals and the
+    /// tracing span of whoever awaits the run. It must not block: it would hold up its siblings. Time and panics count as
+    /// for [`decide`](Self::decide); when its time is over, its future is dropped.
+    ///
+    /// ```
+    /// use toolcell::{OnToolError, Verdict};
+    ///
+    /// let policy = OnToolError::decide_async(async |call, failure| match failure.is_retryable() {
+    ///     true => Verdict::Continue(serde_json::json!(format!("{} is busy, try later", call.name)).into()),
+    ///     false => Verdict::Halt,
+    /// });
+    /// ```
+    pub fn decide_async<Answer>(function: impl Fn(ToolCall, Failure) -> Answer + Send + Sync + 'static) -> Self
+    where
+        Answer: Future<Output = Verdict> + Send + 'static,
+    {
+        let function = move |call, failure| -> VerdictFuture { Box::pin(function(call, failure)) };
+        Self::Decide(Policy(PolicyKind::Async(Arc::new(function))))
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            PolicyKind::Blocking(_) => "Policy::Blocking",
+            PolicyKind::Async(_) => "Policy::Async",
+        })
     }
 }
 

@@ -27,7 +27,7 @@ use crate::json::Json;
 use crate::message::Message;
 use crate::names;
 
-pub use agui::agui_events;
+pub use agui::{agui_events, agui_run_end};
 use note::Changes;
 pub use note::{Converted, Note};
 use place::Place;

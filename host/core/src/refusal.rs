@@ -23,7 +23,7 @@ const MAX_PROBLEM: usize = 1000;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The arguments are not what the tool takes.
+    /// The arguments are not what the tool takes. As text, its faults, separated by `; `.
     InvalidArguments(Vec<Fault>),
     /// The tool is not offered in this context, so it cannot be called either.
     NotVisible,
@@ -212,10 +212,7 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InvalidArguments(faults) => {
-                f.write_str("invalid arguments: ")?;
-                write_faults(f, faults)
-            }
+            Self::InvalidArguments(faults) => write_faults(f, faults),
             Self::NotVisible => f.write_str("this tool is not available in this context"),
             Self::NotAllowed => f.write_str("the tool does not take this call"),
             Self::CircuitOpen { retry_after } => {

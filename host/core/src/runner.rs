@@ -27,6 +27,7 @@ use crate::executor::Executor;
 use crate::limits::Limits;
 use crate::message::{Halted, Message};
 use crate::registry::Registry;
+use crate::usage::Usage;
 use batch::Batch;
 
 pub use options::RunOptions;
@@ -49,12 +50,14 @@ pub struct Runner {
 /// What a run hands back.
 ///
 /// # Shape
-/// As JSON: `{"messages": […]}`, and `halt` with `halted_reason` where the loop is not to go on.
+/// As JSON: `{"messages": […], "usage": […]}`, and `halt` with `halted_reason` where the loop is not to go on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RunOutcome {
     /// One message per call, in the order of the calls.
     pub messages: Vec<Message>,
+    /// What each call used, in the order of the calls.
+    pub usage: Vec<Usage>,
     /// Why the loop is not to go on.
     #[serde(rename = "halt", skip_serializing_if = "Option::is_none")]
     pub halted: Option<Halted>,
@@ -104,16 +107,17 @@ impl Runner {
         options: RunOptions,
     ) -> Result<RunOutcome, Error> {
         let batch = Batch::new(self, calls, options)?;
-        let mut messages: Vec<Option<Message>> = std::iter::repeat_with(|| None).take(batch.len()).collect();
+        let mut settled: Vec<Option<(Message, Usage)>> = std::iter::repeat_with(|| None).take(batch.len()).collect();
         let mut first: Option<(usize, Halted)> = None;
         let mut ends = pin!(batch.ends(|| false));
         while let Some(ended) = ends.next().await {
             if first.as_ref().is_none_or(|(index, _)| ended.index < *index) {
                 first = ended.halted().map(|halted| (ended.index, halted)).or(first);
             }
-            messages[ended.index] = Some(ended.message);
+            settled[ended.index] = Some((ended.message, ended.usage));
         }
-        Ok(RunOutcome { messages: messages.into_iter().flatten().collect(), halted: first.map(|(_, halted)| halted) })
+        let (messages, usage) = settled.into_iter().flatten().unzip();
+        Ok(RunOutcome { messages, usage, halted: first.map(|(_, halted)| halted) })
     }
 
     /// Makes all calls as the stream is read: while nobody reads, no further call starts. If the run cannot start, the

@@ -110,8 +110,8 @@ impl Tool {
         })))
     }
 
-    /// Offers the tool only where `rule(arguments, context)` holds. For a list, where there are no arguments yet, they are
-    /// `null`. A tool that is not offered cannot be called either: `not_visible`. Source: contract, section 5.
+    /// Offers the tool only where `rule(arguments, context)` holds. The arguments are those of the call, before they are
+    /// checked against the schema; for a list, where there are none yet, they are `null`. A tool that is not offered cannot be called either: `not_visible`. Source: contract, section 5.
     #[must_use]
     pub fn with_visibility(self, rule: impl Fn(&Value, &CallContext) -> bool + Send + Sync + 'static) -> Self {
         self.with(|tool| tool.rules.visible = Some(Arc::new(rule)))
@@ -192,21 +192,32 @@ impl Tool {
         self.0.rules.visible.is_none() && self.handler().is_none_or(Handler::always_visible)
     }
 
-    /// Whether the tool is offered in this context. One that decides by itself is asked, a component in a cell of its own;
-    /// if it fails at that, it is not offered.
+    /// Whether the tool is offered in this context, for a list: without arguments. One that decides by itself is asked, a
+    /// component in a cell of its own; if it fails at that, it is not offered.
     ///
     /// # Cancel safety
     /// May be dropped.
     pub async fn is_visible(&self, context: &CallContext) -> bool {
-        if !self.0.rules.show(&Value::Null, context) {
+        self.is_visible_with(&Value::Null, context).await
+    }
+
+    /// The same for a call with these arguments. `null` stands for none.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub async fn is_visible_with(&self, arguments: &Value, context: &CallContext) -> bool {
+        if !self.0.rules.show(arguments, context) {
             return false;
         }
         let Some(handler) = self.handler() else { return true };
+        if handler.always_visible() {
+            return true;
+        }
         let limits = Limits::default().with_timeout(VISIBLE_TIMEOUT).with_fuel(VISIBLE_FUEL);
-        let call = ToolCall::new("", self.definition().name.as_str(), "null");
+        let call = ToolCall::with_value("", self.definition().name.as_str(), arguments);
         // An answer's state is nobody's to see before it was opened.
         let context = CallContext { resume: None, ..context.clone() };
-        let invocation = Arc::new(Invocation::aside(call, Value::Null, context, limits));
+        let invocation = Arc::new(Invocation::aside(call, arguments.clone(), context, limits));
         let asked = Fenced::new(|| handler.visible(Arc::clone(&invocation)));
         match clock::before(invocation.deadline(), asked).await {
             Some(Ok(visible)) => visible,

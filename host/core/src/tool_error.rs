@@ -37,6 +37,27 @@ pub enum Reason {
     EncodingFailed,
 }
 
+impl Reason {
+    /// The reason's name, the same in JSON, in spans and in messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HandlerRaised => "handler_raised",
+            Self::HandlerExit => "handler_exit",
+            Self::Timeout => "timeout",
+            Self::InvalidReturn => "invalid_return",
+            Self::NotFound => "not_found",
+            Self::EncodingFailed => "encoding_failed",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// A failure that the executor adds.
 ///
 /// # Shape
@@ -162,6 +183,8 @@ pub enum ReturnRule {
         /// Everything that is wrong with it.
         faults: Vec<Fault>,
     },
+    /// `halt` with an empty or blank reason.
+    EmptyHalt,
     /// `halt` with a reason that belongs to the loop.
     ReservedHalt {
         /// The reason.
@@ -217,6 +240,7 @@ impl fmt::Display for ReturnRule {
                 f.write_str("the tool's value breaks its own output schema: ")?;
                 crate::refusal::write_faults(f, faults)
             }
+            Self::EmptyHalt => f.write_str("the tool halted without a reason"),
             Self::ReservedHalt { reason } => {
                 write!(f, "the tool halted with `{reason}`, a reason that belongs to the loop")
             }

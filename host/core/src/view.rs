@@ -1,7 +1,7 @@
 //! The result of a call as one flat object, for those who want no events and no policy.
 //!
 //! In: a [`Completion`] and the tool's definition. Out: [`ResultView`].
-//! Source: contract, sections 4 (`{success, result?, message?}`) and 5 (`{success, result, errors[], attributes}`).
+//! Source: contract, sections 4 (`{success, result?, message?}`), 5 (`{success, result, errors[], attributes}`) and 9.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,11 @@ use crate::json::Json;
 use crate::message::AWAITING_USER;
 use crate::outcome::Outcome;
 use crate::policy::Failure;
-use crate::refusal::Refusal;
 
 /// The result of a call.
 ///
 /// # Shape
-/// As JSON: `{"tool_call_id", "tool", "success", "result"?, "message"?, "errors", "attributes"}`.
+/// As JSON: `{"tool_call_id", "tool", "success", "result", "message"?, "data"?, "errors", "attributes"}`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ResultView {
@@ -30,13 +29,15 @@ pub struct ResultView {
     pub tool: String,
     /// Whether the handler answered ok, with a question or with a halt.
     pub success: bool,
-    /// Its value, or the result that it halted with.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Its value, or the result that it halted with. As JSON `null` on failure and for a question.
     pub result: Option<Json>,
-    /// A line for a person: the handler's own, or its question.
+    /// A line for a person: the handler's own, its question, or the failure's text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Everything that went wrong, each in words for a model.
+    /// What a handler that failed gave beside its message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Json>,
+    /// Everything that went wrong, each in words for a model. Joined by `; ` it is `message`.
     pub errors: Vec<String>,
     /// Free metadata of the tool's definition.
     pub attributes: BTreeMap<String, Value>,
@@ -46,40 +47,36 @@ impl ResultView {
     /// The view of how a call of this tool ended.
     #[must_use]
     pub fn of(completion: &Completion, definition: &Definition) -> Self {
-        let (mut result, mut message) = (None, None);
-        match &completion.result {
-            CallResult::Outcome(Outcome::Ok(output)) => {
-                (result, message) = (Some(output.value.clone()), output.message.clone());
+        let failure = Failure::of(&completion.result);
+        let (result, message) = match &completion.result {
+            CallResult::Outcome(Outcome::Ok(output)) => (Some(output.value.clone()), output.message.clone()),
+            CallResult::Outcome(Outcome::AskUser(ask)) => (None, Some(ask.question.clone())),
+            CallResult::Outcome(Outcome::Halt(halt)) => (Some(halt.result.clone()), None),
+            CallResult::Outcome(Outcome::Error(_)) | CallResult::ToolError(_) | CallResult::Refusal(_) => {
+                (None, failure.as_ref().map(ToString::to_string))
             }
-            CallResult::Outcome(Outcome::AskUser(ask)) => message = Some(ask.question.clone()),
-            CallResult::Outcome(Outcome::Halt(halt)) => result = Some(halt.result.clone()),
-            CallResult::Outcome(Outcome::Error(_)) | CallResult::ToolError(_) | CallResult::Refusal(_) => {}
-        }
-        let errors = match Failure::of(&completion.result) {
-            None => Vec::new(),
-            Some(Failure::Refusal(Refusal::InvalidArguments(faults))) => {
-                faults.iter().map(ToString::to_string).collect()
-            }
-            Some(failure) => vec![failure.to_string()],
         };
         Self {
             tool_call_id: completion.id.clone(),
             tool: completion.tool.clone(),
-            success: errors.is_empty(),
+            success: failure.is_none(),
             result,
             message,
-            errors,
+            data: failure.as_ref().and_then(Failure::data).cloned(),
+            errors: failure.map(|failure| failure.errors()).unwrap_or_default(),
             attributes: definition.attributes.clone(),
         }
     }
 
-    /// The view as text for a model: a failure as `{"error": "a; b"}`, a string as it is, anything else as JSON.
+    /// The view as text for a model: a failure as `{"error": "a; b"}`, a string as it is, a message without a value as it is,
+    /// anything else as JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
-        match &self.result {
+        match (&self.result, &self.message) {
             _ if !self.success => serde_json::json!({"error": self.errors.join("; ")}).to_string(),
-            Some(value) => plain(value),
-            None => AWAITING_USER.to_owned(),
+            (Some(value), Some(message)) if value.as_str() == "null" && !message.is_empty() => message.clone(),
+            (Some(value), _) => plain(value),
+            (None, _) => AWAITING_USER.to_owned(),
         }
     }
 }
@@ -90,7 +87,7 @@ mod tests {
 
     use super::*;
     use crate::outcome::{Halt, Output, Question};
-    use crate::refusal::Fault;
+    use crate::refusal::{Fault, Refusal};
     use crate::tool_error::ToolError;
     use crate::usage::Usage;
 
@@ -112,26 +109,29 @@ mod tests {
             ),
             (
                 CallResult::Outcome(Outcome::AskUser(Question::new("which?"))),
-                json!({"success": true, "message": "which?", "errors": []}),
+                json!({"success": true, "result": null, "message": "which?", "errors": []}),
                 "<awaiting user response>",
             ),
             (
                 CallResult::Outcome(Outcome::error("no")),
-                json!({"success": false, "errors": ["no"]}),
+                json!({"success": false, "result": null, "message": "no", "errors": ["no"]}),
                 r#"{"error":"no"}"#,
             ),
             (
                 CallResult::ToolError(ToolError::NotFound),
-                json!({"success": false, "errors": ["the tool has no handler"]}),
+                json!({"success": false, "result": null, "message": "the tool has no handler",
+                    "errors": ["the tool has no handler"]}),
                 r#"{"error":"the tool has no handler"}"#,
             ),
             (
                 CallResult::Refusal(Refusal::InvalidArguments(faults)),
-                json!({"success": false, "errors": ["n is missing", "m is unknown"]}),
+                json!({"success": false, "result": null, "message": "n is missing; m is unknown",
+                    "errors": ["n is missing", "m is unknown"]}),
                 r#"{"error":"n is missing; m is unknown"}"#,
             ),
         ] {
-            let completion = Completion { id: "1".into(), tool: "t".into(), result, usage: Usage::default() };
+            let (usage, attributes) = (Usage::default(), definition.attributes.clone());
+            let completion = Completion { id: "1".into(), tool: "t".into(), result, usage, attributes };
             let view = ResultView::of(&completion, &definition);
             let mut expected = shown;
             for (key, value) in

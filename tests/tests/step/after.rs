@@ -158,10 +158,9 @@ fn call_and_response_are_one_entry() {
         .registry
         .register(Tool::manual(Definition::new("manual", "").expect("a name")).expect("a tool"))
         .expect("new");
-    let state = json!({"options": ["a", "b"], "state": 7});
     let asked = json!({
         "halted_reason": "ask_user", "pending_question": "Which one?", "pending_tool_call_id": "c1",
-        "ask_user_opts": state,
+        "ask_user_opts": ["a", "b"], "state": 7,
     });
     let halted = json!({"halted_reason": "done", "halt_tool_call_id": "c1", "halt_result": {"total": 3}});
     let media = json!([
@@ -231,7 +230,7 @@ fn an_encoder_makes_text_of_results() {
         ("halt", json!({"result": "value: {\"total\":3}"})),
         ("error", json!({"error": "failed: no such city"})),
         ("bad", json!({"error": "failed: the result could not be encoded: no"})),
-        ("worse", json!({"error": "failed: the result could not be encoded: the encoder panicked"})),
+        ("worse", json!({"error": "failed: the result could not be encoded: the encoder panicked: encoder"})),
         ("panic", json!({"error": "the handler panicked: ouch"})),
     ] {
         assert_eq!(response(&agent.step(say(outcome), &mut Turn::default())), expected, "{outcome}");

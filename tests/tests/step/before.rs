@@ -106,6 +106,20 @@ fn the_handler_sees_where_the_call_comes_from() {
 
 /// Stage 4.
 #[test]
+fn deliberate_mode_without_an_allow_list_dispatches_every_tool() {
+    let agent = Loop::new();
+    let mut turn = Turn::default();
+    turn.deliberate = Some(Deliberate::unrestricted().with_trigger("context", "where"));
+    for name in ["say", "context"] {
+        assert_eq!(word(&agent.step(json!({"name": name}), &mut turn)), "history/ok", "{name}");
+    }
+    turn.next_turn();
+    turn.deliberate = Some(Deliberate::new([""; 0]));
+    assert_eq!(turn.allowed_names(), Some(["context", "say"].into()), "what succeeded stays open");
+}
+
+/// Stage 4.
+#[test]
 fn a_tool_that_is_not_allowed_is_not_dispatched() {
     let agent = Loop::new();
     let mut turn = Turn::default();

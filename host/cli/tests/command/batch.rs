@@ -83,7 +83,8 @@ fn a_halted_run_says_why_and_ends_every_call() {
             }
         }
     }
-    let asked = &batch(&[ASK], &[]).json()["halt"]["ask_user_opts"];
+    let asked = &batch(&[ASK], &[]).json()["halt"];
+    assert!(asked["ask_user_opts"].is_array(), "{asked}");
     assert!(asked["state"].as_str().is_some_and(|state| state.starts_with("tc1.")), "{asked}");
 }
 

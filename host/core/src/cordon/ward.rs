@@ -20,6 +20,7 @@ use crate::call::{AbortSignal, CallOptions, CallResult};
 use crate::error::Error;
 use crate::event::Event;
 use crate::executor::{Executor, Tenant};
+use crate::json::parse_strict;
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
 
@@ -212,7 +213,8 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
         None => executor.with_untenanted(narrowed),
     };
     if asked.what == What::Visible {
-        return Answer::Visible(tool.is_visible(&context).await);
+        let arguments = parse_strict(&asked.call.arguments).unwrap_or_default();
+        return Answer::Visible(tool.is_visible_with(&arguments, &context).await);
     }
     // The parent ends it by force, after the grace that its caller gave.
     let options = CallOptions::default().with_context(context).with_abort(abort).with_stop_grace(Duration::MAX);

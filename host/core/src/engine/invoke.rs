@@ -48,8 +48,11 @@ pub(super) async fn execute(
     let answer = in_cell(&ready, &invocation, Some(rights), veil.clone(), pulse, async |store, toolbox| {
         let tool = toolbox.toolcell_tool_tool();
         let wire = translate::Context::of(&invocation);
-        if checks.visible && !tool.call_visible(&mut *store, &invocation.call.name, wire.context()).await? {
-            return Ok(CallResult::Refusal(Refusal::NotVisible));
+        if checks.visible {
+            let asked = translate::Context::with_arguments(&invocation);
+            if !tool.call_visible(&mut *store, &invocation.call.name, asked.context()).await? {
+                return Ok(CallResult::Refusal(Refusal::NotVisible));
+            }
         }
         if checks.validate {
             let problems = tool.call_validate(&mut *store, wire.call()).await?;
@@ -77,8 +80,8 @@ pub(super) async fn visible(
     pulse: Arc<Pulse>,
 ) -> Result<bool, ToolError> {
     let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, toolbox| {
-        let wire = translate::Context::of(&invocation);
-        toolbox.toolcell_tool_tool().call_visible(store, &invocation.call.name, wire.context()).await
+        let asked = translate::Context::with_arguments(&invocation);
+        toolbox.toolcell_tool_tool().call_visible(store, &invocation.call.name, asked.context()).await
     });
     asked.await
 }

@@ -18,6 +18,9 @@ use crate::tool_error::ReturnRule;
 /// Levels of JSON in a definition: it is kept as JSON itself, a few levels further out, and has to come back.
 const LEVELS: usize = MAX_DEPTH - 8;
 
+/// The extension of the context of `visible` that holds the call's arguments.
+const ARGUMENTS: &str = "arguments";
+
 /// The context of a call, borrowed for the boundary.
 pub(super) struct Context<'a> {
     extensions: Vec<(&'a str, &'a str)>,
@@ -31,6 +34,16 @@ impl<'a> Context<'a> {
             extensions: extensions.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
             invocation,
         }
+    }
+
+    /// The same for `visible`, with the arguments where there are some: a list asks with `null`.
+    pub(super) fn with_arguments(invocation: &'a Invocation) -> Self {
+        let mut asked = Self::of(invocation);
+        asked.extensions.retain(|(name, _)| *name != ARGUMENTS);
+        if invocation.call.arguments != "null" {
+            asked.extensions.push((ARGUMENTS, &invocation.call.arguments));
+        }
+        asked
     }
 
     pub(super) fn call(&self) -> wire::ToolCall<'_> {

@@ -219,7 +219,10 @@ impl Veiled {
             }
             ReturnRule::ReservedHalt { reason } => self.text(reason),
             ReturnRule::Schema { faults } => self.faults(faults),
-            ReturnRule::TooLarge { .. } | ReturnRule::TooManyParts { .. } | ReturnRule::StateTooLarge { .. } => {}
+            ReturnRule::TooLarge { .. }
+            | ReturnRule::TooManyParts { .. }
+            | ReturnRule::StateTooLarge { .. }
+            | ReturnRule::EmptyHalt => {}
         }
     }
 

@@ -15,6 +15,7 @@ use crate::outcome::{MAX_PARTS, Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, Refusal};
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
+use super::trees::is_large;
 
 /// The size of a call's arguments, where they are not too large to be parsed.
 pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal> {
@@ -39,6 +40,17 @@ pub(super) fn checked(tool: &Tool, call: &ToolCall, context: &CallContext) -> Re
 
 pub(super) fn invalid(faults: Vec<Fault>) -> Refusal {
     Refusal::InvalidArguments(faults)
+}
+
+/// The arguments of a call that was refused for them: an object, or `null` where they cannot be read or are so large that
+/// their tree would have to be counted.
+pub(super) fn as_they_came(invocation: &Invocation) -> Value {
+    let is_small = |size: Size| !is_large(size);
+    if measured(&invocation.call, &invocation.limits).is_ok_and(is_small) {
+        arguments(&invocation.call).unwrap_or_default()
+    } else {
+        Value::Null
+    }
 }
 
 /// The arguments as a tree, which is an object.
@@ -85,6 +97,7 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
         return Some(rule);
     }
     match outcome {
+        Outcome::Halt(halt) if halt.reason.trim().is_empty() => Some(ReturnRule::EmptyHalt),
         Outcome::Halt(halt)
             if RESERVED_HALT_REASONS.contains(&halt.reason.as_str()) && stands(Defence::HaltReasons) =>
         {

@@ -12,30 +12,33 @@ use crate::event::Event;
 use crate::handler::Invocation;
 use crate::outcome::Outcome;
 use crate::policy::Failure;
+use crate::tool::Tool;
 use crate::tool_error::{Exit, ToolError};
 use crate::usage::Usage;
 
 /// Sees to it that a call that was opened is closed, exactly once.
-pub(super) struct Terminal {
+pub(super) struct Terminal<'a> {
+    tool: &'a Tool,
     /// The call. Until it is checked there is no other reference to it.
     pub(super) invocation: Arc<Invocation>,
     span: tracing::Span,
     open: bool,
 }
 
-impl Terminal {
-    pub(super) fn open(invocation: Invocation) -> Self {
+impl<'a> Terminal<'a> {
+    pub(super) fn open(tool: &'a Tool, invocation: Invocation) -> Self {
         let call = &invocation.call;
         let span = tracing::info_span!(
             "tool_call",
             id = ?call.id,
             tool = %call.name,
+            request_id = invocation.context.request_id.as_deref(),
             outcome = Empty,
             reason = Empty,
             exception = Empty,
             duration_us = Empty,
         );
-        Self { invocation: Arc::new(invocation), span, open: true }
+        Self { tool, invocation: Arc::new(invocation), span, open: true }
     }
 
     /// The call's span: what runs for the call runs in it.
@@ -52,7 +55,8 @@ impl Terminal {
         let usage = self.usage();
         self.report(&result, usage);
         let call = &self.invocation.call;
-        Completion { id: call.id.clone(), tool: call.name.clone(), result, usage }
+        let attributes = self.tool.definition().attributes.clone();
+        Completion { id: call.id.clone(), tool: call.name.clone(), result, usage, attributes }
     }
 
     fn report(&mut self, result: &CallResult, usage: Usage) {
@@ -62,7 +66,7 @@ impl Terminal {
             self.span.record("outcome", name_of(result));
             self.span.record("duration_us", u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
             if let CallResult::ToolError(error) = result {
-                self.span.record("reason", tracing::field::debug(error.reason()));
+                self.span.record("reason", error.reason().name());
             }
             if let CallResult::Refusal(refusal) = result {
                 self.span.record("reason", refusal.kind());

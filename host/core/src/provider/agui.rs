@@ -14,7 +14,8 @@ use super::{Note, ProviderError};
 use crate::call::ToolCall;
 use crate::definition::Definition;
 use crate::event::Event;
-use crate::message::{Message, RunEvent, Settled};
+use crate::json::parse_strict;
+use crate::message::{Halted, Message, RunEvent, Settled};
 
 pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
     let parameters = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes).object_of_any_form()?;
@@ -85,9 +86,17 @@ pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
         "content": content(message, notes),
     });
     if message.is_error {
-        result["error"] = message.content.as_str().into();
+        result["error"] = error_text(&message.content).into();
     }
     result
+}
+
+/// A failure's text, which is for a person: without the JSON around it that is for the model.
+fn error_text(content: &str) -> String {
+    match parse_strict(content).ok().and_then(|mut told| told.get_mut("error").map(Value::take)) {
+        Some(Value::String(text)) => text,
+        _ => content.to_owned(),
+    }
 }
 
 /// The content of the message that answers a call, the same in the event and in the history: AG-UI takes text alone.
@@ -100,7 +109,7 @@ fn message_id(call: &str) -> String {
     format!("{call}-result")
 }
 
-/// A run's event as AG-UI's events, in their order. A call is shown as it starts; what AG-UI has no event for is
+/// A run's event as AG-UI's events, in their order. A call is shown as it starts; what AG-UI has no event for, a halt too, is
 /// `CUSTOM` under its own name, with its own JSON as the value. Every call ends with one `TOOL_CALL_RESULT`: the message of
 /// that id which [`Provider::results`](super::Provider::results) makes, parts included.
 ///
@@ -132,10 +141,48 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
                 Settled::AskUser { .. } | Settled::Halt { .. } => vec![custom(settled), result],
             }
         }
+        // Not `RUN_FINISHED` or `RUN_ERROR`: those end the agent's run, of which this is a part; see `agui_run_end`.
+        RunEvent::Halted(_) => vec![custom(event)],
         RunEvent::Error(failure) => {
             vec![json!({"type": "RUN_ERROR", "message": failure.0.to_string(), "code": failure.0.reason()})]
         }
     }
+}
+
+/// The last event of an agent's run, for a front end that knows nothing of toolcell. Nothing may follow it, so the agent
+/// sends it when its loop is over, with the ids of its own `RUN_STARTED`.
+///
+/// # Shape
+/// `RUN_FINISHED` with the outcome `interrupt` for a question, which a front end shows and answers with the next run's
+/// `resume`: the interrupt's id is the call's, `responseSchema` the answer's schema, `metadata` has `options` and `state`.
+/// `RUN_ERROR` with the code `tool_error` for a failure under a policy that halts. Otherwise `RUN_FINISHED` with the outcome
+/// `success`, and the `result` of the handler that halted.
+#[must_use]
+pub fn agui_run_end(thread_id: &str, run_id: &str, halted: Option<&Halted>) -> Value {
+    let mut finished = json!({"type": "RUN_FINISHED", "threadId": thread_id, "runId": run_id});
+    finished["outcome"] = json!({"type": "success"});
+    match halted {
+        None => {}
+        Some(Halted::Handler { result, .. }) => finished["result"] = result.to_value(),
+        Some(Halted::AskUser { question, tool_call_id: id, options, answer_schema, state }) => {
+            let mut interrupt = json!({"id": id, "reason": "input_required", "message": question, "toolCallId": id});
+            if let Some(schema) = answer_schema {
+                interrupt["responseSchema"] = schema.to_value();
+            }
+            for (name, value) in [("options", options), ("state", state)] {
+                if let Some(value) = value {
+                    interrupt["metadata"][name] = value.to_value();
+                }
+            }
+            finished["outcome"] = json!({"type": "interrupt", "interrupts": [interrupt]});
+        }
+        Some(Halted::ToolError { tool_call_id, exception }) => {
+            let why = exception.as_ref().map(|exception| format!("; the policy for failures {exception}"));
+            let message = format!("the call `{tool_call_id}` failed{}", why.unwrap_or_default());
+            return json!({"type": "RUN_ERROR", "message": message, "code": "tool_error"});
+        }
+    }
+    finished
 }
 
 /// Our own event as a custom one: its type is the name, the rest is the value.
@@ -152,8 +199,51 @@ mod tests {
     use crate::error::Error;
     use crate::event::{LogLevel, LogSource};
     use crate::json::Json;
-    use crate::message::{AskOptions, RunFailure};
+    use crate::message::RunFailure;
     use crate::outcome::{Media, Part};
+
+    #[test]
+    fn a_runs_end_is_an_interrupt_an_error_or_a_success() {
+        let with = |mut event: Value, rest: Value| {
+            event.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            event
+        };
+        let finished = json!({"type": "RUN_FINISHED", "threadId": "t1", "runId": "r1"});
+        let finished = |rest: Value| with(finished.clone(), rest);
+        let ask = |given: Option<Json>| Halted::AskUser {
+            question: "When?".into(),
+            tool_call_id: "c".into(),
+            options: given.clone(),
+            answer_schema: given.clone(),
+            state: given,
+        };
+        let interrupt = |rest: Value| {
+            let one = json!({"id": "c", "reason": "input_required", "message": "When?", "toolCallId": "c"});
+            finished(json!({"outcome": {"type": "interrupt", "interrupts": [with(one, rest)]}}))
+        };
+        let (success, given) = (json!({"type": "success"}), json!({"type": "string"}));
+        let failed = |exception: Option<&str>| Halted::ToolError {
+            tool_call_id: "c".into(),
+            exception: exception.map(str::to_owned),
+        };
+        let error = |message: &str| json!({"type": "RUN_ERROR", "code": "tool_error", "message": message});
+        for (halted, expected) in [
+            (None, finished(json!({"outcome": success}))),
+            (
+                Some(Halted::Handler { reason: "done".into(), tool_call_id: "c".into(), result: json!([1]).into() }),
+                finished(json!({"outcome": success, "result": [1]})),
+            ),
+            (Some(ask(None)), interrupt(json!({}))),
+            (
+                Some(ask(Some(given.clone().into()))),
+                interrupt(json!({"responseSchema": given, "metadata": {"options": given, "state": given}})),
+            ),
+            (Some(failed(None)), error("the call `c` failed")),
+            (Some(failed(Some("panicked: no"))), error("the call `c` failed; the policy for failures panicked: no")),
+        ] {
+            assert_eq!(agui_run_end("t1", "r1", halted.as_ref()), expected);
+        }
+    }
 
     #[test]
     fn a_run_as_events_of_agui() {
@@ -166,7 +256,9 @@ mod tests {
             tool_call_id: id(),
             tool_name: "book".into(),
             question: "When?".into(),
-            options: AskOptions::default(),
+            options: None,
+            answer_schema: None,
+            state: None,
         };
         let halt = Settled::Halt {
             tool_call_id: id(),
@@ -204,7 +296,7 @@ mod tests {
                 settled(ask),
                 vec![
                     json!({"type": "CUSTOM", "name": "ask_user_requested",
-                        "value": {"tool_call_id": "c", "tool_name": "book", "question": "When?", "options": {}}}),
+                        "value": {"tool_call_id": "c", "tool_name": "book", "question": "When?", "options": null}}),
                     result("<awaiting user response>"),
                 ],
             ),

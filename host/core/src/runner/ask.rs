@@ -1,7 +1,7 @@
-//! A policy function asked about a failure, on a thread of its own: one that never answers takes nobody else's.
+//! Asks a policy function about a failure: an async one in the call's own task, a blocking one on a thread of its own.
 //!
-//! Invariants: a panic and silence are answers too; functions that never return are bounded per runner, and can silence no
-//! other runner's.
+//! Invariants: a panic and silence are answers too. Blocking functions that never return are bounded per runner, so they
+//! hold up no other runner's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,15 +13,41 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::call::ToolCall;
 use crate::clock::before;
-use crate::fence::dispose;
-use crate::policy::{Decide, Failure, Verdict};
-use crate::tool_error::Raised;
+use crate::fence::{Fenced, Panic, words};
+use crate::policy::{Decide, Failure, Policy, PolicyKind, Verdict};
 
-/// Functions of one runner that may be at it at once, those that never return included.
+/// Blocking functions of one runner that may run at once, those that never return included.
 pub(super) const MOST: usize = 64;
 
 /// Asks, within a time from now. An error says what became of the function instead, as the end of a sentence about it.
 pub(super) async fn ask(
+    places: &Arc<Semaphore>,
+    budget: Duration,
+    policy: &Policy,
+    call: ToolCall,
+    failure: Failure,
+) -> Result<Verdict, String> {
+    match &policy.0 {
+        PolicyKind::Blocking(function) => on_a_thread(places, budget, Arc::clone(function), call, failure).await,
+        PolicyKind::Async(function) => {
+            let answer = Fenced::new(|| function(call, failure));
+            match before(Instant::now().checked_add(budget), answer).await {
+                Some(answer) => answer.map_err(panicked),
+                None => Err(silent(budget)),
+            }
+        }
+    }
+}
+
+fn silent(budget: Duration) -> String {
+    format!("gave no answer within {budget:?}")
+}
+
+fn panicked(panic: Panic) -> String {
+    format!("panicked: {}", words(panic))
+}
+
+async fn on_a_thread(
     places: &Arc<Semaphore>,
     budget: Duration,
     function: Arc<Decide>,
@@ -29,7 +55,7 @@ pub(super) async fn ask(
     failure: Failure,
 ) -> Result<Verdict, String> {
     let deadline = Instant::now().checked_add(budget);
-    let silent = || format!("gave no answer within {budget:?}");
+    let silent = || silent(budget);
     let place = before(deadline, Arc::clone(places).acquire_owned()).await.and_then(Result::ok).ok_or_else(silent)?;
     // What the function calls finds itself where the run is.
     let (runtime, span) = (Handle::try_current().ok(), tracing::Span::current());
@@ -38,11 +64,7 @@ pub(super) async fn ask(
         let _runtime = runtime.as_ref().map(Handle::enter);
         let verdict = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| function(&call, &failure))));
         drop(place);
-        let _ = answered.send(verdict.map_err(|panic| {
-            let said = Raised::panicked(&*panic).panic_message.unwrap_or_default();
-            dispose(panic);
-            format!("panicked: {said}")
-        }));
+        let _ = answered.send(verdict.map_err(panicked));
     };
     let started = thread::Builder::new().name("toolcell-policy".into()).spawn(asking);
     started.map_err(|error| format!("could not be asked: {error}"))?;

@@ -3,7 +3,6 @@
 //! Invariants: a policy function is called once per failure and never about its own; an encoder that fails costs the text
 //! it would have made, never a message.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::ask::ask;
@@ -11,25 +10,27 @@ use super::batch::Shared;
 use crate::call::{CallResult, Completion, ToolCall};
 use crate::encode::{EncodeError, Said, fallback, into_plain};
 use crate::json::Json;
-use crate::message::{AWAITING_USER, AskOptions, Halted, Message, RunEvent, Settled};
+use crate::message::{AWAITING_USER, Halted, Message, RunEvent, Settled};
 use crate::outcome::{Halt, Outcome, Output, Question};
-use crate::policy::{Decide, Failure, OnToolError, Verdict};
+use crate::policy::{Failure, OnToolError, Policy, Verdict};
 use crate::statistics::Counting;
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
+use crate::usage::Usage;
 
 /// A call that is over.
 pub(super) struct Ended {
     /// Its place in the run's input.
     pub(super) index: usize,
     pub(super) message: Message,
+    pub(super) usage: Usage,
     then: Then,
 }
 
 /// What is to happen after a call.
 enum Then {
     GoOn,
-    Ask { question: String, options: AskOptions },
+    Ask(Question),
     Halt { reason: String, result: Json },
     Fail { exception: Option<String> },
 }
@@ -40,9 +41,7 @@ impl Ended {
         let id = || self.message.tool_call_id.clone();
         Some(match &self.then {
             Then::GoOn => return None,
-            Then::Ask { question, options } => {
-                Halted::AskUser { question: question.clone(), tool_call_id: id(), options: options.clone() }
-            }
+            Then::Ask(question) => Halted::by(question.clone(), id()),
             Then::Halt { reason, result } => {
                 Halted::Handler { reason: reason.clone(), tool_call_id: id(), result: result.clone() }
             }
@@ -55,7 +54,9 @@ impl Ended {
         let Message { tool_call_id, name: tool_name, content, .. } = self.message.clone();
         let settled = match self.then {
             Then::GoOn | Then::Fail { .. } => Settled::Encoded { id: tool_call_id, content },
-            Then::Ask { question, options } => Settled::AskUser { tool_call_id, tool_name, question, options },
+            Then::Ask(Question { question, options, answer_schema, state }) => {
+                Settled::AskUser { tool_call_id, tool_name, question, options, answer_schema, state }
+            }
             Then::Halt { reason, result } => Settled::Halt { tool_call_id, reason, result, content },
         };
         RunEvent::Settled { settled, message: self.message }
@@ -72,8 +73,8 @@ pub(super) fn settle<'a>(
     counting: Counting<'_>,
 ) -> Result<Ended, Box<Undecided<'a>>> {
     let mut message = Message::new(completion.id, completion.tool, String::new());
-    message.attributes.clone_from(&tool.definition().attributes);
-    let end = End { shared, index, message };
+    message.attributes = completion.attributes;
+    let end = End { shared, index, message, usage: completion.usage };
     let ended = end.of(completion.result);
     counting.end_as(completion.usage.wall, ended.as_ref().err().map(|failed| &failed.failure));
     ended.or_else(|failed| {
@@ -81,9 +82,9 @@ pub(super) fn settle<'a>(
         match &shared.options.on_tool_error {
             OnToolError::Continue => Ok(end.reported(&failure)),
             OnToolError::Halt => Ok(end.halted(&failure, None)),
-            OnToolError::Decide(function) => {
+            OnToolError::Decide(policy) => {
                 let budget = shared.time_of_a_call(tool);
-                Err(Box::new(Undecided { end, failure, call, function: Arc::clone(function), budget }))
+                Err(Box::new(Undecided { end, failure, call, policy, budget }))
             }
         }
     })
@@ -94,16 +95,16 @@ pub(super) struct Undecided<'a> {
     end: End<'a>,
     failure: Failure,
     call: Option<Box<ToolCall>>,
-    function: Arc<Decide>,
+    policy: &'a Policy,
     budget: Duration,
 }
 
 impl Undecided<'_> {
     /// Asks the function.
     pub(super) async fn decided(self) -> Ended {
-        let Self { end, failure, call, function, budget } = self;
+        let Self { end, failure, call, policy, budget } = self;
         let call = call.map_or_else(|| ToolCall::new(&*end.message.tool_call_id, &*end.message.name, ""), |call| *call);
-        match ask(&end.shared.deciding, budget, function, call, failure.clone()).await {
+        match ask(&end.shared.deciding, budget, policy, call, failure.clone()).await {
             Ok(Verdict::Continue(replacement)) => end.replaced(&replacement),
             Ok(Verdict::Halt) => end.halted(&failure, None),
             Err(exception) => {
@@ -119,6 +120,7 @@ struct End<'a> {
     shared: &'a Shared,
     index: usize,
     message: Message,
+    usage: Usage,
 }
 
 /// An end that is up to the policy.
@@ -145,13 +147,15 @@ impl<'a> End<'a> {
     }
 
     fn ok(mut self, output: Output) -> Result<Ended, Box<Failed<'a>>> {
-        let encoded = self.shared.encoder.own(Said::Ok(&output));
+        let encoded = self.shared.encoder.own(Said::Ok(&output)).transpose();
+        let stand_in = output.stand_in().map(str::to_owned);
         let Output { value, message, parts, end_turn, extensions: _ } = output;
-        match encoded.unwrap_or_else(|| Ok(into_plain(value))) {
-            Ok(content) => {
+        match encoded {
+            Ok(encoded) => {
                 self.message.message = message;
                 self.message.parts = parts;
                 self.message.end_turn = end_turn;
+                let content = encoded.or(stand_in).unwrap_or_else(|| into_plain(value));
                 Ok(self.ended(content, Then::GoOn))
             }
             Err(error) => Err(self.not(not_encoded(error))),
@@ -159,9 +163,7 @@ impl<'a> End<'a> {
     }
 
     fn ask(self, question: Question) -> Ended {
-        let Question { question, options, answer_schema, state } = question;
-        let options = AskOptions { options, answer_schema, state };
-        self.ended(AWAITING_USER.to_owned(), Then::Ask { question, options })
+        self.ended(AWAITING_USER.to_owned(), Then::Ask(question))
     }
 
     fn halt(self, Halt { reason, result }: Halt) -> Result<Ended, Box<Failed<'a>>> {
@@ -193,7 +195,7 @@ impl<'a> End<'a> {
 
     fn ended(mut self, content: String, then: Then) -> Ended {
         self.message.content = content;
-        Ended { index: self.index, message: self.message, then }
+        Ended { index: self.index, message: self.message, usage: self.usage, then }
     }
 }
 

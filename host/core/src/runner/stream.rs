@@ -29,6 +29,7 @@ pub struct RunStream {
     run: Result<BoxStream<'static, Ended>, Option<Error>>,
     queue: Arc<Queue>,
     halted: Option<(usize, Halted)>,
+    is_over: bool,
 }
 
 impl RunStream {
@@ -38,7 +39,7 @@ impl RunStream {
         let waiting = Arc::clone(&queue);
         let start = |batch: Batch| batch.ends(move || !waiting.is_empty()).boxed();
         let run = Batch::new(&observed, calls, options).map(start).map_err(Some);
-        Self { run, queue, halted: None }
+        Self { run, queue, halted: None, is_over: false }
     }
 
     /// The next event; none after the last.
@@ -60,15 +61,14 @@ impl Stream for RunStream {
     type Item = RunEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
-        let Self { run, queue, halted } = &mut *self;
+        let Self { run, queue, halted, is_over } = &mut *self;
         let ends = match run {
             Ok(ends) => ends,
             Err(error) => return Poll::Ready(error.take().map(|error| RunEvent::Error(RunFailure(error)))),
         };
         // The calls go on at every look, also while events wait: a slow reader costs no call its time.
         queue.reader.register(context.waker());
-        let mut is_over = false;
-        loop {
+        while !*is_over {
             match ends.poll_next_unpin(context) {
                 Poll::Ready(Some(end)) => {
                     let earlier = halted.as_ref().is_some_and(|(index, _)| *index < end.index);
@@ -80,14 +80,16 @@ impl Stream for RunStream {
                     queue.push(end.settled());
                 }
                 Poll::Ready(None) => {
-                    is_over = true;
-                    break;
+                    *is_over = true;
+                    if let Some((_, halted)) = halted {
+                        queue.push(RunEvent::Halted(halted.clone()));
+                    }
                 }
                 Poll::Pending => break,
             }
         }
         match queue.pop() {
-            None if !is_over => Poll::Pending,
+            None if !*is_over => Poll::Pending,
             event => Poll::Ready(event),
         }
     }

@@ -237,9 +237,10 @@ fn an_encoder_that_fails_costs_no_message() {
     let nothing = |_: Said<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
     let panics = |_: Said<'_>| -> Result<String, EncodeError> { panic!("encoder bug") };
     let ends = calls(&[("ok", "fine"), ("error", "x"), ("halt", "done"), ("ask", "?")]);
-    for (runner, words) in
-        [(base.clone().with_encoder(nothing), "no text"), (base.clone().with_encoder(panics), "the encoder panicked")]
-    {
+    for (runner, words) in [
+        (base.clone().with_encoder(nothing), "no text"),
+        (base.clone().with_encoder(panics), "the encoder panicked: encoder bug"),
+    ] {
         runner.registry().clear_statistics();
         let outcome = wait(runner.run(ends.clone(), RunOptions::default())).unwrap();
         let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.clone()).collect();

@@ -14,8 +14,8 @@ use super::raw_call::Judged;
 use crate::call::{CallResult, Completion};
 use crate::encode::{Fenced, Said, plain};
 use crate::json::Json;
-use crate::message::{AWAITING_USER, AskOptions, Halted, Message};
-use crate::outcome::{Halt, Media, Outcome, Part, Question};
+use crate::message::{AWAITING_USER, Halted, Message};
+use crate::outcome::{Halt, Media, Outcome, Part};
 use crate::policy::Failure;
 use crate::tool::Tool;
 use crate::tool_error::ToolError;
@@ -172,13 +172,14 @@ impl HistoryEntry {
         let (mut message, mut parts, mut halted, mut end_turn) = (None, Vec::new(), None, false);
         let response = match result {
             CallResult::Outcome(Outcome::Ok(output)) => {
-                let response = FunctionResponse::value(Said::Ok(&output), &output.value, encoder);
+                let stand_in = output.stand_in().map(text);
+                let response =
+                    FunctionResponse::value(Said::Ok(&output), stand_in.as_ref().unwrap_or(&output.value), encoder);
                 (message, parts, end_turn) = (output.message, output.parts, output.end_turn);
                 response
             }
-            CallResult::Outcome(Outcome::AskUser(Question { question, options, answer_schema, state })) => {
-                let options = AskOptions { options, answer_schema, state };
-                (halted, end_turn) = (Some(Halted::AskUser { question, tool_call_id, options }), true);
+            CallResult::Outcome(Outcome::AskUser(question)) => {
+                (halted, end_turn) = (Some(Halted::by(question, tool_call_id)), true);
                 FunctionResponse::Result { result: text(AWAITING_USER) }
             }
             CallResult::Outcome(Outcome::Halt(Halt { reason, result })) => {

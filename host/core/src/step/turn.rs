@@ -29,19 +29,20 @@ pub struct Turn {
     pub limits: Limits,
     /// Stops the turn. A clone of it belongs where the person can press stop.
     pub abort: AbortSignal,
-    /// The tools that this turn is about, where the loop decides that; none: all.
+    /// Deliberate mode, where the loop uses it. None: every tool may be called, and none stays open.
     pub deliberate: Option<Deliberate>,
     errors: u32,
     /// Tools that stay open, and for how many turns after this one.
     windows: BTreeMap<String, u32>,
 }
 
-/// Deliberate mode: only tools that the turn is about can be called.
+/// Deliberate mode: tools stay open after a success, and triggers are told. With an allow-list, only the tools of the list
+/// and those that are still open can be called; without one, every tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deliberate {
-    /// Tools that may be called.
-    pub allowed: BTreeSet<String>,
+    /// Tools that may be called. None: all.
+    pub allowed: Option<BTreeSet<String>>,
     /// By tool, what in the person's words brought it up.
     pub triggers: BTreeMap<String, String>,
     /// Further turns that a tool stays open after a success.
@@ -51,15 +52,22 @@ pub struct Deliberate {
 impl Deliberate {
     /// Only these tools, and [`DEFAULT_CONTEXT_TURNS`].
     pub fn new(allowed: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        let allowed = allowed.into_iter().map(Into::into).collect();
-        Self { allowed, triggers: BTreeMap::new(), context_turns: DEFAULT_CONTEXT_TURNS }
+        Self { allowed: Some(allowed.into_iter().map(Into::into).collect()), ..Self::unrestricted() }
+    }
+
+    /// Every tool, and [`DEFAULT_CONTEXT_TURNS`].
+    #[must_use]
+    pub fn unrestricted() -> Self {
+        Self { allowed: None, triggers: BTreeMap::new(), context_turns: DEFAULT_CONTEXT_TURNS }
     }
 
     /// This tool too, because `trigger` matched.
     #[must_use]
     pub fn with_trigger(mut self, tool: impl Into<String>, trigger: impl Into<String>) -> Self {
         let tool = tool.into();
-        self.allowed.insert(tool.clone());
+        if let Some(allowed) = &mut self.allowed {
+            allowed.insert(tool.clone());
+        }
         self.triggers.insert(tool, trigger.into());
         self
     }
@@ -114,15 +122,17 @@ impl Turn {
     /// Whether a tool may be called in this turn.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
-        let Some(deliberate) = &self.deliberate else { return true };
-        deliberate.allowed.contains(name) || self.windows.contains_key(name)
+        self.allow_list().is_none_or(|allowed| allowed.contains(name) || self.windows.contains_key(name))
     }
 
-    /// In deliberate mode the tools that may be called: the turn's own and those whose window is open.
+    /// Where an allow-list holds, the tools that may be called: those of the list and those whose window is open.
     #[must_use]
     pub fn allowed_names(&self) -> Option<BTreeSet<&str>> {
-        let deliberate = self.deliberate.as_ref()?;
-        Some(deliberate.allowed.iter().chain(self.windows.keys()).map(String::as_str).collect())
+        Some(self.allow_list()?.iter().chain(self.windows.keys()).map(String::as_str).collect())
+    }
+
+    fn allow_list(&self) -> Option<&BTreeSet<String>> {
+        self.deliberate.as_ref()?.allowed.as_ref()
     }
 
     /// Errors since the last success or restart.
@@ -173,6 +183,18 @@ mod tests {
             turn.next_turn();
             assert!(!turn.allows("draw") && turn.allows("other"), "{turns}");
         }
+    }
+
+    #[test]
+    fn without_an_allow_list_every_tool_is_allowed_and_windows_open() {
+        let deliberate = Deliberate::unrestricted().with_trigger("draw", "a picture of");
+        let mut turn = Turn { deliberate: Some(deliberate.with_context_turns(1)), ..Turn::default() };
+        assert!(turn.allows("anything") && turn.allowed_names().is_none());
+        assert_eq!(turn.trigger("draw"), Some("a picture of"));
+        turn.keep_open("sing");
+        turn.next_turn();
+        turn.deliberate = Some(Deliberate::new(["draw"]));
+        assert_eq!(turn.allowed_names(), Some(["draw", "sing"].into()));
     }
 
     #[test]

@@ -5,8 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Characters of a panic's message that are kept.
-const MESSAGE_CHARS: usize = 2048;
+use crate::fence;
 
 /// How a handler was torn from its work.
 ///
@@ -40,10 +39,7 @@ impl Raised {
 
     /// A native handler's panic.
     pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
-        let text = panic.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        let text = text.unwrap_or("a panic without a message").chars().take(MESSAGE_CHARS).collect();
-        Self { panic_message: Some(text), ..Self::new(RaisedKind::NativePanic) }
+        Self { panic_message: Some(fence::text(panic)), ..Self::new(RaisedKind::NativePanic) }
     }
 }
 

@@ -158,7 +158,14 @@ fn flaky(answers_at: u32, context: &Context) -> Result<u32, Failure> {
     if attempt < answers_at { Err(Failure::new("not yet").retryable(true)) } else { Ok(attempt) }
 }
 
+/// Is offered in a list, and to calls that know the word.
+#[tool(visible = |context| context.arguments().is_none_or(|arguments| arguments["word"] == "xyzzy"))]
+fn opens(word: String, times: u32) -> String {
+    word.repeat(times as usize)
+}
+
 tools![
+    opens,
     spin,
     hoard,
     dive,
