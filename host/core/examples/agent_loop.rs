@@ -43,10 +43,10 @@ async fn main() -> anyhow::Result<()> {
         let said = &response["choices"][0]["message"];
         messages.push(said.clone());
 
-        let calls = Provider::OpenAi.calls(&response)?;
-        done = calls.is_empty();
+        let asked = Provider::OpenAi.calls(&response)?;
+        done = asked.calls.is_empty() && asked.unreadable.is_empty();
         let mut results = Vec::new();
-        for call in calls {
+        for call in asked.calls.clone() {
             println!("model: {} {}", call.name, call.arguments);
             let entry = answered(&stepper, call, &mut turn).await?;
             // A tool may halt the loop too.
@@ -55,7 +55,8 @@ async fn main() -> anyhow::Result<()> {
             println!(" tool: {}", message.content);
             results.push(message);
         }
-        if let Value::Array(results) = Provider::OpenAi.results(&results).value {
+        // What cannot be read as a call has an answer too: the model may try again.
+        if let Value::Array(results) = Provider::OpenAi.results(&asked.answered(results)).value {
             messages.extend(results);
         }
         turn.iteration += 1;

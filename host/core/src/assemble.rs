@@ -1,21 +1,24 @@
 //! Calls out of fragments: a start, pieces of arguments, an end.
 //!
-//! In: fragments of a provider's stream, several calls interleaved. Out: a [`ToolCall`] an id, or an [`AssembleError`].
+//! In: fragments of a provider's stream, several calls interleaved, told apart by their ids or by their places in the
+//! model's answer. Out: a [`ToolCall`] each, or an [`AssembleError`].
 //! Invariants: what is wrong with one call touches no other; all open calls together hold a bounded number of bytes.
 //! Not here: whether the arguments fit the tool (`executor`).
 //! Source: contract, section 4.
+
+mod error;
 
 use std::collections::BTreeMap;
 
 use crate::call::ToolCall;
 use crate::defence::{Defence, stands};
-use crate::json::{JsonFault, check};
+use crate::json::{check, or_empty_object};
 use crate::limits::DEFAULT_ARGUMENTS;
+
+pub use error::AssembleError;
 
 /// What an open call costs beside its own text, in bytes: so that many empty ones are no way around the bound.
 const OPEN_CALL: usize = 64;
-/// Characters of an id that an error shows.
-const SHOWN: usize = 80;
 
 /// A piece of a call, as a provider streams it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,13 +42,34 @@ pub enum Fragment {
         /// The call.
         id: String,
     },
+    /// A piece of the call at this place of the model's answer: what OpenAI streams as an item of `delta.tool_calls`. Id
+    /// and name may come in different pieces.
+    Indexed {
+        /// The place.
+        index: u64,
+        /// Its id, if this piece has it.
+        id: Option<String>,
+        /// The tool's name, or the next piece of it, if this piece has one.
+        name: Option<String>,
+        /// The next piece of JSON text, cut anywhere.
+        text: Option<String>,
+    },
+    /// The arguments of the call at this place are complete.
+    EndIndexed {
+        /// The place.
+        index: u64,
+    },
 }
 
 /// Turns a stream of fragments into calls.
 ///
 /// A call that cannot become one any more is *broken*: the fragment that broke it says why, further pieces of it are
-/// ignored, and its end says why again, so that whoever looks at ends alone misses nothing. A call that has ended is
-/// forgotten: its id may start anew.
+/// ignored, and its end says why again, so that a caller who looks at ends alone misses nothing. A call that has ended is
+/// forgotten: its id, or its place, may start anew.
+///
+/// A stream tells the end of each call, or only its own. For the first there is [`end`](Self::end); for the second
+/// [`end_all`](Self::end_all), once the provider says that the answer is complete. [`open`](Self::open) tells which calls are
+/// open, and [`finish`](Self::finish) makes an error of each: the stream broke off.
 ///
 /// ```
 /// # use toolcell::{Assembler, ToolCall};
@@ -57,20 +81,66 @@ pub enum Fragment {
 /// assert!(assembler.finish().is_empty());
 /// # Ok::<(), toolcell::AssembleError>(())
 /// ```
+///
+/// The chunks of OpenAI's chat completions:
+///
+/// ```
+/// # use serde_json::json;
+/// # use toolcell::{Assembler, ToolCall};
+/// let mut assembler = Assembler::new();
+/// for delta in [
+///     json!({"index": 0, "id": "call_1", "type": "function", "function": {"name": "now", "arguments": ""}}),
+///     json!({"index": 0, "function": {"arguments": "{\"zone\":"}}),
+///     json!({"index": 0, "function": {"arguments": " \"UTC\"}"}}),
+/// ] {
+///     let (index, function) = (delta["index"].as_u64().unwrap_or(0), &delta["function"]);
+///     assembler.indexed(index, delta["id"].as_str(), function["name"].as_str(), function["arguments"].as_str())?;
+/// }
+/// // `finish_reason` came: the calls are complete.
+/// let calls: Result<Vec<_>, _> = assembler.end_all().into_iter().collect();
+/// assert_eq!(calls?, [ToolCall::new("call_1", "now", r#"{"zone": "UTC"}"#)]);
+/// # Ok::<(), toolcell::AssembleError>(())
+/// ```
 #[derive(Debug)]
 pub struct Assembler {
-    calls: BTreeMap<String, Open>,
+    calls: BTreeMap<Key, Open>,
     /// Bytes that `calls` holds, counted by [`cost`].
     held: usize,
     limit: u64,
 }
 
+/// What tells a call's pieces from those of others.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Id(String),
+    Index(u64),
+}
+
 /// A call between its start and its end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Open {
+    /// Empty until it comes.
+    id: String,
+    /// Likewise.
     name: String,
     arguments: String,
     broken: Option<AssembleError>,
+}
+
+/// A call that is open, as far as it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenCall<'a> {
+    /// Its place in the model's answer, where the stream tells calls apart by that.
+    pub index: Option<u64>,
+    /// Its id. Empty: it has not come yet.
+    pub id: &'a str,
+    /// The tool's name. Empty: it has not come yet, or the call is broken.
+    pub name: &'a str,
+    /// The JSON text that has come. Empty where the call is broken.
+    pub arguments: &'a str,
+    /// What broke the call, so that it cannot become one any more.
+    pub broken: Option<&'a AssembleError>,
 }
 
 impl Default for Assembler {
@@ -105,27 +175,25 @@ impl Assembler {
             Fragment::Start { id, name } => self.start(&id, &name).map(|()| None),
             Fragment::Delta { id, text } => self.delta(&id, &text).map(|()| None),
             Fragment::End { id } => self.end(&id).map(Some),
+            Fragment::Indexed { index, id, name, text } => {
+                self.indexed(index, id.as_deref(), name.as_deref(), text.as_deref()).map(|()| None)
+            }
+            Fragment::EndIndexed { index } => self.end_indexed(index).map(Some),
         }
     }
 
     /// A call begins.
     ///
     /// # Errors
-    /// [`AssembleError::StartedTwice`] when a call of this id is open, which breaks that call: nobody could tell the
-    /// arguments of the two apart. [`AssembleError::TooLarge`]; the call is not open then.
+    /// [`AssembleError::StartedTwice`] when a call of this id is open, which breaks that call: the arguments of the two could
+    /// not be told apart. [`AssembleError::TooLarge`]; the call is not open then.
     pub fn start(&mut self, id: &str, name: &str) -> Result<(), AssembleError> {
-        if let Some(open) = self.calls.get_mut(id) {
+        let key = Key::Id(id.into());
+        if let Some(open) = self.calls.get_mut(&key) {
             self.held -= open.text();
             return Err(open.broken_by(AssembleError::StartedTwice { id: id.into() }));
         }
-        let open = Open { name: name.into(), arguments: String::new(), broken: None };
-        let held = self.held.saturating_add(cost(id, &open));
-        if held as u64 > self.limit {
-            return Err(AssembleError::TooLarge { id: id.into(), limit: self.limit });
-        }
-        self.held = held;
-        self.calls.insert(id.into(), open);
-        Ok(())
+        self.open_call(key, Open { id: id.into(), name: name.into(), ..Open::default() })
     }
 
     /// More of a call's arguments.
@@ -133,18 +201,44 @@ impl Assembler {
     /// # Errors
     /// [`AssembleError::NotOpen`]; [`AssembleError::TooLarge`], which breaks this call and gives its bytes back.
     pub fn delta(&mut self, id: &str, text: &str) -> Result<(), AssembleError> {
-        let Some(open) = self.calls.get_mut(id) else { return Err(AssembleError::NotOpen { id: id.into() }) };
+        let Some(open) = self.calls.get_mut(&Key::Id(id.into())) else {
+            return Err(AssembleError::NotOpen { id: id.into() });
+        };
+        let added = open.add(&mut self.held, self.limit, ["", "", text]);
+        added.map_err(|()| open.broken_by(AssembleError::TooLarge { id: id.into(), limit: self.limit }))
+    }
+
+    /// A piece of the call at this place of the model's answer, which opens it if it is the first. An empty id or name is
+    /// none. A name that comes again is the same one, or its next piece.
+    ///
+    /// # Errors
+    /// [`AssembleError::StartedTwice`] when the place has another id already, which breaks the call.
+    /// [`AssembleError::TooLarge`], which breaks it and gives its bytes back; with the first piece the call is not open then.
+    pub fn indexed(
+        &mut self,
+        index: u64,
+        id: Option<&str>,
+        name: Option<&str>,
+        text: Option<&str>,
+    ) -> Result<(), AssembleError> {
+        let key = Key::Index(index);
+        let (id, text) = (id.unwrap_or_default(), text.unwrap_or_default());
+        if !self.calls.contains_key(&key) {
+            self.open_call(key.clone(), Open { id: id.into(), ..Open::default() })?;
+        }
+        let Some(open) = self.calls.get_mut(&key) else { return Ok(()) };
         if open.broken.is_some() {
             return Ok(());
         }
-        let held = self.held.saturating_add(text.len());
-        if held as u64 > self.limit && stands(Defence::Fragments) {
+        let label = open.label(&key);
+        if !id.is_empty() && !open.id.is_empty() && open.id != id {
             self.held -= open.text();
-            return Err(open.broken_by(AssembleError::TooLarge { id: id.into(), limit: self.limit }));
+            return Err(open.broken_by(AssembleError::StartedTwice { id: label }));
         }
-        self.held = held;
-        open.arguments.push_str(text);
-        Ok(())
+        let id = if open.id.is_empty() { id } else { "" };
+        let name = name.filter(|name| *name != open.name).unwrap_or_default();
+        let added = open.add(&mut self.held, self.limit, [id, name, text]);
+        added.map_err(|()| open.broken_by(AssembleError::TooLarge { id: label, limit: self.limit }))
     }
 
     /// A call's arguments are complete. None at all count as `{}`: what providers send for a tool without parameters.
@@ -153,32 +247,107 @@ impl Assembler {
     /// [`AssembleError::Malformed`] when they are not JSON; [`AssembleError::NotOpen`] for an id that was never started or
     /// has ended before; what broke the call, if something did.
     pub fn end(&mut self, id: &str) -> Result<ToolCall, AssembleError> {
-        let Some((id, open)) = self.calls.remove_entry(id) else {
-            return Err(AssembleError::NotOpen { id: id.into() });
-        };
-        self.held -= cost(&id, &open);
-        if let Some(error) = open.broken {
-            return Err(error);
-        }
-        let arguments = if open.arguments.trim().is_empty() { "{}".to_owned() } else { open.arguments };
-        match check(&arguments) {
-            Ok(()) => Ok(ToolCall::new(id, open.name, arguments)),
-            Err(fault) => Err(AssembleError::Malformed { id, fault }),
-        }
+        self.end_of(&Key::Id(id.into()))
     }
 
-    /// The stream has ended. Each call that is still open is an error, in the order of their ids.
-    #[must_use = "an open call that nobody hears of is a call that the model waits for"]
+    /// The same for the call at this place of the model's answer.
+    ///
+    /// # Errors
+    /// As [`end`](Self::end), and [`AssembleError::Incomplete`] when its id or its name has not come.
+    pub fn end_indexed(&mut self, index: u64) -> Result<ToolCall, AssembleError> {
+        self.end_of(&Key::Index(index))
+    }
+
+    /// The provider says that its answer is complete, and so every call that is open: each as [`end`](Self::end) or
+    /// [`end_indexed`](Self::end_indexed) gives it, in the order of [`open`](Self::open).
+    pub fn end_all(&mut self) -> Vec<Result<ToolCall, AssembleError>> {
+        let keys: Vec<_> = self.calls.keys().cloned().collect();
+        keys.iter().map(|key| self.end_of(key)).collect()
+    }
+
+    /// The calls that are open, the broken ones included: first those with ids, in the order of these, then the others by
+    /// their places.
+    pub fn open(&self) -> impl Iterator<Item = OpenCall<'_>> {
+        self.calls.iter().map(|(key, open)| OpenCall {
+            index: if let Key::Index(index) = key { Some(*index) } else { None },
+            id: &open.id,
+            name: &open.name,
+            arguments: &open.arguments,
+            broken: open.broken.as_ref(),
+        })
+    }
+
+    /// The stream has ended, and its calls have not: each that is still open is an error, in the order of
+    /// [`open`](Self::open). None of them becomes a call, since half of its arguments may be missing. Where the end of the stream
+    /// is the end of its calls, ask [`end_all`](Self::end_all) before.
+    #[must_use = "the model waits for an answer to each call that is still open"]
     pub fn finish(self) -> Vec<AssembleError> {
-        let errors = self.calls.into_iter();
-        errors.map(|(id, open)| open.broken.unwrap_or(AssembleError::Unfinished { id })).collect()
+        let errors = self.calls.into_iter().map(|(key, open)| {
+            let unfinished = AssembleError::Unfinished { id: open.label(&key) };
+            open.broken.unwrap_or(unfinished)
+        });
+        errors.collect()
+    }
+
+    fn open_call(&mut self, key: Key, open: Open) -> Result<(), AssembleError> {
+        let held = self.held.saturating_add(open.cost());
+        if held as u64 > self.limit {
+            return Err(AssembleError::TooLarge { id: open.label(&key), limit: self.limit });
+        }
+        self.held = held;
+        self.calls.insert(key, open);
+        Ok(())
+    }
+
+    fn end_of(&mut self, key: &Key) -> Result<ToolCall, AssembleError> {
+        let Some(open) = self.calls.remove(key) else {
+            return Err(AssembleError::NotOpen { id: Open::default().label(key) });
+        };
+        self.held -= open.cost();
+        let label = open.label(key);
+        let Open { id, name, arguments, broken } = open;
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        if let Key::Index(_) = key
+            && let Some((missing, _)) = [("id", &id), ("name", &name)].into_iter().find(|(_, text)| text.is_empty())
+        {
+            return Err(AssembleError::Incomplete { id: label, missing });
+        }
+        let arguments = or_empty_object(arguments);
+        match check(&arguments) {
+            Ok(()) => Ok(ToolCall::new(id, name, arguments)),
+            Err(fault) => Err(AssembleError::Malformed { id: label, fault }),
+        }
     }
 }
 
 impl Open {
+    /// Bytes that it holds.
+    fn cost(&self) -> usize {
+        OPEN_CALL + self.id.len() + self.text()
+    }
+
     /// Bytes that it gives back when it breaks.
     fn text(&self) -> usize {
         self.name.len() + self.arguments.len()
+    }
+
+    /// Takes more of its id, its name and its arguments, if there is room for them.
+    fn add(&mut self, held: &mut usize, limit: u64, [id, name, text]: [&str; 3]) -> Result<(), ()> {
+        if self.broken.is_some() {
+            return Ok(());
+        }
+        let more = held.saturating_add(id.len() + name.len() + text.len());
+        if more as u64 > limit && stands(Defence::Fragments) {
+            *held -= self.text();
+            return Err(());
+        }
+        *held = more;
+        self.id.push_str(id);
+        self.name.push_str(name);
+        self.arguments.push_str(text);
+        Ok(())
     }
 
     /// Keeps the first thing that went wrong, and nothing else.
@@ -187,82 +356,15 @@ impl Open {
         self.broken.get_or_insert_with(|| error.clone());
         error
     }
-}
 
-/// Bytes that an open call holds.
-fn cost(id: &str, open: &Open) -> usize {
-    OPEN_CALL + id.len() + open.text()
-}
-
-/// Why fragments did not become a call. Each names the one call that it is about.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AssembleError {
-    /// A piece or an end of a call that has not started, or has ended.
-    #[error("no call `{}` is open", shown(.id))]
-    NotOpen {
-        /// The call.
-        id: String,
-    },
-    /// A start of a call that is open.
-    #[error("the call `{}` was started twice", shown(.id))]
-    StartedTwice {
-        /// The call.
-        id: String,
-    },
-    /// All open calls together would be over the bound.
-    #[error("the call `{}` brings the arguments over {limit} bytes", shown(.id))]
-    TooLarge {
-        /// The call.
-        id: String,
-        /// The bound in bytes.
-        limit: u64,
-    },
-    /// The arguments are not JSON.
-    #[error("the arguments of the call `{}` are {fault}", shown(.id))]
-    Malformed {
-        /// The call.
-        id: String,
-        /// Where they break.
-        fault: JsonFault,
-    },
-    /// The stream ended before the call did.
-    #[error("the stream ended inside of the call `{}`", shown(.id))]
-    Unfinished {
-        /// The call.
-        id: String,
-    },
-}
-
-impl AssembleError {
-    /// The call.
-    #[must_use]
-    pub fn id(&self) -> &str {
-        match self {
-            Self::NotOpen { id }
-            | Self::StartedTwice { id }
-            | Self::TooLarge { id, .. }
-            | Self::Malformed { id, .. }
-            | Self::Unfinished { id } => id,
+    /// What an error calls it: its id, or its place where that has not come.
+    fn label(&self, key: &Key) -> String {
+        match key {
+            Key::Id(id) => id.clone(),
+            Key::Index(index) if self.id.is_empty() => format!("#{index}"),
+            Key::Index(_) => self.id.clone(),
         }
     }
-
-    /// What to do about it, in one line.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::NotOpen { .. } => "send the call's start first, and nothing after its end",
-            Self::StartedTwice { .. } => "give each call of a stream an id of its own",
-            Self::TooLarge { .. } => "have the model write shorter arguments, or raise the assembler's limit",
-            Self::Malformed { .. } => "tell the model what is wrong with its JSON and let it call again",
-            Self::Unfinished { .. } => "the stream was cut off, by a token limit perhaps: ask the model again",
-        }
-    }
-}
-
-/// An id of a stranger, fit to be shown.
-fn shown(id: &str) -> String {
-    id.chars().take(SHOWN).flat_map(char::escape_debug).collect()
 }
 
 #[cfg(test)]

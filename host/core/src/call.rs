@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 pub use abort::{AbortSignal, CallCanceller, DEFAULT_STOP_GRACE};
@@ -18,7 +18,7 @@ pub use abort::{AbortSignal, CallCanceller, DEFAULT_STOP_GRACE};
 use crate::grants::Overlay;
 use crate::json::Json;
 use crate::limits::Limits;
-use crate::outcome::Outcome;
+use crate::outcome::{Halt, HandlerError, Outcome, Output, Question};
 use crate::refusal::Refusal;
 use crate::tool_error::ToolError;
 use crate::usage::Usage;
@@ -156,7 +156,8 @@ impl CallOptions {
 /// # Shape
 /// As JSON: an object with one member, `ok`, `error`, `ask_user` or `halt` ([`Outcome`]), `tool_error` ([`ToolError`]) or
 /// `refusal` ([`Refusal`]).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "WrittenResult")]
 pub enum CallResult {
     /// The handler answered.
     Outcome(Outcome),
@@ -179,6 +180,31 @@ impl CallResult {
     }
 }
 
+/// A result as it is written: one object whose only member says which.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WrittenResult {
+    Ok(Output),
+    Error(HandlerError),
+    AskUser(Question),
+    Halt(Halt),
+    ToolError(ToolError),
+    Refusal(Refusal),
+}
+
+impl From<WrittenResult> for CallResult {
+    fn from(written: WrittenResult) -> Self {
+        match written {
+            WrittenResult::Ok(output) => Self::Outcome(Outcome::Ok(output)),
+            WrittenResult::Error(error) => Self::Outcome(Outcome::Error(error)),
+            WrittenResult::AskUser(question) => Self::Outcome(Outcome::AskUser(question)),
+            WrittenResult::Halt(halt) => Self::Outcome(Outcome::Halt(halt)),
+            WrittenResult::ToolError(error) => Self::ToolError(error),
+            WrittenResult::Refusal(refusal) => Self::Refusal(refusal),
+        }
+    }
+}
+
 impl Serialize for CallResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -194,7 +220,7 @@ impl Serialize for CallResult {
 /// # Shape
 /// As JSON: `{"id", "tool", "outcome": {"ok" | "error" | "ask_user" | "halt" | "tool_error" | "refusal": …}, "usage": {…},
 /// "attributes"?}`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Completion {
     /// The call's id.

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Names of tools that a hint lists.
 const LISTED: usize = 20;
 
+/// Characters of an unknown name that the error's text repeats.
+const SHOWN: usize = 80;
+
 /// A failed set-up.
 #[derive(Debug)]
 pub struct Error {
@@ -113,8 +116,8 @@ impl Error {
         Self::from(Kind::NoTools(problem.into()))
     }
 
-    pub(crate) fn unknown_tool(asked: &str, known: Vec<String>) -> Self {
-        Self::from(Kind::UnknownTool { asked: asked.chars().take(80).collect(), known })
+    pub(crate) fn no_such_tool(asked: &str, known: Vec<String>) -> Self {
+        Self::from(Kind::UnknownTool { asked: asked.to_owned(), known })
     }
 
     pub(crate) fn duplicate_tool(name: &str) -> Self {
@@ -204,6 +207,12 @@ impl Error {
     #[must_use]
     pub fn is_unknown_tool(&self) -> bool {
         matches!(self.kind, Kind::UnknownTool { .. })
+    }
+
+    /// The name that no tool has, whole and as it was asked for. `None` for every other error.
+    #[must_use]
+    pub fn unknown_tool(&self) -> Option<&str> {
+        if let Kind::UnknownTool { asked, .. } = &self.kind { Some(asked) } else { None }
     }
 
     /// There is a tool of that name already, or two calls of a run have the same id.
@@ -358,7 +367,10 @@ impl fmt::Display for Error {
                 write!(f, "the component imports what is not granted: {}", imports.join(", "))
             }
             Kind::NoTools(problem) => write!(f, "the component offers no tools: {problem}"),
-            Kind::UnknownTool { asked, .. } => write!(f, "there is no tool `{}`", asked.escape_debug()),
+            Kind::UnknownTool { asked, .. } => {
+                let shown: String = asked.chars().take(SHOWN).collect();
+                write!(f, "there is no tool `{}`", shown.escape_debug())
+            }
             Kind::DuplicateTool(name) => write!(f, "there is a tool `{name}` already"),
             Kind::DuplicateCall(id) => write!(f, "two calls have the id `{}`", id.escape_debug()),
             Kind::Directory { name, path, problem, .. } => {

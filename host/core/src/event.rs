@@ -4,6 +4,8 @@
 //! Invariants: per call `Started`, then any number of `Progress` and `Log`, then exactly one `Completed`, also when the
 //! call was cancelled or something panicked.
 
+mod written;
+
 use std::fmt;
 use std::sync::Arc;
 

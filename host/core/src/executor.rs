@@ -22,11 +22,13 @@ use crate::event::{CallEvents, EventSink, Events};
 use crate::fence::{Fenced, Panic, dispose, fenced};
 use crate::grants::Overlay;
 use crate::handler::{Arguments, Invocation, Overlays};
+use crate::json::or_empty_object;
 use crate::limits::Limits;
 use crate::outcome::Outcome;
 use crate::patience::{self, Waited};
 use crate::refusal::{Fault, Refusal};
 use crate::seal::{Origin, Sealer, fingerprint};
+use crate::statistics::Counting;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, Raised, ToolError};
 use checks::{invalid, judge};
@@ -38,12 +40,13 @@ const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
 /// Makes calls. Cheap to clone.
 ///
 /// # Defaults
-/// [`Limits::default`], no observer, **no sealer**: what a tool leaves with a question goes to the client as it is, and what
+/// [`Limits::default`] (in a run the run's own time, see [`Runner::with_executor`](crate::Runner::with_executor)), no observer, **no sealer**: what a tool leaves with a question goes to the client as it is, and what
 /// comes back with an answer goes to the tool unchecked. Whoever does not trust every client needs
 /// [`with_sealer`](Self::with_sealer).
 #[derive(Debug, Clone, Default)]
 pub struct Executor {
-    limits: Limits,
+    /// What the embedder has set.
+    limits: Option<Limits>,
     events: Events,
     sealer: Option<Sealer>,
     tenants: Arc<HashMap<String, Tenant>>,
@@ -96,13 +99,19 @@ impl Executor {
     /// With these limits for every call.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Some(limits);
         self
     }
 
     /// The limits for every call.
     pub(crate) fn limits(&self) -> Limits {
-        self.limits
+        self.limits.unwrap_or_default()
+    }
+
+    /// The same for a run: without limits of the embedder's, a call's time is for the run alone to say.
+    pub(crate) fn of_a_run(mut self) -> Self {
+        self.limits.get_or_insert_with(|| Limits::default().with_timeout(Duration::MAX));
+        self
     }
 
     /// Narrows every call on behalf of this tenant. With the first tenant that is defined, a call on behalf of another one
@@ -152,13 +161,20 @@ impl Executor {
         Self { events: self.events.and(sink), ..self.clone() }
     }
 
-    /// Calls a tool. A failed call is part of the completion. To end it early and have its completion, raise the options'
-    /// [`abort`](CallOptions::abort).
+    /// Calls a tool, and counts the call in the tool's statistics. A failed call is part of the completion. Arguments that are
+    /// blank text count as `{}`: that is what providers send for a tool without parameters. To end the call early and have its
+    /// completion, raise the options' [`abort`](CallOptions::abort).
     ///
     /// # Cancel safety
     /// When dropped, the guest stops at its next tick, everything it held is given back, and observers see a completion
     /// with `handler_exit`, status `cancelled`.
     pub async fn call(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
+        let counting = Counting::new(tool.counters());
+        counting.end(self.uncounted(tool, call, options).await)
+    }
+
+    /// The same call, which the caller counts: its end may yet fail to be encoded.
+    pub(crate) async fn uncounted(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
         let (invocation, unknown) = self.arrived(tool, call, options);
         let mut terminal = Terminal::open(tool, invocation);
         let refused = match unknown {
@@ -212,7 +228,7 @@ impl Executor {
         let tenant = self.tenant(context.tenant.as_deref());
         let unknown = tenant.as_ref().err().cloned();
         let tenant = tenant.ok().flatten();
-        let mut limits = self.limits.tightened(&limits).tightened(&tool.limits());
+        let mut limits = self.limits().tightened(&limits).tightened(&tool.limits());
         if let Some(tenant) = tenant {
             limits = limits.tightened(&tenant.limits);
         }
@@ -222,6 +238,7 @@ impl Executor {
         }
         // The caller resolved the name, perhaps an alias, to this tool: what was checked is what runs.
         call.name.clone_from(&tool.definition().name);
+        call.arguments = or_empty_object(call.arguments);
         let invocation = Invocation {
             call,
             tree: Arguments::default(),

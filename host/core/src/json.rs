@@ -122,6 +122,16 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     Json::deserialize(deserializer).map(Some)
 }
 
+/// A member that a value of this kind must have.
+pub(crate) fn needed<T, E: serde::de::Error>(member: Option<T>, name: &'static str) -> Result<T, E> {
+    member.ok_or_else(|| E::missing_field(name))
+}
+
+/// Arguments as JSON text. Blank text is `{}`: providers send it for a tool without parameters.
+pub(crate) fn or_empty_object(text: String) -> String {
+    if text.trim().is_empty() { "{}".to_owned() } else { text }
+}
+
 /// Why a text is not usable as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

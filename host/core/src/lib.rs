@@ -87,7 +87,7 @@ mod cordon;
 mod provider;
 
 pub use api_keys::{ApiKey, ApiKeys, BadDigest, KeyDigest, KnownKey};
-pub use assemble::{AssembleError, Assembler, Fragment};
+pub use assemble::{AssembleError, Assembler, Fragment, OpenCall};
 pub use blocking::{BLOCKING_THREADS, BlockingFn, BlockingPool};
 pub use breaker::{Breaker, BreakerState, DEFAULT_FAILURES, DEFAULT_OPEN_TIME, DEFAULT_SUCCESSES_TO_CLOSE};
 pub use call::{
@@ -121,7 +121,7 @@ pub use message::{AWAITING_USER, Halted, Message, RunEvent, RunFailure, Settled}
 pub use native::NativeFn;
 pub use outcome::{Halt, HandlerError, MAX_PARTS, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS};
 pub use policy::{Failure, OnToolError, Policy, Verdict};
-pub use provider::{Converted, Note, Provider, ProviderError, agui_events, agui_run_end};
+pub use provider::{Calls, Converted, Note, Provider, ProviderError, UnreadableCall, agui_events, agui_run_end};
 pub use refusal::{Fault, MAX_FAULTS, Refusal, ResumeFault};
 pub use registry::{Registry, Toolbox};
 pub use retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};
@@ -129,7 +129,7 @@ pub use rights::{Decision, Denial, Layer, PLACEHOLDER, Request, Rights, Suggesti
 pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
 pub use seal::{DEFAULT_SEAL_LIFETIME, MAX_STATE, Sealer};
 pub use secret::{KnownFuture, MIN_SECRET, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets};
-pub use statistics::Statistics;
+pub use statistics::{LastError, Statistics};
 pub use step::{
     AbortStatus, DEFAULT_CONTEXT_TURNS, DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT, Deliberate,
     FunctionResponse, HistoryEntry, MIN_STEP_TIMEOUT, RawCall, STEP_TIMEOUT_VARIABLE, Step, StepConfig, StepEvent,

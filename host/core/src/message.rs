@@ -6,13 +6,15 @@
 use std::collections::BTreeMap;
 
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::error::Error;
 use crate::event::Event;
 use crate::json::Json;
 use crate::outcome::{Part, Question};
+
+mod written;
 
 /// The content of a call that waits for a person. Source: contract, section 3.
 pub const AWAITING_USER: &str = "<awaiting user response>";
@@ -22,7 +24,7 @@ pub const AWAITING_USER: &str = "<awaiting user response>";
 /// # Shape
 /// As JSON: `{"role": "tool", "tool_call_id", "name", "content"}`, and `message`, `parts`, `is_error`, `end_turn`, `attributes`
 /// where there is something to say.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct Message {
     /// The call that it answers.
@@ -34,12 +36,16 @@ pub struct Message {
     /// The handler's line for a person.
     pub message: Option<String>,
     /// Content beside it.
+    #[serde(default)]
     pub parts: Vec<Part>,
     /// Whether the call failed, as far as the model is concerned.
+    #[serde(default)]
     pub is_error: bool,
     /// The handler said that the model need not speak after this.
+    #[serde(default)]
     pub end_turn: bool,
     /// Free metadata of the tool's definition.
+    #[serde(default)]
     pub attributes: BTreeMap<String, Value>,
 }
 

@@ -2,11 +2,13 @@
 //!
 //! In: [`Definition`]s, a provider's response, [`Message`]s. Out: JSON of that provider's API, and [`ToolCall`]s.
 //! Invariants: pure; what an API cannot say is said in words or refused, and noted, never dropped.
-//! Not here: transport, keys, and fragments of a stream.
+//! Not here: transport, keys, and fragments of a stream (`assemble`).
 //! Source: contract, section 5; each API's public reference.
 
 mod agui;
 mod anthropic;
+mod calls;
+mod events;
 mod gemini;
 mod mcp;
 mod note;
@@ -21,13 +23,13 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use crate::call::ToolCall;
 use crate::definition::{Definition, check_name};
 use crate::json::Json;
 use crate::message::Message;
 use crate::names;
 
 pub use agui::{agui_events, agui_run_end};
+pub use calls::{Calls, UnreadableCall};
 use note::Changes;
 pub use note::{Converted, Note};
 use place::Place;
@@ -109,24 +111,26 @@ impl Provider {
     }
 
     /// The tool calls in what this API sent, in their order. What is no call of a function (text, thoughts, what the
-    /// provider runs by itself) is passed over. Arguments are not judged here: text that is no JSON stays what it is, and
-    /// the executor refuses that call alone; no text at all means no arguments.
+    /// provider runs by itself) is passed over. A call that cannot be read (without a name, say, or not ended) is told apart and
+    /// fails alone. Arguments are not judged here: text that is no JSON stays what it is, and the executor refuses that call
+    /// alone; no text at all, or blank text, means no arguments.
     ///
     /// # Shape
     /// A whole response, its message, or the list in it that holds the calls. For MCP a `tools/call` request or its
-    /// `params`; for AG-UI an assistant message or a list of events. Calls that came without an id get one from their
-    /// place: `toolcell-call-0`.
+    /// `params`; for AG-UI an assistant message or a whole list of events, `TOOL_CALL_CHUNK` among them. Calls that came
+    /// without an id get one from their place where the API has calls without: `toolcell-call-0`.
     ///
     /// # Errors
-    /// [`ProviderError::Malformed`] when a call cannot be read.
-    pub fn calls(self, response: &Value) -> Result<Vec<ToolCall>, ProviderError> {
+    /// [`ProviderError::Malformed`] when the response as a whole is not what this API sends, and no list of calls is found in
+    /// it. For MCP also when its one call cannot be read.
+    pub fn calls(self, response: &Value) -> Result<Calls, ProviderError> {
         let response = Place::root(self, response);
         match self {
             Self::OpenAi => openai::chat_calls(&response),
             Self::OpenAiResponses => openai::responses_calls(&response),
             Self::Anthropic => anthropic::calls(&response),
             Self::Gemini => gemini::calls(&response),
-            Self::Mcp => mcp::calls(&response),
+            Self::Mcp => Ok(Calls::of([Ok(mcp::call(&response)?)])),
             Self::AgUi => agui::calls(&response),
         }
     }

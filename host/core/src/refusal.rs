@@ -7,8 +7,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::de::Error as _;
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::json::needed;
 
 /// How many faults one refusal spells out; the rest is counted. A model repairs a handful at a time, and a hostile
 /// argument could otherwise make the refusal larger than itself.
@@ -72,6 +75,16 @@ pub enum ResumeFault {
 }
 
 impl ResumeFault {
+    const ALL: [Self; 7] = [
+        Self::Missing,
+        Self::Tampered,
+        Self::Expired,
+        Self::Foreign,
+        Self::OtherTool,
+        Self::Upgraded,
+        Self::OtherArguments,
+    ];
+
     /// The fault's name, the same in JSON and in logs.
     #[must_use]
     pub fn kind(self) -> &'static str {
@@ -281,6 +294,35 @@ impl Serialize for Refusal {
     }
 }
 
+/// A refusal as it is written, but for its message, which the kind says.
+#[derive(Deserialize)]
+struct Written {
+    kind: String,
+    faults: Option<Vec<Fault>>,
+    retry_after_ms: Option<u64>,
+}
+
+impl<'de> Deserialize<'de> for Refusal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Written { kind, faults, retry_after_ms } = Written::deserialize(deserializer)?;
+        let retry_after = || needed(retry_after_ms, "retry_after_ms").map(Duration::from_millis);
+        Ok(match kind.as_str() {
+            "invalid_arguments" => Self::InvalidArguments(needed(faults, "faults")?),
+            "not_visible" => Self::NotVisible,
+            "not_allowed" => Self::NotAllowed,
+            "circuit_open" => Self::CircuitOpen { retry_after: retry_after()? },
+            "overloaded" => Self::Overloaded { retry_after: retry_after()? },
+            "restarting" => Self::Restarting { retry_after: retry_after()? },
+            "quarantined" => Self::Quarantined,
+            "unknown_tenant" => Self::UnknownTenant,
+            kind => match ResumeFault::ALL.into_iter().find(|fault| fault.kind() == kind) {
+                Some(fault) => Self::Resume(fault),
+                None => return Err(D::Error::custom(format_args!("`{kind}` is no kind of refusal"))),
+            },
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,15 +330,6 @@ mod tests {
     #[test]
     fn every_refusal_says_what_to_do() {
         let wait = Duration::from_secs(1);
-        let faults = [
-            ResumeFault::Missing,
-            ResumeFault::Tampered,
-            ResumeFault::Expired,
-            ResumeFault::Foreign,
-            ResumeFault::OtherTool,
-            ResumeFault::Upgraded,
-            ResumeFault::OtherArguments,
-        ];
         let others = [
             Refusal::InvalidArguments(Vec::new()),
             Refusal::NotVisible,
@@ -307,7 +340,7 @@ mod tests {
             Refusal::Quarantined,
             Refusal::UnknownTenant,
         ];
-        for refusal in others.into_iter().chain(faults.map(Refusal::Resume)) {
+        for refusal in others.into_iter().chain(ResumeFault::ALL.map(Refusal::Resume)) {
             let hint = refusal.hint();
             assert!(!hint.is_empty() && !hint.ends_with('.') && !hint.contains('\n'), "{refusal}: {hint}");
             assert!(!refusal.to_string().contains(hint) || matches!(refusal, Refusal::Resume(_)), "{refusal}: {hint}");

@@ -1,7 +1,9 @@
 //! The tools that an embedder offers, by name.
 //!
-//! In: tools. Out: tools, definitions, statistics.
-//! Invariants: a name stands once; a change is seen whole or not at all, and whoever took a [`Toolbox`] keeps what it held.
+//! In: tools. Out: tools, definitions, calls of a tool by its name, statistics.
+//! Invariants: a name stands once; the order is that of registration; a change is seen whole or not at all, and a
+//! [`Toolbox`] keeps what it held.
+//! Not here: counting, which is the tool's own ([`Tool::statistics`]).
 //! Source: contract, sections 4 and 5.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,28 +12,38 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, stream};
 use parking_lot::RwLock;
 
-use crate::call::{CallContext, ToolCall};
+use crate::call::{CallContext, CallOptions, Completion, ToolCall};
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::statistics::{Counters, Statistics};
+use crate::executor::Executor;
+use crate::statistics::{LastError, Statistics};
 use crate::tool::Tool;
 
 /// Tools that are asked at once whether they are offered: one that hangs at it does not hold up the list.
 const ASKED_AT_ONCE: usize = 32;
 
-/// Tools by name, to be changed while runs go on. Cheap to clone; clones share the tools.
+/// Tools by name, in the order in which they were registered, to be changed while runs go on. Cheap to clone; clones share
+/// the tools.
 #[derive(Debug, Clone, Default)]
 pub struct Registry(Arc<RwLock<Toolbox>>);
 
 /// The tools of a registry at one moment. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Toolbox(Arc<BTreeMap<String, Arc<Entry>>>);
+pub struct Toolbox(Arc<Tools>);
 
-/// A tool and how it has fared.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) tool: Tool,
-    pub(crate) counters: Counters,
+/// Tools in the order of their registration.
+#[derive(Debug, Clone, Default)]
+struct Tools {
+    tools: Vec<Tool>,
+    /// By name, where each stands.
+    places: BTreeMap<String, usize>,
+}
+
+impl Tools {
+    fn push(&mut self, tool: Tool) {
+        self.places.insert(tool.definition().name.clone(), self.tools.len());
+        self.tools.push(tool);
+    }
 }
 
 impl Registry {
@@ -41,10 +53,11 @@ impl Registry {
         Self::default()
     }
 
-    /// Adds a tool under its name.
+    /// Adds a tool under its name, after those that are there.
     ///
     /// # Errors
-    /// [`Error::is_duplicate`] when there is one of that name; nothing changes then.
+    /// [`Error::is_duplicate`] when there is one of that name; nothing changes then. [`replace`](Self::replace) takes its
+    /// place.
     pub fn register(&self, tool: Tool) -> Result<(), Error> {
         self.register_all([tool])
     }
@@ -54,37 +67,57 @@ impl Registry {
     /// # Errors
     /// [`Error::is_duplicate`], naming the first that is there already or stands twice.
     pub fn register_all(&self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
-        // Before the lock: the iterator is somebody else's and may look at this registry.
+        // Before the lock: the iterator is the embedder's code and may look at this registry.
         let tools: Vec<_> = tools.into_iter().collect();
         let mut toolbox = self.0.write();
         let mut names = BTreeSet::new();
         let mut asked = tools.iter().map(|tool| &tool.definition().name);
-        if let Some(name) = asked.find(|name| toolbox.0.contains_key(*name) || !names.insert(*name)) {
-            // All that is refused goes when the lock is not held any more: there is others' code in the handlers.
+        if let Some(name) = asked.find(|name| toolbox.0.places.contains_key(*name) || !names.insert(*name)) {
+            // The refused tools are dropped after the lock is released: their handlers are the embedder's code.
             drop(toolbox);
             return Err(Error::duplicate_tool(name));
         }
-        let mut entries = (*toolbox.0).clone();
-        entries.extend(tools.into_iter().map(|tool| {
-            let name = tool.definition().name.clone();
-            (name, Arc::new(Entry { tool, counters: Counters::default() }))
-        }));
-        *toolbox = Toolbox(Arc::new(entries));
+        let mut changed = Tools::clone(&toolbox.0);
+        tools.into_iter().for_each(|tool| changed.push(tool));
+        *toolbox = Toolbox(Arc::new(changed));
         Ok(())
+    }
+
+    /// Puts a tool in the place of the one of its name, in one step: no call finds the name missing. The new tool counts on in
+    /// the statistics of the old one, which is returned. Runs that have started keep the old one to their end. Where there
+    /// is none of that name, the tool is added.
+    pub fn replace(&self, tool: Tool) -> Option<Tool> {
+        let mut toolbox = self.0.write();
+        let mut changed = Tools::clone(&toolbox.0);
+        let place = changed.places.get(&tool.definition().name).copied();
+        let replaced = match place.and_then(|place| changed.tools.get_mut(place)) {
+            Some(old) => {
+                let new = tool.counting_with(old);
+                Some(std::mem::replace(old, new))
+            }
+            None => {
+                changed.push(tool);
+                None
+            }
+        };
+        *toolbox = Toolbox(Arc::new(changed));
+        replaced
     }
 
     /// Removes a tool. Runs that have started keep it to their end.
     pub fn unregister(&self, name: &str) -> Option<Tool> {
         let mut toolbox = self.0.write();
-        let mut entries = (*toolbox.0).clone();
-        let removed = entries.remove(name)?;
-        *toolbox = Toolbox(Arc::new(entries));
-        Some(removed.tool.clone())
+        let mut changed = Tools::clone(&toolbox.0);
+        let place = changed.places.remove(name)?;
+        let removed = changed.tools.remove(place);
+        changed.places.values_mut().filter(|later| **later > place).for_each(|later| *later -= 1);
+        *toolbox = Toolbox(Arc::new(changed));
+        Some(removed)
     }
 
-    /// Removes every tool, and their statistics with them.
+    /// Removes every tool.
     pub fn clear(&self) {
-        // The tools go when the lock is not held any more: there is others' code in their handlers.
+        // The tools are dropped after the lock is released: their handlers are the embedder's code.
         let _all = std::mem::take(&mut *self.0.write());
     }
 
@@ -106,14 +139,31 @@ impl Registry {
         self.toolbox().get(name).is_some()
     }
 
-    /// Every definition, by name.
+    /// Every definition, in the order of registration.
     #[must_use]
     pub fn list(&self) -> Vec<Definition> {
         self.toolbox().tools().map(|tool| tool.definition().clone()).collect()
     }
 
-    /// The tools that are offered in this context. Those that decide by themselves are asked, components in a cell of their
-    /// own: one that fails at it is not offered.
+    /// Calls the tool that the call names. A failed call is part of the completion, and every call is counted.
+    ///
+    /// # Errors
+    /// [`Error::is_unknown_tool`], whose [`unknown_tool`](Error::unknown_tool) is the name; nothing was called then.
+    ///
+    /// # Cancel safety
+    /// As [`Executor::call`].
+    pub async fn call(
+        &self,
+        executor: &Executor,
+        call: ToolCall,
+        options: CallOptions,
+    ) -> Result<Completion, Error> {
+        let tool = self.toolbox().resolve(&call.name)?.clone();
+        Ok(executor.call(&tool, call, options).await)
+    }
+
+    /// The tools that are offered in this context, in the order of registration. Those that decide by themselves are asked,
+    /// components in a cell of their own: one that fails at it is not offered.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -129,15 +179,28 @@ impl Registry {
         self.toolbox().get(&call.name).is_some_and(|tool| tool.can_execute(call))
     }
 
-    /// Forgets how every tool has fared.
+    /// Begins to count every tool's calls anew.
     pub fn clear_statistics(&self) {
-        self.toolbox().0.values().for_each(|entry| entry.counters.clear());
+        self.toolbox().tools().for_each(Tool::clear_statistics);
     }
 
-    /// How a tool has fared in runs and steps; none for a name that is not registered.
+    /// How the calls of a tool have ended, wherever they were made: see [`Tool::statistics`]. `None` for a name that is not
+    /// registered.
     #[must_use]
     pub fn statistics(&self, name: &str) -> Option<Statistics> {
-        self.toolbox().0.get(name).map(|entry| entry.counters.read())
+        self.toolbox().get(name).map(Tool::statistics)
+    }
+
+    /// The statistics of every tool by its name, in the order of registration.
+    #[must_use]
+    pub fn all_statistics(&self) -> Vec<(String, Statistics)> {
+        self.toolbox().tools().map(|tool| (tool.definition().name.clone(), tool.statistics())).collect()
+    }
+
+    /// The last failure that a tool's statistics count. `None` where there was none, or no tool has this name.
+    #[must_use]
+    pub fn last_error(&self, name: &str) -> Option<LastError> {
+        self.toolbox().get(name).and_then(Tool::last_error)
     }
 }
 
@@ -145,12 +208,12 @@ impl Toolbox {
     /// The tool of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Tool> {
-        self.0.get(name).map(|entry| &entry.tool)
+        self.0.places.get(name).and_then(|place| self.0.tools.get(*place))
     }
 
-    /// Every tool, by name.
+    /// Every tool, in the order of registration.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
-        self.0.values().map(|entry| &entry.tool)
+        self.0.tools.iter()
     }
 
     /// The tool of this name.
@@ -158,11 +221,7 @@ impl Toolbox {
     /// # Errors
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
     pub fn resolve(&self, name: &str) -> Result<&Tool, Error> {
-        self.entry(name).map(|entry| &entry.tool)
-    }
-
-    pub(crate) fn entry(&self, name: &str) -> Result<&Arc<Entry>, Error> {
-        self.0.get(name).ok_or_else(|| Error::unknown_tool(name, self.0.keys().cloned().collect()))
+        self.get(name).ok_or_else(|| Error::no_such_tool(name, self.0.places.keys().cloned().collect()))
     }
 }
 
@@ -186,11 +245,15 @@ mod tests {
         assert_eq!(registry.list().len(), 1, "all or none");
         registry.register_all([tool("c"), tool("a")]).unwrap();
         let names: Vec<_> = registry.list().into_iter().map(|definition| definition.name).collect();
-        assert_eq!(names, ["a", "b", "c"]);
+        assert_eq!(names, ["b", "c", "a"], "in the order of registration");
         assert!(registry.unregister("b").is_some() && registry.unregister("b").is_none());
         assert!(registry.is_registered("a") && !registry.is_registered("b"));
+        let names: Vec<_> = registry.toolbox().tools().map(|tool| tool.definition().name.clone()).collect();
+        assert_eq!((names, registry.get("a").unwrap().definition().name.as_str()), (vec!["c".into(), "a".into()], "a"));
         assert_eq!(before.tools().count(), 1, "whoever took it keeps it");
-        assert!(before.resolve("b").is_ok() && before.resolve("bb").unwrap_err().hint().contains('b'));
+        let unknown = before.resolve("bb").unwrap_err();
+        assert!(before.resolve("b").is_ok() && unknown.hint().contains('b'));
+        assert_eq!(unknown.unknown_tool(), Some("bb"));
         registry.clear();
         assert!(registry.list().is_empty() && registry.statistics("a").is_none());
     }
@@ -213,7 +276,7 @@ mod tests {
     /// Seen to fail with the tools dropped under the lock.
     #[test]
     fn a_handler_may_look_at_the_registry_that_it_leaves_and_panic() {
-        let table: [fn(&Registry, Tool); 3] = [
+        let table: [fn(&Registry, Tool); 4] = [
             |registry, leaving| {
                 registry.register(leaving).unwrap();
                 registry.clear();
@@ -221,6 +284,11 @@ mod tests {
             |registry, leaving| {
                 registry.register(leaving).unwrap();
                 drop(registry.unregister("a"));
+            },
+            |registry, leaving| {
+                registry.register(leaving).unwrap();
+                drop(registry.replace(tool("a")));
+                registry.clear();
             },
             // Refused, since another name stands twice.
             |registry, leaving| drop(registry.register_all([leaving, tool("b"), tool("b")])),

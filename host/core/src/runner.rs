@@ -14,29 +14,29 @@ mod stream;
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use crate::call::ToolCall;
 use crate::encode::{Encoder, Fenced};
 use crate::error::Error;
 use crate::executor::Executor;
-use crate::limits::Limits;
 use crate::message::{Halted, Message};
 use crate::registry::Registry;
 use crate::usage::Usage;
 use batch::Batch;
 
+pub(crate) use ask::{MOST as POLICIES, ask};
 pub use options::RunOptions;
+pub(crate) use options::usual_concurrency;
 pub use stream::RunStream;
 
 /// Makes runs. Cheap to clone.
 ///
 /// # Defaults
-/// An executor with [`Limits::default`] except for the time of a call, which each run sets by itself
+/// An executor with [`Limits::default`](crate::Limits::default) except for the time of a call, which each run sets by itself
 /// ([`RunOptions::tool_timeout`]); [`JsonEncoder`](crate::JsonEncoder).
 #[derive(Debug, Clone)]
 pub struct Runner {
@@ -51,7 +51,7 @@ pub struct Runner {
 ///
 /// # Shape
 /// As JSON: `{"messages": […], "usage": […]}`, and `halt` with `halted_reason` where the loop is not to go on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunOutcome {
     /// One message per call, in the order of the calls.
@@ -67,16 +67,17 @@ impl Runner {
     /// A runner of these tools, with the defaults.
     #[must_use]
     pub fn new(registry: Registry) -> Self {
-        let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::MAX));
+        let executor = Executor::new().of_a_run();
         let deciding = Arc::new(Semaphore::new(ask::MOST));
         Self { registry, executor, encoder: Fenced::default(), deciding }
     }
 
-    /// With this executor: its observer sees every event, and its limits hold for every call. Its timeout too, 30 s unless it
-    /// was set, where a run's `tool_timeout` is longer.
+    /// With this executor: its observer sees every event, and the limits that it was given hold for every call. Their timeout
+    /// too: a run whose [`tool_timeout`](RunOptions::tool_timeout) is longer does not start. An executor without
+    /// [`with_limits`](Executor::with_limits) sets no time: each run does.
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
-        self.executor = executor;
+        self.executor = executor.of_a_run();
         self
     }
 

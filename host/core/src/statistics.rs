@@ -8,16 +8,18 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::call::Completion;
 use crate::policy::Failure;
-use crate::tool_error::{Exit, ToolError};
+use crate::tool_error::{Exit, Reason, ToolError};
 
 /// Significant figures of a latency that are kept: 1 % off at most, in a few KiB a tool.
 const FIGURES: u8 = 2;
+/// Characters of the last error's message that are kept.
+const MESSAGE_CHARS: usize = 1000;
 
-/// How a tool has fared since it was registered.
+/// How a tool has fared since it was made, or since its statistics were cleared.
 ///
 /// # Units
 /// Times are wall time of whole calls.
@@ -30,7 +32,7 @@ const FIGURES: u8 = 2;
 pub struct Statistics {
     /// Calls that were made and ended: successes and failures.
     pub count: u64,
-    /// Those that the handler answered with ok, a question or a halt, and that a run's encoder made text of.
+    /// Those that the handler answered with ok, a question or a halt, and that the encoder of a run or a step made text of.
     pub success: u64,
     /// All others of them.
     pub failure: u64,
@@ -63,6 +65,21 @@ impl Statistics {
     pub fn success_rate(&self) -> Option<f64> {
         (self.count > 0).then(|| self.success as f64 / self.count as f64)
     }
+}
+
+/// The last failure that a tool's statistics count.
+///
+/// It repeats the words of one call: it is for the operator, and not for another tenant.
+///
+/// # Shape
+/// As JSON: `{"reason", "message"}`; the reason is `null` where the handler itself reported the failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LastError {
+    /// Why the executor says that the call failed. `None`: the handler said so.
+    pub reason: Option<Reason>,
+    /// The failure's text, its first thousand characters.
+    pub message: String,
 }
 
 impl Serialize for Statistics {
@@ -102,6 +119,7 @@ struct Counted {
     total: Duration,
     /// Microseconds.
     times: Histogram<u64>,
+    last_error: Option<LastError>,
 }
 
 impl Counters {
@@ -118,6 +136,11 @@ impl Counters {
             counted.success += u64::from(succeeded);
             counted.panics += u64::from(panicked);
             counted.total = counted.total.saturating_add(wall);
+            if let Some(failure) = failure {
+                let reason = if let Failure::ToolError(error) = failure { Some(error.reason()) } else { None };
+                let message = failure.to_string().chars().take(MESSAGE_CHARS).collect();
+                counted.last_error = Some(LastError { reason, message });
+            }
             // It grows as it needs to, so that every value fits.
             let _ = counted.times.record(micros(wall));
         });
@@ -138,13 +161,24 @@ impl Counters {
         // Made with the first call: most of many registered tools are never called.
         if counted.is_none() {
             let times = Histogram::new(FIGURES).ok();
-            let counts =
-                |times| Counted { success: 0, panics: 0, refused: 0, cancelled: 0, total: Duration::ZERO, times };
-            *counted = times.map(counts);
+            *counted = times.map(|times| Counted {
+                success: 0,
+                panics: 0,
+                refused: 0,
+                cancelled: 0,
+                total: Duration::ZERO,
+                times,
+                last_error: None,
+            });
         }
         if let Some(counted) = counted.as_mut() {
             change(counted);
         }
+    }
+
+    /// The last failure that was counted.
+    pub(crate) fn last_error(&self) -> Option<LastError> {
+        self.0.lock().as_ref().and_then(|counted| counted.last_error.clone())
     }
 
     /// What was counted until now.

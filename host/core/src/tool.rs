@@ -18,8 +18,13 @@ use crate::native::{Native, NativeFn};
 use crate::rights::Rights;
 use crate::rules::Rules;
 use crate::schema::Schema;
+use crate::statistics::{Counters, LastError, Statistics};
 
 /// A tool that can be called. Cheap to clone.
+///
+/// Its calls are counted, whether the [`Executor`](crate::Executor) makes them directly, for a run or for a step: each once,
+/// for the tool and all its clones. What a method like [`with_limits`](Self::with_limits) returns is another tool, which
+/// counts from zero.
 #[derive(Clone)]
 pub struct Tool(Arc<Inner>);
 
@@ -34,6 +39,7 @@ struct Inner {
     rights: Option<Rights>,
     limits: Limits,
     version: Option<String>,
+    counters: Arc<Counters>,
 }
 
 /// Time to say whether a tool is offered: a list waits for it.
@@ -107,6 +113,7 @@ impl Tool {
             rights: None,
             limits: Limits::unlimited(),
             version: None,
+            counters: Arc::default(),
         })))
     }
 
@@ -177,8 +184,35 @@ impl Tool {
 
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
         let mut inner = Arc::unwrap_or_clone(self.0);
+        inner.counters = Arc::default();
         change(&mut inner);
         Self(Arc::new(inner))
+    }
+
+    /// How its calls have ended.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.0.counters.read()
+    }
+
+    /// The last failure that [`statistics`](Self::statistics) counts.
+    #[must_use]
+    pub fn last_error(&self) -> Option<LastError> {
+        self.0.counters.last_error()
+    }
+
+    /// Begins to count anew.
+    pub fn clear_statistics(&self) {
+        self.0.counters.clear();
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.0.counters
+    }
+
+    /// The same tool, which counts on where `other` is.
+    pub(crate) fn counting_with(self, other: &Self) -> Self {
+        self.with(|tool| tool.counters = Arc::clone(&other.0.counters))
     }
 
     /// Whether this tool takes a call: by its name, and by the rule where one was set.

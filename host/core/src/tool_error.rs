@@ -5,6 +5,7 @@
 //! Not here: how an engine's error becomes one of these (`engine::classify`).
 
 mod raised;
+mod written;
 
 use std::fmt;
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub use raised::{LimitHit, LimitKind, Raised, RaisedKind};
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The guest trapped, or a native handler or the host panicked.
@@ -146,14 +147,14 @@ pub enum Timeout {
 ///
 /// # Shape
 /// As JSON: `{"rule": NAME, …}` with the fields by name.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "rule")]
 #[non_exhaustive]
 pub enum ReturnRule {
     /// A field that should be JSON is not, or nests too deep.
     NotJson {
         /// Which field.
-        field: &'static str,
+        field: String,
         /// Where it breaks.
         detail: String,
     },

@@ -7,8 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 /// What one call used.
 ///
@@ -17,12 +16,13 @@ use serde::{Serialize, Serializer};
 ///
 /// # Shape
 /// As JSON: its fields by name; `fuel` may be `null`, the wall time is whole microseconds, as `wall_us`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {
     /// Instruction units of the engine; absent where nothing was metered (native handlers, refusals).
     pub fuel: Option<u64>,
     /// Wall time.
+    #[serde(rename = "wall_us", with = "micros")]
     pub wall: Duration,
     /// The most that all memories and tables of the cell held at once.
     pub peak_memory: u64,
@@ -39,18 +39,18 @@ pub struct Usage {
     pub log_bytes_lost: u64,
 }
 
-impl Serialize for Usage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Usage", 8)?;
-        fields.serialize_field("fuel", &self.fuel)?;
-        fields.serialize_field("wall_us", &u64::try_from(self.wall.as_micros()).unwrap_or(u64::MAX))?;
-        fields.serialize_field("peak_memory", &self.peak_memory)?;
-        fields.serialize_field("bytes_in", &self.bytes_in)?;
-        fields.serialize_field("bytes_out", &self.bytes_out)?;
-        fields.serialize_field("host_calls", &self.host_calls)?;
-        fields.serialize_field("log_bytes", &self.log_bytes)?;
-        fields.serialize_field("log_bytes_lost", &self.log_bytes_lost)?;
-        fields.end()
+/// Whole microseconds.
+mod micros {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        u64::try_from(time.as_micros()).unwrap_or(u64::MAX).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_micros)
     }
 }
 

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::call::{CallResult, Completion};
 use crate::definition::Definition;
 use crate::encode::plain;
-use crate::json::Json;
+use crate::json::{Json, present};
 use crate::message::AWAITING_USER;
 use crate::outcome::Outcome;
 use crate::policy::Failure;
@@ -20,7 +20,7 @@ use crate::policy::Failure;
 ///
 /// # Shape
 /// As JSON: `{"tool_call_id", "tool", "success", "result", "message"?, "data"?, "errors", "attributes"}`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResultView {
     /// The call.
@@ -30,6 +30,7 @@ pub struct ResultView {
     /// Whether the handler answered ok, with a question or with a halt.
     pub success: bool,
     /// Its value, or the result that it halted with. As JSON `null` on failure and for a question.
+    #[serde(default)]
     pub result: Option<Json>,
     /// A line for a person: the handler's own, its question, or the failure's text.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -103,7 +103,7 @@ impl Component {
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
     pub fn tool(&self, name: &str) -> Result<&Tool, Error> {
         self.tools.iter().find(|tool| tool.definition().name == name).ok_or_else(|| {
-            Error::unknown_tool(name, self.tools.iter().map(|tool| tool.definition().name.clone()).collect())
+            Error::no_such_tool(name, self.tools.iter().map(|tool| tool.definition().name.clone()).collect())
         })
     }
 

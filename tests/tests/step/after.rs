@@ -172,8 +172,9 @@ fn call_and_response_are_one_entry() {
     ]);
     for (outcome, ends, response, beside) in [
         ("", false, json!({"result": {"said": {"outcome": ""}}}), json!({})),
-        ("error", false, json!({"error": "no such city", "data": {"near": "Oslo"}}), json!({})),
-        ("panic", false, json!({"error": "the handler panicked: ouch"}), json!({})),
+        ("error", false, json!({"result": {"error": "no such city", "data": {"near": "Oslo"}}}), json!({"is_error": true})),
+        ("panic", false, json!({"result": {"error": "the handler panicked: ouch"}}), json!({"is_error": true})),
+        ("extended", false, json!({"result": "seen"}), json!({"extensions": {"cost": {"cents": 3}}})),
         ("ask", true, json!({"result": "<awaiting user response>"}), json!({"halted": asked})),
         ("halt", true, json!({"result": {"total": 3}}), json!({"halted": halted})),
         ("media", true, json!({"result": "seen"}), json!({"media": media, "parts": parts})),
@@ -187,13 +188,14 @@ fn call_and_response_are_one_entry() {
             "attributes": {"team": "north"},
         });
         entry.as_object_mut().expect("an object").extend(beside.as_object().expect("an object").clone());
-        let success = response.get("result").is_some();
+        let success = beside.get("is_error").is_none();
         let expected = json!({"kind": "history", "name": "say", "success": success, "end_turn": ends, "entry": entry});
         assert_eq!(json!(step), expected, "{outcome}");
     }
     let expected = json!({
         "functionCall": {"name": "manual", "args": {}},
-        "functionResponse": {"name": "manual", "response": {"error": "the tool has no handler"}},
+        "functionResponse": {"name": "manual", "response": {"result": {"error": "the tool has no handler"}}},
+        "is_error": true,
     });
     assert_eq!(json!(agent.step(json!({"name": "manual"}), &mut Turn::default()))["entry"], expected);
 }
@@ -228,12 +230,70 @@ fn an_encoder_makes_text_of_results() {
     for (outcome, expected) in [
         ("good", json!({"result": "ok: {\"said\":{\"outcome\":\"good\"}}"})),
         ("halt", json!({"result": "value: {\"total\":3}"})),
-        ("error", json!({"error": "failed: no such city"})),
-        ("bad", json!({"error": "failed: the result could not be encoded: no"})),
-        ("worse", json!({"error": "failed: the result could not be encoded: the encoder panicked: encoder"})),
-        ("panic", json!({"error": "the handler panicked: ouch"})),
+        ("error", json!({"result": {"error": "failed: no such city"}})),
+        ("bad", json!({"result": {"error": "failed: the result could not be encoded: no"}})),
+        ("worse", json!({"result": {"error": "failed: the result could not be encoded: the encoder panicked: encoder"}})),
+        ("panic", json!({"result": {"error": "the handler panicked: ouch"}})),
     ] {
         assert_eq!(response(&agent.step(say(outcome), &mut Turn::default())), expected, "{outcome}");
+    }
+}
+
+/// Seen to fail with the tool's own end deciding over statistics and windows.
+#[test]
+fn a_result_that_cannot_be_encoded_is_a_failure_everywhere() {
+    let agent = Loop::new().with(|stepper| {
+        stepper.with_encoder(|said: Said<'_>| match said {
+            Said::Failure(failure) => Ok(failure.to_string()),
+            Said::Ok(_) | Said::Value(_) | _ => Err(EncodeError("no text".into())),
+        })
+    });
+    for outcome in ["", "media", "halt"] {
+        agent.registry.clear_statistics();
+        let mut turn = Turn::default();
+        turn.deliberate = Some(Deliberate::new(["say"]));
+        let step = agent.step(say(outcome), &mut turn);
+        let Step::History { success: false, end_turn: false, entry, .. } = &step else { panic!("{step:?}") };
+        assert_eq!(response(&step), json!({"result": {"error": "the result could not be encoded: no text"}}));
+        assert!(entry.halted.is_none() && entry.parts.is_empty(), "{outcome}: what failed halts and shows nothing");
+        let statistics = agent.registry.statistics("say").expect("it is there");
+        assert_eq!((statistics.success, statistics.failure, turn.consecutive_errors()), (0, 1, 1), "{outcome}");
+        turn.deliberate = Some(Deliberate::new(["context"]));
+        assert!(!turn.allows("say"), "{outcome} opens no window");
+    }
+}
+
+/// A refusal comes before any handler ran, and a tool in manual mode has none. Seen to fail with a hook that is asked about
+/// every completion.
+#[test]
+fn only_a_dispatch_is_told_of_and_may_be_consumed() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (notices, asked) = (Arc::clone(&told), Arc::clone(&told));
+    let agent = Loop::new().with(|stepper| {
+        let tell = move |event| match event {
+            StepEvent::TriggerNotice { tool, .. } => notices.lock().expect("no panic").push(format!("notice {tool}")),
+            _ => {}
+        };
+        stepper.with_observer(tell).with_restart_hook(move |completion| {
+            asked.lock().expect("no panic").push(format!("hook {}", completion.tool));
+            async { true }
+        })
+    });
+    let definition = |name: &str| Definition::new(name, "").expect("a name");
+    let picky = Tool::native(definition("picky"), async |_: Value| json!(1)).expect("a tool");
+    agent.registry.register(picky.with_validator(|_| vec!["never".into()])).expect("new");
+    agent.registry.register(Tool::manual(definition("manual")).expect("a tool")).expect("new");
+    for (name, expected, heard) in [
+        ("picky", "history/failed", &[][..]),
+        ("secret_plan", "history/failed", &[]),
+        ("manual", "history/failed", &[]),
+        ("unknown", "history/failed", &[]),
+        ("say", "restart", &["notice say", "hook say"]),
+    ] {
+        let mut turn = Turn::default();
+        turn.deliberate = Some(Deliberate::new([""; 0]).with_trigger(name, "do it"));
+        assert_eq!(word(&agent.step(json!({"name": name}), &mut turn)), expected, "{name}");
+        assert_eq!(std::mem::take(&mut *told.lock().expect("no panic")), heard, "{name}");
     }
 }
 

@@ -53,7 +53,7 @@ fn arguments_over_the_limit_are_refused_and_left_out() {
         let step = agent.step(json!({"name": "say", "args": arguments}), &mut turn);
         assert_eq!(word(&step), "history/failed");
         assert_eq!(json!(step)["entry"]["functionCall"]["args"], json!({}));
-        assert!(response(&step)["error"].as_str().expect("words").contains("at most 100 bytes"));
+        assert!(response(&step)["result"]["error"].as_str().expect("words").contains("at most 100 bytes"));
     }
     assert_eq!(agent.dispatched(), 0);
 }
@@ -132,7 +132,8 @@ fn a_tool_that_is_not_allowed_is_not_dispatched() {
         });
         let expected = json!({
             "functionCall": {"name": name, "args": {"a": 1}},
-            "functionResponse": {"name": name, "response": blocked},
+            "functionResponse": {"name": name, "response": {"result": blocked}},
+            "is_error": true,
         });
         assert_eq!(json!(step)["entry"], expected);
     }
@@ -155,7 +156,7 @@ fn an_unknown_name_is_answered_with_the_nearest_that_may_be_called() {
     ] {
         turn.deliberate = deliberate;
         let step = agent.step(json!({"name": name}), &mut turn);
-        assert_eq!((word(&step).as_str(), response(&step)), ("history/failed", json!({"error": expected})));
+        assert_eq!((word(&step).as_str(), response(&step)), ("history/failed", json!({"result": {"error": expected}})));
     }
     assert_eq!(agent.dispatched(), 0);
 }

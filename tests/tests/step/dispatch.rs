@@ -21,7 +21,7 @@ fn a_timeout_is_a_failure_in_the_history() {
     turn.limits = Limits::unlimited().with_timeout(Duration::from_millis(20));
     let step = agent.step(json!({"name": "stuck"}), &mut turn);
     assert_eq!(word(&step), "history/failed");
-    assert!(response(&step)["error"].as_str().expect("words").contains("after 20ms"));
+    assert!(response(&step)["result"]["error"].as_str().expect("words").contains("after 20ms"));
     assert_eq!((agent.dispatched(), turn.consecutive_errors()), (1, 1));
     let statistics = agent.registry.statistics("stuck").expect("it is there");
     assert_eq!((statistics.count, statistics.failure), (1, 1));

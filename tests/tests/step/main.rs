@@ -3,6 +3,7 @@
 mod after;
 mod before;
 mod dispatch;
+mod together;
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -82,6 +83,15 @@ impl Loop {
         step
     }
 
+    /// Makes the steps of several calls at once.
+    fn step_all<Call: Into<RawCall>>(&self, calls: impl IntoIterator<Item = Call>, turn: &mut Turn) -> Vec<Step> {
+        let (stepper, mut own) = (self.stepper.clone(), turn.clone());
+        let calls: Vec<RawCall> = calls.into_iter().map(Into::into).collect();
+        let steps;
+        (steps, *turn) = wait(async move { (stepper.step_all(calls, &mut own).await, own) });
+        steps
+    }
+
     fn dispatched(&self) -> u32 {
         self.dispatched.swap(0, SeqCst)
     }
@@ -97,6 +107,11 @@ fn said(arguments: &Value) -> Outcome {
         }
         Some("halt") => Outcome::Halt(Halt::new("done", json!({"total": 3}))),
         Some("panic") => panic!("ouch"),
+        Some("extended") => {
+            let mut output = Output::new(json!("seen"));
+            output.extensions.insert("cost".into(), json!({"cents": 3}).into());
+            Outcome::Ok(output)
+        }
         Some("media") => {
             let media = |mime_type: &str, bytes| Media { mime_type: mime_type.into(), data: vec![0; bytes] };
             let output = Output::new(json!("seen")).with_part(Part::Text { text: "beside".into() });

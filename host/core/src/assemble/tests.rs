@@ -33,6 +33,7 @@ fn said(error: &AssembleError) -> String {
         AssembleError::StartedTwice { .. } => "started twice",
         AssembleError::TooLarge { .. } => "too large",
         AssembleError::Malformed { .. } => "malformed",
+        AssembleError::Incomplete { missing, .. } => missing,
         AssembleError::Unfinished { .. } => "unfinished",
     };
     format!("{kind} {}", error.id())
@@ -97,4 +98,88 @@ fn strange_ids_are_fit_to_be_shown() {
     let error = Assembler::new().end(&format!("\u{1b}[31m{}", "x".repeat(1000))).unwrap_err();
     let text = error.to_string();
     assert!(text.len() < 200 && !text.contains('\u{1b}'), "{text}");
+}
+
+/// `INDEX` starts or goes on: `0 id=a name=t text={}`. `-0` ends one, `!` ends all.
+fn by_place(limit: u64, lines: &[&str]) -> Vec<String> {
+    let mut assembler = Assembler::new().with_limit(limit);
+    let mut given = Vec::new();
+    let told = |call: Result<ToolCall, AssembleError>| match call {
+        Ok(call) => format!("{} {}({})", call.id, call.name, call.arguments),
+        Err(error) => said(&error),
+    };
+    for line in lines {
+        if *line == "!" {
+            given.extend(assembler.end_all().into_iter().map(told));
+            continue;
+        }
+        let (index, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let fragment = match index.strip_prefix('-') {
+            Some(index) => Fragment::EndIndexed { index: index.parse().unwrap() },
+            None => {
+                let part = |key: &str| {
+                    rest.split(' ').find_map(|part| part.strip_prefix(key)?.strip_prefix('=')).map(str::to_owned)
+                };
+                let index = index.parse().unwrap();
+                Fragment::Indexed { index, id: part("id"), name: part("name"), text: part("text") }
+            }
+        };
+        match assembler.push(fragment) {
+            Ok(call) => given.extend(call.map(Ok).map(told)),
+            Err(error) => given.push(said(&error)),
+        }
+    }
+    given.extend(assembler.finish().iter().map(said));
+    given
+}
+
+/// As OpenAI streams them, and as servers do that speak its form less exactly.
+#[test]
+fn pieces_by_their_place_become_calls() {
+    let room = 2 * (OPEN_CALL as u64 + 4);
+    let cases: [(&str, u64, &[&str], &[&str]); 13] = [
+        ("the first piece has the id", 1000, &["0 id=a name=t text=", "0 text={\"x\":", "0 text=1}", "!"], &[r#"a t({"x":1})"#]),
+        (
+            "interleaved",
+            1000,
+            &["0 id=a name=t", "1 id=b name=u", "1 text=[", "0 text={}", "1 text=]", "!"],
+            &["a t({})", "b u([])"],
+        ),
+        ("id and name apart", 1000, &["0 id=a", "0 text={", "0 name=t", "0 text=}", "!"], &["a t({})"]),
+        ("the name first", 1000, &["0 name=t", "0 id=a", "!"], &["a t({})"]),
+        ("the id and the name with each piece", 1000, &["0 id=a name=t text={", "0 id=a name=t text=}", "!"], &["a t({})"]),
+        ("an empty id after the first", 1000, &["0 id=a name=t text={", "0 id= name= text=}", "!"], &["a t({})"]),
+        ("a name in pieces", 1000, &["0 id=a name=get_", "0 name=time", "!"], &["a get_time({})"]),
+        ("ended one by one", 1000, &["0 id=a name=t", "-0", "0 id=b name=u", "-0", "-0"], &["a t({})", "b u({})", "not open #0"]),
+        ("no id, no name", 1000, &["0 name=t", "1 id=b text={}", "2 id=c name=v", "!"], &["id #0", "name b", "c v({})"]),
+        ("another id", 1000, &["0 id=a name=t", "0 id=b", "0 text={}", "1 id=c name=v", "!"], &["started twice a", "started twice a", "c v({})"]),
+        ("not JSON", 1000, &["0 id=a name=t text={", "1 id=b name=u", "!"], &["malformed a", "b u({})"]),
+        ("cut off", 1000, &["1 id=b name=u", "0 name=t text={}"], &["unfinished #0", "unfinished b"]),
+        (
+            "too large",
+            room,
+            &["0 id=a name=t", "1 id=b name=u", "0 text=xxxxxxxxxxxx", "2 name=v", "1 text=[]", "!"],
+            &["too large a", "too large #2", "too large a", "b u([])"],
+        ),
+    ];
+    for (what, limit, lines, expected) in cases {
+        assert_eq!(by_place(limit, lines), expected, "{what}");
+    }
+}
+
+#[test]
+fn what_is_open_can_be_asked() {
+    let mut assembler = Assembler::new();
+    assembler.indexed(1, None, Some("u"), Some("[1,")).unwrap();
+    assembler.start("a", "t").unwrap();
+    assembler.delta("a", "{").unwrap();
+    assembler.start("b", "t").unwrap();
+    assembler.start("b", "t").unwrap_err();
+    let open: Vec<_> = assembler.open().map(|call| (call.index, call.id, call.name, call.arguments)).collect();
+    assert_eq!(open, [(None, "a", "t", "{"), (None, "b", "", ""), (Some(1), "", "u", "[1,")]);
+    let broken = assembler.open().find_map(|call| call.broken.cloned());
+    assert_eq!(broken, Some(AssembleError::StartedTwice { id: "b".into() }));
+    assembler.end("b").unwrap_err();
+    assert_eq!(assembler.open().count(), 2);
+    assert_eq!(assembler.finish().iter().map(said).collect::<Vec<_>>(), ["unfinished a", "unfinished #1"]);
 }

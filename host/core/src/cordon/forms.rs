@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::call::{CallContext, CallResult, Resume, ToolCall};
 use crate::grants::{BadRule, Overlay};
@@ -130,7 +130,7 @@ pub(super) enum ErrorForm {
     HandlerRaised(Raised),
     HandlerExit(Exit),
     Timeout(#[serde(with = "TimeoutForm")] Timeout),
-    InvalidReturn(#[serde(serialize_with = "write_rule", deserialize_with = "read_rule")] ReturnRule),
+    InvalidReturn(ReturnRule),
     NotFound,
     EncodingFailed(String),
 }
@@ -182,55 +182,6 @@ pub(super) struct UsageForm {
     log_bytes_lost: u64,
 }
 
-/// The same with a field's name as text of its own.
-#[derive(Serialize, Deserialize)]
-enum RuleForm {
-    NotJson { field: String, detail: String },
-    TooLarge { limit: u64, got: u64 },
-    TooManyParts { limit: u64, got: u64 },
-    StateTooLarge { limit: u64, got: u64 },
-    Schema { faults: Vec<Fault> },
-    EmptyHalt,
-    ReservedHalt { reason: String },
-    Policy { detail: String },
-    Unreadable { detail: String },
-}
-
-/// The fields of an outcome that are JSON.
-const FIELDS: [&str; 7] = ["value", "extensions", "data", "options", "answer_schema", "state", "result"];
-
-fn write_rule<S: Serializer>(rule: &ReturnRule, serializer: S) -> Result<S::Ok, S::Error> {
-    let form = match rule.clone() {
-        ReturnRule::NotJson { field, detail } => RuleForm::NotJson { field: field.to_owned(), detail },
-        ReturnRule::TooLarge { limit, got } => RuleForm::TooLarge { limit, got },
-        ReturnRule::TooManyParts { limit, got } => RuleForm::TooManyParts { limit, got },
-        ReturnRule::StateTooLarge { limit, got } => RuleForm::StateTooLarge { limit, got },
-        ReturnRule::Schema { faults } => RuleForm::Schema { faults },
-        ReturnRule::EmptyHalt => RuleForm::EmptyHalt,
-        ReturnRule::ReservedHalt { reason } => RuleForm::ReservedHalt { reason },
-        ReturnRule::Policy { detail } => RuleForm::Policy { detail },
-        ReturnRule::Unreadable { detail } => RuleForm::Unreadable { detail },
-    };
-    form.serialize(serializer)
-}
-
-fn read_rule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReturnRule, D::Error> {
-    Ok(match RuleForm::deserialize(deserializer)? {
-        RuleForm::NotJson { field, detail } => {
-            let field = FIELDS.into_iter().find(|known| *known == field).unwrap_or("value");
-            ReturnRule::NotJson { field, detail }
-        }
-        RuleForm::TooLarge { limit, got } => ReturnRule::TooLarge { limit, got },
-        RuleForm::TooManyParts { limit, got } => ReturnRule::TooManyParts { limit, got },
-        RuleForm::StateTooLarge { limit, got } => ReturnRule::StateTooLarge { limit, got },
-        RuleForm::Schema { faults } => ReturnRule::Schema { faults },
-        RuleForm::EmptyHalt => ReturnRule::EmptyHalt,
-        RuleForm::ReservedHalt { reason } => ReturnRule::ReservedHalt { reason },
-        RuleForm::Policy { detail } => ReturnRule::Policy { detail },
-        RuleForm::Unreadable { detail } => ReturnRule::Unreadable { detail },
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,28 +200,5 @@ mod tests {
         }
         let no_rule: Narrowing = serde_json::from_str(r#"{"http": ["everywhere"]}"#).unwrap();
         assert!(Overlay::try_from(no_rule).is_err());
-    }
-
-    /// Those that no call of a child has, too: a form that forgets one would end the child.
-    #[test]
-    fn every_rule_of_a_return_arrives() {
-        let (detail, faults) = ("why".to_owned(), vec![Fault::new("/a", "expected")]);
-        let mut rules: Vec<_> =
-            FIELDS.into_iter().map(|field| ReturnRule::NotJson { field, detail: detail.clone() }).collect();
-        rules.extend([
-            ReturnRule::TooLarge { limit: 1, got: 2 },
-            ReturnRule::TooManyParts { limit: 1, got: 2 },
-            ReturnRule::StateTooLarge { limit: 1, got: 2 },
-            ReturnRule::Schema { faults },
-            ReturnRule::EmptyHalt,
-            ReturnRule::ReservedHalt { reason: "cancelled".to_owned() },
-            ReturnRule::Policy { detail: detail.clone() },
-            ReturnRule::Unreadable { detail },
-        ]);
-        for rule in rules {
-            let error = ToolError::InvalidReturn(rule);
-            let sent = ErrorForm::serialize(&error, serde_json::value::Serializer).unwrap();
-            assert_eq!(ErrorForm::deserialize(sent).unwrap(), error);
-        }
     }
 }

@@ -102,7 +102,7 @@ pub(super) fn outcome(outcome: wire::Outcome) -> Result<Outcome, ReturnRule> {
 }
 
 fn json(field: &'static str, text: String) -> Result<Json, ReturnRule> {
-    Json::parse(text).map_err(|fault| ReturnRule::NotJson { field, detail: fault.to_string() })
+    Json::parse(text).map_err(|fault| ReturnRule::NotJson { field: field.to_owned(), detail: fault.to_string() })
 }
 
 fn maybe_json(field: &'static str, text: Option<String>) -> Result<Option<Json>, ReturnRule> {

@@ -91,7 +91,10 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
     {
         return Some(ReturnRule::TooManyParts { limit: MAX_PARTS as u64, got: output.parts.len() as u64 });
     }
-    let not_json = |field, fault: JsonFault| ReturnRule::NotJson { field, detail: fault.to_string() };
+    let not_json = |field: &str, fault: JsonFault| {
+        let (field, detail) = (String::from(field), fault.to_string());
+        ReturnRule::NotJson { field, detail }
+    };
     let deep = outcome.each_json(|field, json| json.check_size().map_err(|fault| not_json(field, fault)));
     if let Err(rule) = deep {
         return Some(rule);

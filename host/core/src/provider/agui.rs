@@ -5,13 +5,14 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::calls::Calls;
+use super::events;
 use super::note::Changes;
 use super::openai::chat_list;
 use super::part::text;
 use super::place::Place;
 use super::schema::Rewrite;
 use super::{Note, ProviderError};
-use crate::call::ToolCall;
 use crate::definition::Definition;
 use crate::event::Event;
 use crate::json::parse_strict;
@@ -22,60 +23,16 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
     Ok(json!({"name": definition.name, "description": definition.description, "parameters": parameters}))
 }
 
-pub(super) fn calls(input: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError> {
+pub(super) fn calls(input: &Place<'_>) -> Result<Calls, ProviderError> {
     const EXPECTED: &str = "an assistant message, or a list of events";
     if input.value.is_array() {
-        return assemble(&input.items(EXPECTED)?);
+        return events::calls(&input.items(EXPECTED)?);
     }
     match input.get("toolCalls") {
         Some(calls) => chat_list(&calls),
-        None if input.says("role", "assistant") => Ok(Vec::new()),
+        None if input.says("role", "assistant") => Ok(Calls::default()),
         None => Err(input.malformed(EXPECTED)),
     }
-}
-
-/// The calls of a whole list of events. One that was not ended is refused: half of its arguments may be missing.
-fn assemble(events: &[Place<'_>]) -> Result<Vec<ToolCall>, ProviderError> {
-    let mut calls: Vec<(ToolCall, &Place<'_>, bool)> = Vec::new();
-    for event in events {
-        let id = || event.text("toolCallId", "the id of the call");
-        if event.says("type", "TOOL_CALL_START") {
-            let (id, name) = (id()?, event.text("toolCallName", "the name of the tool")?);
-            if calls.iter().any(|(call, ..)| call.id == id) {
-                return Err(event.malformed("a call that was not started before"));
-            }
-            calls.push((ToolCall::new(id, name, ""), event, true));
-        } else if event.says("type", "TOOL_CALL_ARGS") {
-            let delta = event.need("delta", "a piece of the arguments")?;
-            let delta = delta.value.as_str().ok_or_else(|| delta.malformed("a piece of the arguments"))?;
-            opened(&mut calls, id()?, event)?.0.arguments.push_str(delta);
-        } else if event.says("type", "TOOL_CALL_END") {
-            opened(&mut calls, id()?, event)?.2 = false;
-        } else if event.says("type", "TOOL_CALL_CHUNK") {
-            return Err(event.malformed("chunks expanded to `TOOL_CALL_START`, `TOOL_CALL_ARGS` and `TOOL_CALL_END`"));
-        } else {
-            event.text("type", "an event")?;
-        }
-    }
-    let ended = |(mut call, start, open): (ToolCall, &Place<'_>, bool)| {
-        if open {
-            return Err(start.malformed("a call that is ended by `TOOL_CALL_END`"));
-        }
-        if call.arguments.is_empty() {
-            call.arguments.push_str("{}");
-        }
-        Ok(call)
-    };
-    calls.into_iter().map(ended).collect()
-}
-
-fn opened<'c, 'p>(
-    calls: &'c mut [(ToolCall, &'p Place<'p>, bool)],
-    id: &str,
-    event: &Place<'_>,
-) -> Result<&'c mut (ToolCall, &'p Place<'p>, bool), ProviderError> {
-    let found = calls.iter_mut().find(|(call, _, open)| call.id == id && *open);
-    found.ok_or_else(|| event.malformed("a call that was started and not ended"))
 }
 
 pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
@@ -196,6 +153,7 @@ fn custom(event: &impl Serialize) -> Value {
 mod tests {
     use super::super::Provider;
     use super::*;
+    use crate::call::ToolCall;
     use crate::error::Error;
     use crate::event::{LogLevel, LogSource};
     use crate::json::Json;
@@ -309,9 +267,9 @@ mod tests {
                 ],
             ),
             (
-                RunEvent::Error(RunFailure(Error::unknown_tool("x", Vec::new()))),
+                RunEvent::Error(RunFailure(Error::no_such_tool("x", Vec::new()))),
                 vec![json!({"type": "RUN_ERROR", "code": "unknown_tool",
-                    "message": Error::unknown_tool("x", Vec::new()).to_string()})],
+                    "message": Error::no_such_tool("x", Vec::new()).to_string()})],
             ),
         ] {
             assert_eq!(agui_events(&event), expected);
@@ -327,6 +285,7 @@ mod tests {
         // The same events are read back as the call they show.
         let started = RunEvent::Call(Event::Started { id: id(), name: "book".into(), arguments: "{\"a\":1}".into() });
         let events = agui_events(&started).into();
-        assert_eq!(Provider::AgUi.calls(&events), Ok(vec![ToolCall::new("c", "book", "{\"a\":1}")]));
+        let read = Provider::AgUi.calls(&events).unwrap();
+        assert_eq!((read.calls, read.unreadable), (vec![ToolCall::new("c", "book", "{\"a\":1}")], vec![]));
     }
 }

@@ -5,12 +5,12 @@
 
 use serde_json::{Value, json};
 
+use super::calls::Calls;
 use super::note::Changes;
 use super::part::{base64, image, text};
 use super::place::Place;
 use super::schema::Rewrite;
 use super::{Note, ProviderError};
-use crate::call::ToolCall;
 use crate::definition::Definition;
 use crate::message::Message;
 
@@ -40,7 +40,7 @@ fn is_member_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
-pub(super) fn calls(response: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError> {
+pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     const EXPECTED: &str = "a message with `content`, or the list of its blocks";
     let blocks = if response.value.is_array() {
         response.items(EXPECTED)?
@@ -49,7 +49,7 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError
         if content.value.is_string() { Vec::new() } else { content.items(EXPECTED)? }
     };
     let calls = blocks.iter().filter(|block| block.says("type", "tool_use"));
-    calls.map(|call| call.call(call.text("id", "the id of the call")?, "input")).collect()
+    Ok(Calls::of(calls.map(|call| call.read(call.text("id", "the id of the call"), Ok(call.clone()), "input"))))
 }
 
 /// One message with every result: they must all stand in the one that follows the calls.

@@ -9,12 +9,12 @@ mod subset;
 
 use serde_json::{Map, Value, json};
 
+use super::calls::Calls;
 use super::note::Changes;
 use super::part::{base64, text};
 use super::place::{Place, is_placed, placed_id};
 use super::schema::Rewrite;
 use super::{Note, ProviderError};
-use crate::call::ToolCall;
 use crate::definition::Definition;
 use crate::json::parse_strict;
 use crate::message::Message;
@@ -60,7 +60,7 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
     Ok(tool)
 }
 
-pub(super) fn calls(response: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError> {
+pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     const EXPECTED: &str = "a response with `candidates`, a content with `parts`, or the list of its parts";
     let parts = match response.get("candidates") {
         Some(candidates) => match candidates.only("one candidate: give the content of the one that counts")? {
@@ -76,15 +76,14 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError
         None if response.get("role").is_some() => response.get("parts"),
         None => Some(response.need("parts", EXPECTED)?),
     };
-    let Some(parts) = parts else { return Ok(Vec::new()) };
+    let Some(parts) = parts else { return Ok(Calls::default()) };
     let parts = parts.items(EXPECTED)?;
     let calls = parts.iter().filter_map(|part| part.get("functionCall")).enumerate();
-    calls
-        .map(|(index, call)| {
-            let id = call.get("id").is_some().then(|| call.text("id", "the id of the call")).transpose()?;
-            call.call(&id.map_or_else(|| placed_id(index), str::to_owned), "args")
-        })
-        .collect()
+    Ok(Calls::of(calls.map(|(index, call)| {
+        let placed = placed_id(index);
+        let id = if call.get("id").is_some() { call.text("id", "the id of the call") } else { Ok(placed.as_str()) };
+        call.read(id, Ok(call.clone()), "args")
+    })))
 }
 
 /// One content with every result: there must be as many of them as there were calls.

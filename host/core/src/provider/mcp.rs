@@ -46,11 +46,11 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
     Ok(tool)
 }
 
-pub(super) fn calls(request: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError> {
+pub(super) fn call(request: &Place<'_>) -> Result<ToolCall, ProviderError> {
     const EXPECTED: &str = "a `tools/call` request, or its `params`";
     if request.get("method").is_none() && request.get("params").is_none() {
         request.need("name", EXPECTED)?;
-        return Ok(vec![request.call(&placed_id(0), "arguments")?]);
+        return request.call(&placed_id(0), "arguments");
     }
     if !request.says("method", "tools/call") {
         return Err(request.need("method", EXPECTED)?.malformed(EXPECTED));
@@ -63,7 +63,7 @@ pub(super) fn calls(request: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError>
             return Err(id.malformed("a string or a number"));
         }
     };
-    Ok(vec![request.need("params", EXPECTED)?.call(&text, "arguments")?])
+    request.need("params", EXPECTED)?.call(&text, "arguments")
 }
 
 pub(super) fn result(message: &Message, _: &mut Vec<Note>) -> Value {

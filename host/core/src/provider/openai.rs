@@ -6,12 +6,12 @@
 
 use serde_json::{Map, Value, json};
 
+use super::calls::Calls;
 use super::note::Changes;
 use super::part::{base64, image, text};
 use super::place::Place;
 use super::schema::{Rewrite, each_subschema, is_array};
 use super::{Note, ProviderError};
-use crate::call::ToolCall;
 use crate::definition::Definition;
 use crate::message::Message;
 
@@ -56,7 +56,7 @@ fn function(definition: &Definition, changes: &mut Changes<'_>) -> Result<Map<St
     Ok(function)
 }
 
-pub(super) fn chat_calls(response: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError> {
+pub(super) fn chat_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     const EXPECTED: &str = "a response with `choices`, an assistant message, or its `tool_calls`";
     if response.value.is_array() {
         return chat_list(response);
@@ -64,7 +64,7 @@ pub(super) fn chat_calls(response: &Place<'_>) -> Result<Vec<ToolCall>, Provider
     let message = match response.get("choices") {
         Some(choices) => match choices.only("one choice: give the message of the one that counts")? {
             Some(choice) => choice.need("message", "the message of a choice")?,
-            None => return Ok(Vec::new()),
+            None => return Ok(Calls::default()),
         },
         None => response.clone(),
     };
@@ -73,24 +73,22 @@ pub(super) fn chat_calls(response: &Place<'_>) -> Result<Vec<ToolCall>, Provider
     }
     match message.get("tool_calls") {
         Some(calls) => chat_list(&calls),
-        None if message.get("role").is_some() => Ok(Vec::new()),
+        None if message.get("role").is_some() => Ok(Calls::default()),
         None => Err(message.malformed(EXPECTED)),
     }
 }
 
 /// The calls of a list, which AG-UI writes in the same form.
-pub(super) fn chat_list(calls: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError> {
+pub(super) fn chat_list(calls: &Place<'_>) -> Result<Calls, ProviderError> {
     let calls = calls.items("a list of tool calls")?;
     let functions = calls.iter().filter(|call| call.get("type").is_none() || call.says("type", "function"));
-    functions
-        .map(|call| {
-            let id = call.text("id", "the id of the call")?;
-            call.need("function", "the function that is called")?.call(id, "arguments")
-        })
-        .collect()
+    Ok(Calls::of(functions.map(|call| {
+        let function = call.need("function", "the function that is called");
+        call.read(call.text("id", "the id of the call"), function, "arguments")
+    })))
 }
 
-pub(super) fn responses_calls(response: &Place<'_>) -> Result<Vec<ToolCall>, ProviderError> {
+pub(super) fn responses_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     const EXPECTED: &str = "a response with `output`, or the list of its items";
     let items = if response.value.is_array() {
         response.items(EXPECTED)?
@@ -98,7 +96,12 @@ pub(super) fn responses_calls(response: &Place<'_>) -> Result<Vec<ToolCall>, Pro
         response.need("output", EXPECTED)?.items(EXPECTED)?
     };
     let calls = items.iter().filter(|item| item.says("type", "function_call"));
-    calls.map(|call| call.call(call.text("call_id", "the `call_id` of the call")?, "arguments")).collect()
+    Ok(Calls::of(calls.map(|call| {
+        let is_unfinished = ["incomplete", "in_progress"].into_iter().any(|status| call.says("status", status));
+        let finished =
+            if is_unfinished { Err(call.malformed("a call that the model has finished")) } else { Ok(call.clone()) };
+        call.read(call.text("call_id", "the `call_id` of the call"), finished, "arguments")
+    })))
 }
 
 pub(super) fn chat_result(message: &Message, notes: &mut Vec<Note>) -> Value {

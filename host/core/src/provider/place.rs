@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
+use super::calls::{Read, UnreadableCall};
 use super::{Provider, ProviderError};
 use crate::call::ToolCall;
+use crate::json::or_empty_object;
 
 /// One value of a response, and the way to it.
 #[derive(Debug, Clone)]
@@ -60,14 +62,25 @@ impl<'a> Place<'a> {
         ProviderError::Malformed { provider: self.provider, pointer: self.pointer.clone(), expected }
     }
 
+    /// The call at this place of a list, whose name and arguments stand at `function`.
+    pub(super) fn read(
+        &self,
+        id: Result<&str, ProviderError>,
+        function: Result<Self, ProviderError>,
+        arguments: &str,
+    ) -> Read {
+        let name = function.as_ref().ok().and_then(|function| function.value.get("name")?.as_str()).map(str::to_owned);
+        let known = id.as_ref().ok().map(|id| (*id).to_owned());
+        let call = id.and_then(|id| function?.call(id, arguments));
+        call.map_err(|error| UnreadableCall::new(known.as_deref(), name.as_deref(), error))
+    }
+
     /// A function's name and arguments, which stand at this place, as a call.
     pub(super) fn call(&self, id: &str, arguments: &str) -> Result<ToolCall, ProviderError> {
         let name = self.text("name", "the function's name")?;
         let arguments = match self.get(arguments).map(|place| place.value) {
             None => "{}".to_owned(),
-            // What several models write for a tool without parameters.
-            Some(Value::String(text)) if text.is_empty() => "{}".to_owned(),
-            Some(Value::String(text)) => text.clone(),
+            Some(Value::String(text)) => or_empty_object(text.clone()),
             Some(value) => value.to_string(),
         };
         Ok(ToolCall::new(id, name, arguments))

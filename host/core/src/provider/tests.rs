@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::call::ToolCall;
 use crate::outcome::Part;
 
 /// What every provider is given.
@@ -58,6 +59,9 @@ struct Case {
     name: String,
     input: Value,
     output: Option<Value>,
+    /// Calls that cannot be read, by id, and the pointer of each one's error.
+    #[serde(default)]
+    unreadable: Vec<(Option<String>, String)>,
     error: Option<String>,
     #[serde(default)]
     notes: Vec<String>,
@@ -115,13 +119,37 @@ fn definitions_go_out() {
 fn calls_come_in() {
     for provider in Provider::ALL {
         for case in payloads(provider).calls {
-            let calls = provider.calls(&case.input).map(|calls| {
-                let calls = calls.into_iter().map(|call| json!([call.id, call.name, call.arguments]));
+            let mut unreadable = Vec::new();
+            let calls = provider.calls(&case.input).map(|read| {
+                unreadable.extend(read.unreadable.into_iter().map(|call| match call.error {
+                    ProviderError::Malformed { pointer, .. } => (call.id, pointer),
+                    error @ (ProviderError::Unknown { .. } | ProviderError::Inexpressible { .. }) => panic!("{error}"),
+                }));
+                let calls = read.calls.into_iter().map(|call| json!([call.id, call.name, call.arguments]));
                 Converted { value: calls.collect(), notes: Vec::new() }
             });
+            assert_eq!(unreadable, case.unreadable, "{provider}: {} {}", case.name, case.input);
             case.check(provider, calls);
         }
     }
+}
+
+/// The answers of calls that cannot be read stand where the calls do.
+#[test]
+fn each_call_of_a_list_has_its_answer() {
+    let call = |id: Value, name: &str| json!({"id": id, "function": {"name": name, "arguments": "{}"}});
+    let list = json!([call(json!("a"), ""), call(json!("b"), "t"), call(json!(null), "t"), call(json!("d"), ""), call(json!("e"), "t")]);
+    let read = Provider::OpenAi.calls(&list).unwrap();
+    assert_eq!(read.calls, ["b", "e"].map(|id| ToolCall::new(id, "t", "{}")));
+    let places: Vec<_> = read.unreadable.iter().map(|call| (call.index, call.id.as_deref())).collect();
+    assert_eq!(places, [(0, Some("a")), (2, None), (3, Some("d"))]);
+    let messages = read.answered(["b", "e"].map(|id| Message::new(id, "t", "ok")).into());
+    let answers: Vec<_> = messages.iter().map(|message| (message.tool_call_id.as_str(), message.is_error)).collect();
+    assert_eq!(answers, [("a", true), ("b", false), ("d", true), ("e", false)]);
+    assert_eq!(
+        messages[0].content,
+        r#"{"error":"not as openai sends it: at `/0/function/name`: expected the function's name"}"#
+    );
 }
 
 #[test]

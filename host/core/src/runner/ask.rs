@@ -16,11 +16,11 @@ use crate::clock::before;
 use crate::fence::{Fenced, Panic, words};
 use crate::policy::{Decide, Failure, Policy, PolicyKind, Verdict};
 
-/// Blocking functions of one runner that may run at once, those that never return included.
-pub(super) const MOST: usize = 64;
+/// Blocking functions of one runner or stepper that may run at once, those that never return included.
+pub(crate) const MOST: usize = 64;
 
 /// Asks, within a time from now. An error says what became of the function instead, as the end of a sentence about it.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     places: &Arc<Semaphore>,
     budget: Duration,
     policy: &Policy,

@@ -16,7 +16,6 @@ use crate::encode::Fenced;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::policy::OnToolError;
-use crate::registry::Entry;
 use crate::statistics::Counting;
 use crate::tool::Tool;
 
@@ -30,7 +29,7 @@ pub(super) struct Shared {
 
 /// The calls of a run, known to be good to start.
 pub(super) struct Batch {
-    calls: Vec<(ToolCall, Arc<Entry>)>,
+    calls: Vec<(ToolCall, Tool)>,
     most: usize,
     shared: Arc<Shared>,
 }
@@ -43,13 +42,13 @@ impl Batch {
         options: RunOptions,
     ) -> Result<Self, Error> {
         let calls: Vec<_> = calls.into_iter().collect();
-        options.check(calls.len())?;
+        options.check(calls.len(), runner.executor.limits().timeout)?;
         // The run keeps what it started with, whatever is registered meanwhile.
         let toolbox = runner.registry.toolbox();
         let mut ready = Vec::with_capacity(calls.len());
         for call in calls {
-            let entry = Arc::clone(toolbox.entry(&call.name)?);
-            ready.push((call, entry));
+            let tool = toolbox.resolve(&call.name)?.clone();
+            ready.push((call, tool));
         }
         let mut ids = HashSet::with_capacity_and_hasher(ready.len(), RandomState::default());
         if let Some((call, _)) = ready.iter().find(|(call, _)| !ids.insert(call.id.as_str())) {
@@ -81,19 +80,18 @@ impl Batch {
 /// keeps room for each of its arguments twice, and for whatever it ever lent out.
 fn one(
     shared: Arc<Shared>,
-    (index, (call, entry)): (usize, (ToolCall, Arc<Entry>)),
+    (index, (call, tool)): (usize, (ToolCall, Tool)),
 ) -> impl Future<Output = Ended> + Send {
     let kept = shared.kept(&call);
     async move {
-        let Entry { tool, counters } = &*entry;
-        let counting = Counting::new(counters);
+        let counting = Counting::new(tool.counters());
         let options = shared.options.of_a_call(&call.id);
         let completion = if options.abort.is_raised() {
-            shared.executor.not_made(tool, call, options)
+            shared.executor.not_made(&tool, call, options)
         } else {
-            shared.executor.call(tool, call, options).await
+            shared.executor.uncounted(&tool, call, options).await
         };
-        match settle(&shared, index, completion, kept, tool, counting) {
+        match settle(&shared, index, completion, kept, &tool, counting) {
             Ok(ended) => ended,
             // In a box for the same reason.
             Err(undecided) => Box::pin(undecided.decided()).await,

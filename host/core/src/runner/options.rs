@@ -28,8 +28,9 @@ pub struct RunOptions {
     pub limits: Limits,
     /// What to do about failures.
     pub on_tool_error: OnToolError,
-    /// Wall time of each call; never longer than the executor's limit and the tool's own.
-    pub tool_timeout: Duration,
+    /// Wall time of each call. `None`: 30 s, or what the executor's limits allow where that is less. A run that asks for more
+    /// than they allow does not start ([`Error::is_options`]). A tool's own time, and `limits`, may be shorter.
+    pub tool_timeout: Option<Duration>,
     /// How many calls may run at once; never exceeded.
     pub max_concurrency: Option<usize>,
     /// The caller's way to end the run early: it asks the handlers, and ends them by force after
@@ -49,7 +50,7 @@ impl Default for RunOptions {
             context: Arc::default(),
             limits: Limits::unlimited(),
             on_tool_error: OnToolError::default(),
-            tool_timeout: DEFAULT_TIMEOUT,
+            tool_timeout: None,
             max_concurrency: None,
             abort: AbortSignal::default(),
             stop_grace: DEFAULT_STOP_GRACE,
@@ -84,7 +85,7 @@ impl RunOptions {
     /// With this wall time of each call.
     #[must_use]
     pub fn with_tool_timeout(mut self, timeout: Duration) -> Self {
-        self.tool_timeout = timeout;
+        self.tool_timeout = Some(timeout);
         self
     }
 
@@ -125,7 +126,8 @@ impl RunOptions {
 
     /// The limits of each of its calls.
     pub(super) fn limits_of_a_call(&self) -> Limits {
-        self.limits.with_timeout(self.limits.timeout.min(self.tool_timeout))
+        let timeout = self.tool_timeout.unwrap_or(DEFAULT_TIMEOUT);
+        self.limits.with_timeout(self.limits.timeout.min(timeout))
     }
 
     /// The options of the call with this id, which starts now.
@@ -139,12 +141,12 @@ impl RunOptions {
         }
     }
 
-    /// Checks them for a run of so many calls.
-    pub(super) fn check(&self, calls: usize) -> Result<(), Error> {
+    /// Checks them for a run of so many calls, each of which the executor allows this time.
+    pub(super) fn check(&self, calls: usize, allowed: Duration) -> Result<(), Error> {
         let Limits { fuel, timeout, memory, arguments, result, log: _, host_calls: _ } = self.limits;
         let nothings = [
             ("max_concurrency", self.max_concurrency == Some(0)),
-            ("tool_timeout", self.tool_timeout.is_zero()),
+            ("tool_timeout", self.tool_timeout == Some(Duration::ZERO)),
             ("limits.timeout", timeout.is_zero()),
             ("limits.fuel", fuel == 0),
             ("limits.memory", memory == 0),
@@ -153,6 +155,9 @@ impl RunOptions {
         ];
         if let Some((option, _)) = nothings.into_iter().find(|(_, is_nothing)| *is_nothing) {
             return Err(Error::options(option, "must be more than nothing"));
+        }
+        if let Some(asked) = self.tool_timeout.filter(|asked| *asked > allowed) {
+            return Err(Error::options("tool_timeout", format!("is {asked:?}, and the executor's limits allow {allowed:?}")));
         }
         if calls > 1 && self.context.resume.is_some() {
             return Err(Error::options("context.resume", format!("goes with one call, and there are {calls}")));
@@ -163,9 +168,14 @@ impl RunOptions {
     /// How many of so many calls may run at once.
     #[must_use]
     pub fn concurrency(&self, calls: usize) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        self.max_concurrency.unwrap_or_else(|| calls.min(CALLS_PER_CORE * cores()).max(1))
+        self.max_concurrency.unwrap_or_else(|| usual_concurrency(calls))
     }
+}
+
+/// How many of so many calls run at once where nothing else was said. Source: contract, section 3.
+pub(crate) fn usual_concurrency(calls: usize) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    calls.min(CALLS_PER_CORE * cores).max(1)
 }
 
 #[cfg(test)]
@@ -214,7 +224,7 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_contract() {
         let options = RunOptions::default();
-        assert_eq!((options.tool_timeout, options.max_concurrency), (30 * SECOND, None));
+        assert_eq!((options.limits_of_a_call().timeout, options.max_concurrency), (30 * SECOND, None));
         assert!(matches!(options.on_tool_error, OnToolError::Continue) && *options.context == CallContext::default());
         let cores = std::thread::available_parallelism().unwrap().get();
         for (calls, expected) in [(0, 1), (1, 1), (2, 2), (100_000, 2 * cores)] {
@@ -232,7 +242,7 @@ mod tests {
         assert_eq!(told(&runner, RunOptions::default()), ["[30,null,null]"; 2], "nothing is invented");
     }
 
-    /// The smallest that anybody has set; a runner that was given no executor sets nothing.
+    /// The smallest that was set. An executor without limits sets no time.
     #[test]
     fn a_call_has_the_time_that_the_run_gives_it() {
         let executor = |seconds| Executor::new().with_limits(Limits::default().with_timeout(SECOND * seconds));
@@ -242,7 +252,9 @@ mod tests {
         for (runner, options, expected) in [
             (runner(tool()), run(300), 300),
             (runner(tool()), run(2), 2),
-            (runner(tool()).with_executor(Executor::new()), run(300), 30),
+            (runner(tool()).with_executor(Executor::new()), run(300), 300),
+            (runner(tool()).with_executor(executor(9)), run(9), 9),
+            (runner(tool()).with_executor(executor(9)), RunOptions::default(), 9),
             (hour(), run(300), 300),
             (hour(), run(300).with_limits(Limits::unlimited().with_timeout(SECOND * 7)), 7),
             (runner(tool().with_max_execution(SECOND * 5)), run(300), 5),
@@ -250,5 +262,16 @@ mod tests {
         ] {
             assert_eq!(told(&runner, options), [format!("[{expected},null,null]"), format!("[{expected},null,null]")]);
         }
+    }
+
+    /// Seen to fail with the shorter of the two times for each call.
+    #[test]
+    fn a_run_that_asks_for_more_time_than_its_executor_allows_does_not_start() {
+        let executor = Executor::new().with_limits(Limits::default().with_timeout(SECOND));
+        let runner = runner(Definition::new("t", "").unwrap()).with_executor(executor);
+        let options = RunOptions::default().with_tool_timeout(SECOND * 2);
+        let error = wait(runner.run([ToolCall::new("a", "t", "{}")], options)).unwrap_err();
+        assert!(error.is_options() && error.to_string().contains("is 2s, and the executor's limits allow 1s"), "{error}");
+        assert_eq!(runner.registry().statistics("t").unwrap(), crate::statistics::Statistics::default());
     }
 }

@@ -13,6 +13,7 @@ use super::*;
 use crate::call::{AbortSignal, CallContext, Resume};
 use crate::definition::Definition;
 use crate::encode::{EncodeError, Said};
+use crate::limits::Limits;
 use crate::message::{RunEvent, Settled};
 use crate::outcome::{Halt, HandlerError, Outcome, Question};
 use crate::policy::{OnToolError, Verdict};

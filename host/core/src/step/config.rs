@@ -23,13 +23,15 @@ pub const DEFAULT_MAX_ERRORS: u32 = 5;
 /// How steps are made.
 ///
 /// # Defaults
-/// [`DEFAULT_STEP_TIMEOUT`], [`DEFAULT_SOFT_WARN_AT`], [`DEFAULT_MAX_ERRORS`], [`DEFAULT_STOP_GRACE`].
+/// [`DEFAULT_STEP_TIMEOUT`], [`DEFAULT_SOFT_WARN_AT`], [`DEFAULT_MAX_ERRORS`], [`DEFAULT_STOP_GRACE`], as many calls at once
+/// as a run makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepConfig {
     pub(super) timeout: Duration,
     pub(super) soft_warn_at: u32,
     pub(super) max_errors: u32,
     pub(super) stop_grace: Duration,
+    pub(super) max_concurrency: Option<usize>,
 }
 
 impl Default for StepConfig {
@@ -39,6 +41,7 @@ impl Default for StepConfig {
             soft_warn_at: DEFAULT_SOFT_WARN_AT,
             max_errors: DEFAULT_MAX_ERRORS,
             stop_grace: DEFAULT_STOP_GRACE,
+            max_concurrency: None,
         }
     }
 }
@@ -92,6 +95,14 @@ impl StepConfig {
     #[must_use]
     pub fn with_stop_grace(mut self, grace: Duration) -> Self {
         self.stop_grace = grace;
+        self
+    }
+
+    /// With this many tools at once in [`Stepper::step_all`](crate::Stepper::step_all); at least one. Unless it is set, as many
+    /// as there are calls, but at most two per core.
+    #[must_use]
+    pub fn with_max_concurrency(mut self, calls: usize) -> Self {
+        self.max_concurrency = Some(calls.max(1));
         self
     }
 }

@@ -6,16 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::raw_call::Judged;
-use crate::call::{CallResult, Completion};
+use crate::call::CallResult;
 use crate::encode::{Fenced, Said, plain};
 use crate::json::Json;
 use crate::message::{AWAITING_USER, Halted, Message};
-use crate::outcome::{Halt, Media, Outcome, Part};
+use crate::outcome::{Halt, Outcome, Part};
 use crate::policy::Failure;
 use crate::tool::Tool;
 use crate::tool_error::ToolError;
@@ -23,10 +21,10 @@ use crate::tool_error::ToolError;
 /// A call and its response.
 ///
 /// # Shape
-/// As JSON: `{"functionCall": {"id"?, "name", "args"}, "functionResponse": {"id"?, "name", "response"}}`. Beside these two,
-/// where there is something to say: `message` (a line for a person), `media` (`[{"type", "mimeType", "bytes"}]`, what images and sounds there are), `parts`
-/// (all content beside the result), `halted` (why the loop is not to go on) and `attributes`. The loop reads those; the
-/// model gets the two.
+/// As JSON: `{"functionCall": {"id"?, "name", "args"}, "functionResponse": {"id"?, "name", "response": {"result"}}}`. Beside
+/// these two, where there is something to say: `is_error` (the response is a failure), `message` (a line for a person),
+/// `media` (`[{"type", "mimeType", "bytes"}]`, what images and sounds there are), `parts` (all content beside the result),
+/// `halted` (why the loop is not to go on), `attributes` and `extensions`. The loop reads those; the model gets the two.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct HistoryEntry {
@@ -46,15 +44,16 @@ pub struct HistoryEntry {
     pub halted: Option<Halted>,
     /// Free metadata of the tool's definition.
     pub attributes: BTreeMap<String, Value>,
+    /// Fields of later contract versions, passed through from the handler's answer.
+    pub extensions: BTreeMap<String, Json>,
 }
 
 /// What the model gets.
 ///
 /// # Shape
-/// As JSON: `{"result"}`, `{"error", "data"?}`, or `{"status", "functionName", "allowedToolNames"}` for a tool that is
-/// closed in this turn.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(untagged)]
+/// As JSON: `{"result": …}`, with the value, with `{"error", "data"?}`, or with `{"status", "functionName",
+/// "allowedToolNames"}` for a tool that is closed in this turn.
+#[derive(Debug, Clone, PartialEq)]
 pub enum FunctionResponse {
     /// Success.
     Result {
@@ -66,11 +65,9 @@ pub enum FunctionResponse {
         /// What went wrong.
         error: Json,
         /// More of it, in the handler's own form.
-        #[serde(skip_serializing_if = "Option::is_none")]
         data: Option<Json>,
     },
     /// The tool was not dispatched: deliberate mode keeps it closed. Source: contract, section 6, stage 4.
-    #[serde(rename_all = "camelCase")]
     Blocked {
         /// `blocked_by_deliberate_tool_mode`.
         status: &'static str,
@@ -81,7 +78,29 @@ pub enum FunctionResponse {
     },
 }
 
+/// The status of a tool that deliberate mode keeps closed. Source: contract, section 6, stage 4.
+pub(super) const BLOCKED: &str = "blocked_by_deliberate_tool_mode";
+
 impl FunctionResponse {
+    /// What the model gets of a result, and the failure if it is one: an encoder that fails makes any result one.
+    pub(super) fn of(result: &CallResult, encoder: Option<&Fenced>) -> (Self, Option<Failure>) {
+        let value = match result {
+            CallResult::Outcome(Outcome::Ok(output)) => {
+                let stand_in = output.stand_in().map(text);
+                Self::value(Said::Ok(output), stand_in.as_ref().unwrap_or(&output.value), encoder)
+            }
+            CallResult::Outcome(Outcome::Halt(halt)) => Self::value(Said::Value(&halt.result), &halt.result, encoder),
+            CallResult::Outcome(Outcome::AskUser(_)) => Ok(Self::Result { result: text(AWAITING_USER) }),
+            CallResult::Outcome(Outcome::Error(error)) => Err(Failure::Error(error.clone())),
+            CallResult::ToolError(error) => Err(Failure::ToolError(error.clone())),
+            CallResult::Refusal(refusal) => Err(Failure::Refusal(refusal.clone())),
+        };
+        match value {
+            Ok(response) => (response, None),
+            Err(failure) => (Self::failed(&failure, encoder), Some(failure)),
+        }
+    }
+
     /// A failure in words.
     pub(super) fn error(message: impl Into<String>) -> Self {
         Self::Error { error: text(message), data: None }
@@ -90,14 +109,14 @@ impl FunctionResponse {
     /// A tool that deliberate mode keeps closed. Source: contract, section 6, stage 4.
     pub(super) fn blocked(name: &str, allowed: &BTreeSet<&str>) -> Self {
         Self::Blocked {
-            status: "blocked_by_deliberate_tool_mode",
+            status: BLOCKED,
             function_name: name.to_owned(),
             allowed_tool_names: allowed.iter().map(|&name| name.to_owned()).collect(),
         }
     }
 
     /// A failure as the encoder puts it, or in its own words where there is none or it fails too.
-    fn failed(failure: &Failure, encoder: Option<&Fenced>) -> Self {
+    pub(super) fn failed(failure: &Failure, encoder: Option<&Fenced>) -> Self {
         if let Some(Ok(encoded)) = encoder.map(|encoder| encoder.encode(Said::Failure(failure))) {
             return Self::error(encoded);
         }
@@ -106,11 +125,11 @@ impl FunctionResponse {
     }
 
     /// A value as the encoder puts it, or as it is where there is none.
-    fn value(said: Said<'_>, value: &Json, encoder: Option<&Fenced>) -> Self {
+    pub(super) fn value(said: Said<'_>, value: &Json, encoder: Option<&Fenced>) -> Result<Self, Failure> {
         match encoder.map(|encoder| encoder.encode(said)) {
-            None => Self::Result { result: value.clone() },
-            Some(Ok(encoded)) => Self::Result { result: text(encoded) },
-            Some(Err(error)) => Self::failed(&Failure::ToolError(ToolError::EncodingFailed(error.0)), encoder),
+            None => Ok(Self::Result { result: value.clone() }),
+            Some(Ok(encoded)) => Ok(Self::Result { result: text(encoded) }),
+            Some(Err(error)) => Err(Failure::ToolError(ToolError::EncodingFailed(error.0))),
         }
     }
 
@@ -134,7 +153,7 @@ impl HistoryEntry {
             FunctionResponse::Result { result } => Message::new(id, name, plain(result)),
             // Strings and checked JSON: nothing in it can fail.
             error @ (FunctionResponse::Error { .. } | FunctionResponse::Blocked { .. }) => {
-                Message::new(id, name, serde_json::to_string(error).unwrap_or_default()).failed()
+                Message::new(id, name, serde_json::to_string(&error.content()).unwrap_or_default()).failed()
             }
         };
         Message {
@@ -158,98 +177,39 @@ impl HistoryEntry {
             parts: Vec::new(),
             halted: None,
             attributes: BTreeMap::new(),
+            extensions: BTreeMap::new(),
         }
     }
 
-    /// The entry of a call that ended like this, and whether the model need not speak after it.
+    /// The entry of a call that a tool answered so, and whether the model need not speak after it. `said` is what the handler
+    /// said, where that is no failure.
     pub(super) fn answered(
         judged: Judged,
         tool: &Tool,
-        completion: Completion,
-        encoder: Option<&Fenced>,
+        response: FunctionResponse,
+        said: Option<CallResult>,
     ) -> (Self, bool) {
-        let Completion { id: tool_call_id, result, .. } = completion;
-        let (mut message, mut parts, mut halted, mut end_turn) = (None, Vec::new(), None, false);
-        let response = match result {
-            CallResult::Outcome(Outcome::Ok(output)) => {
-                let stand_in = output.stand_in().map(text);
-                let response =
-                    FunctionResponse::value(Said::Ok(&output), stand_in.as_ref().unwrap_or(&output.value), encoder);
-                (message, parts, end_turn) = (output.message, output.parts, output.end_turn);
-                response
+        let tool_call_id = judged.call.id.clone();
+        let mut entry = Self::unanswered(judged, response);
+        entry.attributes.clone_from(&tool.definition().attributes);
+        let end_turn = match said {
+            Some(CallResult::Outcome(Outcome::Ok(output))) => {
+                (entry.message, entry.parts) = (output.message, output.parts);
+                entry.extensions = output.extensions;
+                output.end_turn
             }
-            CallResult::Outcome(Outcome::AskUser(question)) => {
-                (halted, end_turn) = (Some(Halted::by(question, tool_call_id)), true);
-                FunctionResponse::Result { result: text(AWAITING_USER) }
+            Some(CallResult::Outcome(Outcome::AskUser(question))) => {
+                entry.halted = Some(Halted::by(question, tool_call_id));
+                true
             }
-            CallResult::Outcome(Outcome::Halt(Halt { reason, result })) => {
-                let response = FunctionResponse::value(Said::Value(&result), &result, encoder);
-                (halted, end_turn) = (Some(Halted::Handler { reason, tool_call_id, result }), true);
-                response
+            Some(CallResult::Outcome(Outcome::Halt(Halt { reason, result }))) => {
+                entry.halted = Some(Halted::Handler { reason, tool_call_id, result });
+                true
             }
-            CallResult::Outcome(Outcome::Error(error)) => FunctionResponse::failed(&Failure::Error(error), encoder),
-            CallResult::ToolError(error) => FunctionResponse::failed(&Failure::ToolError(error), encoder),
-            CallResult::Refusal(refusal) => FunctionResponse::failed(&Failure::Refusal(refusal), encoder),
+            Some(CallResult::Outcome(Outcome::Error(_)) | CallResult::ToolError(_) | CallResult::Refusal(_)) | None => {
+                false
+            }
         };
-        let attributes = tool.definition().attributes.clone();
-        (Self { message, parts, halted, attributes, ..Self::unanswered(judged, response) }, end_turn)
-    }
-}
-
-impl Serialize for HistoryEntry {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (id, name) = (self.id.as_deref(), self.name.as_str());
-        let media: Vec<_> = self.parts.iter().filter_map(MediaNote::of).collect();
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("functionCall", &Half { id, name, args: Some(&self.args), response: None })?;
-        map.serialize_entry("functionResponse", &Half { id, name, args: None, response: Some(&self.response) })?;
-        if let Some(message) = &self.message {
-            map.serialize_entry("message", message)?;
-        }
-        if !media.is_empty() {
-            map.serialize_entry("media", &media)?;
-        }
-        if !self.parts.is_empty() {
-            map.serialize_entry("parts", &self.parts)?;
-        }
-        if let Some(halted) = &self.halted {
-            map.serialize_entry("halted", halted)?;
-        }
-        if !self.attributes.is_empty() {
-            map.serialize_entry("attributes", &self.attributes)?;
-        }
-        map.end()
-    }
-}
-
-/// One half of the pair.
-#[derive(Serialize)]
-struct Half<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    args: Option<&'a Map<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response: Option<&'a FunctionResponse>,
-}
-
-/// What there is to know of an image or a sound without its bytes.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct MediaNote<'a> {
-    r#type: &'static str,
-    mime_type: &'a str,
-    bytes: usize,
-}
-
-impl<'a> MediaNote<'a> {
-    fn of(part: &'a Part) -> Option<Self> {
-        let note = |r#type, media: &'a Media| Self { r#type, mime_type: &media.mime_type, bytes: media.data.len() };
-        match part {
-            Part::Image(media) => Some(note("image", media)),
-            Part::Audio(media) => Some(note("audio", media)),
-            Part::Text { .. } | Part::ResourceLink { .. } => None,
-        }
+        (entry, end_turn)
     }
 }

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use crate::call::{Resume, ToolCall};
-use crate::json::{JsonFault, check, parse_measured};
+use crate::json::{JsonFault, check, or_empty_object, parse_measured};
 
 /// A call that nobody has judged.
 ///
@@ -45,7 +45,7 @@ impl RawCall {
             Some(object @ Value::Object(_)) => object.to_string(),
             Some(Value::Bool(_) | Value::Number(_) | Value::Array(_)) => return Err(Malformed::NoObject),
         };
-        let text = if text.trim().is_empty() { "{}".to_owned() } else { text };
+        let text = or_empty_object(text);
         let is_read = text.len() as u64 <= limit;
         if is_read {
             check(&text)?;

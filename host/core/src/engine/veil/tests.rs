@@ -71,7 +71,7 @@ fn nothing_that_a_tool_says_has_the_value_in_it() {
     fault.nearest = text();
     for mut error in [
         ToolError::HandlerRaised(raised),
-        ToolError::InvalidReturn(ReturnRule::NotJson { field: "value", detail: VALUE.into() }),
+        ToolError::InvalidReturn(ReturnRule::NotJson { field: "value".into(), detail: VALUE.into() }),
         ToolError::InvalidReturn(ReturnRule::Unreadable { detail: VALUE.into() }),
         ToolError::InvalidReturn(ReturnRule::ReservedHalt { reason: VALUE.into() }),
         ToolError::InvalidReturn(ReturnRule::Schema { faults: vec![fault] }),

@@ -1,0 +1,69 @@
+//! Events, read again from their JSON.
+//!
+//! Members are read as they are, not as serde reads a tagged enum: text that is kept ([`Json`](crate::json::Json)) cannot be
+//! read from a buffer.
+
+use serde::{Deserialize, Deserializer};
+
+use super::{Event, LogLevel, LogSource};
+use crate::call::CallResult;
+use crate::json::needed;
+use crate::rights::Denial;
+use crate::usage::Usage;
+
+/// The members of every event.
+#[derive(Deserialize)]
+struct Written {
+    r#type: Kind,
+    id: String,
+    name: Option<String>,
+    arguments: Option<String>,
+    done: Option<u64>,
+    total: Option<u64>,
+    message: Option<String>,
+    source: Option<LogSource>,
+    level: Option<LogLevel>,
+    denial: Option<Denial>,
+    result: Option<CallResult>,
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+enum Kind {
+    #[serde(rename = "tool_execution_started")]
+    Started,
+    #[serde(rename = "tool_progress")]
+    Progress,
+    #[serde(rename = "tool_log")]
+    Log,
+    #[serde(rename = "tool_denied")]
+    Denied,
+    #[serde(rename = "tool_execution_completed")]
+    Completed,
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Written { r#type, id, name, arguments, done, total, message, source, level, denial, result, usage } =
+            Written::deserialize(deserializer)?;
+        Ok(match r#type {
+            Kind::Started => {
+                Self::Started { id, name: needed(name, "name")?, arguments: needed(arguments, "arguments")? }
+            }
+            Kind::Progress => Self::Progress { id, done: needed(done, "done")?, total, message },
+            Kind::Log => Self::Log {
+                id,
+                source: needed(source, "source")?,
+                level: needed(level, "level")?,
+                message: needed(message, "message")?,
+            },
+            Kind::Denied => Self::Denied { id, denial: needed(denial, "denial")? },
+            Kind::Completed => Self::Completed {
+                id,
+                name: needed(name, "name")?,
+                result: needed(result, "result")?,
+                usage: needed(usage, "usage")?,
+            },
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! Calls out of a whole list of AG-UI's events.
+//!
+//! A call is started, given arguments and ended by events of its own, or it comes in chunks, which need no end: the
+//! protocol ends it with the last of them.
+//! Invariants: what is wrong with one call's events touches no other call. A call that was not ended is none: half of its
+//! arguments may be missing.
+//! Source: the protocol's reference of events.
+
+use std::collections::BTreeMap;
+
+use super::ProviderError;
+use super::calls::{Calls, UnreadableCall};
+use super::place::Place;
+use crate::call::ToolCall;
+use crate::json::or_empty_object;
+
+/// The calls, in the order in which they begin.
+pub(super) fn calls(events: &[Place<'_>]) -> Result<Calls, ProviderError> {
+    let mut list = List::default();
+    // The call that chunks without an id belong to.
+    let mut chunked: Option<&str> = None;
+    for event in events {
+        let kind = event.text("type", "an event")?;
+        let id = event.text("toolCallId", "the id of the call");
+        match kind {
+            "TOOL_CALL_START" => list.start(id, event, State::Open),
+            "TOOL_CALL_ARGS" => list.add(id, event),
+            "TOOL_CALL_END" => list.end(id, event),
+            "TOOL_CALL_CHUNK" => {
+                let id = id.or_else(|error| chunked.filter(|_| event.get("toolCallId").is_none()).ok_or(error));
+                chunked = id.as_ref().ok().copied().or(chunked);
+                list.chunk(id, event);
+                continue;
+            }
+            // What another protocol said is passed on between the events of this one.
+            "RAW" => continue,
+            _ => {}
+        }
+        chunked = None;
+    }
+    Ok(Calls::of(list.calls.into_iter().map(Reading::read)))
+}
+
+/// How a call is told to end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// By an event that has not come.
+    Open,
+    Ended,
+    /// By itself.
+    Chunks,
+}
+
+/// A call whose events are read.
+struct Reading<'p> {
+    id: Option<&'p str>,
+    name: Option<&'p str>,
+    arguments: String,
+    state: State,
+    /// Its first event.
+    first: Place<'p>,
+    /// What went wrong first.
+    problem: Option<ProviderError>,
+}
+
+/// The calls of a list.
+#[derive(Default)]
+struct List<'p> {
+    calls: Vec<Reading<'p>>,
+    places: BTreeMap<&'p str, usize>,
+}
+
+impl<'p> List<'p> {
+    /// The call of this id, which begins with this event if there is none yet.
+    fn call(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>, state: State) -> (&mut Reading<'p>, bool) {
+        let known = id.as_ref().ok().and_then(|id| self.places.get(id)).copied();
+        let place = known.unwrap_or(self.calls.len());
+        if known.is_none() {
+            let (id, problem) = match id {
+                Ok(id) => (Some(id), None),
+                Err(error) => (None, Some(error)),
+            };
+            self.places.extend(id.map(|id| (id, place)));
+            let arguments = String::new();
+            self.calls.push(Reading { id, name: None, arguments, state, first: event.clone(), problem });
+        }
+        (&mut self.calls[place], known.is_none())
+    }
+
+    fn start(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>, state: State) {
+        let (call, is_new) = self.call(id, event, state);
+        if !is_new {
+            return call.wrong(event.malformed("a call that was not started before"));
+        }
+        match event.text("toolCallName", "the name of the tool") {
+            Ok(name) => call.name = Some(name),
+            Err(error) => call.wrong(error),
+        }
+    }
+
+    fn add(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>) {
+        let (call, is_new) = self.call(id, event, State::Open);
+        if is_new || call.state == State::Ended {
+            return call.wrong(event.malformed("a call that was started and not ended"));
+        }
+        call.take(event.need("delta", "a piece of the arguments"));
+    }
+
+    fn end(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>) {
+        let (call, is_new) = self.call(id, event, State::Open);
+        if is_new || call.state == State::Ended {
+            return call.wrong(event.malformed("a call that was started and not ended"));
+        }
+        call.state = State::Ended;
+    }
+
+    fn chunk(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>) {
+        if !id.as_ref().is_ok_and(|id| self.places.contains_key(id)) {
+            self.start(id.clone(), event, State::Chunks);
+        }
+        if id.is_ok() && event.get("delta").is_some() {
+            self.add(id, event);
+        }
+    }
+}
+
+impl<'p> Reading<'p> {
+    fn wrong(&mut self, error: ProviderError) {
+        self.problem.get_or_insert(error);
+    }
+
+    fn take(&mut self, delta: Result<Place<'p>, ProviderError>) {
+        let text = delta.and_then(|delta| {
+            delta.value.as_str().ok_or_else(|| delta.malformed("a piece of the arguments"))
+        });
+        match text {
+            Ok(text) => self.arguments.push_str(text),
+            Err(error) => self.wrong(error),
+        }
+    }
+
+    fn read(self) -> Result<ToolCall, UnreadableCall> {
+        let Self { id, name, arguments, state, first, problem } = self;
+        let unfinished = || (state == State::Open).then(|| first.malformed("a call that is ended by `TOOL_CALL_END`"));
+        match (problem.or_else(unfinished), id, name) {
+            (None, Some(id), Some(name)) => Ok(ToolCall::new(id, name, or_empty_object(arguments))),
+            (problem, ..) => {
+                let error = problem.unwrap_or_else(|| first.malformed("a call with an id and a name"));
+                Err(UnreadableCall::new(id, name, error))
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The stages of a step, but for the dispatch itself.
+//!
+//! Source: contract, section 6, whose stages are numbered below.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::entry::{FunctionResponse, HistoryEntry};
+use super::next::{AbortStatus, Step, StepEvent};
+use super::raw_call::{Judged, RawCall};
+use super::turn::Turn;
+use super::{Stepper, go_on};
+use crate::call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
+use crate::clock::before;
+use crate::encode::Said;
+use crate::fence::{Fenced, dispose, fenced};
+use crate::json::Json;
+use crate::message::Halted;
+use crate::names;
+use crate::policy::{Failure, OnToolError, Verdict};
+use crate::registry::Toolbox;
+use crate::runner::ask;
+use crate::statistics::Counting;
+use crate::tool::Tool;
+use crate::tool_error::{ReturnRule, ToolError};
+
+/// The context's extension that holds the person's language.
+const LOCALE: &str = "locale";
+/// The context's extension that asks tools to mention how to stop the turn.
+const SHOW_KILL_HINT: &str = "show_kill_hint";
+
+/// A call that came to its gate.
+pub(super) enum Gated {
+    /// It is answered here.
+    Closed(HistoryEntry),
+    Open(Box<Ready>),
+}
+
+/// A call that may be dispatched.
+pub(super) struct Ready {
+    judged: Judged,
+    tool: Tool,
+    options: CallOptions,
+}
+
+/// A call after stage 5.
+pub(super) enum End {
+    Closed(HistoryEntry),
+    Ended(Box<Ended>),
+}
+
+/// How a dispatched call ended, and what the model gets.
+pub(super) struct Ended {
+    judged: Judged,
+    tool: Tool,
+    completion: Completion,
+    response: FunctionResponse,
+    /// It did not fail, and could be encoded.
+    success: bool,
+    /// The policy halts the loop.
+    halted: Option<Halted>,
+}
+
+impl Stepper {
+    pub(super) async fn stages(&self, call: RawCall, turn: &mut Turn) -> Result<Step, AbortStatus> {
+        let gate = self.gate(call, turn).await?;
+        let end = self.end(gate).await?;
+        self.settle(end, turn).await
+    }
+
+    /// Stages 1 to 4.
+    pub(super) async fn gate(&self, call: RawCall, turn: &Turn) -> Result<Gated, AbortStatus> {
+        let limits = self.executor.limits().with_timeout(self.config.timeout).tightened(&turn.limits);
+        // 1: is it a call?
+        let mut judged = call.judged(limits.arguments).map_err(|malformed| {
+            // As a debug string: the text quotes a stranger.
+            tracing::warn!(problem = ?malformed.to_string(), "Malformed function call");
+            AbortStatus::Error
+        })?;
+        // 2: was the turn stopped?
+        go_on(&turn.abort)?;
+        // 3: where it comes from
+        let context = self.context(turn, judged.resume.take());
+        // 4: may it be called in this turn? If not, the name is not looked up.
+        let name = judged.call.name.as_str();
+        if let Some(allowed) = turn.allowed_names().filter(|allowed| !allowed.contains(name)) {
+            let response = FunctionResponse::blocked(name, &allowed);
+            return Ok(Gated::Closed(HistoryEntry::unanswered(judged, response)));
+        }
+        let toolbox = self.registry.toolbox();
+        let tool = match toolbox.resolve(name) {
+            Ok(tool) => tool.clone(),
+            Err(error) => {
+                let near = nearest(&toolbox, name, &context, turn).await;
+                let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                let response = FunctionResponse::error(format!("{error}{hint}"));
+                return Ok(Gated::Closed(HistoryEntry::unanswered(judged, response)));
+            }
+        };
+        let options = CallOptions::default().with_context(context).with_limits(limits).with_abort(turn.abort.clone());
+        Ok(Gated::Open(Box::new(Ready { judged, tool, options })))
+    }
+
+    /// Stage 5, and what the model gets of it.
+    pub(super) async fn end(&self, gate: Gated) -> Result<End, AbortStatus> {
+        let Ready { judged, tool, options } = match gate {
+            Gated::Closed(entry) => return Ok(End::Closed(entry)),
+            Gated::Open(ready) => *ready,
+        };
+        // The calls beside it may have taken a while.
+        go_on(&options.abort)?;
+        let (abort, time) = (options.abort.clone(), time_of_a_call(&tool, &options));
+        let counting = Counting::new(tool.counters());
+        let completion = self.dispatch(&tool, judged.call.clone(), options).await?;
+        let (mut response, failure) = FunctionResponse::of(&completion.result, self.encoder.as_ref());
+        counting.end_as(completion.usage.wall, failure.as_ref());
+        let (success, mut halted) = (failure.is_none(), None);
+        if let Some(failure) = failure {
+            (response, halted) = tokio::select! {
+                biased;
+                decided = self.decided(&judged.call, failure, response, time) => decided,
+                () = abort.raised() => return Err(AbortStatus::StoppedByUser),
+            };
+        }
+        Ok(End::Ended(Box::new(Ended { judged, tool, completion, response, success, halted })))
+    }
+
+    /// What the policy makes of a failure: what the model gets, and whether the loop halts.
+    async fn decided(
+        &self,
+        call: &ToolCall,
+        failure: Failure,
+        response: FunctionResponse,
+        time: Duration,
+    ) -> (FunctionResponse, Option<Halted>) {
+        let halted = |exception| Some(Halted::ToolError { tool_call_id: call.id.clone(), exception });
+        let policy = match &self.policy {
+            OnToolError::Continue => return (response, None),
+            OnToolError::Halt => return (response, halted(None)),
+            OnToolError::Decide(policy) => policy,
+        };
+        let encoder = self.encoder.as_ref();
+        match ask(&self.deciding, time, policy, call.clone(), failure).await {
+            Ok(Verdict::Halt) => (response, halted(None)),
+            Ok(Verdict::Continue(instead)) => match FunctionResponse::value(Said::Value(&instead), &instead, encoder) {
+                Ok(response) => (response, None),
+                Err(failure) => (FunctionResponse::failed(&failure, encoder), halted(None)),
+            },
+            Err(exception) => {
+                let failure = ToolError::InvalidReturn(ReturnRule::Policy { detail: exception.clone() });
+                (FunctionResponse::failed(&Failure::ToolError(failure), encoder), halted(Some(exception)))
+            }
+        }
+    }
+
+    /// Stages 6 to 9.
+    pub(super) async fn settle(&self, end: End, turn: &mut Turn) -> Result<Step, AbortStatus> {
+        let Ended { judged, tool, completion, response, success, halted } = match end {
+            End::Closed(entry) => return self.record(entry, false, false, turn),
+            End::Ended(ended) => *ended,
+        };
+        go_on(&turn.abort)?;
+        let name = &judged.call.name;
+        // 6: keep it at hand
+        if success {
+            turn.keep_open(name);
+        }
+        let completion = Arc::new(completion);
+        if was_dispatched(&completion.result) {
+            // 7: say what brought it up
+            if let Some(trigger) = turn.trigger(name) {
+                let (tool, trigger) = (name.clone(), trigger.to_owned());
+                self.emit(StepEvent::TriggerNotice { id: judged.id.clone(), tool, trigger });
+            }
+            // 8: has the model's context taken it?
+            if self.is_consumed(&completion, &turn.abort).await? {
+                turn.count_success();
+                return Ok(Step::Restart);
+            }
+        }
+        // 9: call and response
+        let result = Arc::unwrap_or_clone(completion).result;
+        let (mut entry, mut end_turn) = HistoryEntry::answered(judged, &tool, response, Some(result).filter(|_| success));
+        if halted.is_some() {
+            (entry.halted, end_turn) = (halted, true);
+        }
+        self.record(entry, success, end_turn, turn)
+    }
+
+    /// Stage 3. Remaining time and the abort signal travel in the call's options.
+    fn context(&self, turn: &Turn, resume: Option<Resume>) -> CallContext {
+        let mut context = turn.context.clone();
+        context.resume = resume;
+        if let Some(locale) = &turn.locale {
+            context.extensions.insert(LOCALE.into(), Json::from(Value::String(locale.clone())));
+        }
+        if turn.iteration >= self.config.soft_warn_at {
+            context.extensions.insert(SHOW_KILL_HINT.into(), Json::from(Value::Bool(true)));
+        }
+        context
+    }
+
+    /// Stage 7.
+    fn emit(&self, event: StepEvent) {
+        if let Some(observer) = &self.observer {
+            // An observer's mistake must not become the turn's.
+            let _ = fenced(|| observer(event));
+        }
+    }
+
+    /// Stage 8.
+    async fn is_consumed(&self, completion: &Arc<Completion>, abort: &AbortSignal) -> Result<bool, AbortStatus> {
+        let Some(hook) = &self.hook else { return Ok(false) };
+        let asked = Fenced::new(|| hook(Arc::clone(completion)));
+        let answer = tokio::select! {
+            biased;
+            answer = before(Instant::now().checked_add(self.config.timeout), asked) => answer,
+            () = abort.raised() => None,
+        };
+        go_on(abort)?;
+        match answer {
+            Some(Ok(consumed)) => Ok(consumed),
+            failed @ (Some(Err(_)) | None) => {
+                if let Some(Err(panic)) = failed {
+                    dispose(panic);
+                }
+                tracing::warn!(tool = completion.tool, "the restart hook panicked or gave no answer in time");
+                Ok(false)
+            }
+        }
+    }
+
+    /// The end of every step that has an entry: errors are counted, and too many in a row end the turn.
+    fn record(
+        &self,
+        entry: HistoryEntry,
+        success: bool,
+        end_turn: bool,
+        turn: &mut Turn,
+    ) -> Result<Step, AbortStatus> {
+        go_on(&turn.abort)?;
+        let name = entry.name.clone();
+        if success {
+            turn.count_success();
+        } else {
+            turn.count_error();
+            if turn.consecutive_errors() > self.config.max_errors {
+                tracing::warn!(errors = turn.consecutive_errors(), "too many function calls failed in a row");
+                return Err(AbortStatus::Error);
+            }
+        }
+        Ok(Step::History { name, success, end_turn, entry: Box::new(entry) })
+    }
+}
+
+/// Whether a handler was asked. A refusal comes before any was, and a tool in manual mode has none.
+fn was_dispatched(result: &CallResult) -> bool {
+    !matches!(result, CallResult::Refusal(_) | CallResult::ToolError(ToolError::NotFound))
+}
+
+/// The time that a call has, and a policy function after it.
+fn time_of_a_call(tool: &Tool, options: &CallOptions) -> Duration {
+    let limits = options.limits.tightened(&tool.limits());
+    tool.definition().max_execution.map_or(limits.timeout, |own| limits.timeout.min(own))
+}
+
+/// The nearest name that the model may know of: the turn allows it, and the tool is offered in this context.
+async fn nearest<'a>(toolbox: &'a Toolbox, name: &str, context: &CallContext, turn: &Turn) -> Option<&'a str> {
+    let names = toolbox.tools().map(|tool| tool.definition().name.as_str());
+    let near = names::nearest(name, names.filter(|name| turn.allows(name)))?;
+    toolbox.get(near)?.is_visible(context).await.then_some(near)
+}

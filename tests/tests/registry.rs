@@ -1,0 +1,172 @@
+//! A registry's calls and its statistics: each call is counted once, in the tool, whoever makes it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcell::{
+    CallOptions, Definition, EncodeError, Executor, LastError, Limits, Reason, Registry, RunOptions, Runner, Said,
+    Statistics, Stepper, Tool, ToolCall, Turn,
+};
+use toolcell_tests::{ending, wait};
+
+/// A tool that answers with `answer`, or fails in the handler's own words where its argument `fails` is there.
+fn tool(name: &str, answer: &str) -> Tool {
+    let answer = answer.to_owned();
+    let definition = Definition::new(name, "").expect("a name");
+    let handler = move |arguments: Value| {
+        let answer = answer.clone();
+        async move {
+            match arguments["fails"].as_str() {
+                Some("panic") => panic!("ouch"),
+                Some(words) => Err(words.to_owned()),
+                None => Ok(json!(answer)),
+            }
+        }
+    };
+    Tool::native(definition, handler).expect("a tool")
+}
+
+fn call(arguments: &str) -> ToolCall {
+    ToolCall::new("c1", "t", arguments)
+}
+
+/// `count/success/failure`.
+fn counted(statistics: Statistics) -> String {
+    format!("{}/{}/{}", statistics.count, statistics.success, statistics.failure)
+}
+
+fn by_registry(registry: &Registry, arguments: &'static str) {
+    let registry = registry.clone();
+    wait(async move { registry.call(&Executor::new(), call(arguments), CallOptions::default()).await })
+        .expect("it is registered");
+}
+
+fn by_runner(registry: &Registry, arguments: &'static str) {
+    let runner = Runner::new(registry.clone());
+    wait(async move { runner.run([call(arguments)], RunOptions::default()).await }).expect("it starts");
+}
+
+fn by_stepper(registry: &Registry, arguments: &'static str) {
+    let stepper = Stepper::new(registry.clone());
+    wait(async move { stepper.step(call(arguments), &mut Turn::default()).await });
+}
+
+fn by_executor(registry: &Registry, arguments: &'static str) {
+    let tool = registry.get("t").expect("it is registered");
+    wait(async move { Executor::new().call(&tool, call(arguments), CallOptions::default()).await });
+}
+
+/// Seen to fail with the counters in the registry: calls of the executor were not counted.
+#[test]
+fn a_call_is_counted_once_whoever_makes_it() {
+    type Caller = fn(&Registry, &'static str);
+    let callers: [Caller; 4] = [by_registry, by_runner, by_stepper, by_executor];
+    for caller in callers {
+        let (registry, own) = (Registry::new(), tool("t", "fine"));
+        registry.register(own.clone()).expect("new");
+        caller(&registry, "{}");
+        assert_eq!(counted(own.statistics()), "1/1/0");
+        caller(&registry, r#"{"fails": "no such city"}"#);
+        assert_eq!(counted(registry.statistics("t").expect("it is there")), "2/1/1");
+        caller(&registry, "[]");
+        assert_eq!((counted(own.statistics()), own.statistics().refused), ("2/1/1".into(), 1));
+    }
+}
+
+#[test]
+fn clones_count_together_and_changed_tools_on_their_own() {
+    let (registry, first) = (Registry::new(), tool("t", "fine"));
+    let changed = first.clone().with_limits(Limits::unlimited());
+    registry.register(first.clone()).expect("new");
+    by_executor(&registry, "{}");
+    assert_eq!((counted(first.statistics()), counted(changed.statistics())), ("1/1/0".into(), "0/0/0".into()));
+    first.clear_statistics();
+    assert_eq!(registry.statistics("t"), Some(Statistics::default()));
+}
+
+#[test]
+fn a_name_is_called_or_told_as_unknown() {
+    let registry = Registry::new();
+    registry.register(tool("t", "fine")).expect("new");
+    let asked = registry.clone();
+    let (good, unknown) = wait(async move {
+        let executor = Executor::new();
+        let called = |name: &'static str| {
+            asked.call(&executor, ToolCall::new("c1", name, ""), CallOptions::default())
+        };
+        (called("t").await, called("tt").await)
+    });
+    let good = good.expect("a completion");
+    assert_eq!((ending(&good.result).as_str(), good.id.as_str()), ("ok", "c1"));
+    let error = unknown.expect_err("there is no such tool");
+    assert!(error.is_unknown_tool() && error.hint().contains("did you mean `t`?"), "{error}");
+    assert_eq!(error.unknown_tool(), Some("tt"));
+    let long = "x".repeat(1000);
+    let error = registry.toolbox().resolve(&long).expect_err("nor this");
+    assert_eq!(error.unknown_tool(), Some(long.as_str()), "whole");
+    assert!(error.to_string().len() < 200, "{error}");
+    let other = registry.register(tool("t", "again")).expect_err("a duplicate");
+    assert_eq!(other.unknown_tool(), None);
+}
+
+/// The place and the statistics stay; what a run has started with stays too.
+#[test]
+fn a_tool_is_replaced_in_one_step() {
+    let registry = Registry::new();
+    registry.register_all(["z", "t", "a"].map(|name| tool(name, "old"))).expect("new");
+    by_registry(&registry, r#"{"fails": "once"}"#);
+    let before = registry.toolbox();
+    let replaced = registry.replace(tool("t", "new")).expect("the old one");
+    let names: Vec<_> = registry.list().into_iter().map(|definition| definition.name).collect();
+    assert_eq!(names, ["z", "t", "a"]);
+    let asked = registry.clone();
+    let completion = wait(async move { asked.call(&Executor::new(), call("{}"), CallOptions::default()).await });
+    assert_eq!(completion.expect("it is there").result.value().expect("ok").as_str(), r#""new""#);
+    assert_eq!(counted(registry.statistics("t").expect("it is there")), "2/1/1");
+    assert_eq!(registry.last_error("t").expect("it failed once").message, "once");
+    let all: Vec<_> = registry.all_statistics().into_iter().map(|(name, each)| (name, counted(each))).collect();
+    assert_eq!(all, [("z", "0/0/0"), ("t", "2/1/1"), ("a", "0/0/0")].map(|(name, each)| (name.into(), each.into())));
+    let old = before.resolve("t").expect("kept").clone();
+    for tool in [old, replaced] {
+        let completion = wait(async move { Executor::new().call(&tool, call("{}"), CallOptions::default()).await });
+        assert_eq!(completion.result.value().expect("ok").as_str(), r#""old""#);
+    }
+    assert!(registry.replace(tool("new", "")).is_none(), "added where there was none");
+    assert_eq!(registry.list().last().expect("the last").name, "new");
+}
+
+#[test]
+fn the_last_error_is_kept() {
+    let registry = Registry::new();
+    registry.register(tool("t", "fine")).expect("new");
+    let told = |registry: &Registry| registry.last_error("t").map(|LastError { reason, message, .. }| (reason, message));
+    assert_eq!(told(&registry), None);
+    for (arguments, expected) in [
+        (r#"{"fails": "no such city"}"#, (None, "no such city")),
+        (r#"{"fails": "panic"}"#, (Some(Reason::HandlerRaised), "the handler panicked: ouch")),
+        // A success, and a refusal, which says nothing of the tool, leave it.
+        ("{}", (Some(Reason::HandlerRaised), "the handler panicked: ouch")),
+        ("[]", (Some(Reason::HandlerRaised), "the handler panicked: ouch")),
+    ] {
+        by_registry(&registry, arguments);
+        assert_eq!(told(&registry), Some((expected.0, expected.1.to_owned())), "{arguments}");
+    }
+    let encoder = |_: Said<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
+    let runner = Runner::new(registry.clone()).with_encoder(encoder);
+    wait(async move { runner.run([call("{}")], RunOptions::default()).await }).expect("it starts");
+    let expected = (Some(Reason::EncodingFailed), "the result could not be encoded: no text".to_owned());
+    assert_eq!(told(&registry), Some(expected));
+    let json = serde_json::to_value(registry.last_error("t")).expect("JSON");
+    assert_eq!(json, json!({"reason": "encoding_failed", "message": "the result could not be encoded: no text"}));
+    registry.clear_statistics();
+    assert_eq!(told(&registry), None);
+    let words = Arc::new("é".repeat(5000));
+    let long = Tool::native(Definition::new("long", "").expect("a name"), move |_: Value| {
+        let words = Arc::clone(&words);
+        async move { Err::<Value, _>(words.to_string()) }
+    });
+    let long = long.expect("a tool");
+    registry.register(long.clone()).expect("new");
+    wait(async move { Executor::new().call(&long, call("{}"), CallOptions::default()).await });
+    assert_eq!(registry.last_error("long").expect("it failed").message, "é".repeat(1000));
+}

@@ -1,0 +1,191 @@
+//! Several calls of one answer: gates in order, tools side by side, the rest in order.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
+
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use toolcell::{
+    Definition, Deliberate, EncodeError, Halted, OnToolError, Said, Step, StepConfig, StepEvent, Tool, Turn, Verdict,
+};
+
+use super::{Loop, response, say, word};
+
+fn words(steps: &[Step]) -> Vec<String> {
+    steps.iter().map(word).collect()
+}
+
+fn named(name: &str) -> Value {
+    json!({"name": name})
+}
+
+/// The first call ends last: it waits for the other. Made one after the other they would never end.
+#[test]
+fn calls_run_side_by_side_and_are_recorded_in_order() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&told);
+    let agent = Loop::new().with(|stepper| {
+        stepper.with_config(StepConfig::default().with_max_concurrency(2)).with_observer(move |event| match event {
+            StepEvent::TriggerNotice { tool, .. } => sink.lock().expect("no panic").push(tool),
+            _ => {}
+        })
+    });
+    let gate = Arc::new(Semaphore::new(0));
+    let (waits, opens) = (Arc::clone(&gate), gate);
+    let tool = |name: &str| Definition::new(name, "").expect("a name");
+    let waits = Tool::native(tool("waits"), move |_: Value| {
+        let gate = Arc::clone(&waits);
+        async move { json!(gate.acquire_owned().await.is_ok()) }
+    });
+    let opens = Tool::native(tool("opens"), move |_: Value| {
+        opens.add_permits(1);
+        std::future::ready(json!("opened"))
+    });
+    agent.registry.register_all([waits.expect("a tool"), opens.expect("a tool")]).expect("new");
+    let mut turn = Turn::default();
+    turn.deliberate = Some(Deliberate::new([""; 0]).with_trigger("waits", "w").with_trigger("opens", "o"));
+    let steps = agent.step_all(["waits", "opens"].map(named), &mut turn);
+    let entries: Vec<_> = steps.iter().map(|step| (json!(step)["name"].clone(), response(step)["result"].clone())).collect();
+    assert_eq!(entries, [(json!("waits"), json!(true)), (json!("opens"), json!("opened"))]);
+    assert_eq!(*told.lock().expect("no panic"), ["waits", "opens"], "in the calls' order");
+    assert!(agent.step_all([json!(null); 0], &mut turn).is_empty());
+}
+
+#[test]
+fn no_more_calls_run_at_once_than_may() {
+    for most in [1, 3] {
+        let agent = Loop::new().with(|stepper| stepper.with_config(StepConfig::default().with_max_concurrency(most)));
+        let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let counter = Arc::clone(&counts);
+        let counted = Tool::native(Definition::new("counted", "").expect("a name"), move |_: Value| {
+            let counter = Arc::clone(&counter);
+            async move {
+                counter.1.fetch_max(counter.0.fetch_add(1, SeqCst) + 1, SeqCst);
+                tokio::task::yield_now().await;
+                counter.0.fetch_sub(1, SeqCst);
+                json!(null)
+            }
+        });
+        agent.registry.register(counted.expect("a tool")).expect("new");
+        let steps = agent.step_all(vec![named("counted"); 20], &mut Turn::default());
+        assert_eq!((words(&steps), counts.1.load(SeqCst)), (vec!["history/ok".to_owned(); 20], most));
+    }
+}
+
+/// All gates come first: nothing has run when one of them ends the turn.
+#[test]
+fn a_malformed_call_or_a_stop_ends_the_turn_before_anything_runs() {
+    let agent = Loop::new();
+    let mut turn = Turn::default();
+    let steps = agent.step_all([say(""), json!({"name": ""}), say("")], &mut turn);
+    assert_eq!((words(&steps), agent.dispatched()), (vec!["abort/error".to_owned(); 3], 0));
+    turn.stop();
+    let steps = agent.step_all([say(""), say("")], &mut turn);
+    assert_eq!((words(&steps), agent.dispatched()), (vec!["abort/stopped_by_user".to_owned(); 2], 0));
+}
+
+/// A closed or unknown tool is answered in its place; a window that a call opens is not for the calls beside it.
+#[test]
+fn what_is_closed_is_answered_beside_what_runs() {
+    let agent = Loop::new();
+    let mut turn = Turn::default();
+    turn.deliberate = Some(Deliberate::new(["say", "unknown"]));
+    let steps = agent.step_all([named("context"), say(""), named("unknown"), say("error")], &mut turn);
+    assert_eq!(words(&steps), ["history/failed", "history/ok", "history/failed", "history/failed"]);
+    assert_eq!(response(&steps[0])["result"]["status"], "blocked_by_deliberate_tool_mode");
+    assert_eq!(response(&steps[2])["result"]["error"], "there is no tool `unknown`");
+    assert_eq!((agent.dispatched(), turn.consecutive_errors()), (2, 2), "counted in the calls' order");
+    turn.deliberate = Some(Deliberate::new([""; 0]));
+    assert!(turn.allows("say"), "its window is open now");
+}
+
+/// What has run is recorded, whatever became of the calls before it.
+#[test]
+fn a_restart_or_too_many_errors_are_one_calls_own() {
+    let agent = Loop::new().with(|stepper| {
+        stepper
+            .with_config(StepConfig::default().with_max_errors(1))
+            .with_restart_hook(async |completion| completion.result.value().is_some_and(|value| value.as_str().contains("restart")))
+    });
+    let mut turn = Turn::default();
+    let calls = [say("error"), say("error"), say("restart"), say("error"), say(""), say("halt")];
+    let steps = agent.step_all(calls, &mut turn);
+    assert_eq!(words(&steps), ["history/failed", "abort/error", "restart", "history/failed", "history/ok", "history/ok"]);
+    assert_eq!((agent.dispatched(), turn.consecutive_errors()), (6, 0));
+}
+
+/// One that has ended is not recorded when the stop comes while another runs.
+#[test]
+fn a_stop_is_for_all_calls_that_are_not_recorded() {
+    let config = StepConfig::default().with_stop_grace(std::time::Duration::ZERO).with_max_concurrency(2);
+    let agent = Loop::new().with(|stepper| stepper.with_config(config));
+    let mut turn = Turn::default();
+    let steps = agent.step_all([say(""), named("stops_and_hangs"), named("stuck"), say("")], &mut turn);
+    assert_eq!(words(&steps), ["abort/stopped_by_user"; 4]);
+    assert_eq!(agent.dispatched(), 2, "nothing starts after the stop");
+}
+
+#[test]
+fn a_policy_decides_what_the_model_gets() {
+    let policy = || {
+        OnToolError::decide(|call, failure| match call.id.as_str() {
+            "instead" => Verdict::Continue(json!({"instead of": failure.to_string()}).into()),
+            "bad" => Verdict::Continue(json!("bad").into()),
+            "panic" => panic!("policy bug"),
+            _ => Verdict::Halt,
+        })
+    };
+    let encoder = |said: Said<'_>| match said {
+        Said::Value(value) if value.as_str() == "\"bad\"" => Err(EncodeError("no text".into())),
+        Said::Value(value) => Ok(value.to_string()),
+        Said::Failure(failure) => Ok(failure.to_string()),
+        Said::Ok(_) | _ => Ok("ok".into()),
+    };
+    let call = |id: &str, outcome: &str| json!({"id": id, "name": "say", "args": {"outcome": outcome}});
+    let agent = Loop::new().with(|stepper| stepper.with_on_tool_error(policy()).with_encoder(encoder));
+    let calls = [call("ok", ""), call("instead", "error"), call("halts", "panic"), call("panic", "error"), call("bad", "error")];
+    let mut turn = Turn::default();
+    turn.deliberate = Some(Deliberate::new(["say"]));
+    let steps = agent.step_all(calls, &mut turn);
+    let halted = |id: &str, exception: Option<&str>| {
+        Some(Halted::ToolError { tool_call_id: id.into(), exception: exception.map(str::to_owned) })
+    };
+    let why = "the run's policy for failures panicked: policy bug";
+    for (step, (expected, is_error, halted)) in steps.iter().zip([
+        (json!("ok"), false, None),
+        (json!("{\"instead of\":\"no such city\"}"), false, None),
+        (json!({"error": "the handler panicked: ouch"}), true, halted("halts", None)),
+        (json!({"error": why}), true, halted("panic", Some("panicked: policy bug"))),
+        (json!({"error": "the result could not be encoded: no text"}), true, halted("bad", None)),
+    ]) {
+        let Step::History { end_turn, entry, .. } = step else { panic!("{step:?}") };
+        assert_eq!((response(step)["result"].clone(), entry.message().is_error), (expected, is_error));
+        assert_eq!((&entry.halted, *end_turn), (&halted, halted.is_some()));
+    }
+    assert_eq!(words(&steps), ["history/ok", "history/failed", "history/failed", "history/failed", "history/failed"]);
+    assert_eq!(turn.consecutive_errors(), 4, "what a policy put in its place has failed all the same");
+    let statistics = agent.registry.statistics("say").expect("it is there");
+    assert_eq!((statistics.success, statistics.failure), (1, 4));
+    // The same for one step, and without asking about what never was a call of a tool.
+    let halts = Loop::new().with(|stepper| stepper.with_on_tool_error(OnToolError::Halt));
+    let step = halts.step(call("c", "error"), &mut Turn::default());
+    assert_eq!(json!(step)["entry"]["halted"], json!({"halted_reason": "tool_error", "halt_tool_call_id": "c"}));
+    let step = halts.step(named("unknown"), &mut Turn::default());
+    assert_eq!(json!(step)["entry"]["halted"], Value::Null);
+}
+
+#[test]
+fn dropped_steps_leave_the_turn_whole() {
+    let agent = Loop::new();
+    let mut turn = Turn::default();
+    turn.deliberate = Some(Deliberate::new(["say", "stuck"]));
+    let before = format!("{turn:?}");
+    {
+        let mut running = pin!(agent.stepper.step_all([say(""), named("stuck")], &mut turn));
+        assert!(running.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    assert_eq!((format!("{turn:?}"), agent.dispatched()), (before, 2));
+}
