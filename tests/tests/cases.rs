@@ -143,8 +143,11 @@ fn leaker() {}
 /// Tested by name, in `mischief.rs`.
 fn mischief() {}
 
-/// Tested by name, in `load.rs`.
+/// Tested by name, in `sockets.rs`.
 fn prober() {}
+
+/// Tested by name, in `same`.
+fn scribe() {}
 
 /// Tested by name, in `panics`.
 fn visitor() {}

@@ -128,7 +128,8 @@ fn failure(test: &Test, defence: &str) -> Result<String, String> {
         .env("TOOLCELL_DOWN", defence)
         // It fails on purpose: what it finds is not to be kept.
         .env("INSTA_UPDATE", "no")
-        .env("RUST_BACKTRACE", "0")
+        // What crosses to a guest does so without them.
+        .envs([("RUST_BACKTRACE", "1"), ("RUST_LIB_BACKTRACE", "1")])
         .output()
         .map_err(|error| error.to_string())?;
     judged(&output)
@@ -147,7 +148,7 @@ fn judged(output: &Output) -> Result<String, String> {
     let is_ours = |panic: &&str| ["host/", "tests/"].iter().any(|folder| panic.starts_with(folder));
     let panic = said.rsplit(" panicked at ").find(is_ours).or_else(|| Some(said.rsplit_once(" panicked at ")?.1));
     let panic = panic.ok_or_else(|| format!("it fails without a word: {}", last()))?;
-    let words = panic.lines().skip(1).take_while(|line| !line.starts_with("note: run with")).take(4).map(str::trim);
+    let words = panic.lines().skip(1).take_while(|line| *line != "stack backtrace:").take(4).map(str::trim);
     let words = words.collect::<Vec<_>>().join(" ");
     Ok(words.chars().map(|c| if c.is_control() { ' ' } else { c }).take(150).collect())
 }

@@ -27,7 +27,7 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
     let row = |expected| vec![(tight(), expected)];
     match misdeed {
         Misdeed::None | Misdeed::KeepSome => row("ok"),
-        Misdeed::Spin => vec![(tight(), "timeout/fuel"), (short, "timeout/deadline")],
+        Misdeed::Spin | Misdeed::TailCall | Misdeed::TailCallIndirect => vec![(tight(), "timeout/fuel"), (short, "timeout/deadline")],
         Misdeed::BurnFuel => row("timeout/fuel"),
         Misdeed::BurnTime => vec![(short.with_host_calls(u64::MAX), "timeout/deadline")],
         Misdeed::Fill | Misdeed::Copy | Misdeed::FillTable | Misdeed::GrowStorm => vec![(short, "timeout/deadline")],
@@ -90,6 +90,8 @@ fn calls_out(misdeed: Misdeed) -> CallsOut {
         | Misdeed::PollMany => CallsOut::WithMemory,
         Misdeed::None
         | Misdeed::Spin
+        | Misdeed::TailCall
+        | Misdeed::TailCallIndirect
         | Misdeed::BurnFuel
         | Misdeed::Abort
         | Misdeed::Recurse
@@ -160,8 +162,9 @@ fn at_load(place: Place) {
 
 /// Whether it depends on the machine which of the host's limits a misdeed meets first at load.
 fn depends(misdeed: Misdeed) -> bool {
-    let loops = [Misdeed::Spin, Misdeed::Fill, Misdeed::Copy, Misdeed::FillTable, Misdeed::GrowStorm];
-    loops.contains(&misdeed) || misdeed == Misdeed::DrawRandom
+    let loops = [Misdeed::Spin, Misdeed::TailCall, Misdeed::TailCallIndirect, Misdeed::DrawRandom];
+    let long = [Misdeed::Fill, Misdeed::Copy, Misdeed::FillTable, Misdeed::GrowStorm];
+    loops.contains(&misdeed) || long.contains(&misdeed)
 }
 
 #[test]

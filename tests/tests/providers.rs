@@ -168,8 +168,7 @@ fn gemini_schema(schema: &Value, depth: usize, found: &mut Complaints) {
 fn every_example_tool_has_a_form_for_every_provider() {
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     let mut definitions = Vec::new();
-    // The prober wants what no host has.
-    for (name, _) in toolcell_test_guests::COMPONENTS.iter().filter(|(name, _)| *name != "prober") {
+    for (name, _) in toolcell_test_guests::COMPONENTS {
         let (engine, bytes) = (engine.clone(), toolcell_test_guests::bytes(name));
         let loaded = async move { Component::load_with(&engine, bytes, Grants::default(), Missing::Denied).await };
         let component = wait(loaded).expect("a component that loads");

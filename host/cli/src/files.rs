@@ -3,14 +3,15 @@
 //! In: paths and `-`. Out: a component's bytes, a call's arguments, a list of calls, a configuration and what belongs to it,
 //! a secret's value, a person's answer.
 //! Invariants: the size is known or bounded before anything is read; only regular files are opened, so that nothing
-//! waits for a writer or asks a device.
+//! waits for a writer or asks a device, also where a path becomes another thing while it is opened.
 
-use std::fs::{self, File, FileType};
+use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, BufRead as _, Read};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
+use rustix::fs::OFlags;
 use toolcell::defence::{Defence, stands};
 use toolcell::{MAX_COMPONENT, names};
 
@@ -250,16 +251,32 @@ fn read_bounded(from: impl Read, limit: u64, into: &mut Vec<u8>) -> io::Result<u
 
 /// Opens a regular file; `hint` says what to give instead of anything else.
 fn open(path: &Path, hint: &str) -> Result<File, Failure> {
+    // Asked before it is opened: to open a device may do something.
+    let found = fs::metadata(path).map_err(|error| not_opened(path, error))?;
+    regular(path, found.file_type(), hint)?;
+    open_what_is_there(path, hint)
+}
+
+/// The same of a path that was asked about before. What has taken its place since is neither waited for nor read.
+fn open_what_is_there(path: &Path, hint: &str) -> Result<File, Failure> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = opened.map_err(|error| not_opened(path, error))?;
+    let found = file.metadata().map_err(|error| not_opened(path, error))?;
+    regular(path, found.file_type(), hint)?;
+    Ok(file)
+}
+
+/// Refuses what is no regular file.
+fn regular(path: &Path, kind: FileType, hint: &str) -> Result<(), Failure> {
     let shown = path.display();
-    // Asked before it is opened, because opening a pipe waits for its writer.
-    let kind = fs::metadata(path).map_err(|error| not_opened(path, error))?.file_type();
     if kind.is_dir() {
         return Err(Failure::file(anyhow!("`{shown}` is a directory"), "give a file in it"));
     }
     if !kind.is_file() && stands(Defence::CommandFiles) {
         return Err(Failure::file(anyhow!("`{shown}` is {}, not a file", name_of(kind)), hint));
     }
-    File::open(path).map_err(|error| not_opened(path, error))
+    Ok(())
 }
 
 /// What is neither a file nor a directory, in words.
@@ -302,5 +319,22 @@ fn nearest(path: &Path) -> String {
             Some(name) => format!("did you mean `{}`?", path.with_file_name(name).display()),
             None => "check the path".to_owned(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As if the pipe had taken the place of a file after the file was asked about. Seen to wait for ever with an `open` that
+    /// waits.
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("component.wasm");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        for failure in [open_what_is_there(&pipe, "a hint").unwrap_err(), open(&pipe, "a hint").unwrap_err()] {
+            assert!(failure.message().ends_with("is a pipe, not a file"), "{}", failure.message());
+        }
     }
 }

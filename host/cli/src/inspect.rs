@@ -128,18 +128,34 @@ fn imports(seen: &Examination) -> String {
     if seen.imports.is_empty() {
         return "imports  none".to_owned();
     }
-    let row = |(name, standing): &(String, Standing)| {
+    let row = |(name, standing): (String, Standing)| {
         let (word, meaning) = match standing {
+            Standing::Inert if name.starts_with("wasi:sockets/") => {
+                ("inert", "brought by its language runtime; each use is denied")
+            }
             Standing::Inert => ("inert", "for its language runtime; reaches nothing"),
             Standing::Offered => ("offered", "a service of the host; needs no grant"),
             Standing::NeedsGrant => ("needs_grant", "would reach out of the cell; needs a grant"),
             Standing::Unknown => ("unknown", "not known to this host"),
             _ => ("other", ""),
         };
-        vec![name.clone(), word.to_owned(), meaning.to_owned()]
+        vec![name, word.to_owned(), meaning.to_owned()]
     };
-    let rows: Vec<_> = seen.imports.iter().map(row).collect();
+    let rows: Vec<_> = folded(&seen.imports).into_iter().map(row).collect();
     format!("imports\n{}", table::columns(2, usize::MAX, &rows))
+}
+
+/// The imports, with one line for all the inert interfaces of a package: `wasi:cli/*@0.2.6`.
+fn folded(imports: &[(String, Standing)]) -> Vec<(String, Standing)> {
+    let mut rows = Vec::<(String, Standing)>::new();
+    for (name, standing) in imports {
+        let package = name.split_once('/').zip(name.rsplit_once('@')).filter(|_| *standing == Standing::Inert);
+        let shown = package.map_or_else(|| name.clone(), |((package, _), (_, version))| format!("{package}/*@{version}"));
+        if !rows.iter().any(|(row, _)| *row == shown) {
+            rows.push((shown, *standing));
+        }
+    }
+    rows
 }
 
 fn tool(definition: &Definition) -> String {

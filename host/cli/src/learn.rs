@@ -51,7 +51,8 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
             asked.add(&request);
         }
     }
-    let undeclared: Vec<_> = denials.iter().filter(|denial| denial.layer == Layer::Declared).collect();
+    let hopeless = |denial: &&Denial| matches!(denial.layer, Layer::Declared | Layer::Host);
+    let hopeless: Vec<_> = denials.iter().filter(hopeless).collect();
     let mut declared = Suggestion::default();
     tool.definition().needs.iter().for_each(|need| declared.add_need(need));
     let ending = ExitStatus::from(&result);
@@ -71,7 +72,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
             printer.note("note", &format!("[{section}] narrows this tool: what it names has to leave these too"));
         }
     }
-    for denial in undeclared {
+    for denial in hopeless {
         printer.note("note", &format!("{denial}: no grant would allow it"));
     }
     if !declared.is_empty() {

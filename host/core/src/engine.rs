@@ -24,6 +24,7 @@ mod load;
 mod loaded;
 mod optimise;
 mod placement;
+mod proposals;
 mod pulse;
 mod quarantine;
 pub(crate) mod queue;

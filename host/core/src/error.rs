@@ -33,6 +33,8 @@ enum Kind {
         hint: &'static str,
     },
     Malformed(String),
+    /// Names of proposals that are off.
+    Proposals(String),
     TooLarge {
         what: &'static str,
         got: u64,
@@ -98,6 +100,10 @@ impl Error {
 
     pub(crate) fn malformed(problem: impl Into<String>) -> Self {
         Self::from(Kind::Malformed(problem.into()))
+    }
+
+    pub(crate) fn proposals(names: impl Into<String>) -> Self {
+        Self::from(Kind::Proposals(names.into()))
     }
 
     pub(crate) fn too_large(what: &'static str, got: u64, limit: u64) -> Self {
@@ -190,6 +196,7 @@ impl Error {
             self.kind,
             Kind::NotAComponent { .. }
                 | Kind::Malformed(_)
+                | Kind::Proposals(_)
                 | Kind::TooLarge { .. }
                 | Kind::TooCostly(_)
                 | Kind::NoTools(_)
@@ -258,6 +265,7 @@ impl Error {
             Kind::BadName(_) | Kind::Definition { .. } => "bad_definition",
             Kind::NotAComponent { .. }
             | Kind::Malformed(_)
+            | Kind::Proposals(_)
             | Kind::TooLarge { .. }
             | Kind::TooCostly(_)
             | Kind::NoTools(_)
@@ -308,6 +316,7 @@ impl Error {
             Kind::Definition { .. } => "correct the tool's definition and build it again".into(),
             Kind::NotAComponent { hint, .. } => (*hint).into(),
             Kind::Malformed(_) => "build the component again; a download may be incomplete".into(),
+            Kind::Proposals(_) => "build the component for a target without them".into(),
             Kind::TooLarge { .. } => "build in release mode, strip debug info, split the component".into(),
             Kind::TooCostly(_) => "allow the compiler more time if you trust the component".into(),
             Kind::NotGranted { grants, .. } if grants.is_empty() => {
@@ -359,6 +368,7 @@ impl fmt::Display for Error {
             Kind::Definition { tool, problem } => write!(f, "the definition of `{tool}` is not usable: {problem}"),
             Kind::NotAComponent { found, .. } => write!(f, "not a WebAssembly component: {found}"),
             Kind::Malformed(problem) => write!(f, "the component is malformed: {problem}"),
+            Kind::Proposals(names) => write!(f, "the component needs proposals that are off here: {names}"),
             Kind::TooLarge { what, got, limit } => write!(f, "{what}: {got} is over the limit of {limit}"),
             Kind::TooCostly(limit) => {
                 write!(f, "the component cannot be compiled within {limit:?} of processor time and the memory for it")

@@ -43,6 +43,8 @@ pub enum Layer {
     Call,
     /// The host's secrets: the request carries the value of one that is not bound to it.
     Secrets,
+    /// The host: it has no such thing for any tool, a socket for instance.
+    Host,
 }
 
 /// Whether a request is within a tool's rights.
@@ -71,6 +73,11 @@ pub struct Denial {
 }
 
 impl Denial {
+    /// Of what the host has for no tool.
+    pub(crate) fn by_host(request: String) -> Self {
+        Self { layer: Layer::Host, request, grant: "none: no tool gets a socket".to_owned() }
+    }
+
     fn sentence(&self) -> String {
         let Self { layer, request, .. } = self;
         match layer {
@@ -82,6 +89,7 @@ impl Denial {
             Layer::Secrets => {
                 format!("`{request}` is denied: it carries the value of a secret that is not bound to it")
             }
+            Layer::Host => format!("`{request}` is denied: no tool gets a socket"),
         }
     }
 
@@ -94,6 +102,7 @@ impl Denial {
             Layer::Tool => format!("to allow it, widen what this tool is left: {}", self.grant),
             Layer::Tenant => format!("to allow it, widen the tenant's overlay: {}", self.grant),
             Layer::Call => format!("to allow it, widen the call's overlay: {}", self.grant),
+            Layer::Host => "no grant allows it: to reach a server, use HTTP".to_owned(),
             Layer::Secrets => "have the host put the secret in, where a grant binds it to the destination".to_owned(),
         }
     }

@@ -38,6 +38,10 @@ pub(crate) const DATA: u32 = 1024;
 const KEEP: &str =
     r#"(import "[export]test:hostile/keeper" "[resource-new]thing" (func $keep (param i32) (result i32)))"#;
 const DROP: &str = r#"(import "[export]test:hostile/keeper" "[resource-drop]thing" (func $drop (param i32)))"#;
+/// Functions that call themselves in place of returning, one of them through a table.
+const TAIL: &str = "(elem declare func $chain)
+  (func $tail (return_call $tail))
+  (func $chain (return_call_indirect $t (type $none) (i32.const 1)))";
 const RANDOM: &str = r#"(import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
 
 /// A guest that misbehaves in one place.
@@ -170,6 +174,7 @@ impl Hostile {
   (type $none (func))
   (func $start {at_start})
   (start $start)
+  {tail}
   (func $recurse (@name "{symbol}") (call $recurse) (call $recurse))
   (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (local $at i32)
     {at_realloc}
@@ -194,6 +199,7 @@ impl Hostile {
             more_memories = "(memory 1)".repeat(self.more_memories),
             pages = heap / PAGE + 1,
             start = DATA,
+            tail = if matches!(self.misdeed, Misdeed::TailCall | Misdeed::TailCallIndirect) { TAIL } else { "" },
             symbol = escaped(self.symbol.as_bytes()),
             data = memory.escaped(),
             tool = "toolcell:tool/tool@0.1.0",
@@ -270,6 +276,20 @@ pub fn with_record(fields: usize) -> Vec<u8> {
     let fields: String = (0..fields).map(|field| format!("x{field}: u32,")).collect();
     let export = format!("export wide: interface {{ record row {{ {fields} }} turn: func(row: row) -> row; }}");
     extended(r#"(func (export "wide#turn") (param i32) (result i32) (local.get 0))"#, &export)
+}
+
+/// A component that behaves, and imports an instance of this name with nothing in it.
+///
+/// # Panics
+/// When the name is long.
+#[must_use]
+pub fn importing(name: &str) -> Vec<u8> {
+    let name = [&[u8::try_from(name.len()).expect("a short name")], name.as_bytes()].concat();
+    let mut bytes = Hostile::answering(Answer::Echo).component();
+    // A type of an instance, and an import. It is refused by its name, before its type is looked at.
+    let imports = [&[0x07, 0x03, 0x01, 0x42, 0x00, 0x0a, name.len() as u8 + 4, 1, 0], &name[..], &[5, 0]].concat();
+    bytes.extend(imports);
+    bytes
 }
 
 fn extended(more: &str, exports: &str) -> Vec<u8> {

@@ -16,6 +16,10 @@ listed! {
         None,
         /// Loops for ever.
         Spin,
+        /// Calls itself for ever in place of returning.
+        TailCall,
+        /// The same, through a table.
+        TailCallIndirect,
         /// Spends its fuel and next to no time: what is counted here is optimised away.
         BurnFuel,
         /// Spends its time and next to no fuel: the host copies a long line for it, again and again.
@@ -85,6 +89,8 @@ impl Misdeed {
         Cow::Borrowed(match self {
             Self::None => "",
             Self::Spin => "(loop $l (br $l))",
+            Self::TailCall => "(call $tail)",
+            Self::TailCallIndirect => "(table.set $t (i32.const 1) (ref.func $chain)) (call $chain)",
             Self::BurnFuel => {
                 return format!("(loop $l {} (br $l))", "(drop (i32.const 0))".repeat(10_000)).into();
             }
@@ -182,6 +188,8 @@ impl Misdeed {
             Self::AskTooMuch | Self::DrawRandom => &[BYTES],
             Self::None
             | Self::Spin
+            | Self::TailCall
+            | Self::TailCallIndirect
             | Self::BurnFuel
             | Self::Abort
             | Self::Recurse

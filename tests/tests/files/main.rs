@@ -6,6 +6,8 @@ mod paths;
 mod races;
 mod refused;
 mod room;
+mod streams;
+mod told;
 
 use std::path::Path;
 use std::time::Duration;

@@ -183,5 +183,5 @@ pub(super) const STEPS: &[Step] = &[
     step("Hostile: leaves by the back door", "mischief", "exits", &[r#"{"code": 0}"#], 20),
     step("Hostile: promises a number and returns a story", "mischief", "lies", &[], 20),
     step("Curious: looks for files, environment and input", "mischief", "looks_around", &[], 0),
-    step("Greedy: wants the network. Not even loaded", "prober", "probe", &[r#"{"address": "127.0.0.1:22"}"#], 1),
+    step("Greedy: wants sockets. Each try is denied", "prober", "probe", &[r#"{"address": "127.0.0.1:22"}"#], 0),
 ];

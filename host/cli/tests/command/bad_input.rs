@@ -175,7 +175,7 @@ fn a_compiler_is_bounded_before_it_reads() {
 #[test]
 fn what_is_not_granted_is_shown_all_the_same() {
     // A component that imports one empty instance: a type section, an import section.
-    let name = "wasi:sockets/tcp@0.2.6";
+    let name = "wasi:blobstore/container@0.2.0";
     let mut bytes = b"\0asm\x0d\0\x01\0\x07\x03\x01\x42\0\x0a".to_vec();
     bytes.extend([name.len() as u8 + 5, 1, 0, name.len() as u8]);
     bytes.extend(name.bytes().chain([5, 0]));
@@ -184,7 +184,7 @@ fn what_is_not_granted_is_shown_all_the_same() {
     let path = file.path().to_str().unwrap();
     let shown = typed(&["inspect", path]);
     assert_eq!(shown.status, 1, "{shown}");
-    assert!(shown.stdout.contains("wasi:sockets/tcp@0.2.6  needs_grant"), "{shown}");
+    assert!(shown.stdout.contains("wasi:blobstore/container@0.2.0  needs_grant"), "{shown}");
     assert!(shown.stderr.contains("cannot be loaded: the component imports what is not granted"), "{shown}");
     let json = typed(&["inspect", path, "--json"]).json();
     assert_eq!((&json["loadable"], &json["error"]["kind"]), (&false.into(), &"not_granted".into()), "{json}");

@@ -94,6 +94,8 @@ defences! {
     PlainWords = "plain-words",
     /// A guest's function names are names.
     PlainSymbols = "plain-symbols",
+    /// What a guest is told of a failure is the host's own text, whatever the host's environment is.
+    ErrorTexts = "error-texts",
     // -- panics
     /// A panic ends what it happened in, and no thread.
     Fence = "fence",

@@ -165,6 +165,10 @@ impl Area {
         let (dir, new_dir) = (capability(dir)?, capability(new_dir)?);
         let _turn = self.turn()?;
         let moved = named(&dir, path)?;
+        if moved.bytes.is_some() && new_path.ends_with('/') {
+            // The name of a directory: the resolver of paths drops the slash.
+            return Err(Errno::NOTDIR.into());
+        }
         let replaced = named(&new_dir, new_path).ok().filter(|replaced| replaced.inode != moved.inode);
         dir.rename(path, &new_dir, new_path)?;
         if let Some(replaced) = replaced {

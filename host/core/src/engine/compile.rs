@@ -19,8 +19,8 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 use super::config::{self, Haste};
-use super::scan;
 use super::tier::Tier;
+use super::{proposals, scan};
 use crate::defence::{self, Defence, stands};
 use crate::error::Error;
 
@@ -52,6 +52,8 @@ const SIGKILL: i32 = Signal::KILL.as_raw();
 const ASKED: [i32; 4] = [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::TERM.as_raw()];
 /// A worker's exit code for a component that the compiler refuses, with the reason on standard error.
 const REFUSED: i32 = 3;
+/// A worker's exit code for a component that needs proposals which are off, with their names on standard error.
+const UNSUPPORTED: i32 = 5;
 /// A worker's exit code when it could not do its work at all, likewise.
 const FAILED: i32 = 4;
 /// What code begins with: it lies in a file of this format.
@@ -97,11 +99,14 @@ pub(super) fn compile(
 ) -> Result<Vec<u8>, NoCode> {
     match worker {
         Some(worker) => worker.compile(tier, haste, component, watch),
-        // The compiler is the validator too: what it refuses is malformed, or uses a proposal that is off.
+        // The compiler is the validator too.
         None => config::compiler(tier, haste)
             .map_err(NoCode::Interrupted)?
             .precompile_component(component)
-            .map_err(|error| NoCode::Refused(Error::malformed(format!("{error:#}")))),
+            .map_err(|error| NoCode::Refused(match proposals::missing(component) {
+                Some(names) => Error::proposals(names),
+                None => Error::malformed(format!("{error:#}")),
+            })),
     }
 }
 
@@ -167,6 +172,7 @@ impl Worker {
         match (ended.status.code(), ended.status.signal()) {
             (Some(0), _) => Ok(ended.code),
             (Some(REFUSED), _) => Err(NoCode::Refused(Error::malformed(ended.complaint))),
+            (Some(UNSUPPORTED), _) => Err(NoCode::Refused(Error::proposals(ended.complaint))),
             (Some(FAILED), _) => {
                 let problem = format!("the compiler process failed: {}", ended.complaint);
                 Err(NoCode::Interrupted(Error::engine(problem)))
@@ -298,7 +304,10 @@ fn bounded_compile(order: &Order, input: impl Read, output: &mut impl Write) -> 
     // A parent that died before this process was tied to it does not read: so it hears the beginning before the work.
     output.write_all(MAGIC).and_then(|()| output.flush()).map_err(failed)?;
     let compiler = config::compiler(order.tier, Haste::Awaited).map_err(|error| (FAILED, error.to_string()))?;
-    let code = compiler.precompile_component(&component).map_err(|error| (REFUSED, format!("{error:#}")))?;
+    let code = compiler.precompile_component(&component).map_err(|error| match proposals::missing(&component) {
+        Some(names) => (UNSUPPORTED, names),
+        None => (REFUSED, format!("{error:#}")),
+    })?;
     let rest = code.strip_prefix(MAGIC).ok_or_else(|| (FAILED, "its code has an unknown format".to_owned()))?;
     output.write_all(rest).and_then(|()| output.flush()).map_err(failed)
 }

@@ -12,6 +12,7 @@ use wasmtime::{
     WasmBacktraceDetails,
 };
 
+use super::proposals::OFF;
 use super::tier::Tier;
 use crate::defence::{Defence, stands};
 use crate::error::Error;
@@ -95,7 +96,7 @@ pub(super) fn engine(allocation: Allocation) -> Result<Engine, Error> {
     Engine::new(&config).map_err(|error| Error::engine(format!("{error:#}")))
 }
 
-fn base() -> Config {
+pub(super) fn base() -> Config {
     let mut config = Config::new();
     config
         .strategy(Strategy::Cranelift)
@@ -116,19 +117,10 @@ fn base() -> Config {
         .memory_guaranteed_dense_image_size(DENSE_IMAGE)
         .memory_init_cow(true);
     if stands(Defence::Proposals) {
-        // Those that tools do not need: compiled in (builds without them can be aborted by guests), turned off here.
-        config
-            .wasm_threads(false)
-            .shared_memory(false)
-            .wasm_memory64(false)
-            .wasm_gc(false)
-            .wasm_function_references(false)
-            .gc_support(false)
-            .wasm_exceptions(false)
-            .wasm_tail_call(false)
-            .wasm_relaxed_simd(false)
-            .wasm_custom_page_sizes(false)
-            .wasm_wide_arithmetic(false);
+        config.shared_memory(false);
+        for (proposal, _) in OFF {
+            config.wasm_features(proposal, false);
+        }
     }
     config
 }

@@ -1,9 +1,10 @@
 //! What a component can import, and what each import needs.
 //!
 //! In: a component's import names. Out: their [`Standing`], and a linker with everything that needs no grant.
-//! Invariants: deny is the default; what is not in the table below is not linked; sockets are in no table.
+//! Invariants: deny is the default; what is not in the table below is not linked.
 
 mod chance;
+mod errors;
 pub(super) mod files;
 mod http;
 pub(super) mod inert;
@@ -11,6 +12,7 @@ mod kv;
 pub(super) mod lines;
 mod own;
 mod secrets;
+mod sockets;
 pub(super) mod wasi_http;
 
 use serde::Serialize;
@@ -32,8 +34,8 @@ use crate::grants::Grants;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Standing {
-    /// Language runtimes ask for it at their start. Always there, and harmless without a grant: closed input, captured
-    /// output, no environment, no directory, coarse clocks.
+    /// Language runtimes import it. Always there, and harmless without a grant: closed input, captured output, no
+    /// environment, no directory, coarse clocks; each use of a socket is denied.
     Inert,
     /// A service of the host that needs no grant: log, progress, abort, budget.
     Offered,
@@ -44,7 +46,7 @@ pub enum Standing {
 }
 
 /// The interfaces that can be imported without a grant, by name without version.
-const OPEN: [(&str, Standing); 25] = [
+const OPEN: [(&str, Standing); 32] = [
     ("toolcell:tool/log", Standing::Offered),
     ("toolcell:tool/progress", Standing::Offered),
     ("toolcell:tool/abort", Standing::Offered),
@@ -71,12 +73,18 @@ const OPEN: [(&str, Standing); 25] = [
     ("wasi:random/insecure", Standing::Inert),
     ("wasi:random/insecure-seed", Standing::Inert),
     ("wasi:random/random", Standing::Inert),
+    ("wasi:sockets/instance-network", Standing::Inert),
+    ("wasi:sockets/ip-name-lookup", Standing::Inert),
+    ("wasi:sockets/network", Standing::Inert),
+    ("wasi:sockets/tcp", Standing::Inert),
+    ("wasi:sockets/tcp-create-socket", Standing::Inert),
+    ("wasi:sockets/udp", Standing::Inert),
+    ("wasi:sockets/udp-create-socket", Standing::Inert),
 ];
 
 /// Packages that reach something outside of the cell.
-const GRANTABLE: [&str; 7] = [
+const GRANTABLE: [&str; 6] = [
     "wasi:http/",
-    "wasi:sockets/",
     "wasi:keyvalue/",
     "wasi:config/",
     "wasi:blobstore/",
@@ -120,6 +128,7 @@ pub(super) fn is_granted(name: &str, grants: &Grants) -> Option<bool> {
 pub(super) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
     let mut linker = Linker::new(engine);
     inert::link(&mut linker)
+        .and_then(|()| sockets::link(&mut linker))
         .and_then(|()| files::link(&mut linker))
         .and_then(|()| own::link(&mut linker))
         .and_then(|()| http::link(&mut linker))
@@ -144,7 +153,10 @@ mod tests {
             ("toolcell:tool/log", Standing::Unknown),
             ("wasi:cli/exit@0.3.0-rc-2026-01", Standing::Unknown),
             ("wasi:http/outgoing-handler@0.2.6", Standing::NeedsGrant),
-            ("wasi:sockets/tcp@0.2.6", Standing::NeedsGrant),
+            ("wasi:sockets/tcp@0.2.6", Standing::Inert),
+            ("wasi:sockets/tls@0.2.6", Standing::Unknown),
+            ("wasi:sockets/types@0.3.0", Standing::Unknown),
+            ("wasi:blobstore/blobstore@0.2.0", Standing::NeedsGrant),
             ("env", Standing::Unknown),
         ] {
             assert_eq!(standing(name), expected, "{name}");

@@ -1,7 +1,7 @@
 //! The WASI interfaces that language runtimes import for their own start: without any power, but for granted environment
 //! variables.
 //!
-//! Linked one by one: what is not named here (sockets above all) does not exist for a guest.
+//! Linked one by one: what is not named here does not exist for a guest.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +13,7 @@ use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
 
 use super::chance::{Chance, Purpose};
+use super::errors;
 use super::lines::Lines;
 use crate::defence::{Defence, stands};
 use crate::engine::cell::Cell;
@@ -36,7 +37,7 @@ impl HasData for HasTable {
 
 /// Links them.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
-    io::error::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
+    io::error::add_to_linker::<Cell, errors::Errors>(linker, |cell| errors::View(cell.ctx().table))?;
     io::poll::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
     io::streams::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
     cli::environment::add_to_linker::<Cell, WasiCli>(linker, Cell::cli)?;

@@ -3,7 +3,7 @@
 use wasip2::clocks::wall_clock::Datetime;
 use wasip2::filesystem::preopens::get_directories;
 use wasip2::filesystem::types::{Descriptor, DescriptorFlags, ErrorCode, NewTimestamp, OpenFlags, PathFlags};
-use wasip2::io::streams::OutputStream;
+use wasip2::io::streams::{OutputStream, StreamError};
 
 /// What came of a step, or the name of its error. None for a step of another kind.
 pub(crate) fn take(words: &[&str], held: &mut Vec<OutputStream>) -> Option<String> {
@@ -63,8 +63,45 @@ fn taken(words: &[&str], held: &mut Vec<OutputStream>) -> Option<Result<String, 
             }
             Ok("done".to_owned())
         }),
+        // A write that fails, and what the host says of it.
+        ["failure", at, bytes] => on(at, |dir, path| {
+            let file = opened(dir, path, OpenFlags::CREATE, DescriptorFlags::WRITE)?;
+            let written = file.write_via_stream(0)?.blocking_write_and_flush(&vec![b'x'; bytes.parse().unwrap()]);
+            let Err(StreamError::LastOperationFailed(error)) = written else { return Ok("done".to_owned()) };
+            Ok(error.to_debug_string())
+        }),
+        // One stream through a file that is written and cut off meanwhile, waiting as a program of its own does.
+        ["stream", at, ref then @ ..] => on(at, |dir, path| {
+            let file = opened(dir, path, OpenFlags::empty(), DescriptorFlags::READ | DescriptorFlags::WRITE)?;
+            let stream = file.read_via_stream(0)?;
+            let ready = stream.subscribe();
+            let mut seen = Vec::new();
+            for word in then {
+                let count = |prefix| word.strip_prefix(prefix).and_then(|count: &str| count.parse::<u64>().ok());
+                if let Some(count) = count("blocking-") {
+                    seen.push(text(stream.blocking_read(count)));
+                } else if let Some(count) = count("read-") {
+                    seen.push(text(stream.read(count)));
+                } else if let Some(size) = count("cut-") {
+                    file.set_size(size)?;
+                } else if *word == "poll" {
+                    ready.block();
+                } else {
+                    file.write(word.as_bytes(), 0)?;
+                }
+            }
+            Ok(seen.join(" "))
+        }),
         _ => return None,
     })
+}
+
+fn text(read: Result<Vec<u8>, StreamError>) -> String {
+    match read {
+        Ok(bytes) => format!("[{}]", String::from_utf8_lossy(&bytes)),
+        Err(StreamError::Closed) => "closed".to_owned(),
+        Err(StreamError::LastOperationFailed(error)) => error.to_debug_string(),
+    }
 }
 
 /// Does something with a directory that the host gave, and what is left of a path below its name.

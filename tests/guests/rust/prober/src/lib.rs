@@ -1,11 +1,25 @@
-//! A tool that wants what no cell has: sockets. It must not even load.
+//! A tool that wants what no tool gets: sockets. It tries every way to one.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _, UdpSocket};
 
 use toolcell_guest::{tool, tools};
 
-/// Whether anybody listens at an address.
+/// What comes of each way to a network: whether it worked, or the kind of its error.
 #[tool]
-fn probe(address: String) -> bool {
-    std::net::TcpStream::connect(address).is_ok()
+fn probe(address: String) -> Vec<String> {
+    let to: SocketAddr = address.parse().expect("an address");
+    let any = SocketAddr::new(to.ip(), 0);
+    let resolved = || "localhost:80".to_socket_addrs().map(drop);
+    let tries: [(&str, &dyn Fn() -> io::Result<()>); 5] = [
+        ("connect", &|| TcpStream::connect(to).map(drop)),
+        ("listen", &|| TcpListener::bind(any).map(drop)),
+        ("bind", &|| UdpSocket::bind(any).map(drop)),
+        ("send", &|| UdpSocket::bind(any)?.send_to(b"out", to).map(drop)),
+        ("resolve", &resolved),
+    ];
+    let told = |result: io::Result<()>| result.map_or_else(|error| format!("{:?}", error.kind()), |()| "done".to_owned());
+    tries.iter().map(|(name, attempt)| format!("{name}: {}", told(attempt()))).collect()
 }
 
 tools![probe];

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt as _;
 use rustix::io::Errno;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
@@ -124,6 +125,9 @@ impl Pollable for Writer {
 }
 
 /// Reads a file, which is held for as long: without a name it takes up room until then.
+///
+/// What one read brings is for that read alone: what is left of it is dropped and read again, so that a read sees what other
+/// handles have written or cut off since the one before.
 pub(super) struct Reader {
     source: Source,
     _hold: Option<Arc<Hold>>,
@@ -134,7 +138,7 @@ pub(super) struct Reader {
 enum Reading {
     Idle,
     Busy(Running<io::Result<Bytes>>),
-    /// Never empty.
+    /// Nothing at the end of the file.
     Read(Bytes),
     Failed(wasmtime::Error),
     Closed,
@@ -145,15 +149,44 @@ impl Reader {
         Self { source, _hold: hold, at, state: Reading::Idle }
     }
 
-    fn begin(&mut self) {
+    /// Begins to read as much as is asked for.
+    fn begin(&mut self, size: usize) {
         let (file, at) = (Arc::clone(&self.source.file), self.at);
-        self.state = Reading::Busy(self.source.way.start(move || piece(&file, at)));
+        self.state = Reading::Busy(self.source.way.start(move || piece(&file, at, size.min(PIECE))));
+    }
+
+    /// Waits for what was begun.
+    async fn end(&mut self) {
+        if let Reading::Busy(work) = &mut self.state {
+            self.state = told(work.await).map_or_else(Reading::Failed, Reading::Read);
+        }
+    }
+
+    /// What was read, or why nothing was. The end of a file is no end of its stream: the file may grow.
+    fn take(&mut self, size: usize) -> StreamResult<Bytes> {
+        match std::mem::replace(&mut self.state, Reading::Closed) {
+            Reading::Read(bytes) => {
+                self.state = Reading::Idle;
+                if bytes.is_empty() {
+                    return Err(StreamError::Closed);
+                }
+                let taken = bytes.slice(..bytes.len().min(size));
+                self.at = self.at.saturating_add(taken.len() as u64);
+                Ok(taken)
+            }
+            Reading::Failed(error) => Err(StreamError::LastOperationFailed(error)),
+            Reading::Closed => Err(StreamError::Closed),
+            waiting @ (Reading::Idle | Reading::Busy(_)) => {
+                self.state = waiting;
+                Ok(Bytes::new())
+            }
+        }
     }
 }
 
 /// What is at this place of a file; nothing at its end.
-fn piece(file: &File, at: u64) -> io::Result<Bytes> {
-    let mut bytes = BytesMut::zeroed(PIECE);
+fn piece(file: &File, at: u64, size: usize) -> io::Result<Bytes> {
+    let mut bytes = BytesMut::zeroed(size);
     loop {
         match file.read_at(&mut bytes, at) {
             Ok(read) => {
@@ -169,25 +202,27 @@ fn piece(file: &File, at: u64) -> io::Result<Bytes> {
 #[wasmtime_wasi::async_trait]
 impl InputStream for Reader {
     fn read(&mut self, size: usize) -> StreamResult<Bytes> {
-        match &mut self.state {
-            Reading::Idle if size > 0 => self.begin(),
-            Reading::Idle | Reading::Busy(_) => {}
-            Reading::Read(bytes) => {
-                let taken = bytes.split_to(bytes.len().min(size));
-                if bytes.is_empty() {
-                    self.state = Reading::Idle;
-                }
-                self.at = self.at.saturating_add(taken.len() as u64);
-                return Ok(taken);
-            }
-            Reading::Failed(_) | Reading::Closed => {
-                return Err(match std::mem::replace(&mut self.state, Reading::Closed) {
-                    Reading::Failed(error) => StreamError::LastOperationFailed(error),
-                    Reading::Idle | Reading::Busy(_) | Reading::Read(_) | Reading::Closed => StreamError::Closed,
-                });
-            }
+        match self.state {
+            _ if size == 0 => return Ok(Bytes::new()),
+            Reading::Idle => self.begin(size),
+            // It may have ended since.
+            Reading::Busy(_) => drop(self.end().now_or_never()),
+            Reading::Read(_) | Reading::Failed(_) | Reading::Closed => {}
         }
-        Ok(Bytes::new())
+        self.take(size)
+    }
+
+    async fn blocking_read(&mut self, size: usize) -> StreamResult<Bytes> {
+        self.end().await;
+        if size == 0 {
+            return Ok(Bytes::new());
+        }
+        // What was read before this was asked may have changed since.
+        if let Reading::Idle | Reading::Read(_) = self.state {
+            self.begin(size);
+            self.end().await;
+        }
+        self.take(size)
     }
 }
 
@@ -195,14 +230,9 @@ impl InputStream for Reader {
 impl Pollable for Reader {
     async fn ready(&mut self) {
         if let Reading::Idle = self.state {
-            self.begin();
+            // Nobody has said how much is wanted.
+            self.begin(PIECE);
         }
-        if let Reading::Busy(work) = &mut self.state {
-            self.state = match told(work.await) {
-                Ok(bytes) if bytes.is_empty() => Reading::Closed,
-                Ok(bytes) => Reading::Read(bytes),
-                Err(error) => Reading::Failed(error),
-            };
-        }
+        self.end().await;
     }
 }

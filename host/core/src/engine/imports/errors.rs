@@ -1,0 +1,77 @@
+//! `wasi:io/error`: what a guest is told of a stream's failure.
+//!
+//! Invariants: the text is one of the host's own, the same for the same failure whatever the host's environment is: no
+//! backtrace, no path, no version, no words of the system's or of a library.
+
+use std::io;
+
+use wasmtime::component::{HasData, Resource, ResourceTable};
+use wasmtime_wasi::p2::bindings::io::error;
+use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
+
+use crate::defence::{Defence, stands};
+
+/// Links with this, by way of a [`View`].
+pub(super) struct Errors;
+
+/// The cell's table, in which the errors are.
+pub(super) struct View<'a>(pub(super) &'a mut ResourceTable);
+
+impl HasData for Errors {
+    type Data<'a> = View<'a>;
+}
+
+impl error::Host for View<'_> {}
+
+impl error::HostError for View<'_> {
+    fn to_debug_string(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<String> {
+        let error = self.0.get(&error)?;
+        Ok(if stands(Defence::ErrorTexts) { text(error) } else { format!("{error:?}") })
+    }
+
+    fn drop(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<()> {
+        self.0.delete(error)?;
+        Ok(())
+    }
+}
+
+/// What failed, by the type of the error.
+fn text(error: &wasmtime::Error) -> String {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        // The standard library's word for the kind, and not the system's text.
+        return error.kind().to_string();
+    }
+    match error.downcast_ref::<ErrorCode>() {
+        // The case alone, without what it may carry.
+        Some(code) => {
+            let code = format!("{code:?}");
+            let name = code.split(|c: char| !c.is_alphanumeric()).find(|word| !["", "ErrorCode"].contains(word));
+            format!("HTTP: {}", name.unwrap_or("failed"))
+        }
+        None => "the operation failed".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_short_and_of_the_hosts_own() {
+        let path = || io::Error::new(io::ErrorKind::NotFound, "/srv/secret is not there");
+        for (error, expected) in [
+            (io::Error::from(Errno::NOSPC).into(), "no storage space"),
+            (io::Error::from(Errno::BUSY).into(), "resource busy"),
+            (io::Error::from(Errno::IO).into(), "uncategorized error"),
+            (path().into(), "entity not found"),
+            (wasmtime::Error::from(path()).context("at /srv"), "entity not found"),
+            (ErrorCode::ConnectionTerminated.into(), "HTTP: ConnectionTerminated"),
+            (ErrorCode::InternalError(Some("at /srv".to_owned())).into(), "HTTP: InternalError"),
+            (wasmtime::Error::msg("a panic at /srv/main.rs"), "the operation failed"),
+        ] {
+            assert_eq!(text(&error), expected);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! `wasi:sockets`, without sockets: language runtimes import it, and no tool gets it.
+//!
+//! In: a guest's wish for a socket or for the address of a name. Out: `access-denied`, and a denial for observers.
+//! Invariants: nothing here opens, binds or resolves anything: there is no code for it. The resources that stand for a socket
+//! are types without a value, so what is done with one cannot be reached.
+
+use wasmtime::component::{Linker, LinkerInstance, Resource, ResourceType};
+use wasmtime::StoreContextMut;
+use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
+
+use crate::engine::cell::Cell;
+use crate::rights::Denial;
+
+/// The version that is linked: one that asks for any other of WASI 0.2 finds it.
+const VERSION: &str = "0.2.6";
+/// Characters of a name that a denial quotes: more than a name of DNS has.
+const NAME_CHARS: usize = 255;
+
+/// A guest's handle of the network: a word that other functions want to hear, and nothing behind it.
+enum Network {}
+enum TcpSocket {}
+enum UdpSocket {}
+enum IncomingDatagrams {}
+enum OutgoingDatagrams {}
+enum Addresses {}
+
+/// What a guest can do with what it never gets, by interface and resource. Source: WASI 0.2.
+const UNREACHABLE: [(&str, &str, &[&str]); 5] = [
+    ("ip-name-lookup", "resolve-address-stream", &["resolve-next-address", "subscribe"]),
+    (
+        "tcp",
+        "tcp-socket",
+        &[
+            "start-bind",
+            "finish-bind",
+            "start-connect",
+            "finish-connect",
+            "start-listen",
+            "finish-listen",
+            "accept",
+            "local-address",
+            "remote-address",
+            "is-listening",
+            "address-family",
+            "set-listen-backlog-size",
+            "keep-alive-enabled",
+            "set-keep-alive-enabled",
+            "keep-alive-idle-time",
+            "set-keep-alive-idle-time",
+            "keep-alive-interval",
+            "set-keep-alive-interval",
+            "keep-alive-count",
+            "set-keep-alive-count",
+            "hop-limit",
+            "set-hop-limit",
+            "receive-buffer-size",
+            "set-receive-buffer-size",
+            "send-buffer-size",
+            "set-send-buffer-size",
+            "subscribe",
+            "shutdown",
+        ],
+    ),
+    (
+        "udp",
+        "udp-socket",
+        &[
+            "start-bind",
+            "finish-bind",
+            "stream",
+            "local-address",
+            "remote-address",
+            "address-family",
+            "unicast-hop-limit",
+            "set-unicast-hop-limit",
+            "receive-buffer-size",
+            "set-receive-buffer-size",
+            "send-buffer-size",
+            "set-send-buffer-size",
+            "subscribe",
+        ],
+    ),
+    ("udp", "incoming-datagram-stream", &["receive", "subscribe"]),
+    ("udp", "outgoing-datagram-stream", &["check-send", "send", "subscribe"]),
+];
+
+/// Links it.
+pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
+    let mut network = interface(linker, "network")?;
+    network.resource("network", ResourceType::host::<Network>(), nothing)?;
+    network.func_wrap("network-error-code", |_, (_,): (Resource<wasmtime::Error>,)| Ok((None::<ErrorCode>,)))?;
+    interface(linker, "instance-network")?.func_wrap("instance-network", |mut store, ()| {
+        store.data_mut().called("sockets", "instance-network")?;
+        // Without an entry in the cell's table: there is nothing that it would lead to.
+        Ok((Resource::<Network>::new_own(0),))
+    })?;
+
+    let mut lookup = interface(linker, "ip-name-lookup")?;
+    lookup.resource("resolve-address-stream", ResourceType::host::<Addresses>(), nothing)?;
+    lookup.func_wrap("resolve-addresses", |store, (_, name): (Resource<Network>, String)| {
+        let name: String = name.chars().take(NAME_CHARS).collect();
+        denied::<Addresses>(store, "resolve-addresses", format!("resolve {name}"))
+    })?;
+
+    interface(linker, "tcp")?.resource("tcp-socket", ResourceType::host::<TcpSocket>(), nothing)?;
+    interface(linker, "tcp-create-socket")?.func_wrap("create-tcp-socket", |store, (_,): (IpAddressFamily,)| {
+        denied::<TcpSocket>(store, "create-tcp-socket", "tcp socket".to_owned())
+    })?;
+
+    let mut udp = interface(linker, "udp")?;
+    udp.resource("udp-socket", ResourceType::host::<UdpSocket>(), nothing)?;
+    udp.resource("incoming-datagram-stream", ResourceType::host::<IncomingDatagrams>(), nothing)?;
+    udp.resource("outgoing-datagram-stream", ResourceType::host::<OutgoingDatagrams>(), nothing)?;
+    interface(linker, "udp-create-socket")?.func_wrap("create-udp-socket", |store, (_,): (IpAddressFamily,)| {
+        denied::<UdpSocket>(store, "create-udp-socket", "udp socket".to_owned())
+    })?;
+
+    for (name, resource, methods) in UNREACHABLE {
+        let mut interface = interface(linker, name)?;
+        for method in methods {
+            interface.func_new(&format!("[method]{resource}.{method}"), |_, _, _, _| {
+                Err(wasmtime::Error::msg("a socket that was never made"))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn interface<'a>(linker: &'a mut Linker<Cell>, name: &str) -> wasmtime::Result<LinkerInstance<'a, Cell>> {
+    linker.instance(&format!("wasi:sockets/{name}@{VERSION}"))
+}
+
+/// Ends a handle, behind which there is nothing to end.
+fn nothing(mut store: StoreContextMut<'_, Cell>, _: u32) -> wasmtime::Result<()> {
+    Ok(store.data_mut().count_host_call()?)
+}
+
+type Answer<T> = wasmtime::Result<(Result<Resource<T>, ErrorCode>,)>;
+
+/// Tells observers, and the guest.
+fn denied<T: 'static>(mut store: StoreContextMut<'_, Cell>, function: &'static str, request: String) -> Answer<T> {
+    let cell = store.data_mut();
+    cell.called("sockets", function)?;
+    cell.invocation.denied(&Denial::by_host(request));
+    Ok((Err(ErrorCode::AccessDenied),))
+}
