@@ -206,3 +206,16 @@ fn each_check_can_fail() {
         assert_eq!(fits(&expected, &["a", "b", "c"]), fitting, "{expected:?}");
     }
 }
+
+/// Who reads one page is told as much as who reads the other.
+#[test]
+fn what_is_not_found_is_one_list() {
+    let list = |page: &str| {
+        let text = fs::read_to_string(root().join(page)).expect("a page");
+        let (_, rest) = text.split_once("What the search for secrets does not find:\n\n").expect("the list");
+        rest.lines().take_while(|line| line.starts_with("* ") || line.starts_with("  ")).collect::<Vec<_>>().join("\n")
+    };
+    let told = list("README.md");
+    assert!(told.lines().count() > 5, "{told}");
+    assert_eq!(told, list("SPECIFICATION.md"));
+}

@@ -58,8 +58,7 @@ struct Matter<'a> {
 pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveArgs) -> Result<ExitStatus, Failure> {
     let config = Config::read_with(global, Wanted::None)?;
     let Some(file) = config.file.as_deref() else {
-        let message = format!("there is no `{}` here or above", config::NAME);
-        return Err(Failure::usage(message, "a component that no configuration names needs no approval"));
+        return Err(config.missing("a component that no configuration names needs no approval"));
     };
     let again = |options: &[&str]| {
         config.again.command("approve", options, &args.components.iter().map(String::as_str).collect::<Vec<_>>())

@@ -1,17 +1,20 @@
 //! `toolcell batch`: many calls as one run, from a list to messages, or to events as they come.
 //!
-//! Invariants: nothing runs before every call can be read and every tool is known; a reader who goes away ends the run.
+//! Invariants: nothing runs before every call can be read and every tool is known; a reader who goes away ends the run; each
+//! call has its message, also when a signal ends the command.
 
 mod calls;
+mod watched;
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use toolcell::{
-    CallContext, Event, Executor, Halted, Limits, OnToolError, Provider, Registry, RunEvent, RunFailure, RunOptions,
-    Runner, Sealer, ToolCall, Usage, agui_events,
+    AbortSignal, CallContext, Event, Executor, Halted, Limits, Message, OnToolError, Provider, Registry, RunEvent,
+    RunFailure, RunOptions, Runner, Sealer, ToolCall, Usage, agui_events,
 };
 
 use crate::args::{BatchArgs, Global, OnFailure};
@@ -24,6 +27,7 @@ use crate::interrupt::{self, Interrupt};
 use crate::printer::Printer;
 use crate::units::Size;
 use crate::{components, context, host, state};
+use watched::Watched;
 
 /// Makes the calls.
 pub(crate) async fn batch(
@@ -65,7 +69,8 @@ pub(crate) async fn batch(
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let logs = Arc::<Logs>::default();
     let options = options.with_abort(interrupt.wish()).with_stop_grace(interrupt::GRACE);
-    let batch = Batch { printer, registry, executor, calls, options, logs: Arc::clone(&logs) };
+    let given_up = interrupt.given_up();
+    let batch = Batch { printer, registry, executor, calls, options, given_up, logs: Arc::clone(&logs) };
     let halted = match shown {
         Shown::Messages(format) => batch.messages(format).await?,
         Shown::Events(form) => match batch.events(form).await? {
@@ -139,6 +144,7 @@ struct Batch<'a> {
     executor: Executor,
     calls: Vec<ToolCall>,
     options: RunOptions,
+    given_up: AbortSignal,
     logs: Arc<Logs>,
 }
 
@@ -183,37 +189,49 @@ impl Batch<'_> {
     /// Prints all messages at the end, under a bar that counts the calls.
     async fn messages(self, format: Format) -> Result<Option<Halted>, Failure> {
         let bar = self.printer.bar(self.calls.len() as u64, "calls");
-        let count = bar.counter();
-        let logs = Arc::clone(&self.logs);
-        let executor = self.executor.with_events(move |event| {
-            if let Event::Completed { usage, .. } = event {
-                logs.count(&usage);
-                count();
-            }
-        });
-        let run = Runner::new(self.registry).with_executor(executor).run(self.calls, self.options).await;
-        drop(bar);
-        let outcome = run?;
-        let (halt, logged) = (outcome.halted.clone(), self.logs.lossy());
-        match format {
-            Format::Own => self.printer.json(&Told { messages: &outcome.messages, halt, logged })?,
-            Format::Of(provider) => {
-                let converted = provider.results(&outcome.messages);
-                self.printer.json(&Told { messages: converted.value, halt, logged })?;
-                format::tell(self.printer, &converted.notes);
+        let (printer, logs, count) = (self.printer, Arc::clone(&self.logs), bar.counter());
+        let order: Vec<_> = self.calls.iter().map(|call| call.id.clone()).collect();
+        let mut run = self.watched();
+        let mut messages = HashMap::new();
+        while let Some(event) = run.next().await {
+            match event {
+                RunEvent::Call(Event::Completed { usage, .. }) => {
+                    logs.count(&usage);
+                    count();
+                }
+                RunEvent::Settled { message, .. } => drop(messages.insert(message.tool_call_id.clone(), message)),
+                RunEvent::Error(RunFailure(error)) => return Err(error.into()),
+                RunEvent::Call(_) | _ => {}
             }
         }
-        Ok(outcome.halted)
+        drop(bar);
+        let messages: Vec<Message> = order.iter().filter_map(|id| messages.remove(id)).collect();
+        let (halted, logged) = (run.halted(), logs.lossy());
+        let halt = halted.clone();
+        match format {
+            Format::Own => printer.json(&Told { messages: &messages, halt, logged })?,
+            Format::Of(provider) => {
+                let converted = provider.results(&messages);
+                printer.json(&Told { messages: converted.value, halt, logged })?;
+                format::tell(printer, &converted.notes);
+            }
+        }
+        Ok(halted)
+    }
+
+    fn watched(self) -> Watched {
+        let runner = Runner::new(self.registry).with_executor(self.executor);
+        Watched::new(runner, self.calls, self.options, self.given_up)
     }
 
     /// Prints events as they come. Breaks when there is no run, or nobody to print for.
     async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<Halted>>, Failure> {
-        let printer = self.printer;
+        let (printer, logs) = (self.printer, Arc::clone(&self.logs));
         let gone = ControlFlow::Break(ExitStatus::Ok);
-        let mut run = Runner::new(self.registry).with_executor(self.executor).stream(self.calls, self.options);
+        let mut run = self.watched();
         while let Some(event) = run.next().await {
             if let RunEvent::Call(Event::Completed { usage, .. }) = &event {
-                self.logs.count(usage);
+                logs.count(usage);
             }
             let printed = match form {
                 Form::Own => printer.event(&event)?,
@@ -228,7 +246,7 @@ impl Batch<'_> {
                 return Ok(ControlFlow::Break(failure.status()));
             }
         }
-        Ok(ControlFlow::Continue(run.halted().cloned()))
+        Ok(ControlFlow::Continue(run.halted()))
     }
 }
 

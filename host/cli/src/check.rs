@@ -28,8 +28,7 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     }
     let config = Config::read(global)?;
     let Some(file) = config.file.clone() else {
-        let message = format!("there is no `{}` here or above", config::NAME);
-        return Err(Failure::usage(message, "make one, or name one with `--config FILE`"));
+        return Err(config.missing("make one, or name one with `--config FILE`"));
     };
     let lock = Lock::beside(&config)?;
     let engines = host::engines(printer, global, 1, &config)?;

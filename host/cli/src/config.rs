@@ -1,6 +1,7 @@
 //! `toolcell.toml`: which components there are, what they may reach and use, and what tenants leave of that.
 //!
-//! In: `--config`, the environment, or the nearest file of that name. Out: a [`Config`], or everything that is wrong.
+//! In: `--config`, the environment, or the nearest file of that name. Out: a [`Config`], or everything that is wrong. A nearest
+//! file that is another user's is not read: who needs it is told, and all others go on without a configuration.
 //! Invariants: nothing of a file is used unless all of it can be; without a file nothing is granted. Of one that was found,
 //! and that this user did not approve, only what takes away counts: none of its components is used, no secret's value is
 //! looked at, no limit is raised.
@@ -13,6 +14,7 @@ mod limits;
 mod lock;
 mod problem;
 mod roots;
+mod search;
 mod secrets;
 mod shape;
 mod signed;
@@ -33,6 +35,7 @@ use crate::paste::{Again, quoted};
 use crate::{env, files};
 use problem::Problems;
 use roots::Guarded;
+use search::is_same_file;
 
 pub(crate) use chosen::{Chosen, Configured, Section, Single};
 pub(crate) use isolation::Isolation;
@@ -55,6 +58,8 @@ const MAX_PROBLEMS: usize = 100;
 pub(crate) struct Config {
     /// The file, as it is shown.
     pub(crate) file: Option<String>,
+    /// A file that was found and not read, for it is another user's.
+    foreign: Option<PathBuf>,
     /// The file of approvals beside it.
     lock: PathBuf,
     /// Where it was found, and not named by who typed the command.
@@ -89,7 +94,11 @@ impl Config {
         let named = global.config.clone().or_else(env::config);
         let is_found = named.is_none();
         let again = Again::of(global);
-        let Some(shown) = named.or_else(found) else { return Ok(Self { again, ..Self::default() }) };
+        let Some(shown) = named.or_else(search::nearest) else { return Ok(Self { again, ..Self::default() }) };
+        if is_found && files::is_foreign(&shown) {
+            tracing::warn!(file = %shown.display(), "a configuration of another user's was found, and is not used");
+            return Ok(Self { again, foreign: Some(shown), ..Self::default() });
+        }
         let text = files::config(&shown)?;
         let path = fs::canonicalize(&shown).unwrap_or_else(|_| shown.clone());
         let place = lock::place(&path)?;
@@ -241,6 +250,9 @@ impl Config {
             return Ok(self.chosen(name, configured));
         }
         let is_bare = word.to_str().is_some_and(is_name);
+        if let Some(foreign) = self.foreign.as_deref().filter(|_| is_bare && !word.exists()) {
+            return Err(search::not_used(foreign));
+        }
         if let Some(file) = &self.file
             && is_bare
             && !word.exists()
@@ -266,6 +278,14 @@ impl Config {
                 Chosen { path, configured: None, limits, isolation, demand, is_surprise: false }
             }
         })
+    }
+
+    /// Why there is no file, for a command that needs one; `hint` is what to do where there is none at all.
+    pub(crate) fn missing(&self, hint: &str) -> Failure {
+        match &self.foreign {
+            Some(foreign) => search::not_used(foreign),
+            None => Failure::usage(format!("there is no `{NAME}` here or above"), hint),
+        }
     }
 
     /// How far calls on behalf of a tenant are kept from others at the least.
@@ -363,23 +383,9 @@ pub(crate) fn schema() -> serde_json::Value {
     schemars::schema_for!(file::File).to_value()
 }
 
-/// The nearest file of that name, from here upwards.
-fn found() -> Option<PathBuf> {
-    let here = env::current_dir().ok()?;
-    let path = here.ancestors().map(|dir| dir.join(NAME)).find(|path| path.is_file())?;
-    Some(path.strip_prefix(&here).map(Path::to_owned).unwrap_or(path))
-}
-
 fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-}
-
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    match (fs::canonicalize(one), fs::canonicalize(other)) {
-        (Ok(one), Ok(other)) => one == other,
-        (Ok(_) | Err(_), _) => false,
-    }
 }
 
 fn pinned(problems: &mut Problems<'_>, digest: &file::At<String>) -> Option<(String, Problem)> {

@@ -175,6 +175,22 @@ fn own_text(path: &Path, what: &str, limit: u64, instead: &str) -> Result<String
     }
 }
 
+/// Whether a file that was found is another user's, or stands where another user decides which file it is: then it is not
+/// for this user's tools, as a repository of another user's is not for git (`safe.directory`). A link counts as its maker's.
+pub(crate) fn is_foreign(path: &Path) -> bool {
+    let me = rustix::process::geteuid().as_raw();
+    let is_theirs = |found: io::Result<fs::Metadata>| found.is_ok_and(|found| is_others(found.uid(), me));
+    let is_open = |found: &fs::Metadata| found.mode() & STICKY != 0;
+    let directory = fs::canonicalize(path).ok().and_then(|path| fs::metadata(path.parent()?).ok());
+    let is_their_directory = directory.is_some_and(|found| !is_open(&found) && is_others(found.uid(), me));
+    is_theirs(fs::symlink_metadata(path)) || is_theirs(fs::metadata(path)) || is_their_directory
+}
+
+/// Whether an owner is another user, who is not the machine's either.
+fn is_others(owner: u32, me: u32) -> bool {
+    ![0, me].contains(&owner)
+}
+
 /// Refuses a directory whose files others could replace.
 pub(crate) fn own_directory(path: &Path, instead: &str) -> Result<(), Failure> {
     let metadata = fs::metadata(path).map_err(|error| not_opened(path, error))?;
@@ -190,9 +206,7 @@ fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Fail
             format!("`chmod go-w {}`", quoted(&path.to_string_lossy())),
         ));
     }
-    // This process's own entry belongs to who runs it.
-    let me = fs::metadata("/proc/self").map(|own| own.uid());
-    if ![0, me.unwrap_or(metadata.uid())].contains(&metadata.uid()) {
+    if is_others(metadata.uid(), rustix::process::geteuid().as_raw()) {
         let message = anyhow!("`{shown}` belongs to another user, who would say what tools of yours may reach");
         return Err(Failure::file(message, instead));
     }
@@ -336,5 +350,16 @@ mod tests {
         for failure in [open_what_is_there(&pipe, "a hint").unwrap_err(), open(&pipe, "a hint").unwrap_err()] {
             assert!(failure.message().ends_with("is a pipe, not a file"), "{}", failure.message());
         }
+    }
+
+    #[test]
+    fn a_file_is_its_users_or_the_machines_or_another_users() {
+        for (owner, me, expected) in
+            [(1000, 1000, false), (0, 1000, false), (0, 0, false), (1001, 1000, true), (1000, 0, true)]
+        {
+            assert_eq!(is_others(owner, me), expected, "a file of {owner} for {me}");
+        }
+        let own = tempfile::NamedTempFile::new().unwrap();
+        assert!(!is_foreign(own.path()) && !is_foreign(Path::new("no such file")));
     }
 }

@@ -1,8 +1,9 @@
 //! What ends a command before its time: Ctrl-C and its like. And what has to be tidied up whenever one ends.
 //!
 //! Invariants: the process ends as the signal would have ended it, so that a shell sees which it was, and its temporary files
-//! go first; calls are asked to end, and are ended by force after [`GRACE`], so that each has its result; a signal that was
-//! ignored when the command began stays ignored (`nohup`, jobs in the background of a script).
+//! go first; calls are asked to end, and are ended by force after [`GRACE`], so that each has its result; a run that is given
+//! up has [`FLUSH`] to print what came of its calls; a signal that was ignored when the command began stays ignored (`nohup`,
+//! jobs in the background of a script).
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -24,8 +25,10 @@ use crate::printer::Printer;
 
 /// Time for a call that was asked to end: less than a person or a supervisor waits before something stronger comes.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
-/// Time after that to print what came of the calls that were ended. Then the process ends, whatever it does.
+/// Time after that for what came of the calls that were ended by force. Then the run is given up.
 const LAST: Duration = Duration::from_secs(1);
+/// Time for a run that is given up to print the messages of its calls. A reader who does not read gets what fits a pipe.
+const FLUSH: Duration = Duration::from_secs(1);
 /// Attempts at removing what cells that still run may be adding to.
 const ATTEMPTS: usize = 5;
 
@@ -39,6 +42,10 @@ struct State {
     wish: AbortSignal,
     /// Somebody listens to it.
     asked: AtomicBool,
+    /// That what runs is not waited for any longer.
+    given_up: AbortSignal,
+    /// A run listens to that, and prints its messages then.
+    flushes: AtomicBool,
     /// Held by whoever ends the process.
     ending: Mutex<Ending>,
 }
@@ -56,9 +63,14 @@ impl Interrupt {
         let made = tempfile::Builder::new().prefix("toolcell-").permissions(Permissions::from_mode(0o700)).tempdir();
         // Without one, what needs it says so.
         let temporary = made.ok().filter(|made| tempfile::env::override_temp_dir(made.path()).is_ok());
-        let (wish, asked) = (AbortSignal::new(), AtomicBool::new(false));
-        let ending = Mutex::new(Ending { temporary, signal: None });
-        let interrupt = Self(Arc::new(State { printer: printer.clone(), wish, asked, ending }));
+        let interrupt = Self(Arc::new(State {
+            printer: printer.clone(),
+            wish: AbortSignal::new(),
+            asked: AtomicBool::new(false),
+            given_up: AbortSignal::new(),
+            flushes: AtomicBool::new(false),
+            ending: Mutex::new(Ending { temporary, signal: None }),
+        }));
         let heard = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !files::ignores(*signal));
         let (heard, listening) = (heard.collect::<Vec<_>>(), interrupt.clone());
         // Signals that no thread hears end the process as ever.
@@ -73,23 +85,49 @@ impl Interrupt {
         self.0.wish.clone()
     }
 
+    /// Raised when the run is given up, by the second signal or some time after [`GRACE`]. Who asks for it prints what there is
+    /// then, and has [`FLUSH`] for that; without a run that asks, the process ends instead.
+    pub(crate) fn given_up(&self) -> AbortSignal {
+        self.0.flushes.store(true, Ordering::SeqCst);
+        self.0.given_up.clone()
+    }
+
     fn hear(self, mut signals: Signals) {
         for signal in signals.forever() {
             let is_first = self.0.ending.lock().signal.replace(signal).is_none();
             if !(is_first && self.0.asked.load(Ordering::SeqCst)) {
-                return self.end();
+                if self.0.given_up.is_raised() {
+                    return self.end();
+                }
+                self.give_up();
+                continue;
             }
             self.0.wish.raise();
             let words =
                 format!("what runs was asked to end, and has {} seconds; once more ends it now", GRACE.as_secs());
             self.0.printer.note("interrupted", &words);
-            let later = self.clone();
-            let waits = move || {
-                thread::sleep(GRACE + LAST);
-                later.end();
-            };
-            drop(thread::Builder::new().name("toolcell-grace".into()).spawn(waits));
+            self.later(GRACE + LAST, Self::give_up);
         }
+    }
+
+    /// Ends the process once the run has printed its messages, or at once where no run would.
+    fn give_up(&self) {
+        if !self.0.flushes.load(Ordering::SeqCst) {
+            return self.end();
+        }
+        if !self.0.given_up.is_raised() {
+            self.0.given_up.raise();
+            self.later(FLUSH, Self::end);
+        }
+    }
+
+    fn later(&self, after: Duration, act: impl FnOnce(&Self) + Send + 'static) {
+        let interrupt = self.clone();
+        let waits = move || {
+            thread::sleep(after);
+            act(&interrupt);
+        };
+        drop(thread::Builder::new().name("toolcell-grace".into()).spawn(waits));
     }
 
     /// Removes what is temporary, and ends the process where a signal said so.

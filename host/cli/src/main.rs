@@ -53,6 +53,8 @@ use printer::Printer;
 
 fn main() -> ExitCode {
     core_dumps::off();
+    // Standard output may be a file with a limit.
+    toolcell::survive_file_size_limit();
     let printer = Printer::new();
     logging::tell_panics(&printer);
     let args = match Args::try_parse_from(env::args()) {

@@ -34,14 +34,14 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::ACCEPT_ENCODING;
+use http::header::{ACCEPT_ENCODING, RANGE};
 use http::{HeaderValue, Response};
 use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
 use rustls::ClientConfig;
-use tokio::time::timeout_at;
+use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::defence::{Defence, stands};
@@ -58,13 +58,13 @@ use threads::Threads;
 
 pub(crate) use budget::Budget;
 pub(crate) use credential::Credential;
-pub(crate) use outgoing::Outgoing;
-pub(crate) use redact::{Redactor, Redactors};
+pub(crate) use outgoing::{Outgoing, Times};
+pub(crate) use redact::{Inflated, MARK, Redactor, Redactors};
 pub use resolve::{Resolved, Resolver, SystemResolver};
 pub(crate) use response::{Body, Incoming};
 pub use roots::Roots;
 pub(crate) use screen::Screen;
-pub(crate) use send_error::SendError;
+pub(crate) use send_error::{SendError, Share, Stage};
 
 /// Connections that are open at once, over all calls: a host has a thousand descriptors in most places. One tenant has a
 /// quarter of them at most, one call eight; who wants more waits, within the time of its request.
@@ -166,36 +166,44 @@ impl Egress {
         let redactor = redactor.map_or_else(|| redactor_of(&credentials), |redactor| Ok(Some(redactor)))?;
         let deadline =
             if stands(Defence::RequestDeadline) { outgoing.deadline(deadline) } else { Instant::now() + UNHURRIED };
-        let length = outgoing.body.len();
+        let (length, times) = (outgoing.body.len(), outgoing.times.at_least());
         let screening = screen.map(|screen| screen.of(&outgoing));
         let mut request = outgoing.into_request(&credentials)?;
+        let asks_for_part = request.headers().contains_key(RANGE);
         if redactor.is_some() {
             // What comes back is searched for secrets, which nobody finds in what is compressed.
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         budget.take_sent(outgoing::size(&request, length).saturating_sub(paid))?;
-        let terms = Terms { budget: budget.clone(), meter: Meter::for_head(), deadline, redactor };
+        let (budget, meter) = (budget.clone(), Meter::for_head());
+        let terms = Terms { budget, meter, deadline, between_bytes: times.between_bytes, asks_for_part, redactor };
         let runtime = self.threads.handle().map_err(|error| SendError::unreachable(&target, error.kind()))?;
-        let way = self.clone().go(Way { screening, target, private, request }, terms);
+        let way = self.clone().go(Way { screening, target, private, times, request }, terms);
         let task = AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), way)));
         match resumed(task.await) {
             Some(Ok(answered)) => answered,
-            Some(Err(_elapsed)) => Err(SendError::Timeout),
+            Some(Err(_elapsed)) => Err(SendError::Timeout(Stage::Whole)),
             None => Err(SendError::broken("the host has ended")),
         }
     }
 
     /// On the threads of requests, before the deadline.
     async fn go(self, way: Way, terms: Terms) -> Result<Response<Body>, SendError> {
-        let Way { screening, target, private, request } = way;
+        let Way { screening, target, private, times, request } = way;
         if let Some(screening) = screening {
             // Who tries out what a secret is learns one thing of it in a call.
             screening.pass().await.inspect_err(|_| terms.budget.close())?;
         }
         let budget = &terms.budget;
-        let slot = self.connections.take(budget.connections(), budget.tenant()).await.ok_or(SendError::Timeout)?;
-        let addresses = addresses(&self.names, &target, &private, budget).await?;
-        let stream = connect(&target, &addresses, Arc::clone(&**self.tls), terms.deadline).await?;
+        let connected = async {
+            let slot = self.connections.take(budget.connections(), budget.tenant()).await;
+            let slot = slot.ok_or(SendError::Timeout(Stage::Connect))?;
+            let addresses = addresses(&self.names, &target, &private, budget).await?;
+            let own = times.connect.and_then(|time| Instant::now().checked_add(time));
+            let deadline = own.map_or(terms.deadline, |own| own.min(terms.deadline));
+            Ok((slot, connect(&target, &addresses, Arc::clone(&**self.tls), deadline).await?))
+        };
+        let (slot, stream) = within(times.connect, Stage::Connect, connected).await?;
         let metered = TokioIo::new(Metered { stream, meter: terms.meter.clone() });
         let (mut sender, connection) = http1::Builder::new()
             .max_headers(if stands(Defence::Headers) { MAX_HEADERS } else { usize::from(u16::MAX) })
@@ -210,7 +218,8 @@ impl Egress {
             // How it ended is the response's to say.
             let _ = timeout_at(deadline.into(), connection).await;
         }));
-        let response = sender.send_request(request).await.map_err(|error| terms.fault(&error))?;
+        let sent = async { sender.send_request(request).await.map_err(|error| terms.fault(&error)) };
+        let response = within(times.first_byte, Stage::FirstByte, sent).await?;
         accept(response, terms, connection, self.threads)
     }
 }
@@ -231,7 +240,20 @@ struct Way {
     screening: Option<Screening>,
     target: Target,
     private: Vec<IpNet>,
+    times: Times,
     request: http::Request<Full<Bytes>>,
+}
+
+/// Waits for a part of a request no longer than this.
+async fn within<T>(
+    time: Option<Duration>,
+    stage: Stage,
+    part: impl Future<Output = Result<T, SendError>>,
+) -> Result<T, SendError> {
+    match time {
+        Some(time) => timeout(time, part).await.unwrap_or(Err(SendError::Timeout(stage))),
+        None => part.await,
+    }
 }
 
 /// How TLS is spoken, made with the first request: most hosts never send one.

@@ -285,7 +285,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Makes the engine.
+    /// Makes the engine. From then on a write past the file-size limit of the process fails and does not end the process, see
+    /// [`survive_file_size_limit`](crate::survive_file_size_limit).
     ///
     /// # Errors
     /// [`Error::is_environment`] when the machine cannot host it, there are to be no cells or more than [`MAX_CELLS`], or the
@@ -294,6 +295,7 @@ impl EngineBuilder {
         if !(1..=MAX_CELLS).contains(&self.cells) {
             return Err(Error::engine(format!("cells must be 1 to {MAX_CELLS}, not {}", self.cells)));
         }
+        crate::signals::survive_file_size_limit();
         let allocator = |allocation| -> Result<Allocator, Error> {
             let engine = config::engine(allocation)?;
             let linker = imports::linker(&engine)?;

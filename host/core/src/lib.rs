@@ -62,6 +62,8 @@ pub mod kv;
 mod private;
 mod secret;
 mod shared_bytes;
+mod signals;
+mod spawn;
 // -- engine: the only place that knows wasm
 mod engine;
 // -- handlers
@@ -129,6 +131,7 @@ pub use rights::{Decision, Denial, Layer, PLACEHOLDER, Request, Rights, Suggesti
 pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
 pub use seal::{DEFAULT_SEAL_LIFETIME, MAX_STATE, Sealer};
 pub use secret::{KnownFuture, MIN_SECRET, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets};
+pub use signals::survive_file_size_limit;
 pub use statistics::{LastError, Statistics};
 pub use step::{
     AbortStatus, DEFAULT_CONTEXT_TURNS, DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT, Deliberate,

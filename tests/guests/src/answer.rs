@@ -13,6 +13,10 @@ pub enum Answer {
     Megabytes(u32),
     /// `ok` with `null` and so many parts, each an empty text.
     Parts(usize),
+    /// `error` with this message.
+    Error(&'static str),
+    /// `ask-user` with this question.
+    Ask(&'static str),
     /// `halt` with this reason.
     Halt(&'static str),
     /// A shape that does not exist.
@@ -45,6 +49,10 @@ impl Answer {
             }
             Self::Outside => area[2..4].copy_from_slice(&[u32::MAX - 8, 4]),
             Self::NoShape => area[0] = 9,
+            Self::Error(text) | Self::Ask(text) => {
+                area[0] = if matches!(self, Self::Error(_)) { 1 } else { 2 };
+                area[2..4].copy_from_slice(&memory.text(text));
+            }
             Self::Halt(reason) => {
                 area[0] = 3;
                 area[2..4].copy_from_slice(&memory.text(reason));
@@ -74,7 +82,14 @@ impl Answer {
                     last = bytes - 1,
                 ));
             }
-            Self::Value(_) | Self::Parts(_) | Self::NotText | Self::Outside | Self::NoShape | Self::Halt(_) => {}
+            Self::Value(_)
+            | Self::Parts(_)
+            | Self::NotText
+            | Self::Outside
+            | Self::NoShape
+            | Self::Error(_)
+            | Self::Ask(_)
+            | Self::Halt(_) => {}
         }
         (at, fill)
     }

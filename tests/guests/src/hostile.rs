@@ -135,7 +135,7 @@ impl Hostile {
         if self.place == place { self.misdeed.code() } else { Cow::Borrowed("") }
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut memory = Memory::default();
         let line = memory.put(b"chatter!");
         assert_eq!(line, DATA, "the misdeed `Chatter` counts on it");

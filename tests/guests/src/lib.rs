@@ -18,6 +18,7 @@ macro_rules! listed {
 mod answer;
 mod assemble;
 mod functions;
+mod herald;
 mod hostile;
 mod misdeed;
 
@@ -25,6 +26,7 @@ use std::path::PathBuf;
 
 pub use answer::Answer;
 pub use functions::{Function, functions};
+pub use herald::herald;
 pub use hostile::{Hostile, Place, asker, compile_bomb, importing, with_record, with_text};
 pub use misdeed::Misdeed;
 

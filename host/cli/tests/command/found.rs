@@ -1,5 +1,8 @@
 //! What is shown of a configuration that was found, before its user says yes to it.
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+
 use crate::place::Place;
 
 /// Whatever it comes to mean: what is shown is its text, and later what changed in it.
@@ -16,4 +19,45 @@ fn of_a_configuration_every_line_is_shown_that_is_new_to_who_approves() {
     let expected = "      - \"http = []\"\n      + \"isolation = \"pooled\"\"\n";
     assert!(shown.contains(expected) && !shown.contains("strict"), "{shown}");
     assert!(place.typed(&["approve", "--json"]).json()["text"]["old"].as_str().unwrap().contains("http = []"));
+}
+
+/// In a directory that users share, as `/tmp` is: whatever stands in another user's file, and whether it can be read at all.
+/// The owner of a file is changed by root alone; for anybody else the rule is tested beside it.
+#[test]
+fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
+    let place = Place::new("");
+    let shared = place.path().join("shared");
+    fs::create_dir_all(shared.join("mine")).expect("a place");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).expect("a place");
+    fs::copy(place.path().join("hello.wasm"), shared.join("mine/hello.wasm")).expect("a place");
+    let file = shared.join("toolcell.toml");
+    let calls = shared.join("mine/calls.json");
+    fs::write(&calls, r#"[{"name": "greet", "arguments": {"name": "Ada"}}]"#).expect("a place");
+    for (config, mode) in [("[components.named]\npath = \"hello.wasm\"\n", 0o644), ("= broken", 0o666), ("", 0o000)] {
+        fs::write(&file, config).expect("a place");
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("a place");
+        if chown(&file, Some(65_534), None).is_err() {
+            return;
+        }
+        let typed = |words: &[&str]| place.shown(place.command().current_dir(shared.join("mine")).args(words));
+        for words in [
+            &["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#][..],
+            &["batch", "hello.wasm", "--calls", "calls.json"],
+            &["list", "hello.wasm"],
+            &["inspect", "hello.wasm"],
+            &["tools", "hello.wasm"],
+            &["explain", "greet", "GET https://a.example", "--component", "hello.wasm"],
+        ] {
+            let shown = typed(words);
+            assert_eq!(shown.status, if words[0] == "explain" { 21 } else { 0 }, "{config:?} {words:?}: {shown}");
+            assert!(!shown.stderr.contains("error: "), "{config:?} {words:?}: {shown}");
+            assert!(shown.stderr.contains("another user's was found, and is not used"), "{words:?}: {shown}");
+        }
+        for words in [&["run", "named", "greet"][..], &["check"], &["approve", "--yes"]] {
+            let shown = typed(words);
+            assert!(shown.status == 1 && shown.stderr.contains("belongs to another user"), "{config:?}: {shown}");
+            assert!(shown.stderr.contains("\nhint: name a configuration of your own"), "{config:?}: {shown}");
+        }
+        fs::remove_file(&file).expect("it is there");
+    }
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once};
 
 use rustix::process::{Pid, Signal, kill_process};
 use toolcell_test_guests::example;
@@ -27,7 +29,20 @@ fn temp(place: &Place) -> PathBuf {
     place.path().join("temp")
 }
 
+/// Gives this process handlers for the signals that these tests send, which act as by default: programs that it starts have the
+/// default dispositions then. An ignored signal, as where these tests run in a script's background, would be inherited.
+fn signals_by_default() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+            let always = Arc::new(AtomicBool::new(true));
+            signal_hook::flag::register_conditional_default(signal.as_raw(), always).expect("a handler");
+        }
+    });
+}
+
 fn started(place: &Place, command: &mut Command, words: &[&str]) -> Child {
+    signals_by_default();
     command.env("TMPDIR", temp(place)).args(words);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("the binary runs")
@@ -41,8 +56,13 @@ fn run(place: &Place, steps: &str) -> Child {
 
 /// Whether a tool says that it is at work.
 fn works(below: &Path) -> bool {
+    at_work(below) > 0
+}
+
+/// How many tools say so.
+fn at_work(below: &Path) -> usize {
     let entries = fs::read_dir(below).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).any(|path| path.ends_with("here") || works(&path))
+    entries.map(|entry| entry.path()).map(|path| if path.ends_with("here") { 1 } else { at_work(&path) }).sum()
 }
 
 fn told(child: &Child, signal: Signal) {
@@ -101,6 +121,78 @@ fn of_a_batch_every_call_has_its_message() {
     assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(told["messages"].as_array().map(Vec::len), Some(3), "{told}");
+}
+
+/// Three calls at once, of which the first has its answer, the second never ends, and the third listens.
+fn batch(place: &Place, words: &[&str]) -> Child {
+    let call = |(id, steps)| format!("{{\"id\": \"{id}\", \"name\": \"clerk\", \"arguments\": {steps}}}\n");
+    let calls = [("done", r#"{"steps": []}"#), ("spins", SPINS), ("listens", LISTENS)].map(call);
+    fs::write(place.path().join("calls.jsonl"), calls.concat()).expect("a place");
+    let head = ["batch", "clerk", "--calls", "calls.jsonl", "--fuel", "1000G", "--timeout", "5m"];
+    let child = started(place, &mut place.command(), &[&head, words].concat());
+    eventually(|| (at_work(&temp(place)) == 2).then_some(()));
+    child
+}
+
+/// What the message of each call says, and whether it is one of an error.
+fn messages(output: &Output) -> Vec<(String, String, bool)> {
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let each = told["messages"].as_array().into_iter().flatten();
+    each.map(|said| (text(&said["tool_call_id"]), text(&said["content"]), said["is_error"] == true)).collect()
+}
+
+#[test]
+fn a_call_that_does_not_listen_costs_no_other_its_message() {
+    for config in [CONFIG.to_owned(), format!("[host]\nisolation = \"process\"\n{CONFIG}")] {
+        let place = place(&config);
+        for signals in [1, 2] {
+            let child = batch(&place, &[]);
+            (0..signals).for_each(|_| told(&child, Signal::INT));
+            let output = ended(&place, child);
+            assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
+            let messages = messages(&output);
+            let ids: Vec<_> = messages.iter().map(|(id, ..)| id.as_str()).collect();
+            assert_eq!(ids, ["done", "spins", "listens"], "{output:?}");
+            assert_eq!((messages[0].1.as_str(), messages[0].2), ("[]", false), "{output:?}");
+            assert!(messages[1].1.contains("cancelled") && messages[1].2, "{output:?}");
+            let has_time = messages[2].1 == r#"["done","stopped"]"#;
+            assert!(has_time || (signals == 2 && messages[2].1.contains("cancelled")), "{output:?}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_ends_every_call_that_it_began() {
+    let place = place(CONFIG);
+    for words in [&["--stream"][..], &["--stream", "--max-concurrency", "3"]] {
+        let child = batch(&place, words);
+        told(&child, Signal::INT);
+        told(&child, Signal::INT);
+        let output = ended(&place, child);
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let count = |kind: &str, id: &str| {
+            let is_it =
+                |line: &&str| line.contains(&format!("\"type\":\"{kind}\"")) && line.contains(&format!("\"{id}\""));
+            told.lines().filter(is_it).count()
+        };
+        for id in ["done", "spins", "listens"] {
+            for kind in ["tool_execution_started", "tool_execution_completed", "tool_result_encoded"] {
+                assert_eq!(count(kind, id), 1, "{kind} {id}: {told}");
+            }
+        }
+    }
+}
+
+/// In a shell that starts these tests in the background, for instance.
+#[test]
+fn these_tests_pass_where_signals_are_ignored() {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' INT HUP TERM; exec \"$@\"", "sh", "timeout", "--signal=KILL", "60"]);
+    shell.arg(std::env::current_exe().expect("this program"));
+    shell.args(["--exact", "interrupt::a_tool_that_listens_has_time_to_answer"]);
+    let output = shell.stdin(Stdio::null()).output().expect("a shell");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]

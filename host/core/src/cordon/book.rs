@@ -88,6 +88,8 @@ struct Open {
     again: Again,
     /// The child has it.
     sent: bool,
+    /// The child said that it has begun.
+    begun: bool,
     /// Bytes that were said about it, by their [`Kind`].
     news: [u64; 3],
     /// Absent when nobody waits any more.
@@ -184,7 +186,7 @@ impl Book {
         self.last += 1;
         let (ear, told) = unbounded_channel();
         let asker = Some(Asker { invocation, ear });
-        self.open.insert(self.last, Open { tool, what, again, sent: false, news: [0; 3], asker });
+        self.open.insert(self.last, Open { tool, what, again, sent: false, begun: false, news: [0; 3], asker });
         self.queue.push_back(Line::Ask(self.last));
         Ok((self.last, told))
     }
@@ -222,6 +224,11 @@ impl Book {
         self.open.contains_key(&number)
     }
 
+    /// Whether the child has it: what it says of another is not believed.
+    pub(super) fn is_sent(&self, number: u64) -> bool {
+        self.open.get(&number).is_some_and(|open| open.sent || !stands(Defence::CordonAnswers))
+    }
+
     fn is_quarantined(&self, tool: &str) -> bool {
         self.blame.get(tool).is_some_and(|deaths| *deaths >= DEATHS) && stands(Defence::CordonDeaths)
     }
@@ -246,9 +253,11 @@ impl Book {
         None
     }
 
-    /// Who hears that it has begun; nobody, where the child does not have it.
+    /// Who hears that it has begun; absent where the child does not have it, or has said so before.
     pub(super) fn begun(&mut self, number: u64) -> Option<UnboundedSender<Told>> {
-        let asker = self.open.get(&number).filter(|open| open.sent)?.asker.as_ref()?;
+        let open = self.open.get_mut(&number).filter(|open| open.sent)?;
+        let asker = open.asker.as_ref().filter(|_| !open.begun)?;
+        open.begun = true;
         Some(asker.ear.clone())
     }
 
@@ -277,9 +286,16 @@ impl Book {
         None
     }
 
-    /// Ends a question.
+    /// Ends a question. An answer to another kind of question is none.
     pub(super) fn end(&mut self, number: u64, reply: Reply) -> Ended {
         let ended = self.open.remove(&number);
+        let fits = |open: &Open| match &reply {
+            Reply::Lost(_) => true,
+            Reply::Answer(Answer::Called { .. }) => open.what == What::Call,
+            Reply::Answer(Answer::Visible(_)) => open.what == What::Visible,
+            Reply::Answer(Answer::Faults(_) | Answer::NotValidated(_)) => open.what == What::Validate,
+        };
+        let reply = if ended.as_ref().is_none_or(fits) { reply } else { Reply::died() };
         if matches!(reply, Reply::Answer(_)) {
             self.deaths = 0;
             // Whether it is offered is another question.
@@ -312,7 +328,7 @@ impl Book {
         for (number, open) in &mut self.open {
             let may_be = open.again == Again::Once && open.asker.is_some() && !quarantined.contains(&open.tool);
             if open.sent && may_be {
-                (open.sent, open.again, open.news) = (false, Again::Never, [0; 3]);
+                (open.sent, open.begun, open.again, open.news) = (false, false, Again::Never, [0; 3]);
                 again.push(*number);
             }
         }

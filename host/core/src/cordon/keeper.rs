@@ -6,8 +6,7 @@
 //! runs what is an embedder's, which may block: askers hear of their calls on their own.
 
 use std::io::{self, BufReader};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,9 +23,12 @@ use crate::defence::{self, Defence, stands};
 use crate::error::Error;
 use crate::fence::fenced;
 use crate::refusal::{Fault, Refusal};
+use crate::spawn;
 
 /// Time for a child to offer its tools: a few language runtimes compile in it on a busy machine.
 const START: Duration = Duration::from_secs(600);
+/// What a child may say of calls that it does not have: a tool's own thread may speak for a moment after its answer.
+const MAX_STRAYS: u64 = 10_000;
 
 pub(super) struct Keeper {
     launch: Launch,
@@ -61,6 +63,8 @@ enum End {
     BadFrame(BadFrame),
     #[error("it spoke out of turn")]
     OutOfTurn,
+    #[error("it spoke of calls that it does not have, again and again")]
+    Strays,
     #[error("it offers other tools than the one before")]
     OtherTools,
     #[error("it refused: {0}")]
@@ -79,7 +83,7 @@ impl From<End> for Error {
         match end {
             End::Refused(words) => Self::cordon().with_source(Words(words)),
             End::NotStarted(error) => Self::engine("no child process for a cordon").with_source(error),
-            End::BadFrame(_) | End::OutOfTurn | End::OtherTools | End::Ended(_) => {
+            End::BadFrame(_) | End::OutOfTurn | End::Strays | End::OtherTools | End::Ended(_) => {
                 Self::engine(format!("the child process of a cordon gave up: {end}"))
             }
         }
@@ -159,7 +163,7 @@ impl Keeper {
             Ok(pipes) => pipes,
             Err(error) => return End::NotStarted(error),
         };
-        let mut input = Some(input);
+        let (mut input, mut strays) = (Some(input), 0_u64);
         let end = std::thread::scope(|scope| {
             let end = loop {
                 match wire::read::<News>(&mut output) {
@@ -175,7 +179,12 @@ impl Keeper {
                     },
                     Ok(Some(News::Refused(words))) => break Some(End::Refused(words)),
                     Ok(Some(_)) if input.is_some() => break Some(End::OutOfTurn),
-                    Ok(Some(news)) => self.heard(news),
+                    Ok(Some(news)) => {
+                        strays += u64::from(!self.heard(news));
+                        if strays > MAX_STRAYS && stands(Defence::CordonStrays) {
+                            break Some(End::Strays);
+                        }
+                    }
                 }
             };
             self.enter(Phase::Starting);
@@ -202,15 +211,12 @@ impl Keeper {
             return Err(io::Error::other("the cordon is closed"));
         }
         let Launch { program, arguments, environment } = &self.launch;
-        let mut child = Command::new(program)
+        let mut child = spawn::worker(program)
             .args(arguments)
-            .env_clear()
             .envs(environment)
             .envs(defence::inherited())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A terminal's Ctrl-C is its parent's to hear.
-            .process_group(0)
             .spawn()?;
         let (Some(output), Some(input)) = (child.stdout.take(), child.stdin.take()) else {
             unreachable!("both were asked for");
@@ -332,8 +338,17 @@ impl Keeper {
         ended.tell();
     }
 
-    /// Files what a child says of its calls.
-    fn heard(&self, news: News) {
+    /// Files what a child says of its calls. False for a call that it does not have.
+    fn heard(&self, news: News) -> bool {
+        let question = match &news {
+            News::Started(question) | News::Said(question, _) | News::Done(question, _) | News::Gone(question) => {
+                question
+            }
+            News::Ready(_) | News::Refused(_) => return false,
+        };
+        if !self.book().is_sent(*question) {
+            return false;
+        }
         match news {
             News::Started(question) => {
                 let ear = self.book().begun(question);
@@ -347,6 +362,7 @@ impl Keeper {
             News::Gone(question) => self.end(question, Reply::died()),
             News::Ready(_) | News::Refused(_) => {}
         }
+        true
     }
 }
 

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::executor::{Executor, Tenant};
 use crate::json::parse_strict;
+use crate::signals::survive_file_size_limit;
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
 
@@ -39,6 +40,7 @@ impl Ward {
         let failed = |error: rustix::io::Errno| {
             Error::engine("a cordon's child cannot be tied to its parent").with_source(io::Error::from(error))
         };
+        survive_file_size_limit();
         #[cfg(target_os = "linux")]
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(failed)?;
         setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).map_err(failed)?;

@@ -289,6 +289,14 @@ defences! {
     LaterAnswers = "later-answers",
     /// What a secret was sent for is answered whole.
     WholeAnswers = "whole-answers",
+    /// A part of a response that was not asked for is refused.
+    UnaskedParts = "unasked-parts",
+    /// A secret is found under two encodings.
+    NestedSecrets = "nested-secrets",
+    /// A secret is found when its characters are spelled out, with punctuation between them or one in each header.
+    SpelledSecrets = "spelled-secrets",
+    /// A secret is found in what is compressed and does not say so.
+    DeflatedSecrets = "deflated-secrets",
     /// One call has a few connections and a few questions for names, and no more.
     RequestsOfACall = "requests-of-a-call",
     /// One tenant has a quarter of them.
@@ -310,6 +318,8 @@ defences! {
     HostBytes = "host-bytes",
     /// A write to a file is no longer than what the cell was charged for it.
     WritePermits = "write-permits",
+    /// A write past the file-size limit fails, and ends no process.
+    FileSizeLimit = "file-size-limit",
     /// Where tenants are defined, nobody else calls.
     KnownTenants = "known-tenants",
     // -- rights
@@ -352,6 +362,12 @@ defences! {
     CordonFrames = "cordon-frames",
     /// A cordon's child that keeps a call that is over is killed.
     CordonGrace = "cordon-grace",
+    /// A cordon's child answers for the calls that it has, and for no others.
+    CordonAnswers = "cordon-answers",
+    /// A cordon's child that speaks of other calls again and again is killed.
+    CordonStrays = "cordon-strays",
+    /// A worker process inherits no descriptor but its standard streams.
+    WorkerDescriptors = "worker-descriptors",
     /// A tenant's process knows no secret that is not the tenant's.
     CordonSecrets = "cordon-secrets",
     // -- the command

@@ -3,11 +3,11 @@
 //! Invariants: what was taken is never given back; clones share one budget.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Semaphore;
 
-use super::SendError;
+use super::{SendError, Share};
 
 use crate::defence::{Defence, stands};
 
@@ -33,6 +33,7 @@ pub(crate) struct Budget(Arc<Left>);
 #[derive(Debug)]
 struct Left {
     requests: AtomicU64,
+    is_closed: AtomicBool,
     sent: AtomicU64,
     received: AtomicU64,
     connections: Arc<Semaphore>,
@@ -55,6 +56,7 @@ impl Budget {
     fn with(requests: u64, sent: u64, received: u64, tenant: Option<String>) -> Self {
         Self(Arc::new(Left {
             requests: requests.into(),
+            is_closed: AtomicBool::new(false),
             sent: sent.into(),
             received: received.into(),
             connections: Arc::new(Semaphore::new(CONNECTIONS)),
@@ -65,7 +67,7 @@ impl Budget {
 
     /// Leaves nothing for further requests.
     pub(super) fn close(&self) {
-        self.0.requests.store(0, Ordering::Relaxed);
+        self.0.is_closed.store(true, Ordering::Relaxed);
     }
 
     /// On whose behalf.
@@ -85,15 +87,20 @@ impl Budget {
 
     /// One request, whatever becomes of it.
     pub(super) fn take_request(&self) -> Result<(), SendError> {
-        take(Defence::Requests, &self.0.requests, 1, "no request of this call is left")
+        if self.0.is_closed.load(Ordering::Relaxed) {
+            let problem = "a request of this call carried a secret: it sends no more";
+            return Err(SendError::OverBudget(Share::Closed, problem.to_owned()));
+        }
+        take(Defence::Requests, &self.0.requests, 1, Share::Requests, "no request of this call is left")
     }
 
     pub(super) fn take_sent(&self, bytes: u64) -> Result<(), SendError> {
-        take(Defence::SentBytes, &self.0.sent, bytes, "the call would send more bytes than it may")
+        take(Defence::SentBytes, &self.0.sent, bytes, Share::Sent, "the call would send more bytes than it may")
     }
 
     pub(super) fn take_received(&self, bytes: u64) -> Result<(), SendError> {
-        take(Defence::ReceivedBytes, &self.0.received, bytes, "the call would receive more bytes than it may")
+        let problem = "the call would receive more bytes than it may";
+        take(Defence::ReceivedBytes, &self.0.received, bytes, Share::Received, problem)
     }
 
     /// Bytes that may still come in.
@@ -108,11 +115,11 @@ impl Default for Budget {
     }
 }
 
-fn take(defence: Defence, left: &AtomicU64, amount: u64, problem: &str) -> Result<(), SendError> {
+fn take(defence: Defence, left: &AtomicU64, amount: u64, share: Share, problem: &str) -> Result<(), SendError> {
     if !stands(defence) {
         return Ok(());
     }
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount))
         .map(|_| ())
-        .map_err(|_| SendError::OverBudget(problem.to_owned()))
+        .map_err(|_| SendError::OverBudget(share, problem.to_owned()))
 }

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout_at;
 use tokio_rustls::TlsConnector;
 
-use super::SendError;
+use super::{SendError, Stage};
 use crate::grants::{Host, Target};
 
 /// Addresses that are tried: enough for both families and a few hosts that are down.
@@ -34,7 +34,7 @@ pub(super) async fn connect(
     deadline: Instant,
 ) -> Result<Box<dyn Stream>, SendError> {
     let tried = &addresses[..addresses.len().min(MAX_TRIED)];
-    let mut problem = SendError::Timeout;
+    let mut problem = SendError::Timeout(Stage::Connect);
     for (index, address) in tried.iter().enumerate() {
         let address = SocketAddr::new(address.to_canonical(), target.port());
         // One that swallows what is sent to it leaves the others their share of the time.
@@ -46,7 +46,7 @@ pub(super) async fn connect(
             }
             Ok(Ok(_)) => problem = SendError::unreachable(target, "another host answered"),
             Ok(Err(error)) => problem = SendError::unreachable(target, error.kind()),
-            Err(_elapsed) => problem = SendError::Timeout,
+            Err(_elapsed) => problem = SendError::Timeout(Stage::Connect),
         }
     }
     Err(problem)

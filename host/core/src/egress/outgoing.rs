@@ -58,6 +58,28 @@ pub(crate) struct Outgoing {
     pub(crate) body: Bytes,
     /// How long it may take. Never longer than the call.
     pub(crate) timeout: Option<Duration>,
+    /// How long parts of it may take.
+    pub(crate) times: Times,
+}
+
+/// How long parts of a request may take, each counted by itself. Source: `wasi:http`, `request-options`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Times {
+    /// From the request to a connection: the wait for a free one, the name, the address and TLS.
+    pub(crate) connect: Option<Duration>,
+    /// From the connection to the head of the response, the way of the request's body included.
+    pub(crate) first_byte: Option<Duration>,
+    /// Each wait for the next piece of the response's body.
+    pub(crate) between_bytes: Option<Duration>,
+}
+
+impl Times {
+    /// The least that each may be: none at all means as little as there is, not for ever.
+    pub(super) fn at_least(self) -> Self {
+        let least = |time: Option<Duration>| time.map(|time| time.max(MIN_TIMEOUT));
+        let Self { connect, first_byte, between_bytes } = self;
+        Self { connect: least(connect), first_byte: least(first_byte), between_bytes: least(between_bytes) }
+    }
 }
 
 impl Outgoing {
@@ -69,7 +91,7 @@ impl Outgoing {
 
     /// The request as it is written. Credentials come last, after all that a tool said was checked.
     pub(super) fn into_request(self, credentials: &[Credential]) -> Result<http::Request<Full<Bytes>>, SendError> {
-        let Self { method, mut target, headers, body, timeout: _ } = self;
+        let Self { method, mut target, headers, body, timeout: _, times: _ } = self;
         let given = checked(&headers)?;
         let mut all = HeaderMap::new();
         all.insert(HOST, value("host", target.authority().as_bytes())?);

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::addresses::is_let_through;
 use super::slots::Slots;
 use super::threads::RESOLVING;
-use super::{Budget, SendError};
+use super::{Budget, SendError, Stage};
 use crate::defence::{Defence, stands};
 use crate::fence::resumed;
 use crate::grants::{Host, Target};
@@ -87,7 +87,8 @@ impl Names {
 
     /// Asks once. Whoever does not wait for the answer any more keeps the place of the question until it comes.
     async fn resolve(&self, name: String, target: &Target, budget: &Budget) -> Result<Vec<IpAddr>, SendError> {
-        let slot = self.slots.take(budget.resolving(), budget.tenant()).await.ok_or(SendError::Timeout)?;
+        let slot =
+            self.slots.take(budget.resolving(), budget.tenant()).await.ok_or(SendError::Timeout(Stage::Connect))?;
         let (resolver, port) = (Arc::clone(&self.resolver), target.port());
         let asked = tokio::spawn(async move {
             let _slot = stands(Defence::UnansweredNames).then_some(slot);

@@ -7,7 +7,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{self, HeaderName};
@@ -18,10 +18,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::meter::Meter;
 use super::outgoing::head_size;
-use super::redact::{Redaction, Redactor};
+use super::redact::{Inflated, Inflation, MARK, Redaction, Redactor};
 use super::threads::Threads;
-use super::{Budget, SendError};
+use super::{Budget, SendError, Share, Stage};
 
+use crate::clock::{self, Sleep};
 use crate::defence::{Defence, stands};
 
 /// Headers about the connection, which is not the tool's.
@@ -50,6 +51,10 @@ pub(super) struct Terms {
     pub(super) budget: Budget,
     pub(super) meter: Meter,
     pub(super) deadline: Instant,
+    /// The longest wait for a piece of the body.
+    pub(super) between_bytes: Option<Duration>,
+    /// The request asked for a part.
+    pub(super) asks_for_part: bool,
     pub(super) redactor: Option<Redactor>,
 }
 
@@ -58,6 +63,9 @@ pub(crate) struct Body {
     received: Received,
     terms: Terms,
     redaction: Option<Redaction>,
+    inflation: Option<Inflation>,
+    /// Ends when the wait for the next piece has been too long.
+    silence: Option<Sleep>,
     is_over: bool,
     _connection: AbortOnDropHandle<()>,
     _threads: Arc<Threads>,
@@ -73,6 +81,9 @@ pub(super) fn accept(
     let (head, received) = response.into_parts();
     let mut headers = head.headers;
     check(head.status, &headers)?;
+    if head.status == StatusCode::PARTIAL_CONTENT && !terms.asks_for_part && stands(Defence::UnaskedParts) {
+        return Err(SendError::broken("it is a part of what was asked for, and no part was asked for"));
+    }
     terms.budget.take_received(head_size(&headers) as u64)?;
     let receivable = terms.budget.receivable();
     if received.size_hint().lower() > receivable {
@@ -87,7 +98,10 @@ pub(super) fn accept(
         headers = redacted(&headers, redactor)?;
     }
     let redaction = terms.redactor.as_ref().map(Redactor::in_pieces);
-    let body = Body { received, terms, redaction, is_over: false, _connection: connection, _threads: threads };
+    let inflation = terms.redactor.clone().map(Inflation::new);
+    let (silence, is_over) = (None, false);
+    let body =
+        Body { received, terms, redaction, inflation, silence, is_over, _connection: connection, _threads: threads };
     let mut response = Response::new(body);
     *response.status_mut() = head.status;
     *response.headers_mut() = headers;
@@ -116,16 +130,39 @@ fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendE
     if stands(Defence::Searchable) && !headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
         return Err(SendError::broken("it is compressed, which cannot be searched for the secret of its request"));
     }
+    let spread = spread(headers, redactor);
     let mut kept = HeaderMap::new();
-    for (name, value) in headers {
+    for ((name, value), is_spread) in headers.iter().zip(spread) {
         if *name == header::CONTENT_LENGTH || redactor.finds(name.as_str().as_bytes()) {
             continue;
         }
-        let value = HeaderValue::from_bytes(&redactor.redact(value.as_bytes()))
-            .map_err(|_| SendError::broken("one of its headers cannot be written"))?;
+        let value = if is_spread { MARK.to_vec() } else { redactor.redact(value.as_bytes()) };
+        let value =
+            HeaderValue::from_bytes(&value).map_err(|_| SendError::broken("one of its headers cannot be written"))?;
         kept.append(name, value);
     }
     Ok(kept)
+}
+
+/// Of each header, whether its value has a part in a secret that is spread over several.
+fn spread(headers: &HeaderMap, redactor: &Redactor) -> Vec<bool> {
+    let (mut all, mut ranges) = (Vec::new(), Vec::new());
+    for value in headers.values() {
+        let start = all.len();
+        all.extend_from_slice(value.as_bytes());
+        ranges.push(start..all.len());
+        // No value has one.
+        all.push(b'\n');
+    }
+    let mut spread = vec![false; ranges.len()];
+    for place in redactor.places(&all) {
+        let first = ranges.partition_point(|range| range.end <= place.start);
+        let parts = ranges[first..].iter().take_while(|range| range.start < place.end).count();
+        if parts > 1 {
+            spread[first..first + parts].fill(true);
+        }
+    }
+    spread
 }
 
 impl Body {
@@ -136,17 +173,31 @@ impl Body {
 
     fn take(&mut self, piece: Bytes) -> Result<Bytes, SendError> {
         self.terms.budget.take_received(piece.len() as u64)?;
+        match self.inflation.as_mut().map(|inflation| inflation.feed(&piece)) {
+            None | Some(Inflated::Clean) => {}
+            Some(Inflated::Secret) => return Err(SendError::broken("it is compressed, and carries a secret")),
+            Some(Inflated::TooLarge) => {
+                return Err(SendError::broken("it is compressed, and too large to be searched for secrets"));
+            }
+        }
         Ok(match &mut self.redaction {
             Some(redaction) => redaction.feed(&piece).into(),
             None => piece,
         })
     }
 
+    /// Ends when the wait for the next piece has been too long.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(time) = self.terms.between_bytes else { return Poll::Pending };
+        let begun = || Box::pin(clock::reached(Instant::now().checked_add(time))) as Sleep;
+        self.silence.get_or_insert_with(begun).as_mut().poll(cx)
+    }
+
     /// What is left when hyper has no more.
     fn end(&mut self) -> Result<Bytes, SendError> {
         let missing = self.received.size_hint().lower() > 0;
         if Instant::now() >= self.terms.deadline {
-            return Err(SendError::Timeout);
+            return Err(SendError::Timeout(Stage::Whole));
         }
         if missing {
             return Err(SendError::broken("it ended too soon"));
@@ -161,7 +212,18 @@ impl hyper::body::Body for Body {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         while !self.is_over {
-            let piece = match ready!(Pin::new(&mut self.received).poll_frame(cx)) {
+            let frame = match Pin::new(&mut self.received).poll_frame(cx) {
+                Poll::Ready(frame) => {
+                    self.silence = None;
+                    frame
+                }
+                Poll::Pending => {
+                    ready!(self.poll_silence(cx));
+                    self.is_over = true;
+                    return Poll::Ready(Some(Err(SendError::Timeout(Stage::BetweenBytes))));
+                }
+            };
+            let piece = match frame {
                 // Trailers are dropped: few clients read them, and what they say would have to be checked like a head.
                 Some(Ok(frame)) => frame.into_data().map_or(Ok(Bytes::new()), |data| self.take(data)),
                 Some(Err(error)) => {
@@ -198,9 +260,10 @@ impl Terms {
     /// What an error of hyper's is, in words of ours.
     pub(super) fn fault(&self, error: &hyper::Error) -> SendError {
         if Instant::now() >= self.deadline {
-            SendError::Timeout
+            SendError::Timeout(Stage::Whole)
         } else if self.meter.is_exceeded() {
-            SendError::OverBudget("the server sends more around its response than a response has".to_owned())
+            let problem = "the server sends more around its response than a response has";
+            SendError::OverBudget(Share::Framing, problem.to_owned())
         } else if error.is_parse_too_large() {
             SendError::broken("its headers are too many or too long")
         } else if error.is_parse() {

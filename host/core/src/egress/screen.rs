@@ -12,13 +12,16 @@ use percent_encoding::percent_decode_str;
 use tokio::task::yield_now;
 
 use super::SendError;
-use super::outgoing::Outgoing;
-use super::redact::Redactor;
+use super::outgoing::{Outgoing, invalid};
+use super::redact::{Inflated, Inflation, Redactor};
 use super::shapes::kinds;
 use crate::defence::{Defence, stands};
 use crate::grants::{HttpRule, Method, Target};
 use crate::rights::{Denial, Layer};
 use crate::secret::Secret;
+
+/// Bytes of a body that are inflated before others have their turn: they may come to a thousand times as many.
+const PIECE: usize = 4 << 10;
 
 /// Who is told what kind of secret a request seems to carry.
 pub(crate) type Tell = Box<dyn Fn(&'static str) + Send + Sync>;
@@ -41,21 +44,24 @@ pub(super) struct Screening {
     method: Method,
     target: Target,
     texts: Vec<Bytes>,
+    body: Bytes,
 }
 
 impl Screen {
     pub(super) fn of(self, outgoing: &Outgoing) -> Screening {
-        let Outgoing { method, target, headers, body, timeout: _ } = outgoing;
+        let Outgoing { method, target, headers, body, timeout: _, times: _ } = outgoing;
         let url = target.as_str();
-        // In one text, since a value may be spread over them.
+        // In one text, since a value may be spread over them; and once more without the names, for one character in each.
+        let values: Vec<_> = headers.iter().map(|(_, value)| value.as_slice()).collect();
+        let values = values.join(&b'\n');
         let headers = headers.iter().flat_map(|(name, value)| [name.as_bytes(), b": ", value, b"\n"].concat());
-        let mut texts = vec![Bytes::from(url.to_owned()), headers.collect(), body.clone()];
+        let mut texts = vec![Bytes::from(url.to_owned()), headers.collect(), values.into(), body.clone()];
         let decoded: Vec<u8> = percent_decode_str(url).collect();
         if decoded != url.as_bytes() {
             // An encoder of the tool's own may escape what it likes.
             texts.push(decoded.into());
         }
-        Screening { screen: self, method: *method, target: target.clone(), texts }
+        Screening { screen: self, method: *method, target: target.clone(), texts, body: body.clone() }
     }
 }
 
@@ -63,9 +69,9 @@ impl Screening {
     /// Looks at all of it, in turns with other requests.
     ///
     /// # Errors
-    /// [`SendError::Denied`].
+    /// [`SendError::Denied`]; [`SendError::Invalid`] for a body that is compressed and too large to be searched.
     pub(super) async fn pass(self) -> Result<(), SendError> {
-        let Self { screen: Screen { others, own, bound, tell }, method, target, texts } = self;
+        let Self { screen: Screen { others, own, bound, tell }, method, target, texts, body } = self;
         let is_bound = |value: &Secret| {
             bound.iter().any(|(rule, own)| own.expose() == value.expose() && rule.covers(method, &target))
         };
@@ -87,6 +93,22 @@ impl Screening {
                 }
             }
             yield_now().await;
+        }
+        let mut searches = vec![Inflation::of(others.clone(), all)];
+        searches.extend(own.clone().zip(unbound).map(|(own, unbound)| Inflation::of(own, unbound)));
+        for search in &mut searches {
+            for piece in body.chunks(PIECE) {
+                match search.feed(piece) {
+                    Inflated::Clean => {}
+                    Inflated::Secret => {
+                        return Err(SendError::Denied(denial([Some(&others), own.as_ref()], method, &target)));
+                    }
+                    Inflated::TooLarge => {
+                        return Err(invalid("its body is compressed, and too large to be searched for secrets"));
+                    }
+                }
+                yield_now().await;
+            }
         }
         seen.into_iter().for_each(tell);
         Ok(())

@@ -27,14 +27,53 @@ pub(crate) enum SendError {
     #[error("{0}")]
     Unreachable(String),
     /// The time was up.
-    #[error("the response did not come in time")]
-    Timeout,
-    /// The call has nothing left to send or receive.
-    #[error("{0}")]
-    OverBudget(String),
+    #[error("{}", .0.problem())]
+    Timeout(Stage),
+    /// Too much of something that is counted.
+    #[error("{1}")]
+    OverBudget(Share, String),
     /// The response is not one of HTTP, or ended too soon.
     #[error("{0}")]
     Broken(String),
+}
+
+/// What of a request was over its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The connection: a free one, the name, the address, TLS.
+    Connect,
+    /// The head of the response.
+    FirstByte,
+    /// The next piece of the response's body.
+    BetweenBytes,
+    /// All of it.
+    Whole,
+}
+
+impl Stage {
+    fn problem(self) -> &'static str {
+        match self {
+            Self::Connect => "no connection was made in time",
+            Self::FirstByte => "the response did not begin in time",
+            Self::BetweenBytes => "the response stopped for longer than it may",
+            Self::Whole => "the response did not come in time",
+        }
+    }
+}
+
+/// What there was too much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// Requests of the call.
+    Requests,
+    /// Bytes that the call sends.
+    Sent,
+    /// Bytes that the call receives.
+    Received,
+    /// What a server sends around a response.
+    Framing,
+    /// Any request: one of this call carried a secret.
+    Closed,
 }
 
 impl SendError {
@@ -47,8 +86,10 @@ impl SendError {
                  `http = [{ rule = \"GET http://localhost:8080/\", private = [\"127.0.0.0/8\"] }]`"
                 .into(),
             Self::Unreachable(_) => "see whether the host is up, and its name and port are right".into(),
-            Self::Timeout => "give the call more time, or ask for less".into(),
-            Self::OverBudget(_) => "ask for less in one call".into(),
+            Self::Timeout(_) => "give the call more time, or ask for less".into(),
+            Self::OverBudget(Share::Closed, _) => "the call may go on without requests".into(),
+            Self::OverBudget(Share::Framing, _) => "see what the server answers to another client".into(),
+            Self::OverBudget(Share::Requests | Share::Sent | Share::Received, _) => "ask for less in one call".into(),
             Self::Broken(_) => "see what the server answers to another client".into(),
         }
     }

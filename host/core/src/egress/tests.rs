@@ -9,6 +9,7 @@ mod rules;
 mod screening;
 mod server;
 mod shares;
+mod times;
 mod tls;
 mod wire;
 
@@ -46,6 +47,7 @@ fn get(url: &str) -> Outgoing {
         headers: Vec::new(),
         body: Bytes::new(),
         timeout: None,
+        times: Times::default(),
     }
 }
 
@@ -74,8 +76,8 @@ fn kind(result: &Result<Incoming, SendError>) -> &'static str {
         SendError::Invalid(_) => "invalid",
         SendError::Private(_) => "private",
         SendError::Unreachable(_) => "unreachable",
-        SendError::Timeout => "timeout",
-        SendError::OverBudget(_) => "over budget",
+        SendError::Timeout(_) => "timeout",
+        SendError::OverBudget(..) => "over budget",
         SendError::Broken(_) => "broken",
     }
 }

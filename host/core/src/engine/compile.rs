@@ -10,9 +10,9 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use super::tier::Tier;
 use super::{proposals, scan};
 use crate::defence::{self, Defence, stands};
 use crate::error::Error;
+use crate::{signals, spawn};
 
 /// Processor time of a compilation that somebody waits for: a language runtime of 18 MB takes about 15 s, and what is made to
 /// stall the compiler is ended within 30 s where the machine has a core for it. Source: security design, row 8.
@@ -190,16 +191,13 @@ impl Worker {
 
     /// Runs the program to its end, or to the end of its wall time, or for as long as it is wanted.
     fn run(&self, order: &Order, component: &[u8], wall: Duration, watch: Watch) -> io::Result<Ended> {
-        let mut child = Command::new(&self.program)
+        let mut child = spawn::worker(&self.program)
             .args(&self.arguments)
             .arg(order.to_string())
-            .env_clear()
             .envs(defence::inherited())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A terminal's Ctrl-C is its parent's to hear.
-            .process_group(0)
             .spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut input), Some(output), Some(complaints)) = pipes else {
@@ -282,6 +280,7 @@ pub fn compile_worker(order: &str, input: impl Read, mut output: impl Write, mut
 
 fn bounded_compile(order: &Order, input: impl Read, output: &mut impl Write) -> Result<(), (i32, String)> {
     let failed = |error: io::Error| (FAILED, error.to_string());
+    signals::survive_file_size_limit();
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| failed(error.into()))?;
     let _ = rustix::process::nice(NICENESS);

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::world::World;
 use crate::call::CallResult;
 use crate::defence::{Defence, stands};
-use crate::egress::{Redactor, Redactors};
+use crate::egress::{Inflated, MARK, Redactor, Redactors};
 use crate::event::Event;
 use crate::handler::Invocation;
 use crate::json::Json;
@@ -191,6 +191,8 @@ impl Veiled {
                 self.text(mime_type);
                 if self.0.finds(data) {
                     *data = self.0.redact(data);
+                } else if self.0.inflated(data) != Inflated::Clean {
+                    *data = MARK.to_vec();
                 }
             }
             Part::ResourceLink { uri, name, description, mime_type } => {

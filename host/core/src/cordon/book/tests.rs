@@ -220,3 +220,17 @@ fn what_is_an_askers_leaves_the_book_before_it_is_dropped() {
     fenced(|| drop(asker));
     assert_eq!((held(), book.is_open(number)), (0, true), "the child has it, and nothing of who asked is kept");
 }
+
+/// Or a child could end calls that wait for another one.
+#[test]
+fn what_a_child_does_not_have_is_not_its_to_answer() {
+    let (mut book, now) = book();
+    let (first, mut had) = ask(&mut book, Again::Never, now);
+    assert!(!book.is_sent(first) && !book.is_sent(first + 1));
+    handed_over(&mut book);
+    assert!(book.is_sent(first));
+    assert!(book.begun(first).is_some() && book.begun(first).is_none(), "it begins once");
+    book.end(first, Reply::Answer(Answer::Visible(true))).tell();
+    assert_eq!(end(&mut had), "died", "an answer to another question");
+    assert!(!book.is_sent(first));
+}

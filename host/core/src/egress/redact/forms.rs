@@ -1,16 +1,21 @@
 //! The forms in which a value is written, as the patterns that are looked for.
 //!
-//! In: values. Out: patterns, each with the values that it may be a form of.
+//! In: values. Out: patterns, each with the values that it may be a form of. Some are looked for in the bytes as they are, some in
+//! what is left of the bytes without separators, and most in their letters and digits alone.
 //! Invariants: pure; what stands everywhere by chance is no pattern; the patterns of all values together are bounded, and the
 //! rarer forms go first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_encode};
 
 use crate::defence::{Defence, stands};
+
+/// The two alphabets of base32. Source: RFC 4648, sections 6 and 7.
+const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+const BASE32_HEX: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 
 /// Shortest encoded form that is looked for, in bytes: shorter ones stand everywhere by chance.
 const MIN_FORM: usize = 6;
@@ -21,7 +26,7 @@ const MIN_WORD: usize = 12;
 /// Longest piece that is looked for, in bytes. A longer one has it in it.
 const MAX_PIECE: usize = 32;
 /// Bytes of all patterns together before the rarer forms are left out. An automaton takes some ten times as much memory; a
-/// value of 40 bytes has 4,000 in all forms and 1,000 in the usual ones.
+/// value of 40 bytes has 7,000 in all forms and 1,000 in the usual ones.
 const MAX_PATTERNS: usize = 1 << 20;
 
 /// Escapes what a component of a URL must, and no more.
@@ -36,11 +41,17 @@ const PATH: &AsciiSet = &QUERY.add(b'?').add(b'`').add(b'{').add(b'}');
 /// Patterns, each with the numbers of the values that it may be a form of.
 pub(super) type Patterns = BTreeMap<Vec<u8>, Vec<usize>>;
 
-/// What is looked for in bytes as they are, and what in bytes without separators.
+/// What is looked for, by what of the bytes it is looked for in.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
+    /// In the bytes as they are.
     pub(super) written: Patterns,
+    /// In the bytes without separators.
     pub(super) bare: Patterns,
+    /// In the letters and digits of the bytes.
+    pub(super) skeleton: Patterns,
+    /// Those of the skeleton that are words or a number by themselves: they count where they are spelled out.
+    pub(super) spelled: BTreeSet<Vec<u8>>,
 }
 
 /// How many of its forms a value is looked for in.
@@ -78,8 +89,8 @@ impl Forms {
             for form in written(value, extent, pieces) {
                 note(&mut forms.written, form, number);
             }
-            for form in bare(value, extent) {
-                note(&mut forms.bare, form, number);
+            if stands(Defence::SpacedSecrets) {
+                forms.spaced(value, number, extent);
             }
             if extent != Extent::Plain && forms.size() > MAX_PATTERNS {
                 break;
@@ -88,8 +99,40 @@ impl Forms {
         forms
     }
 
+    /// Notes the forms that are also found when something stands between their characters.
+    fn spaced(&mut self, value: &[u8], number: usize, extent: Extent) {
+        let mut plain = vec![value.to_vec()];
+        if extent == Extent::Every {
+            plain.push(value.iter().rev().copied().collect());
+        }
+        for form in plain {
+            let skeleton = without(&form, in_skeleton());
+            let is_long = skeleton.len() >= MIN_PIECE;
+            if is_long && is_mixed(&skeleton) {
+                note(&mut self.skeleton, skeleton, number);
+                continue;
+            }
+            if is_long {
+                self.spelled.insert(skeleton.to_ascii_lowercase());
+                note(&mut self.skeleton, skeleton, number);
+            }
+            let bare = without(&form, &SEPARATORS);
+            if bare.len() >= MIN_PIECE {
+                note(&mut self.bare, bare, number);
+            }
+        }
+        for form in encoded(value, extent) {
+            let skeleton = without(&form, in_skeleton());
+            if skeleton.len() >= MIN_PIECE {
+                // What is an encoding of something counts however it is written.
+                self.spelled.remove(&skeleton.to_ascii_lowercase());
+                note(&mut self.skeleton, skeleton, number);
+            }
+        }
+    }
+
     fn size(&self) -> usize {
-        self.written.keys().chain(self.bare.keys()).map(Vec::len).sum()
+        [&self.written, &self.bare, &self.skeleton].into_iter().flat_map(Patterns::keys).map(Vec::len).sum()
     }
 }
 
@@ -101,28 +144,60 @@ fn note(patterns: &mut Patterns, form: Vec<u8>, number: usize) {
     }
 }
 
-/// Whether a byte is no part of a value for who reads it with the separators left out: what is white or not seen, quotes and
-/// what joins quoted pieces, the zeros of UTF-16, and everything beyond ASCII, the characters without width among it.
-pub(super) fn is_separator(byte: u8) -> bool {
-    SEPARATORS[usize::from(byte)]
-}
+/// Which bytes are left out.
+pub(super) type Dropped = [bool; 256];
 
-const SEPARATORS: [bool; 256] = {
+/// What is no part of a value for who reads it with the separators left out: what is white or not seen, quotes and what joins
+/// quoted pieces, the end of a line of quoted-printable, the zeros of UTF-16, and everything beyond ASCII, the characters
+/// without width among it.
+pub(super) const SEPARATORS: Dropped = {
     let mut all = [true; 256];
     let mut byte = b'!';
     while byte <= b'~' {
-        all[byte as usize] = matches!(byte, b'"' | b'\'' | b'`' | b'+' | b',' | b'\\');
+        all[byte as usize] = matches!(byte, b'"' | b'\'' | b'`' | b'+' | b',' | b'\\' | b'=');
         byte += 1;
     }
     all
 };
+
+/// Everything but letters and digits.
+const PUNCTUATION: Dropped = {
+    let mut all = [true; 256];
+    let mut byte = b'0';
+    while byte <= b'z' {
+        all[byte as usize] = !byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    all
+};
+
+/// What is left out of a skeleton.
+pub(super) fn in_skeleton() -> &'static Dropped {
+    if stands(Defence::SpelledSecrets) { &PUNCTUATION } else { &SEPARATORS }
+}
+
+/// What is left of the bytes. Written as it is because every byte that is searched goes through it: no branch.
+pub(super) fn without(bytes: &[u8], dropped: &Dropped) -> Vec<u8> {
+    let (mut kept, mut length) = (vec![0; bytes.len()], 0);
+    for byte in bytes {
+        kept[length] = *byte;
+        length += usize::from(!dropped[usize::from(*byte)]);
+    }
+    kept.truncate(length);
+    kept
+}
+
+/// Neither words of a language nor a number.
+fn is_mixed(text: &[u8]) -> bool {
+    text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
+}
 
 fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
     let mut forms = vec![value.to_vec()];
     if extent == Extent::Plain || !stands(Defence::EncodedSecrets) {
         return forms;
     }
-    let mut encoded: Vec<_> = (0..3).flat_map(|before| base64_inside(before, value)).collect();
+    let mut encoded = base64(value);
     encoded.push(each(value, |byte| format!("{byte:02x}")));
     encoded.extend(urls(value));
     if let Ok(text) = std::str::from_utf8(value) {
@@ -149,22 +224,44 @@ fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Forms that are also found when something stands between their characters.
-fn bare(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
-    if !stands(Defence::SpacedSecrets) {
-        return Vec::new();
+/// Encodings that are also found when something stands between their characters.
+fn encoded(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
+    let mut forms = Vec::new();
+    if extent == Extent::Plain {
+        return forms;
     }
-    let mut forms = vec![value.to_vec()];
-    if extent != Extent::Plain {
-        forms.extend((0..3).flat_map(|before| base64_inside(before, value)));
-        forms.push(each(value, |byte| format!("{byte:02x}")));
-    }
+    let hex = each(value, |byte| format!("{byte:02x}"));
+    forms.extend(base64(value));
+    forms.push(hex.clone());
     if extent == Extent::Every {
         forms.push(each(value, |byte| format!("0x{byte:02x}")));
-        forms.push(value.iter().rev().copied().collect());
+        if stands(Defence::NestedSecrets) {
+            for alphabet in [BASE32, BASE32_HEX] {
+                forms.extend((0..5).map(|before| base32_inside(before, value, alphabet)));
+            }
+            forms.extend(base64(value).iter().flat_map(|inner| base64(inner)));
+            forms.extend([hex.to_ascii_uppercase(), hex].iter().flat_map(|hex| base64(hex)));
+            // Lists of numbers.
+            forms.push(each(value, |byte| byte.to_string()));
+            forms.push(each(value, |byte| format!("{byte:03}")));
+            forms.push(quoted_printable(value));
+        }
     }
-    let without = |form: Vec<u8>| form.into_iter().filter(|byte| !is_separator(*byte)).collect::<Vec<_>>();
-    forms.into_iter().map(without).filter(|form| form.len() >= MIN_PIECE).collect()
+    forms
+}
+
+/// In base64, wherever the value begins in what is encoded.
+fn base64(value: &[u8]) -> Vec<Vec<u8>> {
+    (0..3).flat_map(|before| base64_inside(before, value)).collect()
+}
+
+/// As little of it escaped as an encoder may.
+fn quoted_printable(value: &[u8]) -> Vec<u8> {
+    let escaped = |byte: &u8| match byte {
+        b'=' | 0x7f.. => format!("={byte:02x}").into_bytes(),
+        byte => vec![*byte],
+    };
+    value.iter().flat_map(escaped).collect()
 }
 
 fn each(value: &[u8], form: impl Fn(u8) -> String) -> Vec<u8> {
@@ -228,10 +325,7 @@ fn pieces(value: &[u8]) -> Vec<Vec<u8>> {
     let half = value.len() / 2;
     let size = half.clamp(MIN_PIECE, MAX_PIECE);
     let halves = [&value[..half], &value[half..]].into_iter().filter(|half| half.len() <= MAX_PIECE);
-    let is_telling = |piece: &&[u8]| {
-        let is_mixed = piece.iter().any(u8::is_ascii_alphabetic) && piece.iter().any(u8::is_ascii_digit);
-        piece.len() >= if is_mixed { MIN_PIECE } else { MIN_WORD }
-    };
+    let is_telling = |piece: &&[u8]| piece.len() >= if is_mixed(piece) { MIN_PIECE } else { MIN_WORD };
     value.windows(size).chain(halves).filter(|piece| is_telling(piece)).map(<[u8]>::to_vec).collect()
 }
 
@@ -244,4 +338,16 @@ fn base64_inside(before: usize, value: &[u8]) -> [Vec<u8>; 2] {
     let to = bytes.len() * 8 / 6;
     [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD]
         .map(|engine| engine.encode(&bytes).as_bytes().get(from..to).unwrap_or_default().to_vec())
+}
+
+/// The same of base32.
+fn base32_inside(before: usize, value: &[u8], alphabet: &[u8; 32]) -> Vec<u8> {
+    let bytes = [&[0; 4][..before], value].concat();
+    let (from, to) = ((before * 8).div_ceil(5), bytes.len() * 8 / 5);
+    let character = |number: usize| {
+        let (at, bit) = (number * 5 / 8, number * 5 % 8);
+        let two = u16::from_be_bytes([bytes[at], bytes.get(at + 1).copied().unwrap_or_default()]);
+        alphabet[usize::from(two >> (11 - bit)) & 31]
+    };
+    (from..to).map(character).collect()
 }

@@ -7,6 +7,15 @@ use super::*;
 use crate::grants::{Placed, SecretUse};
 use crate::secret::Secret;
 
+/// One that can be spelled out.
+const VALUE_SPELLED: &str = "canary-4711-of-the-test";
+/// What stands before and behind what is deflated: nothing, zlib, gzip without and with the name of a file.
+const COMPRESSED: &[(&[u8], &[u8])] = &[
+    (b"", b""),
+    (b"\x78\x9c", b"sums"),
+    (b"\x1f\x8b\x08\0\0\0\0\0\0\xff", b"sum and size"),
+    (b"\x1f\x8b\x08\x08\0\0\0\0\0\xffname\0", b"sum and size"),
+];
 const VALUE: &str = "canary/+&= \"\u{fc}?";
 
 fn placed(kind: &str) -> Placed {
@@ -139,5 +148,58 @@ async fn what_cannot_be_searched_for_a_secret_is_refused() {
         let credentials = [credential(&server.url("/"), "bearer").unwrap()];
         assert_eq!(kind(&with(&server, get(&server.url("/")), &credentials).await), expected, "{coding}");
         assert_eq!(kind(&with(&server, get(&server.url("/")), &[]).await), "response", "{coding}");
+    }
+}
+
+/// A value could begin or end outside of it.
+#[tokio::test]
+async fn a_part_that_was_not_asked_for_is_refused() {
+    let part = "HTTP/1.1 206 Partial Content\r\ncontent-range: bytes 5-6/9\r\ncontent-length: 2\r\n\r\nok";
+    let server = Server::saying(part).await;
+    let credentials = [credential(&server.url("/"), "bearer").unwrap()];
+    assert_eq!(kind(&with(&server, get(&server.url("/")), &credentials).await), "broken");
+    assert_eq!(kind(&with(&server, get(&server.url("/")), &[]).await), "broken");
+    let asked = with_header(get(&server.url("/")), "range", "bytes=5-6");
+    assert_eq!(kind(&with(&server, asked, &[]).await), "response");
+}
+
+/// One character in each of many headers.
+#[tokio::test]
+async fn a_value_that_is_spread_over_headers_comes_back_in_none() {
+    let spelled: String = VALUE_SPELLED.chars().enumerate().map(|(at, c)| format!("x-{at}: {c}\r\n")).collect();
+    let answer = format!("HTTP/1.1 200 OK\r\nx-before: a\r\n{spelled}x-after: b\r\ncontent-length: 2\r\n\r\nok");
+    let server = Server::saying(answer).await;
+    let used = SecretUse::new(server.url("/").parse().unwrap(), Placed::Bearer);
+    let credentials = [Credential::new(&used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
+    let response = with(&server, get(&server.url("/")), &credentials).await.unwrap();
+    let of = |name: &str| response.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_slice());
+    for at in 0..VALUE_SPELLED.len() {
+        assert_eq!(of(&format!("x-{at}")), Some(&b"[redacted]"[..]), "{response:?}");
+    }
+    assert_eq!((of("x-before"), of("x-after")), (Some(&b"a"[..]), Some(&b"b"[..])));
+}
+
+/// With a head that does not say that it is compressed.
+#[tokio::test]
+async fn what_is_compressed_and_does_not_say_so_is_searched() {
+    for (prefix, suffix) in COMPRESSED {
+        for (text, expected) in [(VALUE_SPELLED, "broken"), ("nothing of it", "response")] {
+            let deflated = miniz_oxide::deflate::compress_to_vec(format!("<{text}> ").repeat(50).as_bytes(), 6);
+            let body = [*prefix, &deflated, *suffix].concat();
+            for chunk in [body.len(), 7, 1] {
+                let mut answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+                for piece in body.chunks(chunk) {
+                    answer
+                        .extend(format!("{:x}\r\n", piece.len()).bytes().chain(piece.iter().copied()).chain(*b"\r\n"));
+                }
+                answer.extend(b"0\r\n\r\n");
+                let server = Server::saying(answer).await;
+                let used = SecretUse::new(server.url("/").parse().unwrap(), Placed::Bearer);
+                let credentials = [Credential::new(&used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
+                let result = with(&server, get(&server.url("/")), &credentials).await;
+                assert_eq!(kind(&result), expected, "{prefix:?} {text} in pieces of {chunk}");
+                assert!(result.is_err() || result.unwrap().body == body);
+            }
+        }
     }
 }

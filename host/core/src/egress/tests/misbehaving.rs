@@ -34,6 +34,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n", "broken"),
     ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nokay\r\n0\r\n\r\n", "broken"),
     ("HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n", "broken"),
+    ("HTTP/1.1 206 Partial Content\r\ncontent-range: bytes 0-1/9\r\ncontent-length: 2\r\n\r\nok", "broken"),
     ("HTTP/2.0 200 OK\r\n\r\n", "broken"),
     ("HTTP/1.1 20 OK\r\n\r\n", "broken"),
     ("HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "broken"),

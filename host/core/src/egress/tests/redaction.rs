@@ -144,6 +144,108 @@ fn what_stands_between_its_characters_hides_nothing() {
     assert_eq!(redactor.redact(far.as_bytes()), far.as_bytes(), "so far apart it is no value");
 }
 
+/// Base32 as most encoders write it, bit by bit.
+fn base32(bytes: &[u8]) -> String {
+    let bits: String = bytes.iter().map(|byte| format!("{byte:08b}")).collect();
+    let characters = bits.as_bytes().chunks(5).map(|group| {
+        let group = format!("{:0<5}", String::from_utf8_lossy(group));
+        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[usize::from_str_radix(&group, 2).unwrap()])
+    });
+    characters.collect()
+}
+
+/// In one piece and in pieces of a byte, and nothing of it is left but a few characters at both ends.
+fn hidden(redactor: &Redactor, form: &str) {
+    let text = format!("<{form}> and so on");
+    let shown = String::from_utf8_lossy(&redactor.redact(text.as_bytes())).into_owned();
+    let left: String = shown.trim_end_matches(" and so on").replace("[redacted]", "");
+    assert!(shown.contains("[redacted]") && left.len() <= 2 + 18, "{text:?}: {shown:?}");
+    let mut pieces = redactor.in_pieces();
+    let mut all: Vec<u8> = text.bytes().flat_map(|byte| pieces.feed(&[byte])).collect();
+    all.extend(pieces.finish());
+    assert_eq!(String::from_utf8_lossy(&all), shown);
+}
+
+#[test]
+fn a_value_under_two_encodings_or_a_rarer_one_is_found() {
+    for secret in ["canary-4711-of-the-test", "correct horse battery staple", "k\u{fc}y/+?&= \"'\\~!*()"] {
+        let redactor = looking_for(&[secret]);
+        let (lower, list) = (hex(secret.as_bytes()), secret.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>());
+        let padded = secret.bytes().map(|byte| format!("{byte:03}")).collect::<Vec<_>>();
+        for form in [
+            base32(secret.as_bytes()),
+            base32(format!("a{secret}").as_bytes()),
+            base32(format!("user:{secret}xyz").as_bytes()).to_lowercase(),
+            STANDARD.encode(STANDARD.encode(secret)),
+            URL_SAFE.encode(URL_SAFE_NO_PAD.encode(format!("a:{secret}"))),
+            STANDARD.encode(STANDARD.encode(format!("ab{secret}"))),
+            STANDARD.encode(&lower),
+            STANDARD_NO_PAD.encode(format!("x{}", lower.to_uppercase())),
+            list.join(","),
+            format!("[{}]", list.join(", ")),
+            list.join("\n"),
+            list.join(" "),
+            padded.concat(),
+            secret.bytes().map(|byte| format!("={byte:02X}")).collect(),
+        ] {
+            hidden(&redactor, &form);
+        }
+    }
+    let soft = "canary-4711=\r\n-of-the=\r\n-test";
+    hidden(&looking_for(&["canary-4711-of-the-test"]), soft);
+    hidden(&looking_for(&["canary=4711=of=the=test"]), "canary=3D4711=3Dof=\r\n=3Dthe=3Dtest");
+}
+
+#[test]
+fn a_value_that_is_spelled_out_is_found() {
+    for secret in ["canary-4711-of-the-test", "correct-horse-battery", "4711081504711"] {
+        let redactor = looking_for(&[secret]);
+        for between in ["-", ".", "_", "/", ":", ";", "|", " ", "\n", "\r\n", " - ", "\", \"", "\u{200b}", "*"] {
+            hidden(&redactor, &secret.split("").filter(|c| !c.is_empty()).collect::<Vec<_>>().join(between));
+            let hex = hex(secret.as_bytes());
+            let pairs: Vec<_> = (0..hex.len() / 2).map(|at| &hex[2 * at..2 * at + 2]).collect();
+            hidden(&redactor, &pairs.join(between));
+            let base64 = STANDARD_NO_PAD.encode(secret);
+            hidden(
+                &redactor,
+                &base64.as_bytes().chunks(4).map(String::from_utf8_lossy).collect::<Vec<_>>().join(between),
+            );
+        }
+        let skeleton: String = secret.chars().filter(char::is_ascii_alphanumeric).collect();
+        let groups: Vec<_> = skeleton.as_bytes().chunks(4).map(String::from_utf8_lossy).collect();
+        hidden(&redactor, &groups.join("-"));
+    }
+}
+
+/// Text of all kinds in which nothing of these values stands.
+#[test]
+fn sentences_numbers_and_code_are_no_values() {
+    let redactor = looking_for(&["correct-horse-battery", "password_of_mine", "4711081504711", "abcdefgh"]);
+    for text in [
+        "It is correct. Horse and battery are words.",
+        "the correct horse; battery not included",
+        "password of mine, password-of mine",
+        "4711 and 0815 make 04711; 47.11, 08:15",
+        "[4, 71, 108, 15, 47, 12]",
+        "a.b.c.d.e.f.g-g",
+    ] {
+        assert_eq!(String::from_utf8(redactor.redact(text.as_bytes())).unwrap(), text);
+    }
+    let base64: String =
+        (0..60_000_u32).map(|n| char::from(b'A' + (n.wrapping_mul(2_654_435_761) >> 27) as u8 % 26)).collect();
+    assert_eq!(redactor.redact(base64.as_bytes()), base64.as_bytes());
+}
+
+/// Whatever the bytes are, the search looks at each a bounded number of times: text that almost is a form costs no more.
+#[test]
+fn a_search_takes_in_what_is_made_to_cost_the_most() {
+    let secret = "aaaaaaaaaaaaaaa1";
+    let redactor = looking_for(&[secret]);
+    for text in ["a".repeat(1 << 20), "a-".repeat(1 << 19), "YWFh".repeat(1 << 18), "97,".repeat(1 << 18)] {
+        assert_eq!(redactor.redact(text.as_bytes()), text.as_bytes());
+    }
+}
+
 #[test]
 fn of_a_value_in_two_pieces_each_of_at_least_half_is_found() {
     let secret = "canary-4711-of-the-test+5up";

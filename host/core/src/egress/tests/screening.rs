@@ -39,6 +39,20 @@ async fn sent(
     Egress::new().send(&local(server), &Budget::default(), outgoing, secrets, Instant::now() + AMPLE).await
 }
 
+/// What a tool compresses by itself.
+fn deflated(text: &str) -> Vec<u8> {
+    miniz_oxide::deflate::compress_to_vec_zlib(text.repeat(20).as_bytes(), 6)
+}
+
+/// What inflates to more than is searched.
+#[tokio::test]
+async fn what_is_too_large_to_be_searched_is_refused() {
+    let (server, seen) = (Server::echoing().await, Arc::default());
+    let bomb = miniz_oxide::deflate::compress_to_vec(&vec![0; 70 << 20], 1);
+    assert!(bomb.len() < 1 << 20);
+    assert_eq!(kind(&in_time(sent(&server, with_body(get(&server.url("/")), bomb), &seen)).await), "invalid");
+}
+
 /// Without the way out of this module it would arrive.
 #[tokio::test]
 async fn a_value_that_is_not_the_destinations_does_not_leave() {
@@ -67,6 +81,18 @@ async fn a_value_that_is_not_the_destinations_does_not_leave() {
         (with_body(url("/other"), OWN), "denied"),
         (with_body(url("/"), large(OWN)), "denied"),
         (with_header(with_header(url("/"), "x-1", &OWN[..11]), "x-2", &OWN[11..]), "denied"),
+        (OTHERS.chars().fold(url("/"), |outgoing, c| with_header(outgoing, "x-piece", c.to_string())), "denied"),
+        (
+            OWN.chars()
+                .enumerate()
+                .fold(url("/"), |outgoing, (at, c)| with_header(outgoing, &format!("x-{at}"), c.to_string())),
+            "denied",
+        ),
+        (with_body(url("/"), OTHERS.split("").collect::<Vec<_>>().join(".")), "denied"),
+        (with_body(url("/"), deflated(OTHERS)), "denied"),
+        (with_body(url("/"), deflated(OWN)), "denied"),
+        (with_body(url("/own"), deflated(OWN)), "response"),
+        (with_body(url("/"), deflated("nothing of it")), "response"),
     ];
     let answered = table.iter().filter(|(_, expected)| *expected == "response").count();
     for (outgoing, expected) in table {

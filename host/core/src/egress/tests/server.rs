@@ -80,7 +80,7 @@ pub(super) async fn head(stream: &mut TcpStream) -> String {
             break;
         }
     }
-    String::from_utf8(read).unwrap()
+    String::from_utf8_lossy(&read).into_owned()
 }
 
 /// Answers from a list, again and again from its beginning.

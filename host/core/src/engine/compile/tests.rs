@@ -84,3 +84,13 @@ fn an_order_is_read_as_it_was_written() {
         assert!(!complaints.is_empty());
     }
 }
+
+#[test]
+fn a_worker_has_no_descriptor_but_its_streams() {
+    let file = tempfile::tempfile().unwrap();
+    // Without the flag that would close it.
+    let _inherited = rustix::io::dup(&file).unwrap();
+    let told = worker("echo /proc/self/fd/*").compile(Tier::Quick, Haste::Awaited, b"", Watch::unattended()).unwrap();
+    // The last is the directory that the shell lists.
+    assert_eq!(String::from_utf8(told).unwrap().split_whitespace().count(), 4);
+}

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use super::secrets::{Handle, hide, told};
-use crate::egress::{Credential, Outgoing, SendError};
+use crate::egress::{Credential, Outgoing, SendError, Times};
 use crate::engine::bindings::toolcell::tool::http;
 use crate::engine::cell::Cell;
 use crate::grants::{Method, Target};
@@ -100,6 +100,7 @@ fn outgoing(request: http::Request) -> Result<Outgoing, String> {
         headers: headers.into_iter().map(|(name, value)| (name, value.into_bytes())).collect(),
         body: body.unwrap_or_default().into(),
         timeout: timeout_ms.map(Duration::from_millis),
+        times: Times::default(),
     })
 }
 
@@ -109,8 +110,8 @@ fn fault(error: SendError) -> http::Fault {
         SendError::Private(_) => http::Fault::Denied(format!("{error}; {}", error.hint())),
         SendError::Invalid(problem) => http::Fault::Invalid(problem),
         SendError::Unreachable(problem) => http::Fault::Unreachable(problem),
-        SendError::Timeout => http::Fault::Timeout,
-        SendError::OverBudget(problem) => http::Fault::OverBudget(problem),
+        SendError::Timeout(_) => http::Fault::Timeout,
+        SendError::OverBudget(_, problem) => http::Fault::OverBudget(problem),
         SendError::Broken(problem) => http::Fault::Broken(problem),
     }
 }

@@ -4,7 +4,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, HOST};
@@ -18,7 +18,7 @@ use wasmtime_wasi_http::{
     WasiHttpCtxView, WasiHttpHooks,
 };
 
-use crate::egress::{self, Admitted, Budget, Egress, Outgoing, SendError};
+use crate::egress::{self, Admitted, Budget, Egress, Outgoing, SendError, Share, Stage, Times};
 use crate::engine::cell::Cell;
 use crate::engine::screening::Screening;
 use crate::grants::{Method, Target};
@@ -100,7 +100,8 @@ impl WasiHttpHooks for Hooks {
         Box::new(async move {
             let (method, target, mut admitted) = admitted?;
             let body = whole(body, |bytes| admitted.pay(&budget, bytes)).await?;
-            let outgoing = Outgoing { method, target, headers: headers(&head), body, timeout: timeout(options) };
+            let (headers, times) = (headers(&head), times(options));
+            let outgoing = Outgoing { method, target, headers, body, timeout: None, times };
             let secrets = screening.secrets(Vec::new()).await.map_err(fault)?;
             let response = egress.open(admitted, &budget, outgoing, secrets, latest).await;
             let response = response.map_err(|error| told(&invocation, error))?;
@@ -128,10 +129,12 @@ fn headers(head: &Parts) -> Vec<(String, Vec<u8>)> {
     theirs.map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect()
 }
 
-/// How long all of it may take: of the three times that a guest can set, the longest.
-fn timeout(options: Option<RequestOptions>) -> Option<Duration> {
-    let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } = options?;
-    [connect_timeout, first_byte_timeout, between_bytes_timeout].into_iter().flatten().max()
+/// How long parts of it may take, as the guest says. All of it ends with the call.
+fn times(options: Option<RequestOptions>) -> Times {
+    options.map_or_else(Times::default, |options| {
+        let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } = options;
+        Times { connect: connect_timeout, first_byte: first_byte_timeout, between_bytes: between_bytes_timeout }
+    })
 }
 
 /// The whole body, paid for as it comes.
@@ -159,8 +162,40 @@ fn fault(error: SendError) -> Error {
         SendError::Private(_) => Error::DestinationIpProhibited,
         SendError::Invalid(problem) => Error::InternalError(Some(problem)),
         SendError::Unreachable(_) => Error::DestinationUnavailable,
-        SendError::Timeout => Error::HttpResponseTimeout,
-        SendError::OverBudget(_) => Error::ConnectionLimitReached,
+        SendError::Timeout(Stage::Connect) => Error::ConnectionTimeout,
+        SendError::Timeout(Stage::BetweenBytes) => Error::ConnectionReadTimeout,
+        SendError::Timeout(Stage::FirstByte | Stage::Whole) => Error::HttpResponseTimeout,
+        SendError::OverBudget(Share::Requests, _) => Error::ConnectionLimitReached,
+        SendError::OverBudget(Share::Sent, _) => Error::HttpRequestBodySize(None),
+        SendError::OverBudget(Share::Received, _) => Error::HttpResponseBodySize(None),
+        SendError::OverBudget(Share::Framing, _) => Error::HttpProtocolError,
+        SendError::OverBudget(Share::Closed, _) => Error::HttpRequestDenied,
         SendError::Broken(_) => Error::HttpProtocolError,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_has_a_code_of_its_own() {
+        let over = |share| SendError::OverBudget(share, "too much".to_owned());
+        let mut codes = Vec::new();
+        for (error, expected) in [
+            (SendError::Timeout(Stage::Connect), "ConnectionTimeout"),
+            (SendError::Timeout(Stage::FirstByte), "HttpResponseTimeout"),
+            (SendError::Timeout(Stage::BetweenBytes), "ConnectionReadTimeout"),
+            (over(Share::Requests), "ConnectionLimitReached"),
+            (over(Share::Sent), "HttpRequestBodySize(None)"),
+            (over(Share::Received), "HttpResponseBodySize(None)"),
+            (over(Share::Framing), "HttpProtocolError"),
+            (over(Share::Closed), "HttpRequestDenied"),
+        ] {
+            let code = format!("{:?}", fault(error));
+            assert_eq!(code, expected);
+            assert!(!codes.contains(&code), "{code} stands for two things");
+            codes.push(code);
+        }
     }
 }

@@ -1,0 +1,104 @@
+//! The times of a request's parts, each by itself.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::server::head;
+use super::*;
+
+/// Never answers.
+struct Silent;
+
+impl Resolver for Silent {
+    fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn timed(url: &str, times: Times) -> Outgoing {
+    Outgoing { times, ..get(url) }
+}
+
+fn stage(result: &Result<Incoming, SendError>) -> Option<Stage> {
+    match result {
+        Err(SendError::Timeout(stage)) => Some(*stage),
+        _ => None,
+    }
+}
+
+/// Answers only after a while, and goes on after another.
+async fn slow() -> Server {
+    Server::start(|mut stream| async move {
+        head(&mut stream).await;
+        tokio::time::sleep(3 * SHORT).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\no").await;
+        tokio::time::sleep(3 * SHORT).await;
+        let _ = stream.write_all(b"k").await;
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await
+}
+
+#[tokio::test]
+async fn each_time_bounds_its_own_part_and_no_other() {
+    let (server, short, long) = (slow().await, Some(SHORT), Some(AMPLE));
+    for (connect, first_byte, between_bytes, expected) in [
+        (None, None, None, None),
+        (short, None, None, None),
+        (short, long, long, None),
+        (long, short, None, Some(Stage::FirstByte)),
+        (None, None, short, Some(Stage::BetweenBytes)),
+        (short, long, short, Some(Stage::BetweenBytes)),
+        (long, Some(Duration::ZERO), long, Some(Stage::FirstByte)),
+    ] {
+        let times = Times { connect, first_byte, between_bytes };
+        let result = in_time(send(&Egress::new(), &local(&server), timed(&server.url("/"), times))).await;
+        assert_eq!(stage(&result), expected, "{times:?}: {result:?}");
+        assert!(expected.is_some() || result.is_ok_and(|response| response.body == "ok"), "{times:?}");
+    }
+}
+
+/// The name and the wait for a free connection are parts of it.
+#[tokio::test]
+async fn the_time_of_a_connection_covers_what_comes_before_it() {
+    let rights = rights(["http://slow.example".parse().unwrap(), "https://slow.example".parse().unwrap()]);
+    let times = Times { connect: Some(SHORT), ..Times::default() };
+    let egress = Egress::new().with_resolver(Silent).with_connections(1);
+    let asked = || send(&egress, &rights, timed("http://slow.example/", times));
+    for result in in_time(futures_util::future::join_all([asked(), asked()])).await {
+        assert_eq!(stage(&result), Some(Stage::Connect), "{result:?}");
+    }
+    // TLS, of a server that says nothing.
+    let mute = Server::start(|mut stream| async move {
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await;
+    let url = mute.url("/").replace("http", "https");
+    let rule: HttpRule = url.parse().unwrap();
+    let rights = super::rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
+    let result = in_time(send(&Egress::new(), &rights, timed(&url, times))).await;
+    assert_eq!(stage(&result), Some(Stage::Connect), "{result:?}");
+}
+
+#[tokio::test]
+async fn what_is_counted_says_what_there_was_too_much_of() {
+    let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").await;
+    let share = |result: &Result<Incoming, SendError>| match result {
+        Err(SendError::OverBudget(share, _)) => Some(*share),
+        _ => None,
+    };
+    for (budget, expected) in [
+        (Budget::new(0, 1000, 1000), Some(Share::Requests)),
+        (Budget::new(1, 1, 1000), Some(Share::Sent)),
+        (Budget::new(1, 1000, 3), Some(Share::Received)),
+        (Budget::new(1, 1000, 1000), None),
+    ] {
+        let (rights, deadline) = (local(&server), Instant::now() + AMPLE);
+        let result = Egress::new().send(&rights, &budget, get(&server.url("/")), Secrets::default(), deadline).await;
+        assert_eq!(share(&result), expected, "{result:?}");
+    }
+    let closed = Budget::default();
+    closed.close();
+    let (rights, deadline) = (local(&server), Instant::now() + AMPLE);
+    let result = Egress::new().send(&rights, &closed, get(&server.url("/")), Secrets::default(), deadline).await;
+    assert_eq!(share(&result), Some(Share::Closed));
+}

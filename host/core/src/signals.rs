@@ -1,0 +1,57 @@
+//! Signals that would end the process for one failed write.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::Once;
+use std::sync::atomic::AtomicBool;
+
+use rustix::process::Signal;
+use signal_hook::flag;
+
+use crate::defence::{Defence, stands};
+
+/// Lets the process live through a write past its file-size limit (`ulimit -f`, RLIMIT_FSIZE): the write fails with `EFBIG`
+/// instead of ending the process by SIGXFSZ.
+///
+/// Called when an [`Engine`](crate::Engine) is built, and by both kinds of worker processes. A program that writes files
+/// before that calls it by itself. It acts once, and only where the signal has its default disposition: a handler or an
+/// ignored signal of the program's own stays. It installs a handler that does nothing. Unlike an ignored signal, a handler is
+/// not inherited by the programs that this process starts.
+pub fn survive_file_size_limit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let signal = Signal::XFSZ.as_raw();
+        if !is_default(signal) || !stands(Defence::FileSizeLimit) {
+            return;
+        }
+        if let Err(error) = flag::register(signal, Arc::<AtomicBool>::default()) {
+            tracing::warn!(%error, "a write past the file-size limit would end this process");
+        }
+    });
+}
+
+/// Whether a signal is neither ignored nor handled. Yes, where the system does not tell: a handler that is installed calls
+/// the one before it.
+fn is_default(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let is_in = |field: &str| {
+        let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix(field)?.trim(), 16).ok());
+        mask.unwrap_or_default() >> (signal - 1) & 1 == 1
+    };
+    !is_in("SigIgn:") && !is_in("SigCgt:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disposition_of_the_programs_own_stays() {
+        let signal = Signal::WINCH.as_raw();
+        assert!(is_default(signal));
+        flag::register(signal, Arc::<AtomicBool>::default()).unwrap();
+        assert!(!is_default(signal));
+        survive_file_size_limit();
+        assert!(!is_default(Signal::XFSZ.as_raw()));
+    }
+}

@@ -1,0 +1,120 @@
+//! Worker processes as attackers have them: what one says that was taken over, and what one inherits.
+
+use std::fs;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcell::{CallOptions, Completion, Cordon, Executor, Limits, Tool, ToolCall};
+use toolcell_tests::{ending, wait};
+
+/// Longer than anything takes here that ends.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The time of a call that nothing but its deadline ends.
+const SHORT: Duration = Duration::from_millis(400);
+/// MiB that this process may grow by under a flood: what is kept for one call, many times over.
+const GROWTH: u64 = 256;
+
+fn cordon(program: &str, words: &[&str]) -> Cordon {
+    let builder = Cordon::builder(program).arguments(words.iter().copied()).grace(Duration::from_millis(50));
+    wait(builder.start()).expect("it starts")
+}
+
+async fn made(tool: Tool, time: Duration) -> Completion {
+    let call = ToolCall::new("call-1", tool.definition().name.as_str(), "{}");
+    let executor = Executor::new().with_limits(Limits::default().with_timeout(time));
+    executor.call(&tool, call, CallOptions::default()).await
+}
+
+/// How a call of a tool ends, which it does.
+fn ends(cordon: &Cordon, tool: &str, time: Duration) -> String {
+    let tool = cordon.tool(tool).expect("the tool").clone();
+    let (end, ended) = mpsc::channel();
+    std::thread::spawn(move || drop(end.send(ending(&wait(made(tool, time)).result))));
+    ended.recv_timeout(PATIENCE).expect("it ends")
+}
+
+/// MiB of memory that this process has.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its size");
+    line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") >> 10
+}
+
+#[test]
+fn whatever_a_worker_says_each_call_has_its_ending() {
+    let honest = cordon(env!("CARGO_BIN_EXE_ward"), &["tools"]);
+    for (mode, expected) in [
+        ("honest", "not_found"),
+        ("malformed", "handler_exit/died"),
+        ("nested", "handler_exit/died"),
+        ("not text", "handler_exit/died"),
+        ("oversized", "handler_exit/died"),
+        ("endless", "timeout/blocked"),
+        ("silent", "timeout/blocked"),
+        ("cut off", "handler_exit/died"),
+        ("closes", "handler_exit/died"),
+        ("answers for others", "not_found"),
+        ("answers twice", "not_found"),
+        ("answers another question", "handler_exit/died"),
+        ("out of order", "handler_exit/died"),
+        ("refuses late", "handler_exit/died"),
+        ("unknown news", "handler_exit/died"),
+        ("huge numbers", "refusal/overloaded"),
+        ("floods of others", "handler_exit/died"),
+        ("floods of beginnings", "timeout/blocked"),
+        ("floods of progress", "timeout/blocked"),
+        ("floods of lines", "timeout/blocked"),
+    ] {
+        let (impostor, before) = (cordon(env!("CARGO_BIN_EXE_impostor"), &[mode]), resident());
+        let time = if expected == "timeout/blocked" { SHORT } else { PATIENCE };
+        assert_eq!(ends(&impostor, "asked", time), expected, "{mode}");
+        // The next call is the next child's, if it takes one: it ends too.
+        let again = ends(&impostor, "asked", SHORT);
+        assert!(again == expected || again.starts_with("refusal/") || again == "timeout/blocked", "{mode}: {again}");
+        let grown = resident().saturating_sub(before);
+        assert!(grown < GROWTH, "{mode}: {grown} MiB");
+        assert_eq!(ends(&honest, "pid", PATIENCE), "ok", "{mode}: of another tenant");
+    }
+}
+
+/// A call that waits for the child is not the child's to answer.
+#[test]
+fn a_worker_that_floods_the_host_with_what_is_not_its_own_is_killed() {
+    let impostor = cordon(env!("CARGO_BIN_EXE_impostor"), &["floods of others"]);
+    let before = impostor.pid();
+    assert_eq!(ends(&impostor, "asked", PATIENCE), "handler_exit/died");
+    assert_ne!(impostor.pid(), before);
+}
+
+/// A file that a library of C has open, for instance.
+#[test]
+fn a_worker_inherits_no_descriptor_but_its_own() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    // Without the flag that would close it.
+    let _inherited = rustix::io::dup(file.as_file()).expect("a descriptor");
+    let (reader, _writer) = std::io::pipe().expect("a pipe");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let _also = [rustix::io::dup(&reader), rustix::io::dup(&listener)].map(|also| also.expect("a descriptor"));
+    let cordon = cordon(env!("CARGO_BIN_EXE_ward"), &["tools"]);
+    let pid = cordon.pid().expect("a child");
+    let open: Vec<_> = fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors").flatten().collect();
+    let links: Vec<(String, String)> = open
+        .iter()
+        .filter_map(|entry| {
+            let link = fs::read_link(entry.path()).ok()?.display().to_string();
+            Some((entry.file_name().to_string_lossy().into_owned(), link))
+        })
+        .collect();
+    let own = file.path().display().to_string();
+    assert!(links.len() >= 3 && links.iter().all(|(_, link)| *link != own), "{links:?}");
+    let streams = ["0", "1", "2"];
+    let pipes = links.iter().filter(|(number, link)| link.starts_with("pipe:") && !streams.contains(&number.as_str()));
+    assert_eq!(pipes.count(), 0, "{links:?}");
+    let sockets: Vec<Value> =
+        links.iter().filter(|(_, link)| link.starts_with("socket:")).map(|(_, link)| json!(link)).collect();
+    let mine: Vec<_> = fs::read_dir("/proc/self/fd").expect("own descriptors").flatten().collect();
+    let mine: Vec<_> = mine.iter().filter_map(|entry| fs::read_link(entry.path()).ok()).collect();
+    let shared = |socket: &Value| mine.iter().any(|link| socket == &json!(link.display().to_string()));
+    assert!(!sockets.iter().any(shared), "{links:?}");
+}
