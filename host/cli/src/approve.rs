@@ -22,6 +22,7 @@ use crate::failure::Failure;
 use crate::host::{self, Engines};
 use crate::printer::{Listener, Printer};
 use crate::signature::Signer;
+use crate::written::Written;
 use crate::{clean, components, table};
 
 /// Characters of a column.
@@ -313,7 +314,8 @@ impl Matter<'_> {
         })
     }
 
-    /// Writes the lock, and that the configuration is approved: both are on the disk before either is in its place.
+    /// Writes the lock, and that the configuration is approved: the lock is on the disk before the record is kept, and gets
+    /// its name after. Killed in between, the configuration is not approved.
     fn write(&self) -> Result<(), Failure> {
         let mut lock = self.lock.components.clone();
         lock.retain(|name, _| !self.gone.contains(name));
@@ -324,10 +326,11 @@ impl Matter<'_> {
         let record = self.config.found.as_ref().filter(|_| is_recorded);
         let record = record.map(|found| found.approved(&lock.text())).transpose()?;
         let lock = lock.written()?;
-        for written in [lock, record].into_iter().flatten() {
-            written.put().map_err(|error| Failure::file(error, "make its directory writable for you"))?;
+        if let Some(record) = record {
+            record.put()?;
         }
-        Ok(())
+        let put = lock.map_or(Ok(()), Written::put);
+        put.map_err(|error| Failure::file(error, "make its directory writable for you"))
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use toolcell::defence::{Defence, stands};
-use toolcell::{Component, Examination, Grants, Missing, Suggestion, Tool, names, toml_text};
+use toolcell::{Access, Component, Examination, Grants, Missing, Suggestion, Tool, names, toml_text};
 
 use crate::config::{self, Approved, Chosen, Config, Configured, Lock, Section};
 use crate::difference::{Difference, Standing};
@@ -139,8 +139,14 @@ pub(crate) async fn loaded(
     if let (true, Some(file)) = (chosen.is_surprise, &config.file) {
         printer.note("note", &format!("{} has the grants that `{file}` gives it", chosen.shown()));
     }
-    let engine = engines.of(chosen.isolation)?;
-    let loaded = host::load(printer, engine, bytes.clone(), &chosen.path, chosen.grants(), Missing::Refused).await;
+    let (engine, grants) = (engines.of(chosen.isolation)?, chosen.grants());
+    if let (Some(written), false) = (grants.directories.iter().find(|dir| dir.access == Access::Write), engines.counts)
+    {
+        let message =
+            anyhow!("no place for the count of `{}`: neither `XDG_STATE_HOME` nor `HOME` is set", written.name);
+        return Err(Failure::file(message, "say where with `--state-dir DIR`: commands share the room in it by that"));
+    }
+    let loaded = host::load(printer, engine, bytes.clone(), &chosen.path, grants, Missing::Refused).await;
     match loaded {
         Ok(component) => {
             chosen

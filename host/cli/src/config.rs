@@ -62,6 +62,8 @@ pub(crate) struct Config {
     foreign: Option<PathBuf>,
     /// The file of approvals beside it.
     lock: PathBuf,
+    /// Its path without links.
+    pub(crate) path: Option<PathBuf>,
     /// Where it was found, and not named by who typed the command.
     pub(crate) found: Option<Found>,
     pub(crate) approval: Approval,
@@ -112,9 +114,14 @@ impl Config {
         let config = Self::parsed(&mut problems, (&path, &place), found, global, wanted);
         let Problems { errors, warnings, .. } = problems;
         match config {
-            Some(config) if errors.is_empty() => {
-                Ok(Self { file: Some(shown), lock: place, warnings: in_order(warnings), again, ..config })
-            }
+            Some(config) if errors.is_empty() => Ok(Self {
+                file: Some(shown),
+                path: Some(path),
+                lock: place,
+                warnings: in_order(warnings),
+                again,
+                ..config
+            }),
             Some(_) | None => Err(Failure::config(&shown, in_order(errors))),
         }
     }

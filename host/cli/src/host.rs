@@ -20,6 +20,7 @@ use crate::env;
 use crate::failure::Failure;
 use crate::keys::Keys;
 use crate::printer::Printer;
+use crate::state;
 use crate::units::Date;
 
 /// What takes no longer needs no spinner.
@@ -32,6 +33,8 @@ pub(crate) struct Engines<'a> {
     keeping_nothing: EngineBuilder,
     builder: EngineBuilder,
     cache: Option<PathBuf>,
+    /// Whether commands share the counts of granted directories.
+    pub(crate) counts: bool,
     pooled: OnceCell<Engine>,
     strict: OnceCell<Engine>,
 }
@@ -48,7 +51,12 @@ pub(crate) fn engines<'a>(
     // A cell for each call, and one to spare.
     let cells = u32::try_from(calls).unwrap_or(MAX_CELLS).saturating_add(1).min(MAX_CELLS);
     let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
-    let builder = builder.keys(Keys::new(global.state_dir.as_deref()));
+    let builder = builder.keys(Keys::new(global.state_dir.as_deref(), config.path.as_deref()));
+    let counts = state::counts(global.state_dir.as_deref());
+    let builder = match &counts {
+        Some(dir) => builder.directory_counts(dir),
+        None => builder,
+    };
     let builder = match global.seed {
         Some(seed) => builder.seed(seed),
         None => builder,
@@ -62,7 +70,7 @@ pub(crate) fn engines<'a>(
     let cache = cache_dir(printer, global);
     let (pooled, strict) = (OnceCell::new(), OnceCell::new());
     let builder = builder.cache_bytes(global.cache_size.0);
-    Ok(Engines { printer, keeping_nothing, builder, cache, pooled, strict })
+    Ok(Engines { printer, keeping_nothing, builder, cache, counts: counts.is_some(), pooled, strict })
 }
 
 impl Engines<'_> {

@@ -5,8 +5,6 @@
 //! up has [`FLUSH`] to print what came of its calls; a signal that was ignored when the command began stays ignored (`nohup`,
 //! jobs in the background of a script).
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,8 +15,7 @@ use parking_lot::Mutex;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
-use tempfile::TempDir;
-use toolcell::{AbortSignal, remove_tree};
+use toolcell::{AbortSignal, TemporaryDirectory, remove_tree};
 
 use crate::files;
 use crate::printer::Printer;
@@ -52,7 +49,7 @@ struct State {
 
 struct Ending {
     /// Where this process and its children have their temporary files.
-    temporary: Option<TempDir>,
+    temporary: Option<TemporaryDirectory>,
     signal: Option<i32>,
 }
 
@@ -60,9 +57,11 @@ impl Interrupt {
     /// Listens to signals from here on, and keeps temporary files in a directory of this process's own: neither cells that
     /// still run nor children that are killed tidy up.
     pub(crate) fn begin(printer: &Printer) -> Self {
-        let made = tempfile::Builder::new().prefix("toolcell-").permissions(Permissions::from_mode(0o700)).tempdir();
+        // What commands have left that were killed.
+        TemporaryDirectory::collect();
         // Without one, what needs it says so.
-        let temporary = made.ok().filter(|made| tempfile::env::override_temp_dir(made.path()).is_ok());
+        let temporary =
+            TemporaryDirectory::new().ok().filter(|made| tempfile::env::override_temp_dir(made.path()).is_ok());
         let interrupt = Self(Arc::new(State {
             printer: printer.clone(),
             wish: AbortSignal::new(),
@@ -134,7 +133,7 @@ impl Interrupt {
     pub(crate) fn end(&self) {
         let mut ending = self.0.ending.lock();
         if let Some(temporary) = ending.temporary.take() {
-            remove(&temporary.keep());
+            remove(temporary.path());
         }
         if let Some(signal) = ending.signal {
             self.0.printer.clear();

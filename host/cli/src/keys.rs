@@ -1,41 +1,51 @@
-//! Where tools keep their keys: a store in the user's state directory, opened when a tool first asks for it.
+//! Where tools keep their keys: a store for each configuration, in the user's state directory, opened when a tool first asks
+//! for it.
 //!
-//! Invariants: a command whose tools keep no keys neither makes nor locks the store.
+//! Invariants: a command whose tools keep no keys makes no store; what tools of one configuration keep, those of another
+//! neither see nor wait for.
+//! Layout: `projects/NAME-HASH/store.db` below the state directory, with the name of the configuration's folder and a hash of
+//! its path. What is called without a configuration has `projects/none`.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use sha2::{Digest as _, Sha256};
 use toolcell::Error;
 use toolcell::kv::{DiskStore, Entry, KeyStore, Namespace, Page, StoreError};
 
 use crate::env;
 
 /// The directory below the state directory.
-const DIRECTORY: &str = "keys";
-/// How long another command may have the store: most take far less, and a call has a deadline of its own.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is asked whether that one is done.
-const PAUSE: Duration = Duration::from_millis(10);
+const DIRECTORY: &str = "projects";
+/// Where earlier versions kept the keys of all configurations.
+const OLD_DIRECTORY: &str = "keys";
+/// The store of calls without a configuration.
+const NONE: &str = "none";
+/// Characters of a folder's name that are shown in that of its store.
+const SHOWN: usize = 32;
+/// Bytes of the hash of its path.
+const HASH: usize = 8;
 
 /// A store that is opened when it is needed.
 pub(crate) struct Keys {
-    directory: Option<PathBuf>,
+    state: Option<PathBuf>,
+    project: String,
     store: OnceLock<Result<DiskStore, StoreError>>,
 }
 
 impl Keys {
-    /// The store below this directory, or below the user's own.
-    pub(crate) fn new(state: Option<&Path>) -> Self {
-        let directory = state.map(Path::to_owned).or_else(env::state_dir).map(|state| state.join(DIRECTORY));
-        Self { directory, store: OnceLock::new() }
+    /// The store of this configuration below this directory, or below the user's own.
+    pub(crate) fn new(state: Option<&Path>, config: Option<&Path>) -> Self {
+        let state = state.map(Path::to_owned).or_else(env::state_dir);
+        Self { state, project: config.map_or_else(|| NONE.to_owned(), project), store: OnceLock::new() }
     }
 
     fn store(&self) -> Result<&DiskStore, StoreError> {
-        let open = || match &self.directory {
-            Some(directory) => {
-                in_turn(directory).map_err(|error| StoreError::Unavailable(format!("{error}; hint: {}", error.hint())))
-            }
+        let open = || match &self.state {
+            Some(state) => opened(state, &self.project)
+                .map_err(|error| StoreError::Unavailable(format!("{error}; hint: {}", error.hint()))),
             None => Err(StoreError::Unavailable(
                 "neither `XDG_STATE_HOME` nor `HOME` says where it would be; hint: say it with `--state-dir DIR`"
                     .into(),
@@ -45,15 +55,20 @@ impl Keys {
     }
 }
 
-/// Opens it once no other command has it open. Blocks.
-fn in_turn(directory: &Path) -> Result<DiskStore, Error> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        match DiskStore::open(directory) {
-            Err(error) if error.is_in_use() && Instant::now() < until => std::thread::sleep(PAUSE),
-            opened => return opened,
-        }
-    }
+fn opened(state: &Path, project: &str) -> Result<DiskStore, Error> {
+    // Which of them are whose cannot be told.
+    DiskStore::refuse_old(&state.join(OLD_DIRECTORY))?;
+    DiskStore::open(&state.join(DIRECTORY).join(project))
+}
+
+/// The name of a configuration's store: for people, and no other's.
+fn project(config: &Path) -> String {
+    let folder = config.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    let shown =
+        folder.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(SHOWN).collect::<String>();
+    let hash = Sha256::digest(config.as_os_str().as_bytes());
+    let hash: String = hash.iter().take(HASH).map(|byte| format!("{byte:02x}")).collect();
+    format!("{shown}-{hash}")
 }
 
 impl KeyStore for Keys {

@@ -113,7 +113,7 @@ impl CordonBuilder {
 ///
 /// The receipt of a call whose child died, or that was dropped, does not tell what was used in the child.
 ///
-/// A [store of keys on disk](crate::kv::DiskStore) is open in one process at a time: each child needs one of its own.
+/// A [store of keys on disk](crate::kv::DiskStore) may be open in the parent and in any number of children at once.
 ///
 /// Each child knows and enforces rights by itself: [`Tool::rights`] tells none of its tools', and what a tool sends is searched
 /// for the secrets that its own process knows. Not carried over is the budget of requests when a call is

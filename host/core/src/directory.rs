@@ -8,6 +8,8 @@
 mod forbidden;
 mod ledger;
 mod scratch;
+mod shared;
+mod temporary;
 mod tree;
 mod work;
 
@@ -31,7 +33,7 @@ use scratch::Nest;
 pub use forbidden::forbidden_root;
 pub(crate) use ledger::{Area, Hold};
 pub(crate) use scratch::Scratch;
-pub use scratch::remove_tree;
+pub use temporary::{TemporaryDirectory, remove_tree};
 pub(crate) use work::{At, Opened, Opening, open};
 
 /// Kinds of filesystems that are the kernel's own, wherever they are mounted: proc, sysfs, devpts, cgroup, cgroup2,
@@ -64,11 +66,12 @@ pub(crate) struct Root {
 }
 
 impl Mounts {
-    /// Opens what was granted; none where that is nothing.
+    /// Opens what was granted; none where that is nothing. With a directory for `counts`, processes that have the same one
+    /// share the room in what is granted.
     ///
     /// # Errors
     /// [`Error::is_directory`] for the first that cannot be had or must not be.
-    pub(crate) fn open(grants: &Grants) -> Result<Option<Self>, Error> {
+    pub(crate) fn open(grants: &Grants, counts: Option<&Path>) -> Result<Option<Self>, Error> {
         if grants.directories.is_empty() && grants.scratch.is_none() {
             return Ok(None);
         }
@@ -78,7 +81,7 @@ impl Mounts {
             if taken || mounts.iter().any(|other| other.name == directory.name) {
                 return Err(fault(directory, "another directory has this name", "give each a name of its own"));
             }
-            let mount = Mount::open(directory)?;
+            let mount = Mount::open(directory, counts)?;
             if let Some(other) = mounts.iter().find(|other| mount.conflicts(other)) {
                 let problem = format!("it overlaps with `{}`, and one of them can be written to", other.name);
                 return Err(fault(directory, problem, "grant the outer one only, or both for reading"));
@@ -131,7 +134,7 @@ impl Mounts {
 const WHOLE_SCRATCH: (&str, Access) = (SCRATCH, Access::Write);
 
 impl Mount {
-    fn open(directory: &Directory) -> Result<Self, Error> {
+    fn open(directory: &Directory, counts: Option<&Path>) -> Result<Self, Error> {
         // Without a slash at the end, which would lead through a link.
         let path: PathBuf = directory.path.components().collect();
         let cannot = |error: io::Error| {
@@ -153,8 +156,11 @@ impl Mount {
         let area = match directory.access {
             Access::Read => None,
             Access::Write => {
-                let ledger = Ledger::of(&dir).map_err(|error| {
-                    fault(directory, "what is in it cannot be counted", "see the cause").with_source(error)
+                let counts = counts.filter(|_| stands(Defence::SharedCounts));
+                let ledger = Ledger::of(&dir, counts).map_err(|error| {
+                    let place = counts.map_or_else(String::new, |dir| format!(" in {}", dir.display()));
+                    let problem = format!("what is in it cannot be counted{place}: {error}");
+                    fault(directory, problem, "see the cause").with_source(error)
                 })?;
                 Some(Arc::new(Area::new(directory.room, ledger)))
             }

@@ -258,6 +258,15 @@ impl EngineBuilder {
         self
     }
 
+    /// Keeps the counts of granted directories in this directory, which is made private to the user. All processes that name
+    /// the same one share the room in a granted directory exactly; without it, each process has the room for itself. Name the
+    /// same in each child of a [`Cordon`](crate::Cordon). Nothing in it has to be kept: the first process that uses a granted
+    /// directory counts it anew.
+    pub fn directory_counts(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.world.counts = Some(dir.into());
+        self
+    }
+
     /// How many files and directories of the host the cells of this engine may have open at once; calls of one tenant at
     /// most half of them. Default: half of what the process could have when its first engine was made, for all engines
     /// together. One more is an error that the tool sees.

@@ -76,9 +76,6 @@ enum Kind {
         problem: String,
         hint: &'static str,
     },
-    StoreInUse {
-        file: PathBuf,
-    },
     Store {
         problem: String,
         hint: &'static str,
@@ -172,10 +169,6 @@ impl Error {
 
     pub(crate) fn store(problem: impl Into<String>, hint: &'static str) -> Self {
         Self::from(Kind::Store { problem: problem.into(), hint })
-    }
-
-    pub(crate) fn store_in_use(file: &Path) -> Self {
-        Self::from(Kind::StoreInUse { file: file.to_owned() })
     }
 
     pub(crate) fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -278,12 +271,9 @@ impl Error {
             Kind::Directory { .. } => "bad_directory",
             Kind::Quota { .. } => "quota",
             Kind::Cordon => "cordon",
-            Kind::Engine(_)
-            | Kind::NoCell(_)
-            | Kind::Cache(_)
-            | Kind::SealKey { .. }
-            | Kind::Store { .. }
-            | Kind::StoreInUse { .. } => "environment",
+            Kind::Engine(_) | Kind::NoCell(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. } => {
+                "environment"
+            }
         }
     }
 
@@ -293,19 +283,8 @@ impl Error {
     pub fn is_environment(&self) -> bool {
         matches!(
             self.kind,
-            Kind::Engine(_)
-                | Kind::NoCell(_)
-                | Kind::Cache(_)
-                | Kind::SealKey { .. }
-                | Kind::Store { .. }
-                | Kind::StoreInUse { .. }
+            Kind::Engine(_) | Kind::NoCell(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. }
         )
-    }
-
-    /// Another process has the store open: one that soon ends gives it back.
-    #[must_use]
-    pub fn is_in_use(&self) -> bool {
-        matches!(self.kind, Kind::StoreInUse { .. })
     }
 
     /// What to do about it, in one line.
@@ -349,7 +328,6 @@ impl Error {
             Kind::NoCell(_) => "load it again when calls have ended, or give the engine more cells".into(),
             Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
-            Kind::StoreInUse { .. } => "end the other process, or give this one a directory of its own".into(),
             Kind::SealKey { hint, .. } | Kind::Store { hint, .. } | Kind::Directory { hint, .. } => (*hint).into(),
         }
     }
@@ -395,9 +373,6 @@ impl fmt::Display for Error {
             Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),
             Kind::SealKey { problem, .. } => write!(f, "no key to seal questions with: {problem}"),
             Kind::Store { problem, .. } => write!(f, "the store cannot be opened: {problem}"),
-            Kind::StoreInUse { file } => {
-                write!(f, "the store cannot be opened: {} is open in another process", file.display())
-            }
         }
     }
 }

@@ -77,6 +77,12 @@ pub enum StoreError {
     /// There is no room. The text is fit for the tool.
     #[error("{0}")]
     OverQuota(String),
+    /// Other processes had the store for longer than there was patience; nothing was done. The text may name a path.
+    #[error("the store is busy: {0}")]
+    Busy(String),
+    /// The disk has no room; nothing was done, and what was kept before is there. The text may name a path.
+    #[error("the store is full: {0}")]
+    Full(String),
     /// The store does not work at present. The text is for who runs the host: it may name a path.
     #[error("the store is not available: {0}")]
     Unavailable(String),
@@ -88,8 +94,9 @@ pub enum StoreError {
 /// as a whole or not at all, and none happens in the middle of another.
 ///
 /// # Errors
-/// Of every method: [`StoreError::InvalidKey`], and [`StoreError::Unavailable`] when nothing was done, or when a write may
-/// or may not have been and nobody can tell. Of those that write: [`StoreError::OverQuota`].
+/// Of every method: [`StoreError::InvalidKey`], [`StoreError::Busy`] where other processes use the store, and
+/// [`StoreError::Unavailable`] when nothing was done, or when a write may or may not have been and nobody can tell. Of those
+/// that write: [`StoreError::OverQuota`], [`StoreError::Full`].
 pub trait KeyStore: Send + Sync + 'static {
     /// The value of a key.
     ///

@@ -64,6 +64,7 @@ mod secret;
 mod shared_bytes;
 mod signals;
 mod spawn;
+mod store;
 // -- engine: the only place that knows wasm
 mod engine;
 // -- handlers
@@ -98,7 +99,7 @@ pub use call::{
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use cordon::{Cordon, CordonBuilder, DEFAULT_GRACE, Ward};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
-pub use directory::{forbidden_root, remove_tree};
+pub use directory::{TemporaryDirectory, forbidden_root, remove_tree};
 pub use egress::{DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, SystemResolver};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{

@@ -26,6 +26,8 @@ pub(crate) enum Unfit {
     Unmade(#[source] io::Error),
     #[error("cannot be opened, or is a link")]
     Unopened(#[source] io::Error),
+    #[error("is a link")]
+    Link,
     #[error("cannot be read")]
     Unread(#[source] io::Error),
     #[error("is not a plain file")]
@@ -42,7 +44,7 @@ impl From<Unfit> for io::Error {
     fn from(unfit: Unfit) -> Self {
         match unfit {
             Unfit::Unmade(error) | Unfit::Unopened(error) | Unfit::Unread(error) => error,
-            Unfit::NotPlain | Unfit::Foreign | Unfit::Writable | Unfit::Readable => Self::other(unfit),
+            Unfit::Link | Unfit::NotPlain | Unfit::Foreign | Unfit::Writable | Unfit::Readable => Self::other(unfit),
         }
     }
 }
@@ -59,6 +61,18 @@ pub(crate) fn open(path: &Path, access: Access) -> Result<File, Unfit> {
 /// What is known of a file that nobody else could have read or written.
 pub(crate) fn alone(file: &File) -> Result<Metadata, Unfit> {
     let found = file.metadata().map_err(Unfit::Unread)?;
+    if is_ours(&found, ANYTHING) || !stands(Defence::PrivateFile) { Ok(found) } else { Err(Unfit::Readable) }
+}
+
+/// The same of a plain file that is not opened for it: where processes lock a file, to close it gives up this process's locks.
+pub(crate) fn looked_at(path: &Path) -> Result<Metadata, Unfit> {
+    let found = fs::symlink_metadata(path).map_err(Unfit::Unopened)?;
+    if found.is_symlink() {
+        return Err(Unfit::Link);
+    }
+    if !found.is_file() {
+        return Err(Unfit::NotPlain);
+    }
     if is_ours(&found, ANYTHING) || !stands(Defence::PrivateFile) { Ok(found) } else { Err(Unfit::Readable) }
 }
 

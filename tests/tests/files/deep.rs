@@ -67,7 +67,7 @@ fn with_few_descriptors() {
 /// Where components have the directories of their calls.
 fn nests() -> impl Iterator<Item = fs::DirEntry> {
     let temp = fs::read_dir(env::temp_dir()).expect("our own").flatten();
-    temp.filter(|entry| entry.file_name().to_string_lossy().starts_with("toolcell-scratch-"))
+    temp.filter(|entry| entry.file_name().to_string_lossy().starts_with("toolcell-own-"))
 }
 
 fn directories_of_calls() -> impl Iterator<Item = fs::DirEntry> {

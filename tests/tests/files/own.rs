@@ -32,7 +32,7 @@ fn with_scratch(room: Room) -> Grants {
 /// Files of this name in directories of calls.
 fn left_behind(name: &str) -> Vec<PathBuf> {
     let below = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let of_cells = below(&std::env::temp_dir()).filter(|path| path.to_string_lossy().contains("toolcell-scratch-"));
+    let of_cells = below(&std::env::temp_dir()).filter(|path| path.to_string_lossy().contains("toolcell-own-"));
     of_cells.flat_map(|dir| below(&dir)).map(|dir| dir.join(name)).filter(|path| path.exists()).collect()
 }
 

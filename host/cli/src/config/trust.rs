@@ -2,27 +2,25 @@
 //!
 //! In: where it was found, its text and its lock's, the state directory. Out: an [`Approval`].
 //! Invariants: what is approved is a content at a place; the record is the user's own, never in the folder itself; a record
-//! that cannot be read is none.
+//! that cannot be read is none; a record is written as a whole or not at all.
+//! Layout: `approvals/store.db` below the state directory, with a record for each configuration by the hash of its path.
 
 use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use sha2::{Digest as _, Sha256};
+use toolcell::kv::{DiskStore, KeyStore as _, Namespace, Quota, StoreError};
 
 use crate::failure::Failure;
-use crate::written::Written;
 use crate::{env, files};
 
 /// The directory below the state directory.
-const DIRECTORY: &str = "approved";
-/// A record's permissions: it is nobody else's.
-const MODE: u32 = 0o600;
-/// The same of its directory.
-const DIRECTORY_MODE: u32 = 0o700;
+const DIRECTORY: &str = "approvals";
+/// Where earlier versions had a file for each record, and what that is called when they were carried over.
+const OLD_DIRECTORY: &str = "approved";
+const CARRIED_OVER: &str = "approved.old";
 /// What to do where it cannot be kept.
 const ELSEWHERE: &str =
     "name a directory of your own with `--state-dir DIR`, or the configuration with `--config FILE`";
@@ -46,14 +44,29 @@ pub(crate) struct Found {
     pub(crate) text: String,
     /// What was approved of its components: the text that is judged is the one that is used.
     pub(super) lock: Option<String>,
-    /// Where records are, if there is such a place.
-    records: Option<PathBuf>,
+    /// Where the user's state is, if there is such a place.
+    state: Option<PathBuf>,
+}
+
+/// A record that is to be kept.
+pub(crate) struct Record {
+    store: DiskStore,
+    name: String,
+    content: String,
+}
+
+impl Record {
+    /// Keeps it, in place of the one before.
+    pub(crate) fn put(self) -> Result<(), Failure> {
+        let kept = self.store.set(&namespace(), &self.name, self.content.as_bytes(), None);
+        kept.map(drop).map_err(unkept)
+    }
 }
 
 impl Found {
     pub(super) fn new(path: &Path, text: &str, lock: Option<String>, state: Option<&Path>) -> Self {
-        let records = state.map(Path::to_owned).or_else(env::state_dir).map(|state| state.join(DIRECTORY));
-        Self { path: path.to_owned(), text: text.to_owned(), lock, records }
+        let state = state.map(Path::to_owned).or_else(env::state_dir);
+        Self { path: path.to_owned(), text: text.to_owned(), lock, state }
     }
 
     /// Whether this user approved it as it is.
@@ -77,29 +90,30 @@ impl Found {
 
     /// The record of what was approved last.
     fn kept(&self) -> Option<String> {
-        let records = self.records.as_ref().filter(|records| records.is_dir())?;
-        let kept = files::own_directory(records, ELSEWHERE).and_then(|()| files::lock(&self.record(records)));
-        kept.unwrap_or_else(|failure| {
+        let state = self.state.as_ref()?;
+        let kept = match [DIRECTORY, OLD_DIRECTORY].iter().any(|dir| state.join(dir).is_dir()) {
+            true => records(state).and_then(|store| store.get(&namespace(), &self.name()).map_err(unkept)),
+            false => Ok(None),
+        };
+        let kept = kept.unwrap_or_else(|failure| {
             tracing::warn!(error = failure.message(), "the record of approvals is not used");
             None
-        })
+        });
+        kept.and_then(|kept| String::from_utf8(kept.data).ok())
     }
 
-    /// The record that it is approved with this lock, to be put into its place.
-    pub(crate) fn approved(&self, lock: &str) -> Result<Written, Failure> {
-        let Some(records) = &self.records else {
+    /// The record that it is approved with this lock.
+    pub(crate) fn approved(&self, lock: &str) -> Result<Record, Failure> {
+        let Some(state) = &self.state else {
             let message = anyhow!("no place to keep the approval: neither `XDG_STATE_HOME` nor `HOME` is set");
             return Err(Failure::file(message, ELSEWHERE));
         };
-        let made = fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(records);
-        made.map_err(|error| unkept(records, error))?;
-        files::own_directory(records, ELSEWHERE)?;
-        Written::new(&self.record(records), &self.record_of(lock), MODE).map_err(|error| unkept(records, error))
+        Ok(Record { store: records(state)?, name: self.name(), content: self.record_of(lock) })
     }
 
-    /// One file for each configuration, so that approvals do not get into each other's way.
-    fn record(&self, records: &Path) -> PathBuf {
-        records.join(hex(self.path.as_os_str().as_bytes()))
+    /// One record for each configuration, so that approvals do not get into each other's way.
+    fn name(&self) -> String {
+        hex(self.path.as_os_str().as_bytes())
     }
 
     /// A record: by what the lock is known, and the text of the configuration, so that a change of it can be shown.
@@ -112,9 +126,46 @@ impl Found {
     }
 }
 
-fn unkept(records: &Path, error: io::Error) -> Failure {
-    let error = anyhow::Error::from(error).context(format!("cannot keep the approval in `{}`", records.display()));
-    Failure::file(error, ELSEWHERE)
+/// The records of a state directory, with those of earlier versions.
+fn records(state: &Path) -> Result<DiskStore, Failure> {
+    let kept = |failure: Failure| {
+        let error = anyhow!("cannot keep the approval in `{}`: {}", state.display(), failure.message());
+        Failure::file(error, ELSEWHERE)
+    };
+    let store = DiskStore::open(&state.join(DIRECTORY)).map_err(|error| kept(error.into()))?;
+    let store = store.with_quota(Quota { bytes: u64::MAX, keys: u64::MAX, value: u64::MAX });
+    let old = state.join(OLD_DIRECTORY);
+    if old.is_dir() {
+        carry_over(&old, &store).map_err(kept)?;
+    }
+    Ok(store)
+}
+
+/// Takes over records that are files, and leaves the files as a copy. Those that others could have written are none.
+fn carry_over(old: &Path, store: &DiskStore) -> Result<(), Failure> {
+    files::own_directory(old, ELSEWHERE)?;
+    for entry in fs::read_dir(old).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match files::lock(&entry.path()) {
+            Ok(Some(content)) => {
+                // A newer record stays.
+                store.compare_and_swap(&namespace(), &name, None, content.as_bytes(), None).map_err(unkept)?;
+            }
+            Ok(None) => {}
+            Err(failure) => tracing::warn!(error = failure.message(), "the record of an approval is not carried over"),
+        }
+    }
+    // Another command may have done it meanwhile.
+    let _ = fs::rename(old, old.with_file_name(CARRIED_OVER));
+    Ok(())
+}
+
+fn namespace() -> Namespace {
+    Namespace::new(None, DIRECTORY)
+}
+
+fn unkept(error: StoreError) -> Failure {
+    Failure::file(anyhow::Error::from(error).context("cannot keep the approval"), ELSEWHERE)
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -153,7 +204,7 @@ mod tests {
         let other_lock = Found::new(Path::new("/a/toolcell.toml"), "x", Some("x".to_owned()), Some(&state));
         assert_eq!(other_lock.approval(), Approval::Missing, "whoever wrote the lock is not who approved it");
         let records = state.join(DIRECTORY);
-        let record = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
+        let record = records.join("store.db");
         for (path, mode) in [(&record, 0o100_600), (&records, 0o40_700)] {
             assert_eq!(fs::metadata(path).unwrap().permissions().mode(), mode);
         }
@@ -168,5 +219,24 @@ mod tests {
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
         let nowhere = Found::new(Path::new("/a"), "x", None, Some(&record));
         assert!(nowhere.approval() == Approval::Missing && nowhere.approved("").is_err());
+    }
+    /// Once, and none that others could have written. The files stay as a copy.
+    #[test]
+    fn records_of_earlier_versions_are_carried_over() {
+        let state = tempfile::tempdir().unwrap();
+        let old = state.path().join(OLD_DIRECTORY);
+        fs::create_dir(&old).unwrap();
+        let found = |path: &str| Found::new(Path::new(path), "x", None, Some(state.path()));
+        for (path, mode) in [("/a/toolcell.toml", 0o600), ("/b/toolcell.toml", 0o622)] {
+            let file = old.join(found(path).name());
+            fs::write(&file, found(path).record_of("")).unwrap();
+            fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        for _ in 0..2 {
+            assert_eq!(found("/a/toolcell.toml").approval(), Approval::Given);
+            assert_eq!(found("/b/toolcell.toml").approval(), Approval::Missing);
+        }
+        assert!(!old.exists());
+        assert_eq!(fs::read_dir(state.path().join(CARRIED_OVER)).unwrap().count(), 2);
     }
 }

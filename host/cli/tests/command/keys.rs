@@ -1,4 +1,4 @@
-//! The store of keys, which one command at a time has open.
+//! The stores of keys: one for each configuration, which any number of commands use at once.
 
 use std::fs;
 use std::thread;
@@ -6,25 +6,73 @@ use std::thread;
 use toolcell_test_guests::example;
 
 use crate::place::Place;
+use crate::typed::Shown;
 
 const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n";
 
-/// Who comes later waits for who came first.
-#[test]
-fn commands_take_turns_at_the_store() {
+fn place() -> Place {
     let place = Place::new(CONFIG);
     fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");
-    let place = place.approved();
+    place.approved()
+}
+
+fn add(title: &str) -> String {
+    format!(r#"{{"action": "add", "title": "{title}", "text": "x"}}"#)
+}
+
+const LIST: [&str; 4] = ["run", "notes", "notes", r#"{"action": "list"}"#];
+
+/// As many as there are: none waits until another one has ended.
+#[test]
+fn commands_share_a_store() {
+    let place = place();
     thread::scope(|threads| {
-        for number in 0..4 {
+        for number in 0..8 {
             let place = &place;
             threads.spawn(move || {
-                let add = format!(r#"{{"action": "add", "title": "n{number}", "text": "x"}}"#);
-                let shown = place.typed(&["run", "notes", "notes", &add]);
+                let shown = place.typed(&["run", "notes", "notes", &add(&format!("n{number}"))]);
                 assert_eq!(shown.status, 0, "{shown}");
             });
         }
     });
-    let listed = place.typed(&["run", "notes", "notes", r#"{"action": "list"}"#]);
-    assert!((0..4).all(|number| listed.stdout.contains(&format!("n{number}"))), "{listed}");
+    let listed = place.typed(&LIST);
+    assert!((0..8).all(|number| listed.stdout.contains(&format!("n{number}"))), "{listed}");
+}
+
+/// With one state directory. Seen to fail with one store for all of a user's configurations.
+#[test]
+fn a_project_has_a_store_of_its_own() {
+    let (one, two) = (place(), place());
+    let typed = |place: &Place, words: &[&str]| -> Shown {
+        place.approve();
+        place.shown(place.command().env("XDG_STATE_HOME", one.state()).args(words))
+    };
+    let config = |place: &Place| place.path().join("toolcell.toml").display().to_string();
+    let named = |place: &Place, words: &[&str]| {
+        let config = config(place);
+        typed(place, &[&["--config", config.as_str()], words].concat())
+    };
+    assert_eq!(named(&one, &["run", "notes", "notes", &add("of-one")]).status, 0);
+    let listed = named(&two, &LIST);
+    assert!(listed.status == 0 && !listed.stdout.contains("of-one"), "{listed}");
+    let listed = named(&one, &LIST);
+    assert!(listed.stdout.contains("of-one"), "{listed}");
+    let projects = fs::read_dir(one.state().join("toolcell/projects")).expect("it is there").flatten();
+    assert_eq!(projects.filter(|project| project.path().join("store.db").is_file()).count(), 2);
+}
+
+/// What an earlier version kept for all configurations is neither lost nor passed over in silence.
+#[test]
+fn a_store_of_an_earlier_version_is_refused() {
+    let place = place();
+    let old = place.state().join("toolcell/keys/keys.redb");
+    fs::create_dir_all(old.parent().expect("a directory")).expect("a place");
+    fs::write(&old, "kept").expect("a place");
+    let shown = place.typed(&LIST);
+    assert!(shown.status != 0 && shown.stderr.contains("keys.redb"), "{shown}");
+    assert!(shown.stderr.contains("move it away"), "{shown}");
+    assert!(!shown.stdout.contains("does not answer: the store does not answer"), "{shown}");
+    assert_eq!(fs::read_to_string(&old).expect("it is there"), "kept");
+    fs::remove_file(old).expect("it is there");
+    assert_eq!(place.typed(&LIST).status, 0);
 }

@@ -17,6 +17,8 @@ mod limits;
 mod looks;
 mod place;
 mod resume;
+mod shared;
 mod signatures;
 mod single_tools;
 mod typed;
+mod unprivileged;

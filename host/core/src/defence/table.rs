@@ -217,6 +217,8 @@ defences! {
     DirectoryBytes = "directory-bytes",
     /// The files in a directory are bounded.
     DirectoryFiles = "directory-files",
+    /// Processes share the room in a directory.
+    SharedCounts = "shared-counts",
     /// A call's own directory is removed with it.
     ScratchRemoval = "scratch-removal",
     /// The machine's own directories are not mounted.

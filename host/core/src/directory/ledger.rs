@@ -1,18 +1,22 @@
 //! How much is in a directory: counted once, then kept as its cells change it.
 //!
-//! Invariants: what changes a directory does so in its turn, one after the other, so that what is counted before is true
-//! after; a file without a name counts until its last handle is closed; nothing here waits for a disk but [`Ledger::of`].
+//! Invariants: what changes a directory does so in its turn, one after the other, in this process and in all that share the
+//! count, so that what is counted before is true after; a file without a name counts until its last handle is closed,
+//! whichever process has it.
+//! Whether a file is open is asked of the kernel: who opens one in a directory that can be written to holds a shared lock on
+//! it (`flock`), which ends with the handle or its process.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::fs::File;
+use std::collections::{HashMap, VecDeque};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 
+use super::shared::{Shared, Sum};
 use super::tree;
 use crate::defence::{Defence, stands};
 use crate::grants::Room;
@@ -20,30 +24,27 @@ use crate::grants::Room;
 /// A file or directory of the host: its device and its number there.
 pub(super) type Inode = (u64, u64);
 
+/// Files without a name that a turn looks at: whether they are still open.
+const LOOKED_AT: usize = 16;
+
 /// The ledgers in use: components that were granted the same directory share its count.
-static LEDGERS: LazyLock<Mutex<HashMap<Inode, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
+static LEDGERS: LazyLock<Mutex<HashMap<(Inode, Option<PathBuf>), Weak<Ledger>>>> = LazyLock::new(Mutex::default);
 
 /// What is in one directory.
 #[derive(Default)]
 pub(super) struct Ledger {
     turn: Mutex<()>,
     used: Mutex<Used>,
+    /// Where other processes may use it too.
+    shared: Option<Shared>,
 }
 
 #[derive(Default)]
 struct Used {
-    bytes: u64,
-    files: u64,
-    held: HashMap<Inode, Held>,
+    sum: Sum,
+    /// Files that lost their last name in this process while they were open somewhere.
+    nameless: VecDeque<File>,
     closed: bool,
-}
-
-/// A file that cells have open.
-#[derive(Default)]
-struct Held {
-    handles: usize,
-    /// Bytes of a file that has no name any more.
-    nameless: Option<u64>,
 }
 
 /// A ledger and how much it may come to.
@@ -52,37 +53,97 @@ pub(crate) struct Area {
     ledger: Arc<Ledger>,
 }
 
+/// A turn at changing a directory.
+pub(super) struct Turn<'a> {
+    ledger: &'a Ledger,
+    _alone: MutexGuard<'a, ()>,
+}
+
 /// A file that a cell has open.
 pub(crate) struct Hold {
     pub(super) area: Arc<Area>,
-    pub(super) inode: Inode,
 }
 
 /// What an operation found under a name.
-#[derive(Clone, Copy)]
 pub(super) struct Named {
     pub(super) inode: Inode,
     pub(super) links: u64,
     /// None for a directory.
     pub(super) bytes: Option<u64>,
+    /// The file, to see whether it is open elsewhere when it has lost its last name.
+    pub(super) probe: Option<File>,
 }
 
 impl Ledger {
-    /// That of a directory, whose content is counted where nobody else does.
-    pub(super) fn of(dir: &File) -> io::Result<Arc<Self>> {
-        let key = inode(dir)?;
+    /// That of a directory, whose content is counted where nobody else does. With a place it is shared by all processes
+    /// that name the same.
+    pub(super) fn of(dir: &File, place: Option<&Path>) -> io::Result<Arc<Self>> {
+        let inode = inode(dir)?;
+        let key = (inode, place.map(Path::to_owned));
         if let Some(known) = LEDGERS.lock().get(&key).and_then(Weak::upgrade) {
             return Ok(known);
         }
-        let (bytes, files) = tree::count(dir)?;
+        let mut used = Used::default();
+        let shared = match place {
+            Some(place) => Some(Shared::join(place, dir, inode)?),
+            None => {
+                (used.sum.bytes, used.sum.files) = tree::count(dir)?;
+                None
+            }
+        };
         let mut ledgers = LEDGERS.lock();
         ledgers.retain(|_, ledger| ledger.strong_count() > 0);
         if let Some(known) = ledgers.get(&key).and_then(Weak::upgrade) {
             return Ok(known);
         }
-        let ledger = Arc::new(Self { used: Mutex::new(Used { bytes, files, ..Used::default() }), ..Self::default() });
+        let ledger = Arc::new(Self { used: Mutex::new(used), shared, ..Self::default() });
         ledgers.insert(key, Arc::downgrade(&ledger));
         Ok(ledger)
+    }
+
+    /// As another process has it.
+    #[cfg(test)]
+    pub(super) fn apart(dir: &File, place: &Path) -> Self {
+        Self { shared: Some(Shared::join(place, dir, inode(dir).unwrap()).unwrap()), ..Self::default() }
+    }
+
+    /// Gives back what files without a name took up that nobody has open any more. Looks at so many of them.
+    fn reclaim(&self, most: usize) {
+        let mut used = self.used.lock();
+        for _ in 0..most.min(used.nameless.len()) {
+            let Some(file) = used.nameless.pop_front() else { return };
+            if is_open(&file) {
+                used.nameless.push_back(file);
+                continue;
+            }
+            let bytes = file.metadata().map_or(0, |found| found.len());
+            used.sum.bytes = used.sum.bytes.saturating_sub(bytes);
+            used.sum.nameless = used.sum.nameless.saturating_sub(bytes);
+        }
+    }
+
+    /// Counts anew where no other process uses the directory.
+    fn recount(&self) {
+        let Some(shared) = &self.shared else { return };
+        let mut used = self.used.lock();
+        let nameless = used.nameless.iter().filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum();
+        if used.sum.nameless == nameless {
+            // Nothing is left of a process that died.
+            return;
+        }
+        match shared.counted_alone(nameless) {
+            Ok(Some(sum)) => used.sum = sum,
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "a granted directory could not be counted again"),
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.ledger.shared {
+            shared.end(self.ledger.used.lock().sum);
+        }
     }
 }
 
@@ -92,9 +153,18 @@ impl Area {
     }
 
     /// Waits for its turn to change the directory. What is done with paths and sizes is done while it is held.
-    pub(super) fn turn(&self) -> io::Result<MutexGuard<'_, ()>> {
-        let turn = self.ledger.turn.lock();
-        if self.ledger.used.lock().closed { Err(Errno::NOENT.into()) } else { Ok(turn) }
+    pub(super) fn turn(&self) -> io::Result<Turn<'_>> {
+        let ledger = &*self.ledger;
+        let alone = ledger.turn.lock();
+        if ledger.used.lock().closed {
+            return Err(Errno::NOENT.into());
+        }
+        if let Some(shared) = &ledger.shared {
+            ledger.used.lock().sum = shared.begin()?;
+        }
+        let turn = Turn { ledger, _alone: alone };
+        ledger.reclaim(LOOKED_AT);
+        Ok(turn)
     }
 
     /// No more changes: the directory goes.
@@ -105,70 +175,80 @@ impl Area {
 
     /// Whether nobody is changing the directory and it holds no more than this.
     pub(super) fn is_quiet(&self, files: u64) -> bool {
-        !self.ledger.turn.is_locked() && self.ledger.used.lock().files <= files
+        !self.ledger.turn.is_locked() && self.ledger.used.lock().sum.files <= files
     }
 
     /// Bytes and files now.
     #[cfg(test)]
     pub(super) fn used(&self) -> (u64, u64) {
+        drop(self.turn().unwrap());
         let used = self.ledger.used.lock();
-        (used.bytes, used.files)
+        (used.sum.bytes, used.sum.files)
     }
 
-    /// Whether there is room for this much more.
+    /// In a turn: whether there is room for this much more.
     pub(super) fn has_room(&self, bytes: u64, files: u64) -> io::Result<()> {
-        let used = self.ledger.used.lock();
-        let within =
-            |used: u64, more: u64, room: u64| more == 0 || used.checked_add(more).is_some_and(|sum| sum <= room);
-        let bytes_fit = within(used.bytes, bytes, self.room.bytes) || !stands(Defence::DirectoryBytes);
-        let files_fit = within(used.files, files, self.room.files) || !stands(Defence::DirectoryFiles);
-        if bytes_fit && files_fit { Ok(()) } else { Err(Errno::NOSPC.into()) }
+        let fits = || {
+            let Sum { bytes: used_bytes, files: used_files, .. } = self.ledger.used.lock().sum;
+            let within =
+                |used: u64, more: u64, room: u64| more == 0 || used.checked_add(more).is_some_and(|sum| sum <= room);
+            let bytes_fit = within(used_bytes, bytes, self.room.bytes) || !stands(Defence::DirectoryBytes);
+            let files_fit = within(used_files, files, self.room.files) || !stands(Defence::DirectoryFiles);
+            bytes_fit && files_fit
+        };
+        let fit = fits()
+            || {
+                self.ledger.reclaim(usize::MAX);
+                fits()
+            }
+            || {
+                self.ledger.recount();
+                fits()
+            };
+        if fit { Ok(()) } else { Err(Errno::NOSPC.into()) }
     }
 
     /// A name was added, with so many bytes of its own.
     pub(super) fn named(&self, bytes: u64) {
         let mut used = self.ledger.used.lock();
-        used.files += 1;
-        used.bytes = used.bytes.saturating_add(bytes);
+        used.sum.files += 1;
+        used.sum.bytes = used.sum.bytes.saturating_add(bytes);
     }
 
     /// A name was taken away.
     pub(super) fn unnamed(&self, was: Named) {
         let mut used = self.ledger.used.lock();
-        used.files = used.files.saturating_sub(1);
+        used.sum.files = used.sum.files.saturating_sub(1);
         let Some(bytes) = was.bytes.filter(|_| was.links <= 1) else { return };
-        match used.held.get_mut(&was.inode) {
-            Some(held) => held.nameless = Some(bytes),
-            None => used.bytes = used.bytes.saturating_sub(bytes),
+        match was.probe.filter(is_open) {
+            Some(file) => {
+                used.sum.nameless = used.sum.nameless.saturating_add(bytes);
+                used.nameless.push_back(file);
+            }
+            None => used.sum.bytes = used.sum.bytes.saturating_sub(bytes),
         }
     }
 
     /// A file has another size.
-    pub(super) fn resized(&self, inode: Inode, before: u64, after: u64) {
+    pub(super) fn resized(&self, before: u64, after: u64, has_name: bool) {
         let mut used = self.ledger.used.lock();
-        used.bytes = used.bytes.saturating_add(after).saturating_sub(before);
-        if let Some(Held { nameless: Some(bytes), .. }) = used.held.get_mut(&inode) {
-            *bytes = after;
+        used.sum.bytes = used.sum.bytes.saturating_add(after).saturating_sub(before);
+        if !has_name {
+            used.sum.nameless = used.sum.nameless.saturating_add(after).saturating_sub(before);
         }
     }
 
-    /// A cell has it open.
-    pub(super) fn hold(self: &Arc<Self>, inode: Inode) -> Hold {
-        self.ledger.used.lock().held.entry(inode).or_default().handles += 1;
-        Hold { area: Arc::clone(self), inode }
+    /// A cell has it open, opened in a turn.
+    pub(super) fn hold(self: &Arc<Self>, file: &File) -> Hold {
+        // Not had where the filesystem has no locks: then a file without a name does not count.
+        let _ = file.try_lock_shared();
+        Hold { area: Arc::clone(self) }
     }
 }
 
-impl Drop for Hold {
-    fn drop(&mut self) {
-        let mut used = self.area.ledger.used.lock();
-        let Entry::Occupied(mut held) = used.held.entry(self.inode) else { return };
-        held.get_mut().handles -= 1;
-        if held.get().handles == 0 {
-            let bytes = held.remove().nameless.unwrap_or_default();
-            used.bytes = used.bytes.saturating_sub(bytes);
-        }
-    }
+/// Whether some cell has the file open, through any other handle than this one.
+fn is_open(file: &File) -> bool {
+    matches!(file.try_lock(), Err(TryLockError::WouldBlock))
 }
 
 /// Which file of the host it is.

@@ -2,11 +2,10 @@
 //!
 //! Invariants: whatever a tool has made of it, it is removed with a few descriptors and no deep stack.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Once};
 
 use parking_lot::RwLock;
 use rustix::fs::CWD;
@@ -14,23 +13,13 @@ use tempfile::Builder;
 
 use super::Root;
 use super::ledger::{Area, Ledger};
+use super::temporary::TemporaryDirectory;
 use super::tree;
 use crate::defence::{Defence, stands};
 use crate::grants::{Room, SCRATCH};
 
 /// Files that are removed where the cell ends; more go on a thread that may take its time.
 const FEW: u64 = 16;
-
-/// Removes a directory that tools have filled, with a few descriptors however deep they have made it, and through no link: for
-/// embedders who give a [`Cordon`](crate::Cordon)'s child a place for its temporary files. A child that is killed does not
-/// tidy up.
-///
-/// # Errors
-/// Of the system: among others when something is still added to it.
-pub fn remove_tree(path: &Path) -> io::Result<()> {
-    tree::clear(&tree::place(CWD, path)?)?;
-    fs::remove_dir(path)
-}
 
 /// Where the directories of single calls are made: private to this user. Dropped, it is removed with what is left in it.
 pub(super) struct Nest {
@@ -48,9 +37,9 @@ pub(crate) struct Scratch {
 }
 
 /// A directory among the temporary files, open.
-struct Place {
-    path: PathBuf,
-    dir: File,
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) dir: File,
 }
 
 impl Place {
@@ -72,9 +61,9 @@ impl Place {
 
 impl Nest {
     pub(super) fn new(room: Room) -> io::Result<Self> {
-        let mut builder = Builder::new();
-        builder.prefix("toolcell-scratch-").permissions(Permissions::from_mode(0o700));
-        Ok(Self { room, place: Place::new(builder.tempdir()?)?, removals: Arc::default() })
+        static COLLECTED: Once = Once::new();
+        COLLECTED.call_once(TemporaryDirectory::collect);
+        Ok(Self { room, place: TemporaryDirectory::new()?.into_place(), removals: Arc::default() })
     }
 
     /// A new directory for a call.

@@ -25,7 +25,7 @@ fn what_is_there_is_counted_without_following_links() {
     symlink(elsewhere.path(), dir.path().join("away")).unwrap();
     let mut grants = Grants::default();
     grants.directories.push(Directory::new("/data", dir.path(), Access::Write).unwrap());
-    let mounts = Mounts::open(&grants).unwrap().unwrap();
+    let mounts = Mounts::open(&grants, None).unwrap().unwrap();
     let roots = mounts.roots(&all(&grants)).unwrap();
     let link = elsewhere.path().as_os_str().len() as u64;
     assert_eq!(roots[0].area.as_ref().unwrap().used(), (100 + link, 4));
@@ -38,7 +38,7 @@ fn a_calls_own_directory_is_removed_without_following_links() {
     fs::write(canary.path().join("canary"), "alive").unwrap();
     let mut grants = Grants::default();
     grants.scratch = Some(Room::default());
-    let mounts = Mounts::open(&grants).unwrap().unwrap();
+    let mounts = Mounts::open(&grants, None).unwrap().unwrap();
     let parent = mounts.scratch.as_ref().unwrap().path().to_owned();
     for files in [3, 40] {
         let scratch = mounts.scratch(&all(&grants)).unwrap().unwrap();

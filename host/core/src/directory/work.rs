@@ -76,10 +76,10 @@ pub(crate) fn open(area: Option<&Arc<Area>>, dir: &File, path: &str, opening: Op
     if !found.is_file() && stands(Defence::PlainFiles) {
         return Err(Errno::ACCESS.into());
     }
-    let hold = area.map(|area| area.hold((found.dev(), found.ino())));
+    let hold = area.map(|area| area.hold(&file));
     if let Some(hold) = hold.as_ref().filter(|_| opening.truncate && found.len() > 0) {
         file.set_len(0)?;
-        hold.area.resized(hold.inode, found.len(), 0);
+        hold.area.resized(found.len(), 0, true);
     }
     drop(turn);
     Ok(Opened::File(file, hold))
@@ -106,7 +106,9 @@ fn capability(dir: &File) -> io::Result<Dir> {
 fn named(dir: &Dir, path: &str) -> io::Result<Named> {
     let found = dir.symlink_metadata(path)?;
     let bytes = (!found.is_dir()).then(|| found.len());
-    Ok(Named { inode: (found.dev(), found.ino()), links: found.nlink(), bytes })
+    let probe = (found.is_file() && found.nlink() <= 1).then(|| dir.open_with(path, &options(Opening::default())).ok());
+    let probe = probe.flatten().map(cap_std::fs::File::into_std);
+    Ok(Named { inode: (found.dev(), found.ino()), links: found.nlink(), bytes, probe })
 }
 
 impl Area {
@@ -164,12 +166,12 @@ impl Area {
     pub(crate) fn rename(&self, dir: &File, path: &str, new_dir: &File, new_path: &str) -> io::Result<()> {
         let (dir, new_dir) = (capability(dir)?, capability(new_dir)?);
         let _turn = self.turn()?;
-        let moved = named(&dir, path)?;
-        if moved.bytes.is_some() && new_path.ends_with('/') {
+        let moved = dir.symlink_metadata(path)?;
+        if !moved.is_dir() && new_path.ends_with('/') {
             // The name of a directory: the resolver of paths drops the slash.
             return Err(Errno::NOTDIR.into());
         }
-        let replaced = named(&new_dir, new_path).ok().filter(|replaced| replaced.inode != moved.inode);
+        let replaced = named(&new_dir, new_path).ok().filter(|replaced| replaced.inode != (moved.dev(), moved.ino()));
         dir.rename(path, &new_dir, new_path)?;
         if let Some(replaced) = replaced {
             self.unnamed(replaced);
@@ -210,7 +212,8 @@ impl Hold {
         self.area.has_room(after.saturating_sub(before), 0)?;
         let changed = change();
         // What the disk made of it, also where it failed half-way.
-        self.area.resized(self.inode, before, file.metadata()?.len());
+        let found = file.metadata()?;
+        self.area.resized(before, found.len(), found.nlink() > 0);
         changed
     }
 }

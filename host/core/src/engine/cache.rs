@@ -2,12 +2,13 @@
 //!
 //! A compiled component is native code: loading one is running it. So an entry is used only when a keyed MAC over all of
 //! it fits, in a directory that nobody else can write. It takes so many bytes of disk and no more (`room`).
-//! Layout: `KEY.code` (the artefact, mapped as it is), `KEY.tools` (the component's definitions as JSON) and `KEY.mac`
+//! Layout: `KEY.lock` (while a process makes the entry), `KEY.code` (the artefact, mapped as it is), `KEY.tools` (the component's definitions as JSON) and `KEY.mac`
 //! (over name and content of both), whose time tells when the entry was last of use. `KEY` is the component's SHA-256 and the
 //! engine's own fingerprint: nobody finds a component whose entry has the name of another's, or many of one place.
 //! Invariants: an entry that does not fit is removed and made again, one that cannot be read is let be; nothing here ever
 //! fails a load, whatever other processes do in the directory.
 
+mod alone;
 mod room;
 
 use std::fs::{self, File, Permissions};
@@ -20,6 +21,7 @@ use tempfile::NamedTempFile;
 
 use crate::defence::{Defence, stands};
 use crate::error::Error;
+pub(super) use alone::{Alone, wait};
 
 /// What the MAC's key is derived for: an entry of another layout never fits.
 const PURPOSE: &str = "toolcell artefact cache, layout 1";
@@ -112,6 +114,16 @@ impl Cache {
             file.persist(self.path(name, part))?;
         }
         Ok(())
+    }
+
+    /// Whether there is an entry of this name, whole or not.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.path(name, "mac").exists()
+    }
+
+    /// What a process locks while it makes this entry.
+    pub(super) fn lock(&self, name: &str) -> PathBuf {
+        self.path(name, "lock")
     }
 
     /// Removes an entry.

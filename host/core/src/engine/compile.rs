@@ -157,7 +157,7 @@ impl Worker {
         }
     }
 
-    fn wall(&self, haste: Haste) -> Duration {
+    pub(super) fn wall(&self, haste: Haste) -> Duration {
         match haste {
             Haste::Awaited => self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK),
             Haste::Background => BACKGROUND_WALL,

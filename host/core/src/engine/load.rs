@@ -14,7 +14,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::bindings::ToolboxWithGrantsPre;
-use super::cache::Entry;
+use super::cache::{self, Alone, Entry};
 use super::compile::{self, Watch};
 use super::config::Haste;
 use super::habit::Habits;
@@ -40,6 +40,8 @@ const MAX_TOOLS: usize = 256;
 /// Bytes of a description: it goes to the model with every request. Four times what the threat model has (row 65), since tools
 /// that people use take more than a KiB to say what they do; whoever approves one is shown all of it.
 const MAX_DESCRIPTION: usize = 4 << 10;
+/// How long another process is waited for that compiles where nothing bounds its time.
+const UNBOUNDED_COMPILER: Duration = Duration::from_mins(5);
 /// Time for `describe`.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Fuel for `describe`: schemas are generated, nothing is computed.
@@ -149,6 +151,7 @@ fn loaded(
     let names = Names::new(entry_name(&inner.on_demand.engine, &examination.digest));
     // Without a cache there would be nothing to find after the wait.
     let _alone = inner.cache.is_some().then(|| inner.flights.alone(&names.optimised));
+    let _turn = turn_of(inner, &names);
     let kept = |name: &str| from_cache(inner, name, mounts);
     let compiled = |tier, known| {
         turn.map_or(Ok(()), Turn::compile)?;
@@ -181,6 +184,19 @@ fn loaded(
     };
     let quarantine = Arc::new(Quarantine::after(inner.panics, Arc::clone(&inner.clock)));
     Ok(Loaded { examination, definitions, current, quarantine, habits: Habits::default(), pooled, compile_time })
+}
+
+/// Keeps other processes that share the cache from compiling what is compiled here: they wait and find it. None where there
+/// is something in the cache already, nothing to lock, or another process takes longer than a compiler may.
+fn turn_of(inner: &Inner, names: &Names) -> Option<Alone> {
+    let cache = inner.cache.as_ref()?;
+    let wanted = if inner.optimise == Optimise::First { &names.optimised } else { &names.quick };
+    if cache.has(wanted) || cache.has(&names.optimised) {
+        return None;
+    }
+    let patience = inner.worker.as_ref().map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Haste::Awaited));
+    let until = Instant::now() + patience;
+    cache::wait(&cache.lock(wanted), || Instant::now() < until)
 }
 
 /// Code that is linked, and the tools in it.

@@ -47,7 +47,8 @@ impl Engine {
         };
         // On a dead network mount this takes for ever: the turn is with it, also when nobody waits here any more.
         let granted = Arc::clone(&grants);
-        let open = move || Mounts::open(&granted).map(|mounts| (turn, mounts.map(Arc::new)));
+        let counts = self.0.world.counts.clone();
+        let open = move || Mounts::open(&granted, counts.as_deref()).map(|mounts| (turn, mounts.map(Arc::new)));
         let (turn, mounts) = on_a_thread("toolcell-mount", open).await?;
         let core = Arc::clone(&self.0.loads).acquire_owned().await;
         let inner = Arc::clone(&self.0);

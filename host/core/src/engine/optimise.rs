@@ -5,8 +5,10 @@
 //! the next; the engine is not kept alive.
 
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use super::Inner;
+use super::cache::{self, Alone};
 use super::compile::{self, NoCode};
 use super::config::Haste;
 use super::invoke::Ready;
@@ -102,6 +104,11 @@ fn optimise(
     if is_done(inner, current, names) {
         return;
     }
+    let turn = turn_of(inner, current, names);
+    // Another process may have done it meanwhile.
+    if turn.is_some() && is_done(inner, current, names) {
+        return;
+    }
     let compiled = compile();
     // A worker that was killed because nobody waits for it any more says nothing about the component.
     let Some((inner, current)) = wanted(inner, current) else { return };
@@ -125,6 +132,18 @@ fn optimise(
             current.keep();
         }
     }
+}
+
+/// Keeps other processes that share the cache from the same work. None where there is nothing to lock, nobody wants the code
+/// any more, or another process takes longer than a compiler may.
+fn turn_of(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> Option<Alone> {
+    let (lock, seconds) = {
+        let (inner, _) = wanted(inner, current)?;
+        (inner.cache.as_ref()?.lock(&names.optimised), seconds(&inner))
+    };
+    let began = Instant::now();
+    // Waited for no longer than it takes to do it here.
+    cache::wait(&lock, || began.elapsed().as_secs() < seconds && wanted(inner, current).is_some())
 }
 
 /// Whether somebody else was faster, or failed before. Keeps nothing alive while the compiler runs.

@@ -1,6 +1,7 @@
 //! What grants lead to: the same for every cell of an engine.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -17,6 +18,8 @@ pub(super) struct World {
     pub(super) secrets: Arc<dyn SecretSource>,
     pub(super) redactors: Arc<Redactors>,
     pub(super) keys: Option<Arc<dyn KeyStore>>,
+    /// Where processes share the counts of granted directories.
+    pub(super) counts: Option<PathBuf>,
     pub(super) time: Time,
     pub(super) seed: Option<u64>,
     pub(super) descriptors: Arc<Descriptors>,
@@ -49,6 +52,7 @@ impl Default for World {
             secrets: Arc::new(StoredSecrets::default()),
             redactors: Arc::default(),
             keys: None,
+            counts: None,
             time: Time::default(),
             seed: None,
             descriptors: Descriptors::of_process(),

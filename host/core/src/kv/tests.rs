@@ -66,7 +66,7 @@ fn said<T>(result: Result<T, StoreError>, say: impl FnOnce(T) -> String) -> Stri
         Ok(value) => say(value),
         Err(StoreError::InvalidKey) => "invalid".into(),
         Err(StoreError::OverQuota(problem)) => format!("over: {}", problem.split(" that ").next().unwrap()),
-        Err(StoreError::Unavailable(problem)) => panic!("{problem}"),
+        Err(error) => panic!("{error}"),
     }
 }
 

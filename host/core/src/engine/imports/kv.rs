@@ -96,10 +96,14 @@ fn fault(error: StoreError) -> kv::Fault {
     match error {
         StoreError::InvalidKey => kv::Fault::InvalidKey(error.to_string()),
         StoreError::OverQuota(problem) => kv::Fault::OverQuota(problem),
-        StoreError::Unavailable(problem) => {
-            // It may name a path of the host, which is not for the tool.
-            tracing::error!(problem, "the store of keys does not answer");
-            kv::Fault::Unavailable("the store does not answer".into())
-        }
+        // The texts may name paths of the host, which are not for the tool.
+        StoreError::Busy(problem) => unavailable(&problem, "other processes use it: try again later"),
+        StoreError::Full(problem) => unavailable(&problem, "its disk is full; what was kept before is there"),
+        StoreError::Unavailable(problem) => unavailable(&problem, "the log of the host says why"),
     }
+}
+
+fn unavailable(problem: &str, told: &str) -> kv::Fault {
+    tracing::error!(problem, "the store of keys failed");
+    kv::Fault::Unavailable(told.into())
 }

@@ -1,25 +1,24 @@
 //! What only a disk brings: other processes, kills, damage, and no room.
 
 use std::fs::{self, Permissions};
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicU64;
+use std::process::{Child, Command, Stdio};
 
-use redb::StorageBackend;
-use redb::backends::InMemoryBackend;
+use rusqlite::Connection;
 
 use super::*;
 use crate::kv::ledger::audit;
 use crate::kv::{KeyStore as _, Namespace};
+use crate::store::FILE;
 
 /// Where the child process of a test writes.
 const CHILD: &str = "TOOLCELL_TEST_STORE";
 
 impl DiskStore {
-    /// As on disk, without one: for tests of many writes.
+    /// As on disk, without waiting for one: for tests of many writes.
     pub(in crate::kv) fn without_disk() -> Self {
-        Self::on("memory".into(), |builder| builder.create_with_backend(InMemoryBackend::new())).unwrap()
+        Self { terms: Terms::default(), database: Database::unflushed() }
     }
 }
 
@@ -40,7 +39,7 @@ fn it_outlives_its_process_and_is_this_users_alone() {
     let again = DiskStore::open(&dir).unwrap().set(&notes(), "k", b"", None).unwrap();
     assert!(again > version, "a version never comes again");
     assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
-    assert_eq!(fs::metadata(dir.join(place::FILE)).unwrap().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(dir.join(FILE)).unwrap().mode() & 0o777, 0o600);
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing else is left there");
 }
 
@@ -48,27 +47,22 @@ fn it_outlives_its_process_and_is_this_users_alone() {
 #[test]
 fn what_is_no_store_of_ours_is_refused() {
     type Spoil = fn(&Path);
-    fn relabelled(file: &Path, layout: u64) {
-        let database = Database::open(file).unwrap();
-        let transaction = database.begin_write().unwrap();
-        transaction.open_table(LAYOUT).unwrap().insert((), layout).unwrap();
-        transaction.commit().unwrap();
+    fn relabelled(file: &Path, pragma: &str, value: i64) {
+        Connection::open(file).unwrap().pragma_update(None, pragma, value).unwrap();
     }
     let spoilt: [(&str, Spoil); 10] = [
-        ("has the layout 2", |file| relabelled(file, 2)),
-        ("no store of ours", |file| relabelled(file, 0)),
+        ("has the layout 2", |file| relabelled(file, "user_version", 2)),
+        ("no store of ours", |file| relabelled(file, "application_id", 1)),
         ("no store of ours", |file| {
             fs::remove_file(file).unwrap();
-            let transaction = Database::create(file).unwrap().begin_write().unwrap();
-            transaction.open_table(TableDefinition::<u64, u64>::new("other")).unwrap();
-            transaction.commit().unwrap();
+            Connection::open(file).unwrap().execute_batch("CREATE TABLE other (a)").unwrap();
             fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
         }),
         ("is no store", |file| fs::write(file, "[component]\n".repeat(100)).unwrap()),
         ("is empty", |file| fs::write(file, "").unwrap()),
         ("is damaged", |file| {
             let content = fs::read(file).unwrap();
-            fs::write(file, &content[..content.len() / 2]).unwrap();
+            fs::write(file, &content[..content.len() / 8192 * 4096]).unwrap();
         }),
         ("can be read or written by others", |file| {
             fs::set_permissions(file, Permissions::from_mode(0o640)).unwrap();
@@ -90,14 +84,14 @@ fn what_is_no_store_of_ours_is_refused() {
     for (needle, spoil) in spoilt {
         let dir = tempfile::tempdir().unwrap();
         DiskStore::open(dir.path()).unwrap().set(&notes(), "k", b"value", None).unwrap();
-        spoil(&dir.path().join(place::FILE));
+        spoil(&dir.path().join(FILE));
         for _ in 0..2 {
             let error = DiskStore::open(dir.path()).unwrap_err();
             assert!(error.is_environment() && error.to_string().contains(needle), "{needle}: {error}");
             assert!(error.to_string().contains(&dir.path().display().to_string()) && !error.hint().is_empty());
         }
         if needle.contains("layout") {
-            relabelled(&dir.path().join(place::FILE), OUR_LAYOUT);
+            relabelled(&dir.path().join(FILE), "user_version", 1);
             let kept = DiskStore::open(dir.path()).unwrap().get(&notes(), "k").unwrap();
             assert_eq!(kept.unwrap().data, b"value", "nothing is lost");
         }
@@ -106,13 +100,71 @@ fn what_is_no_store_of_ours_is_refused() {
     assert!(DiskStore::open(file.path()).unwrap_err().to_string().contains("cannot be made"));
 }
 
+/// The store of a version that kept it in another format. Refused with what to do, and left as it is.
 #[test]
-fn one_process_at_a_time() {
+fn a_store_of_an_earlier_version_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = dir.path().join("keys.redb");
+    fs::write(&old, "kept").unwrap();
+    let error = DiskStore::open(dir.path()).unwrap_err();
+    assert!(error.is_environment() && error.to_string().contains("keys.redb"), "{error}");
+    assert!(error.hint().contains("move it away"), "{}", error.hint());
+    assert_eq!(fs::read_to_string(&old).unwrap(), "kept");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    fs::rename(&old, dir.path().join("old")).unwrap();
+    DiskStore::open(dir.path()).unwrap().set(&notes(), "k", b"value", None).unwrap();
+}
+
+/// While one is closed, what the other has just written stays. Seen to fail with the file opened and closed to look at it.
+#[test]
+fn a_store_may_be_open_twice_in_a_process() {
     let dir = tempfile::tempdir().unwrap();
     let store = DiskStore::open(dir.path()).unwrap();
-    let error = DiskStore::open(dir.path()).unwrap_err();
-    assert!(error.to_string().contains("open in another process"), "{error}");
+    for round in 0..20_u8 {
+        store.set(&notes(), &format!("k{round}"), &[round], None).unwrap();
+        let other = DiskStore::open(dir.path()).unwrap();
+        store.set(&notes(), "again", &[round], None).unwrap();
+        assert_eq!(other.get(&notes(), "again").unwrap().unwrap().data, [round]);
+        drop(other);
+        let mut child = writer(dir.path(), "1");
+        assert!(child.wait().unwrap().success());
+        assert!(store.get(&notes(), "next").unwrap().is_some(), "{round}: it sees what the other process wrote");
+    }
+    audit(&store, &notes());
+}
+
+/// Eight processes at once: all is there, no version twice, and the sums are those of one writer.
+#[test]
+fn processes_share_a_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let children: Vec<_> = (0..8).map(|_| writer(dir.path(), "20")).collect();
+    let mut versions = Vec::new();
+    for mut child in children {
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let told = lines.filter_map(|line| line.strip_prefix("acknowledged ")?.rsplit_once(' ')?.1.parse::<u64>().ok());
+        versions.extend(told);
+        assert!(child.wait().unwrap().success());
+    }
+    let all = versions.len();
+    versions.sort_unstable();
+    versions.dedup();
+    assert_eq!((all, versions.len()), (160, 160));
+    audit(&DiskStore::open(dir.path()).unwrap(), &notes());
+}
+
+/// A process that holds on to the file. The wait ends by its patience, says so, and has done nothing.
+#[test]
+fn a_store_that_others_hold_on_to_is_busy() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = DiskStore::open(dir.path()).unwrap().with_patience(Duration::from_millis(20));
     store.set(&notes(), "k", b"value", None).unwrap();
+    let other = Connection::open(dir.path().join(FILE)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let busy = store.set(&notes(), "k", b"other", None).unwrap_err();
+    assert!(matches!(&busy, StoreError::Busy(problem) if problem.contains("in use by other processes")), "{busy}");
+    assert_eq!(store.get(&notes(), "k").unwrap().unwrap().data, b"value", "reading waits for no writer");
+    other.execute_batch("ROLLBACK").unwrap();
+    store.set(&notes(), "k", b"other", None).unwrap();
 }
 
 /// Any changed bytes: refused, or what is read is what was written.
@@ -120,7 +172,7 @@ fn one_process_at_a_time() {
 fn damage_is_never_read() {
     let mut random = fastrand::Rng::with_seed(4);
     let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join(place::FILE);
+    let file = dir.path().join(FILE);
     let store = DiskStore::open(dir.path()).unwrap();
     for key in 0..20 {
         store.set(&notes(), &format!("k{key}"), &[key; 3000], None).unwrap();
@@ -138,8 +190,14 @@ fn damage_is_never_read() {
             Err(error) => refused += usize::from(error.is_environment()),
             Ok(store) => {
                 for key in 0..20 {
-                    let entry = store.get(&notes(), &format!("k{key}")).unwrap();
-                    assert!(entry.is_none_or(|entry| entry.data == [key; 3000]), "{at}");
+                    match store.get(&notes(), &format!("k{key}")) {
+                        Ok(entry) => assert!(entry.is_none_or(|entry| entry.data == [key; 3000]), "{at}"),
+                        Err(StoreError::Unavailable(problem)) => {
+                            assert!(problem.contains("damaged"), "{problem}");
+                            refused += 1;
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
                 }
             }
         }
@@ -147,53 +205,15 @@ fn damage_is_never_read() {
     assert!(refused > 0);
 }
 
-/// A file on a disk with so many bytes. As on a real one, a file may be longer than what it has room for.
-#[derive(Debug)]
-struct Small {
-    file: FileBackend,
-    room: Arc<AtomicU64>,
-}
-
-impl StorageBackend for Small {
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read(offset, out)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        if offset + data.len() as u64 > self.room.load(Ordering::SeqCst) {
-            return Err(ErrorKind::StorageFull.into());
-        }
-        self.file.write(offset, data)
-    }
-}
-
 /// Writes are refused, all that was acknowledged can be read, and when there is room again writing goes on.
 #[test]
 fn a_full_disk_loses_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let (file, room) = (dir.path().join("small"), Arc::new(AtomicU64::new(4 << 20)));
-    let (path, left) = (file.clone(), room.clone());
-    let open = move |builder: &Builder| {
-        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
-        builder.create_with_backend(Small { file: FileBackend::new(file)?, room: left.clone() })
-    };
-    let store = DiskStore::on(file, open).unwrap();
+    let store = DiskStore::without_disk();
+    store.database.with_pages(1024);
     let acknowledged = (0..1000).find(|at| match store.set(&notes(), &at.to_string(), &[7; 50_000], None) {
         Ok(_) => false,
-        Err(StoreError::Unavailable(problem)) => {
-            assert!(problem.contains("the disk is full") && problem.contains("small"), "{problem}");
+        Err(StoreError::Full(problem)) => {
+            assert!(problem.contains("store.db is full"), "{problem}");
             true
         }
         Err(error) => panic!("{error}"),
@@ -205,23 +225,35 @@ fn a_full_disk_loses_nothing() {
             let entry = store.get(&notes(), &at.to_string()).unwrap();
             assert_eq!(entry.unwrap().data, [7; 50_000], "{at}");
         }
-        assert!(store.set(&notes(), "more", &[7; 500_000], None).is_err());
+        assert!(matches!(store.set(&notes(), "more", &[7; 500_000], None), Err(StoreError::Full(_))));
     }
-    assert!(store.delete(&notes(), "0").is_ok() || store.get(&notes(), "0").unwrap().is_some());
-    room.store(u64::MAX, Ordering::SeqCst);
+    assert!(store.delete(&notes(), "0").unwrap());
+    store.database.with_pages(0);
     store.set(&notes(), "more", &[7; 500_000], None).unwrap();
     audit(&store, &notes());
 }
 
-/// The child's part: writes for ever, and says what was acknowledged. Without a parent it does nothing.
+/// A process that writes so many values, or for ever, and says what was acknowledged.
+fn writer(dir: &Path, values: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "kv::disk::tests::writes_until_it_is_killed", "--nocapture"])
+        .env(CHILD, dir)
+        .env("TOOLCELL_TEST_VALUES", values)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// The child's part. Without a parent it does nothing.
 #[test]
 fn writes_until_it_is_killed() {
     let Some(dir) = std::env::var_os(CHILD) else {
         return;
     };
+    let values = std::env::var("TOOLCELL_TEST_VALUES").unwrap().parse().unwrap_or(u64::MAX);
     let store = DiskStore::open(Path::new(&dir)).unwrap();
     let first = store.get(&notes(), "next").unwrap().map_or(0, |entry| entry.version);
-    for at in first.. {
+    for at in first..first.saturating_add(values) {
         let version = store.set(&notes(), &format!("key {}", at % 500), at.to_string().as_bytes(), None).unwrap();
         println!("\nacknowledged {} {at} {version}", at % 500);
         store.set(&notes(), "next", b"", None).unwrap();
@@ -236,12 +268,7 @@ fn a_killed_process_loses_nothing() {
     let dir = scratch.path().join("store");
     let mut acknowledged = std::collections::BTreeMap::new();
     for round in 0..20 {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kv::disk::tests::writes_until_it_is_killed", "--nocapture"])
-            .env(CHILD, &dir)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = writer(&dir, "for ever");
         let kill_after = random.usize(..30);
         let (mut count, mut killed) = (0, false);
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {

@@ -1,0 +1,111 @@
+//! A user without rights: no home, nothing that can be written, and a disk that is full.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use toolcell_test_guests::example;
+
+use crate::place::Place;
+use crate::typed::Shown;
+
+/// Whoever that is: a user who owns nothing here. A test that is not run by root has no rights to give up.
+const NOBODY: u32 = 65_534;
+
+const GREET: [&str; 4] = ["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#];
+
+/// A place that this user can read and not write, with a copy of the command that they can start.
+fn place() -> Place {
+    let place = Place::new("");
+    fs::remove_file(place.path().join("toolcell.toml")).expect("it is there");
+    for name in ["notes", "clerk"] {
+        fs::copy(example(name), place.path().join(format!("{name}.wasm"))).expect("a place");
+    }
+    let binary = place.path().join("toolcell");
+    if fs::hard_link(env!("CARGO_BIN_EXE_toolcell"), &binary).is_err() {
+        fs::copy(env!("CARGO_BIN_EXE_toolcell"), &binary).expect("a place");
+    }
+    fs::create_dir(place.path().join("temp")).expect("a place");
+    fs::set_permissions(place.path().join("temp"), Permissions::from_mode(0o1777)).expect("a place");
+    place
+}
+
+/// What came of a command of that user's, with nothing in its environment but a place for temporary files.
+fn typed(place: &Place, environment: &[(&str, &Path)], words: &[&str]) -> Shown {
+    let change = |mode| {
+        for dir in [place.path().join("home"), place.path().to_owned()] {
+            fs::set_permissions(dir, Permissions::from_mode(mode)).expect("a place");
+        }
+    };
+    change(0o555);
+    let mut command = Command::new(place.path().join("toolcell"));
+    command.env_clear().envs(toolcell::defence::inherited()).current_dir(place.path());
+    command.env("TMPDIR", place.path().join("temp")).envs(environment.iter().copied()).args(words);
+    if rustix::process::geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let shown = place.shown(&mut command);
+    change(0o755);
+    shown
+}
+
+#[test]
+fn what_stores_nothing_works_without_a_home() {
+    let place = place();
+    let shown = typed(&place, &[], &GREET);
+    assert!(shown.status == 0 && shown.stdout.contains("Ada"), "{shown}");
+    assert!(shown.stderr.contains("no cache"), "{shown}");
+    // A home that cannot be written: a warning, and it works.
+    let shown = typed(&place, &[("HOME", &place.path().join("home"))], &GREET);
+    assert!(shown.status == 0 && shown.stderr.contains("not kept"), "{shown}");
+    let shown = typed(&place, &[], &["--no-cache", GREET[0], GREET[1], GREET[2], GREET[3]]);
+    assert!(shown.status == 0 && shown.stderr.is_empty(), "{shown}");
+}
+
+/// Each with what there is no place for, and what to do.
+#[test]
+fn what_needs_a_place_says_so() {
+    let place = place();
+    place.write(
+        "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
+                   [components.clerk]\npath = \"clerk.wasm\"\n[components.clerk.grants]\n\
+                   directories = [{ name = \"/data\", path = \"data\", access = \"write\" }]\n",
+    );
+    let list = ["run", "notes", "notes", r#"{"action": "list"}"#];
+    let look = ["run", "clerk", "clerk", r#"{"steps": [["list", "/data"]]}"#];
+    place.approve();
+    let config = place.path().join("toolcell.toml").display().to_string();
+    let named = |words: &[&str], environment: &[(&str, &Path)]| {
+        typed(&place, environment, &[&["--no-cache", "--config", config.as_str()], words].concat())
+    };
+    let home = place.path().join("home");
+    for (words, needle) in
+        [(&list, "neither `XDG_STATE_HOME` nor `HOME`"), (&look, "no place for the count of `/data`")]
+    {
+        let shown = named(words, &[]);
+        assert!(shown.status != 0 && shown.stderr.contains(needle), "{shown}");
+        assert!(shown.stderr.contains("--state-dir DIR"), "{shown}");
+        let shown = named(words, &[("HOME", &home)]);
+        assert!(shown.status != 0 && shown.stderr.contains("Permission denied"), "{shown}");
+        assert!(shown.stderr.contains("hint: "), "{shown}");
+    }
+    // A configuration that was found needs a record, and there is no place for that.
+    let shown = typed(&place, &[], &["--no-cache", "approve", "--yes"]);
+    assert!(shown.status != 0 && shown.stderr.contains("no place to keep the approval"), "{shown}");
+    let shown = typed(&place, &[("HOME", &home)], &["--no-cache", "approve", "--yes"]);
+    assert!(shown.status != 0 && shown.stderr.contains("cannot keep the approval"), "{shown}");
+}
+
+/// The output goes to a disk that is full.
+#[test]
+fn an_output_that_has_no_room_is_an_error() {
+    let place = place();
+    let full = || File::options().write(true).open("/dev/full").expect("a device");
+    let status = place.command().args(GREET).stdout(full()).stderr(full()).status().expect("the binary runs");
+    assert!(status.code().is_some_and(|code| code != 0), "{status}");
+    let output = place.command().args(GREET).stdout(full()).output().expect("the binary runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("No space left on device"), "{said}");
+}

@@ -1,0 +1,135 @@
+//! The count of a directory, shared by all processes that have it granted.
+//!
+//! In: a directory for such counts, the granted one. Out: a turn at changing it, alone among all processes, with the sum
+//! of what is in it.
+//! Invariants: the sum is true whenever a turn begins: a turn that its process did not live to end is followed by a count of
+//! the directory; the first process that uses the directory counts it anew, so nothing has to outlive a loss of power and
+//! nothing is flushed; a turn costs five system calls.
+//! Layout: `DEVICE-INODE.count` holds the sum and is locked (`flock`) for a turn; `DEVICE-INODE.users` is locked, shared, by
+//! each process that uses the directory. A lock ends with its process.
+//! Why no table of the database: two processes that change a file at once could each take its old size for the difference,
+//! so the directory has to be locked for each change anyway; what is locked may as well hold the sum, and a transaction would
+//! add the database's own lock, which changes of all directories would wait for.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use super::ledger::Inode;
+use super::tree;
+use crate::private;
+
+/// The first word of a count: nothing is being changed, or something was when this was written.
+const CLEAN: u64 = u64::from_le_bytes(*b"tc-clean");
+const BUSY: u64 = u64::from_le_bytes(*b"tc-busy.");
+
+/// What is in a directory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+    /// Of the bytes, those of files without a name that some process has open.
+    pub(super) nameless: u64,
+}
+
+/// One directory's count, in use by this process.
+pub(super) struct Shared {
+    count: File,
+    users: File,
+    dir: File,
+}
+
+impl Shared {
+    /// Joins the processes that use the directory. The first of them counts it. Waits for a turn.
+    pub(super) fn join(place: &Path, dir: &File, (device, inode): Inode) -> io::Result<Self> {
+        private::directory(place)?;
+        let file = |ending: &str| {
+            let path = place.join(format!("{device:x}-{inode:x}.{ending}"));
+            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+            let mut options = OpenOptions::new();
+            let file = options.read(true).write(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+            private::alone(&file)?;
+            Ok::<_, io::Error>(file)
+        };
+        let shared = Self { count: file("count")?, users: file("users")?, dir: tree::place(dir, c".")? };
+        lock(&shared.count)?;
+        let joined = shared.counted_alone(0).and_then(|counted| match counted {
+            Some(sum) => shared.write(CLEAN, sum),
+            None => Ok(()),
+        });
+        let left = shared.count.unlock();
+        joined.and(left).map(|()| shared)
+    }
+
+    /// Begins a turn, with what is in the directory.
+    pub(super) fn begin(&self) -> io::Result<Sum> {
+        lock(&self.count)?;
+        let begun = self.read().and_then(|(state, mut sum)| {
+            if state != CLEAN {
+                tracing::info!("a process died while it changed a granted directory: it is counted again");
+                let (bytes, files) = tree::count(&self.dir)?;
+                sum = Sum { bytes: bytes.saturating_add(sum.nameless), files, ..sum };
+            }
+            self.write(BUSY, sum).map(|()| sum)
+        });
+        begun.inspect_err(|_| drop(self.count.unlock()))
+    }
+
+    /// Ends a turn.
+    pub(super) fn end(&self, sum: Sum) {
+        // Where it cannot be written it says that a turn did not end, and the next one counts.
+        if let Err(error) = self.write(CLEAN, sum).and_then(|()| self.count.unlock()) {
+            tracing::error!(%error, "the count of a granted directory could not be kept");
+        }
+    }
+
+    /// In a turn: what is in the directory, counted, if no other process uses it; this one's files without a name have so
+    /// many bytes. What processes that died have left in the sum goes by that.
+    pub(super) fn counted_alone(&self, nameless: u64) -> io::Result<Option<Sum>> {
+        // The shared lock is lost meanwhile, and nobody sees that: who looks at these locks does so in a turn.
+        let is_alone = match self.users.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock) => false,
+            Err(TryLockError::Error(error)) => return Err(error),
+        };
+        let counted = if is_alone { tree::count(&self.dir).map(Some) } else { Ok(None) };
+        self.users.lock_shared()?;
+        Ok(counted?.map(|(bytes, files)| Sum { bytes: bytes.saturating_add(nameless), files, nameless }))
+    }
+
+    /// What was written last.
+    fn read(&self) -> io::Result<(u64, Sum)> {
+        let mut words = [0; 32];
+        self.count.read_exact_at(&mut words, 0)?;
+        let (words, _) = words.as_chunks();
+        match words {
+            [state, bytes, files, nameless] => {
+                let [state, bytes, files, nameless] =
+                    [state, bytes, files, nameless].map(|word| u64::from_le_bytes(*word));
+                Ok((state, Sum { bytes, files, nameless }))
+            }
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    fn write(&self, state: u64, Sum { bytes, files, nameless }: Sum) -> io::Result<()> {
+        let words = [state, bytes, files, nameless].map(u64::to_le_bytes).concat();
+        self.count.write_all_at(&words, 0)
+    }
+}
+
+/// Waits for it, also when a signal is handled meanwhile.
+fn lock(file: &File) -> io::Result<()> {
+    loop {
+        match file.lock() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            locked => return locked,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

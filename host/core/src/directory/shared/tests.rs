@@ -1,0 +1,117 @@
+//! Two processes at one directory: what each holds of the count is its own, as its locks are.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::super::work::{At, Opened, Opening, open};
+use super::super::{Area, ledger::Ledger};
+use super::*;
+use crate::grants::Room;
+
+struct Scene {
+    granted: TempDir,
+    counts: TempDir,
+    dir: File,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (granted, counts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let dir = File::open(granted.path()).unwrap();
+        Self { granted, counts, dir }
+    }
+
+    /// The directory as a process has it, with room for 1000 bytes and 10 files.
+    fn process(&self) -> std::sync::Arc<Area> {
+        let room = Room { bytes: 1000, files: 10 };
+        let ledger = Ledger::apart(&self.dir, self.counts.path());
+        std::sync::Arc::new(Area::new(room, std::sync::Arc::new(ledger)))
+    }
+
+    fn file(&self, area: &std::sync::Arc<Area>, name: &str) -> (File, super::super::Hold) {
+        let opening = Opening { read: true, write: true, create: true, ..Opening::default() };
+        match open(Some(area), &self.dir, name, opening).unwrap() {
+            Opened::File(file, Some(hold)) => (file, hold),
+            Opened::File(_, None) | Opened::Directory(_) => panic!("it is no file that is held"),
+        }
+    }
+}
+
+/// Seen to fail with a count for each process.
+#[test]
+fn what_one_writes_the_other_has_no_room_for() {
+    let scene = Scene::new();
+    fs::write(scene.granted.path().join("old"), [0; 100]).unwrap();
+    let (one, two) = (scene.process(), scene.process());
+    let ((a, one_hold), (b, two_hold)) = (scene.file(&one, "a"), scene.file(&two, "b"));
+    one_hold.write(&a, &[1; 500], At::End).unwrap();
+    assert!(two_hold.write(&b, &[2; 401], At::End).is_err());
+    two_hold.write(&b, &[2; 400], At::End).unwrap();
+    assert!(one_hold.write(&a, &[1; 1], At::End).is_err());
+    assert_eq!((one.used(), two.used()), ((1000, 3), (1000, 3)));
+    one_hold.set_size(&a, 0).unwrap();
+    two.remove_file(&scene.dir, "old").unwrap();
+    assert_eq!((one.used(), two.used()), ((400, 2), (400, 2)));
+    two_hold.write(&b, &[2; 600], At::End).unwrap();
+}
+
+/// Seen to fail with a file's bytes given back with its name.
+#[test]
+fn a_file_without_a_name_counts_until_the_last_process_closes_it() {
+    let scene = Scene::new();
+    let (one, two) = (scene.process(), scene.process());
+    let (file, hold) = scene.file(&one, "a");
+    hold.write(&file, &[1; 900], At::End).unwrap();
+    two.remove_file(&scene.dir, "a").unwrap();
+    let (other, other_hold) = scene.file(&two, "b");
+    assert!(other_hold.write(&other, &[2; 101], At::End).is_err());
+    // It grows, and shrinks, without a name too.
+    hold.write(&file, &[1; 50], At::End).unwrap();
+    assert!(other_hold.write(&other, &[2; 51], At::End).is_err());
+    drop((file, hold));
+    other_hold.write(&other, &[2; 1000], At::End).unwrap();
+    assert_eq!((one.used(), two.used()), ((1000, 1), (1000, 1)));
+}
+
+/// As after `kill -9` between a change and its end.
+#[test]
+fn a_turn_that_did_not_end_is_counted_again() {
+    let scene = Scene::new();
+    let (one, two) = (scene.process(), scene.process());
+    let dead = Shared::join(scene.counts.path(), &scene.dir, super::super::ledger::inode(&scene.dir).unwrap()).unwrap();
+    dead.begin().unwrap();
+    fs::write(scene.granted.path().join("more"), [0; 700]).unwrap();
+    drop(dead);
+    assert_eq!((one.used(), two.used()), ((700, 1), (700, 1)));
+}
+
+/// What a dead process had open without a name is given back when another one is alone and finds no room.
+#[test]
+fn what_a_dead_process_had_is_given_back() {
+    let scene = Scene::new();
+    let (one, two) = (scene.process(), scene.process());
+    let (file, hold) = scene.file(&two, "a");
+    hold.write(&file, &[1; 900], At::End).unwrap();
+    two.remove_file(&scene.dir, "a").unwrap();
+    let (other, other_hold) = scene.file(&one, "b");
+    assert!(other_hold.write(&other, &[2; 101], At::End).is_err());
+    // It dies with all that it has.
+    drop((file, hold, two));
+    other_hold.write(&other, &[2; 1000], At::End).unwrap();
+}
+
+/// The first process counts what was changed while there was none.
+#[test]
+fn the_first_process_counts_anew() {
+    let scene = Scene::new();
+    assert_eq!(scene.process().used(), (0, 0));
+    fs::write(scene.granted.path().join("a"), [0; 10]).unwrap();
+    let one = scene.process();
+    assert_eq!(one.used(), (10, 1));
+    fs::write(scene.granted.path().join("b"), [0; 10]).unwrap();
+    let two = scene.process();
+    assert_eq!((one.used(), two.used()), ((10, 1), (10, 1)), "what nobody counted while somebody did");
+    drop((one, two));
+    assert_eq!(scene.process().used(), (20, 2));
+}

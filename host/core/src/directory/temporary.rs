@@ -1,0 +1,173 @@
+//! Directories among the temporary files: each is its process's for as long as that lives.
+//!
+//! Invariants: a process holds a lock (`flock`) on its directory, which the kernel takes back when it dies, however that
+//! happens; what is collected is removed under that lock, so no directory of a living process is, nor one that holds a
+//! directory of a living process; whoever makes one while it is collected notices and makes another.
+
+use std::fs::{self, File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::CWD;
+
+use super::scratch::Place;
+use super::tree;
+
+/// How their names begin.
+const PREFIX: &str = "toolcell-own-";
+/// Attempts at making one, each of which a collector may meet in the instant before it is locked.
+const ATTEMPTS: usize = 100;
+/// Names among the temporary files that are looked at when a process begins.
+const LOOKED_AT: usize = 20_000;
+/// Time for what is collected when a process begins; the rest is the next one's.
+const COLLECTING: Duration = Duration::from_secs(1);
+
+/// Removes a directory that tools have filled, with a few descriptors however deep they have made it, and through no link: for
+/// embedders who give a [`Cordon`](crate::Cordon)'s child a place for its temporary files. A child that is killed does not
+/// tidy up.
+///
+/// # Errors
+/// Of the system: among others when something is still added to it.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
+    tree::clear(&tree::place(CWD, path)?)?;
+    fs::remove_dir(path)
+}
+
+/// A directory for temporary files, of this process and its children, that nobody else can read. It is not removed when it is
+/// dropped: [`remove_tree`] does that, and [`collect`](Self::collect) in a later process where this one was killed.
+#[derive(Debug)]
+pub struct TemporaryDirectory {
+    path: PathBuf,
+    /// Locked.
+    dir: File,
+}
+
+impl TemporaryDirectory {
+    /// A new one, where temporary files are.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn new() -> io::Result<Self> {
+        Self::new_in(&tempfile::env::temp_dir())
+    }
+
+    fn new_in(parent: &Path) -> io::Result<Self> {
+        for _ in 0..ATTEMPTS {
+            let mut builder = tempfile::Builder::new();
+            let made = builder.prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(parent)?.keep();
+            let Ok(dir) = tree::place(CWD, &made) else { continue };
+            // Where the filesystem has no locks there is none, and nothing is ever collected.
+            let is_met = matches!(dir.try_lock(), Err(TryLockError::WouldBlock));
+            if !is_met && is_there(&made, &dir) {
+                return Ok(Self { path: made, dir });
+            }
+        }
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn into_place(self) -> Place {
+        Place { path: self.path, dir: self.dir }
+    }
+
+    /// Removes the directories of this user's processes that have died without removing them: for when a process begins.
+    /// Any number of processes may do it at once. What takes longer than a second is left to the next one.
+    pub fn collect() {
+        collect_in(&tempfile::env::temp_dir());
+    }
+}
+
+fn collect_in(parent: &Path) {
+    let until = Instant::now() + COLLECTING;
+    for path in owned(parent) {
+        // Locked until it is gone.
+        if let Some(_locks) = abandoned(&path)
+            && let Err(error) = remove_tree(&path)
+        {
+            tracing::debug!(%error, path = %path.display(), "temporary files could not be collected");
+        }
+        if Instant::now() >= until {
+            return;
+        }
+    }
+}
+
+/// Directories of this user's that have a name of ours.
+fn owned(parent: &Path) -> impl Iterator<Item = PathBuf> {
+    let me = rustix::process::geteuid().as_raw();
+    let entries = fs::read_dir(parent).into_iter().flatten().take(LOOKED_AT).flatten();
+    let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)));
+    let ours = move |entry: &fs::DirEntry| entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == me);
+    named.filter(ours).map(|entry| entry.path())
+}
+
+/// The locks on a directory that no living process has, and on those in it; none where one has.
+fn abandoned(path: &Path) -> Option<Vec<File>> {
+    let lock = |path: &Path| {
+        let dir = tree::place(CWD, path).ok()?;
+        dir.try_lock().ok().map(|()| dir)
+    };
+    let mut locks = vec![lock(path)?];
+    // A child that outlives its parent for a moment has one of its own in it.
+    for below in owned(path) {
+        locks.push(lock(&below)?);
+    }
+    Some(locks)
+}
+
+fn is_there(path: &Path, dir: &File) -> bool {
+    let found = (fs::symlink_metadata(path), dir.metadata());
+    matches!(found, (Ok(named), Ok(open)) if (named.dev(), named.ino()) == (open.dev(), open.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_living_process_owns_is_collected() {
+        let parent = tempfile::tempdir().unwrap();
+        let make = || TemporaryDirectory::new_in(parent.path()).unwrap();
+        let (living, dead) = (make(), make());
+        let outer = make();
+        let inner = TemporaryDirectory::new_in(outer.path()).unwrap();
+        fs::create_dir(dead.path().join("full")).unwrap();
+        fs::write(dead.path().join("full/file"), "x").unwrap();
+        fs::create_dir(parent.path().join("toolcell-else")).unwrap();
+        let (dead, outer) = (dead.into_place().path, outer.into_place().path);
+        collect_in(parent.path());
+        assert!(!dead.exists() && living.path().exists());
+        assert!(outer.exists() && inner.path().exists(), "a directory of a living process is in it");
+        assert!(parent.path().join("toolcell-else").exists(), "it has no name of ours");
+        drop(inner);
+        collect_in(parent.path());
+        assert!(!outer.exists());
+    }
+
+    /// Makers and collectors at once: what was made stays until its lock goes.
+    #[test]
+    fn nothing_of_a_living_process_is_collected() {
+        let parent = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let made = TemporaryDirectory::new_in(parent.path()).unwrap();
+                        fs::write(made.path().join("file"), "x").unwrap();
+                        collect_in(parent.path());
+                        assert!(made.path().join("file").exists());
+                    }
+                });
+            }
+        });
+        collect_in(parent.path());
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,65 @@
+//! The file of a database, and its directory.
+//!
+//! In: a directory. Out: the path of the file, without links, which is made when it is not there.
+//! Invariants: never a file that another user could have read or written; no process sees a file half made, also when the
+//! one that makes it is killed. A file that is in use is looked at and never opened here: to close it would give up every
+//! lock that this process has on it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::private::{self, Unfit};
+
+/// The file's name.
+pub(crate) const FILE: &str = "store.db";
+/// The name of a store of earlier versions, in another format.
+const OLD: &str = "keys.redb";
+const OTHER_DIRECTORY: &str = "use a directory that is yours and that nobody else can write";
+const DOUBTFUL: &str = "see who wrote it; make it yours with mode 600 if you trust it, or move it away";
+const MOVE_OLD: &str =
+    "move it away to begin with an empty store; the version of toolcell that wrote it reads it still";
+
+/// Sees to it that there is a file which is this user's alone. A new one gets its content from `fill`, and then its name.
+pub(super) fn secure(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<PathBuf, Error> {
+    let failed = |error: io::Error| {
+        let problem = format!("{}: no file can be made: {error}", dir.display());
+        Error::store(problem, OTHER_DIRECTORY).with_source(error)
+    };
+    private::directory(dir).map_err(|unfit| of(dir, unfit, OTHER_DIRECTORY))?;
+    let dir = &dir.canonicalize().map_err(failed)?;
+    let path = dir.join(FILE);
+    if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        refuse_old(dir)?;
+        // Closed before the database opens it, and never opened here again.
+        let new = private::nameless(dir).map_err(failed)?.into_temp_path();
+        fill(&new)?;
+        match new.persist_noclobber(&path) {
+            // Another process was faster: its file is as good.
+            Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(lost.error)),
+            Ok(()) | Err(_) => {}
+        }
+        // The name, too, is to outlive the machine's next stop.
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
+    }
+    // A new one has content before it has its name: this one has lost it.
+    if private::looked_at(&path).map_err(|unfit| of(&path, unfit, DOUBTFUL))?.len() == 0 {
+        return Err(Error::store(format!("{} is empty", path.display()), DOUBTFUL));
+    }
+    Ok(path)
+}
+
+/// What earlier versions kept is not left behind in silence.
+pub(crate) fn refuse_old(dir: &Path) -> Result<(), Error> {
+    let old = dir.join(OLD);
+    if fs::symlink_metadata(&old).is_err() {
+        return Ok(());
+    }
+    let problem = format!("{} has keys of an earlier version, in a format that is no longer read", old.display());
+    Err(Error::store(problem, MOVE_OLD))
+}
+
+fn of(path: &Path, unfit: Unfit, hint: &'static str) -> Error {
+    Error::store(format!("{} {unfit}", path.display()), hint).with_source(unfit)
+}
