@@ -19,10 +19,9 @@ const CAUSES: [(&str, &str, &str); 8] = [
 ];
 
 /// What no test can produce, and why.
-const UNREACHED: [(&str, &str); 4] = [
+const UNREACHED: [(&str, &str); 3] = [
     ("handler_raised/other_trap", "traps of proposals that are off: `load::proposals_that_are_off_are_refused`"),
     ("refusal/resume", "never said as such, but as one of `ResumeFault`"),
-    ("encoding_failed", "never produced by the executor itself"),
     ("invalid_return/policy", "made by a run: `runner::a_policy_that_fails_halts_and_is_not_asked_again`"),
 ];
 

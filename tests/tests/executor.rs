@@ -209,7 +209,8 @@ fn arguments_that_are_refused() {
     let deep = format!(r#"{{"name": {}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     let huge = format!(r#"{{"name": "{}"}}"#, "x".repeat(100 << 20));
     for (arguments, needle) in [
-        ("", "not valid JSON"),
+        ("", "required member `name` is missing"),
+        (" \n\t", "required member `name` is missing"),
         ("{", "not valid JSON"),
         ("hello", "not valid JSON"),
         ("{}{}", "not valid JSON"),

@@ -27,7 +27,9 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
     let row = |expected| vec![(tight(), expected)];
     match misdeed {
         Misdeed::None | Misdeed::KeepSome => row("ok"),
-        Misdeed::Spin | Misdeed::TailCall | Misdeed::TailCallIndirect => vec![(tight(), "timeout/fuel"), (short, "timeout/deadline")],
+        Misdeed::Spin | Misdeed::TailCall | Misdeed::TailCallIndirect => {
+            vec![(tight(), "timeout/fuel"), (short, "timeout/deadline")]
+        }
         Misdeed::BurnFuel => row("timeout/fuel"),
         Misdeed::BurnTime => vec![(short.with_host_calls(u64::MAX), "timeout/deadline")],
         Misdeed::Fill | Misdeed::Copy | Misdeed::FillTable | Misdeed::GrowStorm => vec![(short, "timeout/deadline")],

@@ -98,7 +98,6 @@ fn a_wrong_closure_says_what_to_write() {
         ("native", asynchronous, "async |_: Value| 7", "no outcome"),
         ("native", asynchronous, "|_: Value| Value::Null", "not async"),
         ("native", asynchronous, "async |_: Value, _: Arc<Invocation>, _: bool| Value::Null", "three parameters"),
-        ("native", asynchronous, "async move |_: Value| { *count.lock().unwrap() += 1; Value::Null }", "not `Clone`"),
         ("native_blocking", plain, "|_: Value| 7", "no outcome"),
         ("native_blocking", plain, "async |_: Value| Value::Null", "async"),
         ("native_blocking", plain, "|_: Value, _: Arc<Invocation>, _: bool| Value::Null", "three parameters"),
@@ -121,4 +120,13 @@ fn a_wrong_closure_says_what_to_write() {
         assert!(all.contains("it must return an `Outcome`, a `serde_json::Value`, or `Result<"), "{why}: {all}");
         assert_eq!(said.iter().filter(|message| message["code"].is_object()).count(), 1, "{why}: one error: {said:?}");
     }
+}
+
+/// Each call runs a clone of the closure: what it captures is shared by an `Arc`.
+#[test]
+fn a_closure_that_cannot_be_cloned_says_why() {
+    let wrong = "async move |_: Value| { *count.lock().unwrap() += 1; Value::Null }";
+    let said = said(&libraries(), "native", wrong);
+    let error = said.first().expect("it does not compile").to_string();
+    assert!(error.contains("Mutex<u32>: Clone` is not satisfied") && error.contains("NativeFn"), "{error}");
 }

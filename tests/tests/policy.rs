@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle};
 use toolcell::{
-    Definition, Executor, Halted, Limits, OnToolError, Registry, RunOptions, RunOutcome, Runner, Tool, ToolCall,
-    Verdict,
+    AbortSignal, Definition, Executor, Halted, Limits, OnToolError, Registry, RunOptions, RunOutcome, Runner, Tool,
+    ToolCall, Verdict,
 };
 use toolcell_tests::wait;
 use tracing::Instrument as _;
@@ -51,6 +51,24 @@ fn run(runner: &Runner, count: usize, timeout: Duration, policy: &OnToolError) -
 
 fn instead(text: &'static str) -> OnToolError {
     OnToolError::decide(move |_, _| Verdict::Continue(json!(text).into()))
+}
+
+/// Seen to hang with a policy that is waited for after the stop.
+#[test]
+fn a_stop_ends_a_run_whose_policy_is_asked_and_asks_it_about_no_cancelled_call() {
+    let (abort, asked) = (AbortSignal::new(), Arc::new(AtomicUsize::new(0)));
+    let (stop, count) = (abort.clone(), Arc::clone(&asked));
+    let policy = OnToolError::decide_async(move |_, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        stop.raise();
+        std::future::pending::<Verdict>()
+    });
+    let options = RunOptions::default().with_max_concurrency(1).with_abort(abort).with_on_tool_error(policy);
+    let outcome = wait(async move { runner().run(calls(3), options).await }).expect("every name is known");
+    let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.as_str()).collect();
+    let cancelled = r#"{"error":"the call was cancelled"}"#;
+    assert_eq!(contents, [r#"{"error":"no"}"#, cancelled, cancelled]);
+    assert_eq!((asked.load(Ordering::Relaxed), outcome.halted), (1, None));
 }
 
 tokio::task_local! {

@@ -1,18 +1,19 @@
 //! A registry's calls and its statistics: each call is counted once, in the tool, whoever makes it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, Definition, EncodeError, Executor, LastError, Limits, Reason, Registry, RunOptions, Runner, Said,
-    Statistics, Stepper, Tool, ToolCall, Turn,
+    CallOptions, Definition, EncodeError, Event, Executor, Invocation, LastError, Limits, Placement, Reason, Registry,
+    RunOptions, Runner, Said, Statistics, Stepper, Tool, ToolCall, Turn,
 };
-use toolcell_tests::{ending, wait};
+use toolcell_tests::{ending, engine, load, wait};
 
 /// A tool that answers with `answer`, or fails in the handler's own words where its argument `fails` is there.
 fn tool(name: &str, answer: &str) -> Tool {
     let answer = answer.to_owned();
-    let definition = Definition::new(name, "").expect("a name");
+    let parameters = json!({"type": "object", "properties": {"fails": {"type": "string"}}});
+    let definition = Definition::new(name, "").expect("a name").with_parameters(parameters);
     let handler = move |arguments: Value| {
         let answer = answer.clone();
         async move {
@@ -68,9 +69,43 @@ fn a_call_is_counted_once_whoever_makes_it() {
         assert_eq!(counted(own.statistics()), "1/1/0");
         caller(&registry, r#"{"fails": "no such city"}"#);
         assert_eq!(counted(registry.statistics("t").expect("it is there")), "2/1/1");
-        caller(&registry, "[]");
+        caller(&registry, r#"{"fails": 1}"#);
         assert_eq!((counted(own.statistics()), own.statistics().refused), ("2/1/1".into(), 1));
     }
+}
+
+/// Seen to fail with the executor refusing them as no JSON.
+#[test]
+fn blank_arguments_are_an_empty_object() {
+    let callers = [by_registry, by_runner, by_stepper, by_executor];
+    for blank in ["", " ", "\n\t ", "{}"] {
+        for caller in callers {
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let sink = Arc::clone(&seen);
+            let definition = Definition::new("t", "").expect("a name").with_parameters(json!({"maxProperties": 0}));
+            let tool = Tool::native(definition, move |arguments: Value, invocation: Arc<Invocation>| {
+                sink.lock().expect("no panic").push((arguments, invocation.call.arguments.clone()));
+                std::future::ready(json!("done"))
+            });
+            let registry = Registry::new();
+            registry.register(tool.expect("a tool")).expect("new");
+            caller(&registry, blank);
+            assert_eq!(*seen.lock().expect("no panic"), [(json!({}), "{}".to_owned())], "{blank:?}");
+        }
+    }
+    // The form that the tool of a component gets.
+    let engine = engine(Placement::Inline, env!("CARGO_TARGET_TMPDIR"));
+    let component = load(&engine, toolcell_test_guests::bytes("mischief")).expect("loads");
+    let (tool, events) = (component.tool("services").expect("the tool").clone(), Arc::new(Mutex::new(Vec::new())));
+    let sink = Arc::clone(&events);
+    let executor = Executor::new().with_events(move |event: Event| {
+        if let Event::Started { arguments, .. } = event {
+            sink.lock().expect("no panic").push(arguments);
+        }
+    });
+    let called = async move { executor.call(&tool, ToolCall::new("c", "services", ""), CallOptions::default()).await };
+    assert_eq!(ending(&wait(called).result), "ok");
+    assert_eq!(*events.lock().expect("no panic"), ["{}"]);
 }
 
 #[test]
@@ -91,9 +126,7 @@ fn a_name_is_called_or_told_as_unknown() {
     let asked = registry.clone();
     let (good, unknown) = wait(async move {
         let executor = Executor::new();
-        let called = |name: &'static str| {
-            asked.call(&executor, ToolCall::new("c1", name, ""), CallOptions::default())
-        };
+        let called = |name: &'static str| asked.call(&executor, ToolCall::new("c1", name, ""), CallOptions::default());
         (called("t").await, called("tt").await)
     });
     let good = good.expect("a completion");
@@ -139,7 +172,8 @@ fn a_tool_is_replaced_in_one_step() {
 fn the_last_error_is_kept() {
     let registry = Registry::new();
     registry.register(tool("t", "fine")).expect("new");
-    let told = |registry: &Registry| registry.last_error("t").map(|LastError { reason, message, .. }| (reason, message));
+    let told =
+        |registry: &Registry| registry.last_error("t").map(|LastError { reason, message, .. }| (reason, message));
     assert_eq!(told(&registry), None);
     for (arguments, expected) in [
         (r#"{"fails": "no such city"}"#, (None, "no such city")),

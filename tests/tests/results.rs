@@ -198,7 +198,7 @@ fn the_same_failure_has_the_same_text_everywhere() {
         let outcome = run(vec![call.clone()], RunOptions::default());
         let content: Value = serde_json::from_str(&outcome.messages[0].content).expect("JSON");
         assert_eq!(content["error"], expected);
-        assert_eq!(step(&call)["functionResponse"]["response"]["error"], expected);
+        assert_eq!(step(&call)["functionResponse"]["response"]["result"]["error"], expected);
         let result = json!(completed(call));
         let told = [&result["outcome"]["refusal"], &result["outcome"]["error"], &result["outcome"]["tool_error"]];
         assert!(told.iter().any(|failure| failure["message"] == expected), "{result}");

@@ -81,8 +81,11 @@ fn refusals() -> Vec<Value> {
     ]
     .map(|kind| json!({"kind": kind}))
     .into();
-    refusals.extend(["circuit_open", "overloaded", "restarting"].map(|kind| json!({"kind": kind, "retry_after_ms": 250})));
-    refusals.push(json!({"kind": "invalid_arguments", "faults": [{"path": "", "expected": "an object", "got": "an array"}]}));
+    refusals
+        .extend(["circuit_open", "overloaded", "restarting"].map(|kind| json!({"kind": kind, "retry_after_ms": 250})));
+    refusals.push(
+        json!({"kind": "invalid_arguments", "faults": [{"path": "", "expected": "an object", "got": "an array"}]}),
+    );
     for refusal in &mut refusals {
         let read: Refusal = serde_json::from_value(refusal.clone()).unwrap_or_else(|told| panic!("{refusal}: {told}"));
         refusal["message"] = read.to_string().into();
@@ -125,7 +128,9 @@ fn ends_of_calls_are_read_again() {
     all_same::<Usage>(&[usage(), unmetered]);
     for result in results() {
         same::<Completion>(&json!({"id": "c1", "tool": "t", "outcome": result, "usage": usage()}));
-        same::<Event>(&json!({"type": "tool_execution_completed", "id": "c1", "name": "t", "result": result, "usage": usage()}));
+        same::<Event>(
+            &json!({"type": "tool_execution_completed", "id": "c1", "name": "t", "result": result, "usage": usage()}),
+        );
     }
 }
 
@@ -147,7 +152,10 @@ fn what_no_call_says_is_refused() {
     refused::<CallResult>(&[json!({}), json!({"ok": {}}), json!({"ok": {"value": 1}, "error": {"message": ""}})]);
     refused::<Event>(&[json!({"type": "tool_execution_started", "id": "c"}), json!({"type": "tool_ended", "id": "c"})]);
     refused::<Settled>(&[json!({"type": "tool_halt", "id": "c"}), json!({"type": "tool_result_encoded", "id": "c"})]);
-    refused::<Halted>(&[json!({"halted_reason": "ask_user"}), json!({"halted_reason": "done", "halt_tool_call_id": "c"})]);
+    refused::<Halted>(&[
+        json!({"halted_reason": "ask_user"}),
+        json!({"halted_reason": "done", "halt_tool_call_id": "c"}),
+    ]);
     refused::<Step>(&[json!({"kind": "abort"}), json!({"kind": "history", "name": "t"}), json!({"kind": "stay"})]);
     let half = json!({"id": "c", "name": "t"});
     refused::<HistoryEntry>(&[
@@ -218,7 +226,9 @@ fn told<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
 #[test]
 fn what_real_calls_leave_is_read_again() {
     let registry = Registry::new();
-    registry.register_all([tool(), Tool::manual(Definition::new("manual", "").expect("a name")).expect("a tool")]).expect("new");
+    registry
+        .register_all([tool(), Tool::manual(Definition::new("manual", "").expect("a name")).expect("a tool")])
+        .expect("new");
     let ends = ["ok", "error", "ask", "halt", "panic", "never", "refused"];
     let calls: Vec<_> = ends
         .iter()

@@ -27,7 +27,7 @@ impl Output {
         Self { value: Json::of(&value), message: None, parts: Vec::new(), end_turn: false }
     }
 
-    /// Adds a line for a person.
+    /// Adds a line for a person. Where the value is null, a model gets it instead.
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());

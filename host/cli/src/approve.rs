@@ -288,7 +288,8 @@ impl Matter<'_> {
         let limits = config::unusual(&said).into_iter();
         let limits = limits.map(|[name, said, usual]| row("limit", &name, format!("{said}, in place of {usual}")));
         let store = grants.store.iter().filter(|_| !grants.keys.is_empty());
-        let stores = store.map(|name| row("keys", name, "shared by all components of this name, wherever".into()));
+        let stores =
+            store.map(|name| row("keys", name, "kept from one version to the next, for this configuration".into()));
         directories.chain(variables).chain(secrets).chain(revealed).chain(stores).chain(limits).collect()
     }
 

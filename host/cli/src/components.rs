@@ -143,8 +143,11 @@ pub(crate) async fn loaded(
     if let (Some(written), false) = (grants.directories.iter().find(|dir| dir.access == Access::Write), engines.counts)
     {
         let message =
-            anyhow!("no place for the count of `{}`: neither `XDG_STATE_HOME` nor `HOME` is set", written.name);
-        return Err(Failure::file(message, "say where with `--state-dir DIR`: commands share the room in it by that"));
+            anyhow!("no place for the usage count of `{}`: neither `XDG_STATE_HOME` nor `HOME` is set", written.name);
+        return Err(Failure::file(
+            message,
+            "pass `--state-dir DIR`: commands that share it share the directory's quota",
+        ));
     }
     let loaded = host::load(printer, engine, bytes.clone(), &chosen.path, grants, Missing::Refused).await;
     match loaded {

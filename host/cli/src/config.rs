@@ -1,7 +1,7 @@
 //! `toolcell.toml`: which components there are, what they may reach and use, and what tenants leave of that.
 //!
-//! In: `--config`, the environment, or the nearest file of that name. Out: a [`Config`], or everything that is wrong. A nearest
-//! file that is another user's is not read: who needs it is told, and all others go on without a configuration.
+//! In: `--config`, the environment, or the nearest file of that name, unless that is another user's: then it is not read, and
+//! who needs one is told. Out: a [`Config`], or everything that is wrong.
 //! Invariants: nothing of a file is used unless all of it can be; without a file nothing is granted. Of one that was found,
 //! and that this user did not approve, only what takes away counts: none of its components is used, no secret's value is
 //! looked at, no limit is raised.
@@ -33,9 +33,8 @@ use crate::args::Global;
 use crate::failure::Failure;
 use crate::paste::{Again, quoted};
 use crate::{env, files};
-use problem::Problems;
+use problem::{Problems, in_order};
 use roots::Guarded;
-use search::is_same_file;
 
 pub(crate) use chosen::{Chosen, Configured, Section, Single};
 pub(crate) use isolation::Isolation;
@@ -49,9 +48,6 @@ pub(crate) use wanted::Wanted;
 
 /// The file's name where nobody names it.
 pub(crate) const NAME: &str = "toolcell.toml";
-
-/// Problems that are told: the rest is there when these are corrected.
-const MAX_PROBLEMS: usize = 100;
 
 /// What a file says, or nothing.
 #[derive(Debug, Default)]
@@ -96,11 +92,10 @@ impl Config {
         let named = global.config.clone().or_else(env::config);
         let is_found = named.is_none();
         let again = Again::of(global);
-        let Some(shown) = named.or_else(search::nearest) else { return Ok(Self { again, ..Self::default() }) };
-        if is_found && files::is_foreign(&shown) {
-            tracing::warn!(file = %shown.display(), "a configuration of another user's was found, and is not used");
-            return Ok(Self { again, foreign: Some(shown), ..Self::default() });
-        }
+        let found = if is_found { search::nearest() } else { search::Nearest::default() };
+        let Some(shown) = named.or(found.own) else {
+            return Ok(Self { again, foreign: found.foreign, ..Self::default() });
+        };
         let text = files::config(&shown)?;
         let path = fs::canonicalize(&shown).unwrap_or_else(|_| shown.clone());
         let place = lock::place(&path)?;
@@ -114,14 +109,9 @@ impl Config {
         let config = Self::parsed(&mut problems, (&path, &place), found, global, wanted);
         let Problems { errors, warnings, .. } = problems;
         match config {
-            Some(config) if errors.is_empty() => Ok(Self {
-                file: Some(shown),
-                path: Some(path),
-                lock: place,
-                warnings: in_order(warnings),
-                again,
-                ..config
-            }),
+            Some(config) if errors.is_empty() => {
+                Ok(Self { file: Some(shown), lock: place, warnings: in_order(warnings), again, ..config })
+            }
             Some(_) | None => Err(Failure::config(&shown, in_order(errors))),
         }
     }
@@ -193,6 +183,7 @@ impl Config {
         let secrets::Secrets { origins, stored, .. } = secrets;
         let signatures = signed::Signatures::of(problems, file);
         let mut config = Self {
+            path: Some(path.to_owned()),
             found,
             approval,
             defaults,
@@ -235,7 +226,7 @@ impl Config {
                 let unknown = problems.at(&said.span, format!("`{name}` has no tool `{}`", tool.escape_debug()), "");
                 configured.tools.insert(tool.clone(), Single { limits, unknown });
             }
-            let same = |other: &Configured| is_same_file(&other.path, &configured.path);
+            let same = |other: &Configured| search::is_same_file(&other.path, &configured.path);
             if let Some((first, _)) = config.components.iter().find(|(_, other)| same(other)) {
                 let message = format!("`{first}` and `{name}` are the same file");
                 problems.error(&path.span, message, "leave one of them out: its path would have two meanings");
@@ -272,7 +263,7 @@ impl Config {
                 hint,
             ));
         }
-        let same = |configured: &Configured| is_same_file(&configured.path, word);
+        let same = |configured: &Configured| search::is_same_file(&configured.path, word);
         Ok(match self.components.iter().find(|(_, configured)| same(configured)) {
             Some((name, configured)) => {
                 let chosen = self.chosen(name, configured);
@@ -375,14 +366,6 @@ impl Config {
         let with = |executor: Executor, (name, tenant): (&String, &Tenant)| executor.with_tenant(name, tenant.clone());
         self.tenants.iter().fold(Executor::new().with_untenanted(Tenant::default()), with)
     }
-}
-
-/// Problems as one reads the file.
-fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
-    problems.sort_by_key(|problem| (problem.line, problem.column));
-    problems.dedup();
-    problems.truncate(MAX_PROBLEMS);
-    problems
 }
 
 /// The JSON Schema of the file.

@@ -40,7 +40,7 @@ Exit status:
       or a batch was halted by a failure
   21  refusal: the host said no before the tool ran, to its arguments or to what nobody approved
 A signal ends it as ever (130 after Ctrl-C, for a shell): a call that is being made is asked to
-end and has two seconds to answer; a second signal ends it at once. `batch` prints a message for
+end and has two seconds to answer; a second signal stops waiting. `batch` prints a message for
 each call all the same: a call that has not ended by then is `cancelled`. A signal that was ignored
 when the command began, as by `nohup` or in a script's background job, stays ignored.";
 

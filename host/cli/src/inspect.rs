@@ -131,7 +131,7 @@ fn imports(seen: &Examination) -> String {
     let row = |(name, standing): (String, Standing)| {
         let (word, meaning) = match standing {
             Standing::Inert if name.starts_with("wasi:sockets/") => {
-                ("inert", "brought by its language runtime; each use is denied")
+                ("inert", "imported by its language runtime; every use is denied")
             }
             Standing::Inert => ("inert", "for its language runtime; reaches nothing"),
             Standing::Offered => ("offered", "a service of the host; needs no grant"),
@@ -150,7 +150,8 @@ fn folded(imports: &[(String, Standing)]) -> Vec<(String, Standing)> {
     let mut rows = Vec::<(String, Standing)>::new();
     for (name, standing) in imports {
         let package = name.split_once('/').zip(name.rsplit_once('@')).filter(|_| *standing == Standing::Inert);
-        let shown = package.map_or_else(|| name.clone(), |((package, _), (_, version))| format!("{package}/*@{version}"));
+        let shown =
+            package.map_or_else(|| name.clone(), |((package, _), (_, version))| format!("{package}/*@{version}"));
         if !rows.iter().any(|(row, _)| *row == shown) {
             rows.push((shown, *standing));
         }

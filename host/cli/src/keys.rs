@@ -32,7 +32,7 @@ const HASH: usize = 8;
 pub(crate) struct Keys {
     state: Option<PathBuf>,
     project: String,
-    store: OnceLock<Result<DiskStore, StoreError>>,
+    store: OnceLock<DiskStore>,
 }
 
 impl Keys {
@@ -51,7 +51,12 @@ impl Keys {
                     .into(),
             )),
         };
-        self.store.get_or_init(open).as_ref().map_err(Clone::clone)
+        if let Some(store) = self.store.get() {
+            return Ok(store);
+        }
+        // A failure is not kept: the next operation tries anew. Of two that open it at once, one is kept.
+        let opened = open()?;
+        Ok(self.store.get_or_init(|| opened))
     }
 }
 

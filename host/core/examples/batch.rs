@@ -37,7 +37,7 @@ async fn main() -> anyhow::Result<()> {
         }
         // The tool could not answer at all: somebody should look before the loop goes on.
         Failure::ToolError(error) => {
-            println!("policy: `{}` is stopped ({:?})", call.id, error.reason());
+            println!("policy: `{}` is stopped ({})", call.id, error.reason());
             Verdict::Halt
         }
     });

@@ -67,9 +67,9 @@ pub enum Fragment {
 /// ignored, and its end says why again, so that a caller who looks at ends alone misses nothing. A call that has ended is
 /// forgotten: its id, or its place, may start anew.
 ///
-/// A stream tells the end of each call, or only its own. For the first there is [`end`](Self::end); for the second
-/// [`end_all`](Self::end_all), once the provider says that the answer is complete. [`open`](Self::open) tells which calls are
-/// open, and [`finish`](Self::finish) makes an error of each: the stream broke off.
+/// If the stream ends each call, use [`end`](Self::end). If only the whole answer has an end, use [`end_all`](Self::end_all)
+/// when the provider reports it. [`open`](Self::open) lists the open calls. [`finish`](Self::finish) returns an error for each
+/// call that is still open.
 ///
 /// ```
 /// # use toolcell::{Assembler, ToolCall};
@@ -277,9 +277,8 @@ impl Assembler {
         })
     }
 
-    /// The stream has ended, and its calls have not: each that is still open is an error, in the order of
-    /// [`open`](Self::open). None of them becomes a call, since half of its arguments may be missing. Where the end of the stream
-    /// is the end of its calls, ask [`end_all`](Self::end_all) before.
+    /// Ends the stream. Returns an error for each call that is still open, in the order of [`open`](Self::open): its arguments
+    /// may be incomplete. Call [`end_all`](Self::end_all) first if the end of the stream completes its calls.
     #[must_use = "the model waits for an answer to each call that is still open"]
     pub fn finish(self) -> Vec<AssembleError> {
         let errors = self.calls.into_iter().map(|(key, open)| {

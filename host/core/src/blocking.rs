@@ -26,8 +26,7 @@ use crate::refusal::Refusal;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ToolError};
 
-/// Threads of the pool that [`Tool::native_blocking`] uses: as many calls wait for disks and databases at once as a busy
-/// host makes, in the memory of 64 stacks at most.
+/// Threads of the pool that [`Tool::native_blocking`] uses. At most this many blocking calls run at once.
 pub const BLOCKING_THREADS: usize = 64;
 /// What a caller is told to wait for whom there was no thread.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
@@ -67,8 +66,8 @@ where
 
 /// Threads on which blocking closures run. Clones are the same pool. Threads are made when they are first needed.
 ///
-/// A closure that never returns keeps its thread for good: no host can take it back. A tool of which that must be feared
-/// gets a pool of its own, so that it holds up no other tool ([`Tool::native_blocking_on`]).
+/// A closure that never returns keeps its thread: threads cannot be killed. Give a tool that may hang its own pool with
+/// [`Tool::native_blocking_on`], so that it blocks no other tool.
 #[derive(Debug, Clone)]
 pub struct BlockingPool(Arc<Pool>);
 

@@ -27,7 +27,7 @@ use crate::tool_error::{Exit, Raised, Timeout, ToolError};
 
 /// Failures in a row: more than chance, fewer than a run of calls.
 pub const DEFAULT_FAILURES: u32 = 5;
-/// A tool that has rested and answers once is taken to be well.
+/// Probes that must succeed before the circuit closes.
 pub const DEFAULT_SUCCESSES_TO_CLOSE: u32 = 1;
 /// As long as a call may take by default: long enough for a restart elsewhere, short enough for a person to wait.
 pub const DEFAULT_OPEN_TIME: Duration = Duration::from_secs(30);
@@ -93,16 +93,16 @@ impl Breaker {
         self
     }
 
-    /// Closes after this many successes in a row of a tool that has rested; at least one. A failure before opens it again.
+    /// Closes after this many successful probes in a row (at least one). A failed probe opens the circuit again.
     #[must_use]
     pub fn with_successes_to_close(mut self, successes: u32) -> Self {
         self.successes = successes.max(1);
         self
     }
 
-    /// Counts a failure where `counts` says so, and takes any other for an answer. It is asked about each failure of the
-    /// tool's own, a timeout and a panic among them; not about what says nothing of the tool: a cancelled call, an overloaded
-    /// host. If it panics, the failure counts.
+    /// Counts a failure only if `counts` returns true; every other failure counts as an answer. Called for tool errors
+    /// (timeouts and panics included) and for the handler's own errors. Not called for cancelled calls or an overloaded host.
+    /// If `counts` panics, the failure counts.
     #[must_use]
     pub fn with_failure_rule(mut self, counts: impl Fn(&Failure) -> bool + Send + Sync + 'static) -> Self {
         self.counts = Some(Arc::new(counts));
@@ -133,9 +133,9 @@ impl Tool {
     /// at a time is let through as a probe: enough successes in a row close the circuit
     /// ([`Breaker::with_successes_to_close`]), a failure opens it again.
     ///
-    /// Unless [`Breaker::with_failure_rule`] says otherwise, a failure is every tool error, a call past its deadline and a panic among them, and every error that the handler
-    /// calls retryable: the tool is not well. Any other error is an answer: the tool works, and a model's mistakes do not
-    /// take it from others. What says nothing of the tool changes nothing: a cancelled call, an overloaded host. A value
+    /// By default these are failures: every tool error (timeouts and panics included), and every error that the handler calls
+    /// retryable. [`Breaker::with_failure_rule`] changes that. Any other error is an answer: the tool works, and a model's
+    /// mistakes do not take it from others. What says nothing of the tool changes nothing: a cancelled call, an overloaded host. A value
     /// that breaks the tool's output schema is judged later and counts as an answer.
     ///
     /// The state belongs to the tool that this returns and its clones. Callers that do not trust each other can make a tool

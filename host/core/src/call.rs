@@ -233,6 +233,6 @@ pub struct Completion {
     /// What it used.
     pub usage: Usage,
     /// Free metadata of the tool's definition.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, Value>,
 }

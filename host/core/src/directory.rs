@@ -159,8 +159,9 @@ impl Mount {
                 let counts = counts.filter(|_| stands(Defence::SharedCounts));
                 let ledger = Ledger::of(&dir, counts).map_err(|error| {
                     let place = counts.map_or_else(String::new, |dir| format!(" in {}", dir.display()));
-                    let problem = format!("what is in it cannot be counted{place}: {error}");
-                    fault(directory, problem, "see the cause").with_source(error)
+                    let problem = format!("its contents cannot be counted{place}: {error}");
+                    let hint = "check the permissions of the directory and of the files that keep its count";
+                    fault(directory, problem, hint).with_source(error)
                 })?;
                 Some(Arc::new(Area::new(directory.room, ledger)))
             }

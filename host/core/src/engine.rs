@@ -258,10 +258,10 @@ impl EngineBuilder {
         self
     }
 
-    /// Keeps the counts of granted directories in this directory, which is made private to the user. All processes that name
-    /// the same one share the room in a granted directory exactly; without it, each process has the room for itself. Name the
-    /// same in each child of a [`Cordon`](crate::Cordon). Nothing in it has to be kept: the first process that uses a granted
-    /// directory counts it anew.
+    /// Stores how full each writable granted directory is here. The directory is made private to this user. Processes that
+    /// name the same one share the quota of a granted directory exactly; without it each process has its own quota. Name the
+    /// same one in each child of a [`Cordon`](crate::Cordon). The files may be deleted while no process uses them: the next
+    /// one counts again.
     pub fn directory_counts(mut self, dir: impl Into<PathBuf>) -> Self {
         self.world.counts = Some(dir.into());
         self

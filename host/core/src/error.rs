@@ -346,7 +346,9 @@ impl fmt::Display for Error {
             Kind::Definition { tool, problem } => write!(f, "the definition of `{tool}` is not usable: {problem}"),
             Kind::NotAComponent { found, .. } => write!(f, "not a WebAssembly component: {found}"),
             Kind::Malformed(problem) => write!(f, "the component is malformed: {problem}"),
-            Kind::Proposals(names) => write!(f, "the component needs proposals that are off here: {names}"),
+            Kind::Proposals(names) => {
+                write!(f, "the component needs WebAssembly proposals that this host disables: {names}")
+            }
             Kind::TooLarge { what, got, limit } => write!(f, "{what}: {got} is over the limit of {limit}"),
             Kind::TooCostly(limit) => {
                 write!(f, "the component cannot be compiled within {limit:?} of processor time and the memory for it")

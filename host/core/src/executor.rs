@@ -11,7 +11,7 @@ mod trees;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
@@ -40,9 +40,9 @@ const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
 /// Makes calls. Cheap to clone.
 ///
 /// # Defaults
-/// [`Limits::default`] (in a run the run's own time, see [`Runner::with_executor`](crate::Runner::with_executor)), no observer, **no sealer**: what a tool leaves with a question goes to the client as it is, and what
-/// comes back with an answer goes to the tool unchecked. Whoever does not trust every client needs
-/// [`with_sealer`](Self::with_sealer).
+/// [`Limits::default`] (in a run the run's own time, see [`Runner::with_executor`](crate::Runner::with_executor)), no observer,
+/// **no sealer**: what a tool leaves with a question goes to the client as it is, and what comes back with an answer goes to
+/// the tool unchecked. Use [`with_sealer`](Self::with_sealer) unless every client is trusted.
 #[derive(Debug, Clone, Default)]
 pub struct Executor {
     /// What the embedder has set.
@@ -183,6 +183,7 @@ impl Executor {
         };
         let invocation = &terminal.invocation;
         let result = match (refused, tool.handler()) {
+            (Some(Refusal::Overloaded { .. }), _) if invocation.abort.is_raised() => CallResult::ToolError(CANCELLED),
             (Some(refused), _) => CallResult::Refusal(self.told(tool, refused, invocation).await),
             (None, None) => CallResult::ToolError(ToolError::NotFound),
             (None, Some(_)) if patience::is_forced(invocation) => CallResult::ToolError(CANCELLED),
@@ -193,8 +194,7 @@ impl Executor {
                 let answer = Fenced::new(|| handler.call(Arc::clone(invocation))).instrument(terminal.span());
                 let answer = answer.map(|said| said.unwrap_or_else(|panic| CallResult::ToolError(panicked(panic))));
                 let result = patience::wait(handler, invocation, answer).await.result();
-                fenced(|| self.sealed(tool, judge(tool, result, invocation), invocation))
-                    .unwrap_or_else(|| CallResult::ToolError(ToolError::HandlerRaised(Raised::by_the_host())))
+                self.judged(tool, result, invocation).await
             }
         };
         terminal.close(result)
@@ -314,6 +314,26 @@ impl Executor {
             invocation.tree = Arguments::kept(arguments, room.and_then(trees::Room::kept));
         }
         Ok(())
+    }
+
+    /// What a handler answered, checked and sealed: a large answer when it is its turn.
+    async fn judged(&self, tool: &Tool, result: CallResult, invocation: &Invocation) -> CallResult {
+        let turn = if trees::is_checked_in_turn(tool, &result) {
+            let turn = Box::pin(trees::turn_of_an_answer(invocation)).await;
+            if turn.is_none() && invocation.abort.is_raised() {
+                return CallResult::ToolError(CANCELLED);
+            }
+            if turn.is_none() && invocation.remaining().is_zero() {
+                return CallResult::ToolError(ToolError::Timeout(patience::blocked(invocation)));
+            }
+            // Without a turn in time only where thousands wait: the handler has acted, and its answer is not lost.
+            turn
+        } else {
+            None
+        };
+        let judged = fenced(|| self.sealed(tool, judge(tool, result, invocation), invocation));
+        drop(turn);
+        judged.unwrap_or_else(|| CallResult::ToolError(ToolError::HandlerRaised(Raised::by_the_host())))
     }
 
     /// Seals what a question leaves.

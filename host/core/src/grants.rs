@@ -141,7 +141,8 @@ impl Directory {
     }
 }
 
-/// How much a directory may hold.
+/// How much a directory may hold: for all processes together that share their counts
+/// ([`EngineBuilder::directory_counts`](crate::EngineBuilder::directory_counts)).
 ///
 /// # Defaults
 /// [`DEFAULT_DIRECTORY_BYTES`], [`DEFAULT_DIRECTORY_FILES`].

@@ -75,8 +75,8 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
-    /// Whether it reads [`Invocation::arguments`]. Default: yes, and the tree that the check made is kept for it as long as the
-    /// call lasts. A handler that passes on the text alone says no: a tree takes many times the memory of its text.
+    /// Whether the handler reads [`Invocation::arguments`]. Default: yes; the parsed arguments are kept until the call ends.
+    /// Return `false` if the handler only passes on the text: a parsed tree takes many times the memory of its text.
     fn reads_arguments(&self) -> bool {
         true
     }
@@ -234,7 +234,7 @@ impl Invocation {
         context.attempt = Some(context.attempt.unwrap_or(1).saturating_add(failed));
         Self {
             call: self.call.clone(),
-            tree: Arguments::default(),
+            tree: self.tree.of_an_attempt(),
             fingerprint: self.fingerprint,
             context: Arc::new(context),
             limits: self.limits.with_timeout(timeout),

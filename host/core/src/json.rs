@@ -122,6 +122,22 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     Json::deserialize(deserializer).map(Some)
 }
 
+/// Whether a tree is nested deeper than [`MAX_DEPTH`]. Without recursion: such a tree is no text yet, and to write it could
+/// exhaust the stack.
+pub(crate) fn is_too_deep(tree: &Value) -> bool {
+    let mut open = vec![(tree, 0)];
+    while let Some((value, outside)) = open.pop() {
+        let levels = outside + 1;
+        match value {
+            Value::Array(_) | Value::Object(_) if levels > MAX_DEPTH => return true,
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, levels))),
+            Value::Object(members) => open.extend(members.values().map(|member| (member, levels))),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    false
+}
+
 /// A member that a value of this kind must have.
 pub(crate) fn needed<T, E: serde::de::Error>(member: Option<T>, name: &'static str) -> Result<T, E> {
     member.ok_or_else(|| E::missing_field(name))
@@ -162,6 +178,8 @@ mod tests {
         assert!(parse_strict(&nested(MAX_DEPTH)).is_ok());
         assert!(serde_json::from_str::<Json>(&nested(MAX_DEPTH + 1)).is_err());
         assert!(Json::parse(format!("\"{}\\\"[\"", "[".repeat(500))).is_ok());
+        let tree = |levels| (1..levels).fold(json!([]), |inner, _| json!({"a": [], "b": inner}));
+        assert!(!is_too_deep(&tree(MAX_DEPTH)) && is_too_deep(&tree(MAX_DEPTH + 1)) && is_too_deep(&tree(3000)));
     }
 
     #[test]

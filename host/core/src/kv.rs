@@ -77,7 +77,7 @@ pub enum StoreError {
     /// There is no room. The text is fit for the tool.
     #[error("{0}")]
     OverQuota(String),
-    /// Other processes had the store for longer than there was patience; nothing was done. The text may name a path.
+    /// Other processes held the store for too long; nothing was done. The text may name a path.
     #[error("the store is busy: {0}")]
     Busy(String),
     /// The disk has no room; nothing was done, and what was kept before is there. The text may name a path.

@@ -104,8 +104,8 @@ pub use egress::{DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, SystemR
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
     Code, DEFAULT_CACHE_BYTES, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, DEFAULT_COMPILES, DEFAULT_PANICS, Engine,
-    EngineBuilder, Examination, HOST_BYTES, Isolation, MAX_CELLS, MAX_COMPONENT, Missing, Optimise, Placement, Standing,
-    compile_worker,
+    EngineBuilder, Examination, HOST_BYTES, Isolation, MAX_CELLS, MAX_COMPONENT, Missing, Optimise, Placement,
+    Standing, compile_worker,
 };
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};

@@ -22,7 +22,6 @@ use crate::outcome::Outcome;
     message = "this closure is not a tool handler",
     label = "expected `async |arguments: serde_json::Value| …` or `async |arguments: serde_json::Value, invocation: Arc<toolcell::Invocation>| …`",
     note = "it must return an `Outcome`, a `serde_json::Value`, or `Result<serde_json::Value, E>` with `E: Display`",
-    note = "what it captures must be `Clone` (put it into an `Arc`) and, held across an `await`, `Send`",
     note = "a closure that is not `async` is a handler for `Tool::native_blocking`"
 )]
 pub trait NativeFn<Shape>: Send + Sync + 'static {
@@ -40,7 +39,7 @@ where
     Said: Into<Outcome>,
 {
     async fn answer(&self, invocation: Arc<Invocation>) -> Outcome {
-        // A closure that is `async move` lends nothing of itself only where it is called once.
+        // Called once: only then does the future of an `async move` closure borrow nothing from it.
         self.clone()(invocation.take_arguments()).await.into()
     }
 }

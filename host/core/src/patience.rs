@@ -8,7 +8,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use crate::call::CallResult;
+use crate::call::{AbortSignal, CallResult};
 use crate::clock::reached;
 use crate::defence::{Defence, stands};
 use crate::handler::{Handler, Invocation};
@@ -57,7 +57,7 @@ pub(crate) async fn wait<T>(
     let said = tokio::select! {
         biased;
         said = watched => said,
-        () = forced(invocation) => return Waited::Not(ToolError::HandlerExit(Exit::Cancelled)),
+        () = forced(&invocation.abort, invocation.stop_grace) => return Waited::Not(ToolError::HandlerExit(Exit::Cancelled)),
         () = reached(until) => return Waited::Not(ToolError::Timeout(blocked(invocation))),
     };
     // One that keeps time has said what came of it in time, however late the caller's thread looks at it.
@@ -69,10 +69,10 @@ pub(crate) async fn wait<T>(
 }
 
 /// Ends when the caller's grace is over: from here on the call ends by force.
-async fn forced(invocation: &Invocation) {
-    invocation.abort.raised().await;
-    if !invocation.stop_grace.is_zero() {
-        reached(Instant::now().checked_add(invocation.stop_grace)).await;
+pub(crate) async fn forced(abort: &AbortSignal, stop_grace: Duration) {
+    abort.raised().await;
+    if !stop_grace.is_zero() {
+        reached(Instant::now().checked_add(stop_grace)).await;
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn is_forced(invocation: &Invocation) -> bool {
 }
 
 /// The end of a handler that waited when its time was over.
-fn blocked(invocation: &Invocation) -> Timeout {
+pub(crate) fn blocked(invocation: &Invocation) -> Timeout {
     Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed() }
 }
 

@@ -128,6 +128,9 @@ mod tests {
                 assert_eq!(said(open(&at(name), access)), expected, "{name}");
             }
         }
+        for (name, expected) in [("file", "fit"), ("link", "is a link"), ("pipe", "is not a plain file")] {
+            assert_eq!(said(looked_at(&at(name))), expected, "{name}");
+        }
         let missing: io::Error = open(&at("missing"), Access::Read).unwrap_err().into();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         for (mode, expected) in
@@ -135,6 +138,7 @@ mod tests {
         {
             fs::set_permissions(at("file"), Permissions::from_mode(mode)).unwrap();
             assert_eq!(said(alone(&open(&at("file"), Access::Read).unwrap())), expected, "{mode:o}");
+            assert_eq!(said(looked_at(&at("file"))), expected, "{mode:o}");
         }
         assert_eq!(said(directory(&at("a/b"))), "fit");
         assert_eq!(fs::metadata(at("a/b")).unwrap().mode() & 0o777, 0o700);

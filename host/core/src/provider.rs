@@ -24,7 +24,7 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use crate::definition::{Definition, check_name};
-use crate::json::Json;
+use crate::json::{Json, is_too_deep};
 use crate::message::Message;
 use crate::names;
 
@@ -90,7 +90,9 @@ impl Provider {
                 return Err(changes.refusal("/name", "there are two tools of this name"));
             }
             for (pointer, schema) in [("/parameters", &definition.parameters), ("/output", &definition.output)] {
-                if schema.as_ref().is_some_and(|schema| Json::from(schema.clone()).check_size().is_err()) {
+                let is_too_large =
+                    |schema: &Value| is_too_deep(schema) || Json::from(schema.clone()).check_size().is_err();
+                if schema.as_ref().is_some_and(is_too_large) {
                     return Err(changes.refusal(pointer, "it is nested too deep"));
                 }
             }

@@ -317,7 +317,7 @@ impl<'de> Deserialize<'de> for Refusal {
             "unknown_tenant" => Self::UnknownTenant,
             kind => match ResumeFault::ALL.into_iter().find(|fault| fault.kind() == kind) {
                 Some(fault) => Self::Resume(fault),
-                None => return Err(D::Error::custom(format_args!("`{kind}` is no kind of refusal"))),
+                None => return Err(D::Error::custom(format_args!("unknown refusal kind `{kind}`"))),
             },
         })
     }

@@ -83,9 +83,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Puts a tool in the place of the one of its name, in one step: no call finds the name missing. The new tool counts on in
-    /// the statistics of the old one, which is returned. Runs that have started keep the old one to their end. Where there
-    /// is none of that name, the tool is added.
+    /// Replaces the tool of the same name in one step, and returns the old one. The new tool continues its statistics. Runs
+    /// that have started keep the old tool. If there is none of that name, the tool is added.
     pub fn replace(&self, tool: Tool) -> Option<Tool> {
         let mut toolbox = self.0.write();
         let mut changed = Tools::clone(&toolbox.0);
@@ -152,12 +151,7 @@ impl Registry {
     ///
     /// # Cancel safety
     /// As [`Executor::call`].
-    pub async fn call(
-        &self,
-        executor: &Executor,
-        call: ToolCall,
-        options: CallOptions,
-    ) -> Result<Completion, Error> {
+    pub async fn call(&self, executor: &Executor, call: ToolCall, options: CallOptions) -> Result<Completion, Error> {
         let tool = self.toolbox().resolve(&call.name)?.clone();
         Ok(executor.call(&tool, call, options).await)
     }
@@ -287,8 +281,9 @@ mod tests {
             },
             |registry, leaving| {
                 registry.register(leaving).unwrap();
-                drop(registry.replace(tool("a")));
+                let replaced = registry.replace(tool("a"));
                 registry.clear();
+                drop(replaced);
             },
             // Refused, since another name stands twice.
             |registry, leaving| drop(registry.register_all([leaving, tool("b"), tool("b")])),

@@ -224,16 +224,13 @@ impl Retrying {
 
 /// The last attempt had what was left of the call's time: its timeout is told as the call's.
 fn of_the_call(call: &Invocation, result: CallResult) -> CallResult {
+    let CallResult::ToolError(ToolError::Timeout(timeout)) = result else { return result };
     let (budget, used) = (call.limits.timeout, call.started.elapsed());
-    match result {
-        CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { .. })) => {
-            CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { budget, used }))
-        }
-        CallResult::ToolError(ToolError::Timeout(Timeout::Deadline { .. })) => {
-            CallResult::ToolError(ToolError::Timeout(Timeout::Deadline { budget, used }))
-        }
-        other => other,
-    }
+    CallResult::ToolError(ToolError::Timeout(match timeout {
+        Timeout::Fuel { .. } => timeout,
+        Timeout::Deadline { .. } => Timeout::Deadline { budget, used },
+        Timeout::Blocked { .. } => Timeout::Blocked { budget, used },
+    }))
 }
 
 impl Layer for Retrying {

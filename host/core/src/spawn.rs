@@ -13,6 +13,8 @@ use crate::defence::{Defence, stands};
 
 /// The first descriptor that is none of the standard streams.
 const FIRST: libc::c_int = libc::STDERR_FILENO + 1;
+/// The kernel's own default for what a process may have open (`fs.nr_open`).
+const MOST_DESCRIPTORS: u64 = 1 << 20;
 /// Signals by which a worker's end is told, or that end it for a limit.
 const RESET: [libc::c_int; 3] = [libc::SIGCHLD, libc::SIGXCPU, libc::SIGXFSZ];
 
@@ -61,7 +63,7 @@ fn each_close_on_exec() -> io::Result<()> {
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    for descriptor in FIRST..libc::c_int::try_from(limit.rlim_cur).unwrap_or(libc::c_int::MAX) {
+    for descriptor in FIRST..libc::c_int::try_from(limit.rlim_cur.min(MOST_DESCRIPTORS)).unwrap_or(FIRST) {
         // SAFETY: a number that is no descriptor is an error that changes nothing.
         #[expect(unsafe_code, reason = "see `worker`")]
         unsafe {

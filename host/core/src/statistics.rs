@@ -19,7 +19,7 @@ const FIGURES: u8 = 2;
 /// Characters of the last error's message that are kept.
 const MESSAGE_CHARS: usize = 1000;
 
-/// How a tool has fared since it was made, or since its statistics were cleared.
+/// Call statistics of a tool, since it was made or since they were cleared.
 ///
 /// # Units
 /// Times are wall time of whole calls.

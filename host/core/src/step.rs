@@ -99,7 +99,7 @@ impl Stepper {
 
     /// With this policy for failures: those of the handler, of the executor, of the host and of the encoder; not for a name
     /// that no tool has or that the turn closes. It decides what the model gets and whether the loop halts, as in a run, and
-    /// not what happened: with [`Verdict::Continue`] the call has failed all the same, for statistics, windows and the
+    /// not what happened: with [`Verdict::Continue`](crate::Verdict::Continue) the call has failed all the same, for statistics, windows and the
     /// count of errors in a row.
     #[must_use]
     pub fn with_on_tool_error(mut self, policy: OnToolError) -> Self {

@@ -105,7 +105,8 @@ impl Database {
     /// Those of `change`, and [`Failed`] as its errors. After [`Failed::Unavailable`] from the flush itself the change may
     /// or may not be there.
     pub(crate) fn write<T, E: From<Failed>>(&self, change: impl FnOnce(&Table<'_>) -> Result<T, E>) -> Result<T, E> {
-        let _alone = self.writing.lock();
+        let busy = || Failed::Busy(format!("{} is in use", self.file.display()));
+        let _alone = self.writing.try_lock_for(self.patience).ok_or_else(busy)?;
         self.transaction(TransactionBehavior::Immediate, |transaction| change(&Table(transaction)))
     }
 
@@ -201,7 +202,7 @@ fn verified(connection: &Connection, file: &Path) -> Result<(), Error> {
     let head = number("application_id").and_then(|ours| Ok((ours, number("user_version")?)));
     let (application, schema) = head.map_err(|error| refused(file, &error))?;
     if application != APPLICATION || schema < 1 {
-        return Err(Error::store(format!("{place} is a database, but no store of ours"), DAMAGED));
+        return Err(Error::store(format!("{place} is a database that toolcell did not create"), DAMAGED));
     }
     if schema > SCHEMA {
         let problem = format!("{place} has the layout {schema}, and this version knows those up to {SCHEMA}");

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::call::{CallResult, Completion};
 use crate::definition::Definition;
 use crate::encode::plain;
-use crate::json::{Json, present};
+use crate::json::Json;
 use crate::message::AWAITING_USER;
 use crate::outcome::Outcome;
 use crate::policy::Failure;

@@ -58,9 +58,9 @@ fn answer(mode: &str, number: u64, ready: &Value) -> anyhow::Result<()> {
         "silent" => Ok(()),
         "cut off" => {
             raw(&frame(b"{\"Started\": 1}")[..7])?;
-            std::process::abort()
+            bail!("in the middle of a frame")
         }
-        "closes" => std::process::abort(),
+        "closes" => bail!("as told"),
         "answers for others" => {
             for other in [0, number + 1, number + 1000, u64::MAX] {
                 say(&done(other))?;

@@ -1,5 +1,6 @@
 //! What arguments cost the host whose tree takes a hundred times the memory of their text.
 
+use std::future::ready;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::task::{Context, Waker};
@@ -7,7 +8,8 @@ use std::task::{Context, Waker};
 use futures_executor::block_on;
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, DEFAULT_ARGUMENTS, Definition, Engine, Executor, MAX_NODES, Tool, ToolCall,
+    CallOptions, DEFAULT_ARGUMENTS, Definition, Engine, Executor, MAX_NODES, Registry, Step, Stepper, Tool, ToolCall,
+    Turn,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, wait};
@@ -30,7 +32,7 @@ pub(crate) fn more_than_worst() -> String {
     format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; items].join(","))
 }
 
-/// Seen to fail with trees that are kept: 2,100 MiB.
+/// Seen to fail with trees that are kept.
 #[test]
 fn large_arguments_cost_little_more_than_small_ones() {
     in_a_process_of_its_own("arguments::large_arguments_cost_little_more_than_small_ones", || {
@@ -44,10 +46,38 @@ fn large_arguments_cost_little_more_than_small_ones() {
                 let (large, ended) = peak(|| side_by_side(&waits, &arguments, CALLS));
                 assert!(ended.iter().all(|end| end == expected), "{ended:?}");
                 let more = large.saturating_sub(small);
-                eprintln!("{placement:?}: {CALLS} calls with {} bytes of arguments: {} MiB more", arguments.len(), more >> 20);
+                eprintln!(
+                    "{placement:?}: {CALLS} calls with {} bytes of arguments: {} MiB more",
+                    arguments.len(),
+                    more >> 20
+                );
                 assert!(more <= MOST, "{placement:?}: {} MiB more", more >> 20);
             }
         }
+    });
+}
+
+/// A step keeps the text of its arguments in the entry for the history. Seen to fail with a tree there.
+#[test]
+fn steps_keep_no_tree_of_their_arguments() {
+    in_a_process_of_its_own("arguments::steps_keep_no_tree_of_their_arguments", || {
+        let engine = Engine::builder().build().expect("an engine");
+        let guest = Hostile { answer: Answer::Value("1"), ..Hostile::new(Place::Execute, Misdeed::None) };
+        let registry = Registry::new();
+        let tools = toolcell_tests::load(&engine, guest.component()).expect("it loads").tools().to_vec();
+        registry.register_all(tools).expect("a name of its own");
+        let stepper = Stepper::new(registry);
+        let steps = |arguments: &str| {
+            let calls: Vec<_> =
+                (0..CALLS).map(|number| ToolCall::new(number.to_string(), "hostile", arguments)).collect();
+            let stepper = stepper.clone();
+            wait(async move { stepper.step_all(calls, &mut Turn::default()).await })
+        };
+        let (small, _) = peak(|| steps("{}"));
+        let (large, steps) = peak(|| steps(&worst()));
+        let is_good = |step: &Step| matches!(step, Step::History { success: true, .. });
+        assert!(steps.len() == CALLS as usize && steps.iter().all(is_good), "{:?}", steps.first());
+        assert!(large.saturating_sub(small) <= MOST, "{} MiB more", large.saturating_sub(small) >> 20);
     });
 }
 
@@ -99,15 +129,31 @@ fn large_arguments_are_checked_a_few_calls_at_a_time() {
             let (tool, call) = (tool.clone(), ToolCall::new("1", "t", arguments));
             async move { ending(&Executor::new().call(&tool, call, CallOptions::default()).await.result) }
         };
-        let busy: Vec<_> = (0..AT_ONCE).map(|_| std::thread::spawn({ let call = call(&large); move || block_on(call) })).collect();
+        let busy: Vec<_> = (0..AT_ONCE)
+            .map(|_| {
+                std::thread::spawn({
+                    let call = call(&large);
+                    move || block_on(call)
+                })
+            })
+            .collect();
         for _ in 0..AT_ONCE {
             entries.recv().expect("it is being checked");
         }
         assert_eq!(block_on(call("{}")), "ok", "a small call waits for none of them");
-        let mut next = Box::pin(call(&large));
-        assert!(next.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending(), "it waits for its turn");
+        let answers = Definition::new("answers", "").expect("a name").with_output(json!({"type": "object"}));
+        let answer: Value = serde_json::from_str(&large).expect("JSON");
+        let answers = Tool::native(answers, move |_: Value| ready(answer.clone())).expect("a tool");
+        let answering = async move {
+            let call = ToolCall::new("1", "answers", "{}");
+            ending(&Executor::new().call(&answers, call, CallOptions::default()).await.result)
+        };
+        let (mut next, mut answering) = (Box::pin(call(&large)), Box::pin(answering));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(next.as_mut().poll(&mut context).is_pending(), "it waits for its turn");
+        assert!(answering.as_mut().poll(&mut context).is_pending(), "so does an answer with a schema");
         drop(opens);
-        assert_eq!(block_on(next), "ok");
+        assert_eq!((block_on(next), block_on(answering)), ("ok".to_owned(), "ok".to_owned()));
         for call in busy {
             assert_eq!(call.join().expect("no panic"), "ok");
         }
@@ -119,7 +165,9 @@ fn a_text_with_too_many_values_is_refused_in_words_for_a_model() {
     let tool = Tool::native(Definition::new("t", "").expect("a name"), async |_: Value| json!(1)).expect("a tool");
     let called = |arguments: String| {
         let tool = tool.clone();
-        wait(async move { Executor::new().call(&tool, ToolCall::new("1", "t", arguments), CallOptions::default()).await })
+        wait(
+            async move { Executor::new().call(&tool, ToolCall::new("1", "t", arguments), CallOptions::default()).await },
+        )
     };
     assert_eq!(ending(&called(worst()).result), "ok");
     let refused = called(more_than_worst());

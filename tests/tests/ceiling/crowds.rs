@@ -29,10 +29,12 @@ pub(crate) struct Notes(Arc<Mutex<BTreeMap<String, [u32; 2]>>>);
 
 impl Notes {
     pub(crate) fn take(&self, event: &Event) {
-        let (id, which) = match event {
-            Event::Started { id, .. } => (id, 0),
-            Event::Completed { id, .. } => (id, 1),
-            Event::Progress { .. } | Event::Log { .. } | Event::Denied { .. } => return,
+        let (id, which) = if let Event::Started { id, .. } = event {
+            (id, 0)
+        } else if let Event::Completed { id, .. } = event {
+            (id, 1)
+        } else {
+            return;
         };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(id.clone()).or_default()[which] += 1;
     }
@@ -82,11 +84,12 @@ fn ten_thousand_calls_at_once_each_have_one_end() {
                 wait(async move {
                     let mut calls = JoinSet::new();
                     for number in 0..CALLS {
-                        let call = ToolCall::new(number.to_string(), tool.definition().name.as_str(), r#"{"name":"Ada"}"#);
+                        let call =
+                            ToolCall::new(number.to_string(), tool.definition().name.as_str(), r#"{"name":"Ada"}"#);
                         let (executor, tool) = (executor.clone(), tool.clone());
-                        calls.spawn(async move {
-                            ending(&executor.call(&tool, call, CallOptions::default()).await.result)
-                        });
+                        calls.spawn(
+                            async move { ending(&executor.call(&tool, call, CallOptions::default()).await.result) },
+                        );
                     }
                     calls.join_all().await
                 })
@@ -156,7 +159,10 @@ fn observers_that_panic_and_futures_that_are_dropped_lose_nothing() {
         });
         let unpolled = (0..CALLS).filter(|number| number * 7 % 61 == 0).count();
         assert_eq!(notes.whole(), CALLS - unpolled, "{placement:?}: a call that was polled once has both its events");
-        assert!(ended.contains(&true) && ended.contains(&false), "{placement:?}: some end by themselves and some do not");
+        assert!(
+            ended.contains(&true) && ended.contains(&false),
+            "{placement:?}: some end by themselves and some do not"
+        );
         assert_all_cells_are_free(&engine);
     }
 }
@@ -171,11 +177,14 @@ fn runs_under_an_observer_that_panics_have_all_their_messages() {
         let notes = Notes::default();
         let runner = Runner::new(registry).with_executor(Executor::new().with_events(panicking(&notes)));
         let calls = || {
-            let name = |number: usize| if number % 2 == 0 { "hostile" } else { "t" };
+            let name = |number: usize| if number.is_multiple_of(2) { "hostile" } else { "t" };
             (0..CALLS).map(move |number| ToolCall::new(number.to_string(), name(number), "{}"))
         };
         let options = || RunOptions::default().with_max_concurrency(CALLS);
-        let outcome = wait({ let (runner, calls) = (runner.clone(), calls()); async move { runner.run(calls, options()).await } });
+        let outcome = wait({
+            let (runner, calls) = (runner.clone(), calls());
+            async move { runner.run(calls, options()).await }
+        });
         let ids: Vec<_> = outcome.expect("it runs").messages.into_iter().map(|message| message.tool_call_id).collect();
         assert_eq!(ids, (0..CALLS).map(|number| number.to_string()).collect::<Vec<_>>(), "{placement:?}");
         assert_eq!(notes.whole(), CALLS);

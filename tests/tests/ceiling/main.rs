@@ -8,6 +8,7 @@ mod crowds;
 mod objects;
 mod shutdown;
 
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -55,7 +56,7 @@ fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {said}", output.status);
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "there is no test `{test}`");
-    eprint!("{said}");
+    io::stderr().write_all(&output.stderr).expect("the test's own");
 }
 
 /// The process's own figure of this name, in bytes.
@@ -88,7 +89,7 @@ fn side_by_side(tool: &Tool, arguments: &str, calls: u32) -> Vec<String> {
         for number in 0..calls {
             let call = ToolCall::new(number.to_string(), tool.definition().name.as_str(), arguments.as_str());
             let (executor, tool) = (executor.clone(), tool.clone());
-            let options = CallOptions::default().with_abort(signal.clone());
+            let options = CallOptions::default().with_abort(signal.clone()).with_stop_grace(Duration::MAX);
             running.spawn(async move { ending(&executor.call(&tool, call, options).await.result) });
         }
         for _ in 0..calls {
@@ -179,7 +180,11 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
         kind(load(bytes("clerk")), &writes.to_string(), &["ok", "invalid_return/too_large"]),
         kind(load(bytes("clerk")), &flood.to_string(), &["handler_raised/host_call"]),
         kind(load(large.component()), "{}", &["handler_raised/limit_at_start"]),
-        kind(load(Hostile::new(Place::Execute, Misdeed::Hoard).component()), &arguments::worst(), &["handler_raised/unreachable+memory"]),
+        kind(
+            load(Hostile::new(Place::Execute, Misdeed::Hoard).component()),
+            &arguments::worst(),
+            &["handler_raised/unreachable+memory"],
+        ),
         kind(load(bare_hello()), &arguments::more_than_worst(), &["refusal/invalid_arguments"]),
     ];
     (kind(load(bare_hello()), r#"{"name": "Ada"}"#, &["ok"]), kinds)

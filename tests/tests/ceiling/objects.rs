@@ -1,5 +1,6 @@
 //! What the host keeps for cells is part of the bound that is printed.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
@@ -23,11 +24,13 @@ const FUEL: u64 = 200_000_000;
 #[test]
 fn what_the_host_keeps_for_cells_is_within_the_bound() {
     in_a_process_of_its_own("objects::what_the_host_keeps_for_cells_is_within_the_bound", || {
-        let engine = Engine::builder().cells(CELLS).build().expect("an engine");
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ceiling");
+        let engine = Engine::builder().cells(CELLS).cache(cache).build().expect("an engine");
         let hoarder = wait(async move {
             let mut grants = Grants::default();
             grants.http.push("https://example.com/".parse().expect("a rule"));
-            let loaded = Component::load_with(&engine, bytes("caller"), grants, Missing::Denied).await.expect("it loads");
+            let loaded =
+                Component::load_with(&engine, bytes("caller"), grants, Missing::Denied).await.expect("it loads");
             loaded.optimised().await;
             loaded.tool("hoarder").expect("the tool").clone()
         });
@@ -40,7 +43,8 @@ fn what_the_host_keeps_for_cells_is_within_the_bound() {
                     let arguments = json!({"requests": requests, "rounds": rounds});
                     let call = ToolCall::with_value(number.to_string(), "hoarder", &arguments);
                     let (executor, tool) = (executor.clone(), tool.clone());
-                    calls.spawn(async move { ending(&executor.call(&tool, call, CallOptions::default()).await.result) });
+                    calls
+                        .spawn(async move { ending(&executor.call(&tool, call, CallOptions::default()).await.result) });
                 }
                 calls.join_all().await
             })

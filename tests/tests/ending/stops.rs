@@ -209,7 +209,7 @@ impl Scene {
         let executor = executor().with_events(move |event: Event| match event {
             Event::Started { id, .. } => act(&format!("started {id}")),
             Event::Completed { id, .. } => act(&format!("completed {id}")),
-            _ => {}
+            Event::Progress { .. } | _ => {}
         });
         Runner::new(self.registry.clone()).with_executor(executor)
     }
@@ -297,7 +297,7 @@ fn a_run_gives_its_grace_to_each_call() {
     let executor = executor().with_events(move |event: Event| match event {
         Event::Started { id, .. } if id == "b" => cancels.cancel("a"),
         Event::Completed { id, .. } if id == "a" => raised.raise(),
-        _ => {}
+        Event::Progress { .. } | _ => {}
     });
     let runner = Runner::new(registry).with_executor(executor);
     let options = RunOptions::default().with_abort(signal).with_canceller(canceller).with_stop_grace(PATIENCE);

@@ -1,6 +1,5 @@
 //! A guest that waits for the host until its deadline ends as `timeout/blocked`, whatever it waits for, every time.
 
-use std::collections::BTreeMap;
 use std::future::pending;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -24,6 +23,8 @@ use super::{PATIENCE, tool};
 const CALLS: usize = 24;
 /// The same for what occupies a thread of the host's for as long as it waits.
 const CALLS_WITH_THREADS: usize = 6;
+/// Time of a call: enough for its guest to get to its wait, on a machine with much else to do.
+const TIME: Duration = Duration::from_millis(400);
 
 /// A name that is never resolved.
 struct NoAnswer;
@@ -114,44 +115,46 @@ fn reaching(url: &str) -> Grants {
     grants
 }
 
-/// So many calls at once, each with a deadline of its own: how often they ended how.
-fn endings(tool: &Tool, arguments: &Value, calls: usize) -> BTreeMap<String, usize> {
+/// So many calls at once, each with a deadline of its own: how they ended, and after how many calls into the host.
+fn endings(tool: &Tool, arguments: &Value, calls: usize) -> Vec<(String, u64)> {
     let (tool, arguments) = (tool.clone(), arguments.clone());
-    let endings = wait(async move {
-        let calls: Vec<_> = (0..calls)
-            .map(|number| {
-                let (tool, call) =
-                    (tool.clone(), ToolCall::with_value("1", tool.definition().name.as_str(), &arguments));
-                let limits = Limits::default().with_timeout(Duration::from_millis(30 + number as u64));
-                let call = async move {
-                    let executor = Executor::new().with_limits(limits);
-                    tokio::time::timeout(PATIENCE, executor.call(&tool, call, CallOptions::default())).await
-                };
-                tokio::spawn(call)
+    wait(async move {
+        let call = |number: usize| {
+            let (tool, call) = (tool.clone(), ToolCall::with_value("1", tool.definition().name.as_str(), &arguments));
+            let limits = Limits::default().with_timeout(TIME + Duration::from_millis(number as u64));
+            tokio::spawn(async move {
+                let executor = Executor::new().with_limits(limits);
+                tokio::time::timeout(PATIENCE, executor.call(&tool, call, CallOptions::default())).await
             })
-            .collect();
+        };
         let mut endings = Vec::new();
-        for call in calls {
-            endings.push(ending(&call.await.expect("no panic").expect("it ends").result));
+        for call in (0..calls).map(call).collect::<Vec<_>>() {
+            let completion = call.await.expect("no panic").expect("it ends");
+            endings.push((ending(&completion.result), completion.usage.host_calls));
         }
         endings
-    });
-    endings.into_iter().fold(BTreeMap::new(), |mut counted, ending| {
-        *counted.entry(ending).or_default() += 1;
-        counted
     })
 }
 
+/// The last thing that each of these guests does is the call that it waits in. On a busy machine some may not get there in
+/// time: those were running.
 fn assert_blocked(kind: &str, placement: Placement, tool: &Tool, arguments: &Value, calls: usize) {
     let endings = endings(tool, arguments, calls);
-    assert_eq!(endings, BTreeMap::from([("timeout/blocked".to_owned(), calls)]), "{kind}, {placement:?}");
+    let most = endings.iter().map(|(_, host_calls)| *host_calls).max().expect("a call");
+    for (ending, host_calls) in &endings {
+        let is_good = ending == "timeout/blocked" || (*host_calls < most && ending == "timeout/deadline");
+        assert!(is_good, "{kind}, {placement:?}: {endings:?}");
+    }
 }
 
 #[test]
 fn for_a_pollable() {
     for placement in PLACEMENTS {
         let engine = engine(placement).build().expect("an engine");
-        for misdeed in [Misdeed::Sleep, Misdeed::SleepLongest, Misdeed::PollMany, Misdeed::AwaitAbort] {
+        // Polls a list, as a language's own library does.
+        let sleeps = tool(&engine, "mischief", "sleeps", Grants::default());
+        assert_blocked("a list", placement, &sleeps, &json!({}), CALLS);
+        for misdeed in [Misdeed::Sleep, Misdeed::SleepLongest, Misdeed::AwaitAbort] {
             let guest = load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
             assert_blocked(&format!("{misdeed:?}"), placement, &guest.tools()[0], &json!({}), CALLS);
         }

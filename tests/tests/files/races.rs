@@ -1,12 +1,13 @@
 //! A directory that changes while it is walked through, and a kernel that has no call for walking safely.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use toolcell::Access;
 
@@ -61,6 +62,35 @@ fn a_door_that_is_swapped_leads_nowhere_else() {
     assert!(seen.iter().all(|seen| !seen.contains("CANARY")), "{seen:?}");
     assert!(seen.iter().any(|seen| seen.contains("inside")), "the door was never open: {seen:?}");
     assert!(seen.iter().any(|seen| seen.contains("PermissionDenied")), "the door was never swapped: {seen:?}");
+}
+
+/// A file is swapped for a pipe, over and over, while a tool reads it: the pipe is refused, and neither waited for nor read.
+#[test]
+fn a_file_that_is_swapped_for_a_pipe_is_not_waited_for() {
+    let dir = tree();
+    let (file, pipe) = (dir.path().join("file"), dir.path().join("pipe"));
+    fs::write(&file, "inside").expect("a file");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    let component = load(granted(&[("/data", dir.path(), Access::Read, BIG)]));
+    let over = AtomicBool::new(false);
+    let seen = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                renameat_with(CWD, &file, CWD, &pipe, RenameFlags::EXCHANGE).expect("two names");
+            }
+        });
+        let _over = Over(&over);
+        let mut all = BTreeSet::new();
+        for _ in 0..ROUNDS {
+            let seen = run(&component, &[&["again", "/data/file", "2000"]]).remove(0);
+            all.extend(seen.split(' ').map(str::to_owned));
+            if all.len() > 1 {
+                break;
+            }
+        }
+        all
+    });
+    assert_eq!(seen, ["PermissionDenied", "inside"].map(str::to_owned).into());
 }
 
 /// The same tests on a kernel before Linux 5.6: this one denies having the call, to a process that a filter was put on.

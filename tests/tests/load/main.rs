@@ -144,7 +144,7 @@ fn imports_that_no_cell_has_are_refused_by_name() {
     assert!(examination.has_tools && examination.digest.starts_with("sha256:"));
     assert_eq!(examination.size, bytes.len() as u64);
     let expected = (name.to_owned(), Standing::NeedsGrant);
-    assert_eq!(examination.imports, [expected.clone()]);
+    assert_eq!(examination.imports, std::slice::from_ref(&expected));
     assert_eq!(examination.ungranted(&toolcell::Grants::default()).collect::<Vec<_>>(), [&expected]);
     assert_refused(load(&ENGINE, bytes), Error::is_not_granted, name);
 }
@@ -328,20 +328,17 @@ fn a_cache_that_cannot_be_used() {
 /// for those.
 #[test]
 fn proposals_that_are_off_are_refused() {
-    let named = |names: &str| format!("the component needs proposals that are off here: {names}");
+    let named = |names: &str| format!("the component needs WebAssembly proposals that this host disables: {names}");
     for (text, names) in [
         ("(tag $e) (func (throw $e))", "exceptions"),
         ("(type (struct (field i32)))", "garbage collection"),
         ("(type $a (array i8)) (func (drop (array.new_default $a (i32.const -1))))", "garbage collection"),
         ("(func (param anyref) (drop (ref.cast (ref i31) (local.get 0))))", "garbage collection"),
         ("(type $f (func)) (func (param (ref null $f)))", "typed function references"),
-        (
-            "(func (param v128 v128) (drop (i8x16.relaxed_swizzle (local.get 0) (local.get 1))))",
-            "relaxed vectors",
-        ),
+        ("(func (param v128 v128) (drop (i8x16.relaxed_swizzle (local.get 0) (local.get 1))))", "relaxed vectors"),
         ("(func (drop (memory.atomic.wait32 (i32.const 0) (i32.const 0) (i64.const 0))))", "threads"),
         ("(memory 1 1 shared)", "threads"),
-        ("(type $f (func)) (type (cont $f))", "stack switching"),
+        ("(type $f (func)) (type (cont $f))", "garbage collection, stack switching"),
         ("(memory i64 1)", "64-bit memory"),
         ("(memory 1 (pagesize 1))", "custom page sizes"),
         ("(func (param i64 i64) (result i64 i64) (i64.mul_wide_s (local.get 0) (local.get 1)))", "wide arithmetic"),

@@ -172,7 +172,12 @@ fn call_and_response_are_one_entry() {
     ]);
     for (outcome, ends, response, beside) in [
         ("", false, json!({"result": {"said": {"outcome": ""}}}), json!({})),
-        ("error", false, json!({"result": {"error": "no such city", "data": {"near": "Oslo"}}}), json!({"is_error": true})),
+        (
+            "error",
+            false,
+            json!({"result": {"error": "no such city", "data": {"near": "Oslo"}}}),
+            json!({"is_error": true}),
+        ),
         ("panic", false, json!({"result": {"error": "the handler panicked: ouch"}}), json!({"is_error": true})),
         ("extended", false, json!({"result": "seen"}), json!({"extensions": {"cost": {"cents": 3}}})),
         ("ask", true, json!({"result": "<awaiting user response>"}), json!({"halted": asked})),
@@ -232,7 +237,10 @@ fn an_encoder_makes_text_of_results() {
         ("halt", json!({"result": "value: {\"total\":3}"})),
         ("error", json!({"result": {"error": "failed: no such city"}})),
         ("bad", json!({"result": {"error": "failed: the result could not be encoded: no"}})),
-        ("worse", json!({"result": {"error": "failed: the result could not be encoded: the encoder panicked: encoder"}})),
+        (
+            "worse",
+            json!({"result": {"error": "failed: the result could not be encoded: the encoder panicked: encoder"}}),
+        ),
         ("panic", json!({"result": {"error": "the handler panicked: ouch"}})),
     ] {
         assert_eq!(response(&agent.step(say(outcome), &mut Turn::default())), expected, "{outcome}");
@@ -270,9 +278,10 @@ fn only_a_dispatch_is_told_of_and_may_be_consumed() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let (notices, asked) = (Arc::clone(&told), Arc::clone(&told));
     let agent = Loop::new().with(|stepper| {
-        let tell = move |event| match event {
-            StepEvent::TriggerNotice { tool, .. } => notices.lock().expect("no panic").push(format!("notice {tool}")),
-            _ => {}
+        let tell = move |event| {
+            if let StepEvent::TriggerNotice { tool, .. } = event {
+                notices.lock().expect("no panic").push(format!("notice {tool}"));
+            }
         };
         stepper.with_observer(tell).with_restart_hook(move |completion| {
             asked.lock().expect("no panic").push(format!("hook {}", completion.tool));

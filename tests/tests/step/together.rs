@@ -28,9 +28,10 @@ fn calls_run_side_by_side_and_are_recorded_in_order() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&told);
     let agent = Loop::new().with(|stepper| {
-        stepper.with_config(StepConfig::default().with_max_concurrency(2)).with_observer(move |event| match event {
-            StepEvent::TriggerNotice { tool, .. } => sink.lock().expect("no panic").push(tool),
-            _ => {}
+        stepper.with_config(StepConfig::default().with_max_concurrency(2)).with_observer(move |event| {
+            if let StepEvent::TriggerNotice { tool, .. } = event {
+                sink.lock().expect("no panic").push(tool);
+            }
         })
     });
     let gate = Arc::new(Semaphore::new(0));
@@ -48,7 +49,8 @@ fn calls_run_side_by_side_and_are_recorded_in_order() {
     let mut turn = Turn::default();
     turn.deliberate = Some(Deliberate::new([""; 0]).with_trigger("waits", "w").with_trigger("opens", "o"));
     let steps = agent.step_all(["waits", "opens"].map(named), &mut turn);
-    let entries: Vec<_> = steps.iter().map(|step| (json!(step)["name"].clone(), response(step)["result"].clone())).collect();
+    let entries: Vec<_> =
+        steps.iter().map(|step| (json!(step)["name"].clone(), response(step)["result"].clone())).collect();
     assert_eq!(entries, [(json!("waits"), json!(true)), (json!("opens"), json!("opened"))]);
     assert_eq!(*told.lock().expect("no panic"), ["waits", "opens"], "in the calls' order");
     assert!(agent.step_all([json!(null); 0], &mut turn).is_empty());
@@ -106,14 +108,17 @@ fn what_is_closed_is_answered_beside_what_runs() {
 #[test]
 fn a_restart_or_too_many_errors_are_one_calls_own() {
     let agent = Loop::new().with(|stepper| {
-        stepper
-            .with_config(StepConfig::default().with_max_errors(1))
-            .with_restart_hook(async |completion| completion.result.value().is_some_and(|value| value.as_str().contains("restart")))
+        stepper.with_config(StepConfig::default().with_max_errors(1)).with_restart_hook(async |completion| {
+            completion.result.value().is_some_and(|value| value.as_str().contains("restart"))
+        })
     });
     let mut turn = Turn::default();
     let calls = [say("error"), say("error"), say("restart"), say("error"), say(""), say("halt")];
     let steps = agent.step_all(calls, &mut turn);
-    assert_eq!(words(&steps), ["history/failed", "abort/error", "restart", "history/failed", "history/ok", "history/ok"]);
+    assert_eq!(
+        words(&steps),
+        ["history/failed", "abort/error", "restart", "history/failed", "history/ok", "history/ok"]
+    );
     assert_eq!((agent.dispatched(), turn.consecutive_errors()), (6, 0));
 }
 
@@ -146,7 +151,13 @@ fn a_policy_decides_what_the_model_gets() {
     };
     let call = |id: &str, outcome: &str| json!({"id": id, "name": "say", "args": {"outcome": outcome}});
     let agent = Loop::new().with(|stepper| stepper.with_on_tool_error(policy()).with_encoder(encoder));
-    let calls = [call("ok", ""), call("instead", "error"), call("halts", "panic"), call("panic", "error"), call("bad", "error")];
+    let calls = [
+        call("ok", ""),
+        call("instead", "error"),
+        call("halts", "panic"),
+        call("panic", "error"),
+        call("bad", "error"),
+    ];
     let mut turn = Turn::default();
     turn.deliberate = Some(Deliberate::new(["say"]));
     let steps = agent.step_all(calls, &mut turn);

@@ -41,7 +41,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
     ("world", &["directory", "egress", "kv", "private", "secret", "shared_bytes", "signals", "spawn", "store"]),
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),
-    ("handlers", &["breaker", "layer", "native", "retry", "scripted", "tool", "wasm"]),
+    ("handlers", &["blocking", "breaker", "layer", "native", "patience", "retry", "scripted", "tool", "wasm"]),
     ("pipe", &["executor", "registry", "runner", "seal", "step"]),
     ("edges", &["cordon", "provider"]),
 ];

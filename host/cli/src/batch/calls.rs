@@ -110,7 +110,7 @@ fn push<E: serde::de::Error>(calls: &mut Vec<ToolCall>, written: Written<'_>) ->
     let text = arguments.map_or_else(|| Ok(String::new()), text);
     let arguments = text.map_err(|_| E::custom("the string `arguments` has a broken escape"))?;
     // What several models write for a tool without parameters.
-    let arguments = if arguments.is_empty() { "{}".to_owned() } else { arguments };
+    let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
     let id = written.id.unwrap_or_else(|| format!("call-{}", calls.len() + 1));
     calls.push(ToolCall::new(id, name, arguments));
     Ok(())
@@ -156,6 +156,7 @@ mod tests {
             ("{\"id\": \"a\", \"name\": \"x\", \"arguments\": {\"n\": 1}}\r\n\n {\"name\": \"y\"}", both.clone()),
             (r#"{"id": null, "name": "y", "arguments": null}"#, vec![call("call-1", "y", "{}")]),
             (r#"{"name": "y", "arguments": ""}"#, vec![call("call-1", "y", "{}")]),
+            (r#"{"name": "y", "arguments": " \n"}"#, vec![call("call-1", "y", "{}")]),
             // Judged with the call, not here.
             (r#"{"name": "y", "arguments": "{\"a"}"#, vec![call("call-1", "y", "{\"a")]),
             (r#"{"name": "", "arguments": [1,  {"a":1,"a":2}]}"#, vec![call("call-1", "", r#"[1,  {"a":1,"a":2}]"#)]),

@@ -29,7 +29,18 @@ impl Watched {
     pub(super) fn new(runner: Runner, calls: Vec<ToolCall>, options: RunOptions, given_up: AbortSignal) -> Self {
         let run = runner.stream(calls.clone(), options.clone());
         let (started, ended) = (HashSet::new(), HashSet::new());
-        Self { runner, options, calls, run, given_up, is_given_up: false, started, ended, halted: None, is_halt_told: false }
+        Self {
+            runner,
+            options,
+            calls,
+            run,
+            given_up,
+            is_given_up: false,
+            started,
+            ended,
+            halted: None,
+            is_halt_told: false,
+        }
     }
 
     /// The next event; none after the last.
@@ -51,7 +62,7 @@ impl Watched {
                 RunEvent::Call(Event::Started { id, .. }) if !self.started.insert(id.clone()) => continue,
                 RunEvent::Settled { message, .. } => drop(self.ended.insert(message.tool_call_id.clone())),
                 RunEvent::Halted(_) => return self.halt(),
-                _ => {}
+                RunEvent::Call(_) | RunEvent::Error(_) | _ => {}
             }
             return Some(event);
         }

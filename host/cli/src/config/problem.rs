@@ -98,3 +98,14 @@ impl<'a> Problems<'a> {
         }
     }
 }
+
+/// The most problems that are shown. The rest is shown once these are corrected.
+const MAX_PROBLEMS: usize = 100;
+
+/// Sorts problems by their place in the file, and leaves out repeated ones.
+pub(super) fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort_by_key(|problem| (problem.line, problem.column));
+    problems.dedup();
+    problems.truncate(MAX_PROBLEMS);
+    problems
+}

@@ -247,7 +247,8 @@ fn what_cannot_be_arguments() {
         ("[]", "", "expected a JSON object"),
         ("{\"name\": 5}", "", "at `/name`"),
         ("{\"name\": \"a\", \"name\": \"b\"}", "", "stands twice"),
-        ("-", "", "not valid JSON"),
+        ("-", "", "required member `name` is missing"),
+        ("", "", "required member `name` is missing"),
         ("-", deep.as_str(), "nested deeper than 127"),
     ] {
         let shown = fed(&["run", "hello.wasm", "greet", arguments], input.as_bytes());

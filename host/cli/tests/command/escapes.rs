@@ -15,15 +15,16 @@ const TEXT: &str =
 const VALUE: &str = "{\"a\u{202e}\": \"\\u001b[2J\u{9b}31m\\nerror: forged\u{200b}\"}";
 const SCHEMA: &str = "{\"type\": \"object\", \"properties\": {\"p\\u001b[2J\u{202e}\": {\"type\": \"string\", \
      \"description\": \"d\\u001b[31m\u{9b}\\nerror: forged\", \"enum\": [\"e\\u001b[2J\u{2066}\"]}}, \"required\": [\"p\\u001b[2J\u{202e}\"]}";
-const NEEDS: &[[&str; 3]] = &[["http", "GET https://a.example/\u{1b}[2J", TEXT], ["k\u{1b}[2J\u{9b}", TEXT, TEXT]];
+const NEEDS: &[[&str; 3]] = &[["http", "GET https://a.example/", TEXT], ["kv", "read notes/*", TEXT]];
+/// What is no need of a known kind.
+const STRANGE: &[[&str; 3]] = &[["http", "GET https://a.example/\u{1b}[2J", TEXT], ["k\u{1b}[2J\u{9b}", TEXT, TEXT]];
 const CONFIG: &str = r#"
 [components.herald]
 path = "herald.wasm"
 [components.herald.grants]
-environment = { "N\u001b[2J\u202e" = "v" }
-kv = ["write notes/\u001b[2J\u202e*"]
-secrets = { "s\u001b[2J\u202e" = { for = "https://a.example", from = { file = "token" } } }
-[tenants."t\u001b[2J\u202e\u009b"]
+environment = { LANG = "v\u001b[2J\u202e" }
+kv = ["write notes/*"]
+secrets = { token = { for = "https://a.example", from = { file = "token" } } }
 "#;
 
 fn told(schema: Option<&'static str>) -> Hostile {
@@ -104,7 +105,8 @@ fn what_cannot_be_loaded_or_read_is_quoted_without_harm() {
         imports[at + 9..at + 13].copy_from_slice(b"\x1b[2J");
     }
     fs::write(place.path().join("n\u{1b}[2J.wasm"), exits).expect("a place");
-    for (file, bytes) in [("misnamed.wasm", misnamed), ("imports.wasm", imports)] {
+    let strange = herald(TEXT, Hostile { needs: STRANGE, ..told(None) }, Answer::Echo);
+    for (file, bytes) in [("misnamed.wasm", misnamed), ("imports.wasm", imports), ("strange.wasm", strange)] {
         fs::write(place.path().join(file), bytes).expect("a place");
         for words in [&["inspect", file][..], &["inspect", file, "--json"], &["run", file, "x"], &["list", file]] {
             let shown = place.typed(words);

@@ -26,6 +26,7 @@ fn of_a_configuration_every_line_is_shown_that_is_new_to_who_approves() {
 #[test]
 fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
     let place = Place::new("");
+    fs::remove_file(place.path().join("toolcell.toml")).expect("it is there");
     let shared = place.path().join("shared");
     fs::create_dir_all(shared.join("mine")).expect("a place");
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).expect("a place");
@@ -51,7 +52,10 @@ fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
             let shown = typed(words);
             assert_eq!(shown.status, if words[0] == "explain" { 21 } else { 0 }, "{config:?} {words:?}: {shown}");
             assert!(!shown.stderr.contains("error: "), "{config:?} {words:?}: {shown}");
-            assert!(shown.stderr.contains("another user's was found, and is not used"), "{words:?}: {shown}");
+            assert!(
+                shown.stderr.contains("ignored a configuration that belongs to another user"),
+                "{words:?}: {shown}"
+            );
         }
         for words in [&["run", "named", "greet"][..], &["check"], &["approve", "--yes"]] {
             let shown = typed(words);
@@ -60,4 +64,10 @@ fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
         }
         fs::remove_file(&file).expect("it is there");
     }
+    // It hides none above it.
+    fs::write(&file, "= broken").expect("a place");
+    chown(&file, Some(65_534), None).expect("as before");
+    fs::write(place.path().join("toolcell.toml"), "[components.above]\npath = \"hello.wasm\"\n").expect("a place");
+    let shown = place.shown(place.command().current_dir(shared.join("mine")).args(["check"]));
+    assert!(shown.status == 0 && shown.stdout.contains("above"), "{shown}");
 }

@@ -172,8 +172,9 @@ fn a_stream_ends_every_call_that_it_began() {
         let output = ended(&place, child);
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
         let count = |kind: &str, id: &str| {
-            let is_it =
-                |line: &&str| line.contains(&format!("\"type\":\"{kind}\"")) && line.contains(&format!("\"{id}\""));
+            let is_it = |line: &&str| {
+                line.contains(&format!("\"type\":\"{kind}\"")) && line.contains(&format!("\"id\":\"{id}\""))
+            };
             told.lines().filter(is_it).count()
         };
         for id in ["done", "spins", "listens"] {

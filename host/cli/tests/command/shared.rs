@@ -146,8 +146,8 @@ fn an_approval_that_is_killed_is_whole_or_not_there() {
         let names = fs::read_dir(place.path()).expect("a place").flatten().map(|entry| entry.file_name());
         let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with(".toolcell")).collect();
         assert!(left.is_empty(), "{left:?}");
-        let shown = place.typed(&["check"]);
-        assert_eq!(shown.status, 0, "{shown}");
+        let shown = place.typed(&["approve"]);
+        assert!(shown.status == 0 && shown.stderr.contains("is approved as it is now"), "{shown}");
     }
     assert!(outcomes[0] > 0, "it was never killed in time: {outcomes:?}");
 }

@@ -138,7 +138,12 @@ fn by_place(limit: u64, lines: &[&str]) -> Vec<String> {
 fn pieces_by_their_place_become_calls() {
     let room = 2 * (OPEN_CALL as u64 + 4);
     let cases: [(&str, u64, &[&str], &[&str]); 13] = [
-        ("the first piece has the id", 1000, &["0 id=a name=t text=", "0 text={\"x\":", "0 text=1}", "!"], &[r#"a t({"x":1})"#]),
+        (
+            "the first piece has the id",
+            1000,
+            &["0 id=a name=t text=", "0 text={\"x\":", "0 text=1}", "!"],
+            &[r#"a t({"x":1})"#],
+        ),
         (
             "interleaved",
             1000,
@@ -147,12 +152,32 @@ fn pieces_by_their_place_become_calls() {
         ),
         ("id and name apart", 1000, &["0 id=a", "0 text={", "0 name=t", "0 text=}", "!"], &["a t({})"]),
         ("the name first", 1000, &["0 name=t", "0 id=a", "!"], &["a t({})"]),
-        ("the id and the name with each piece", 1000, &["0 id=a name=t text={", "0 id=a name=t text=}", "!"], &["a t({})"]),
+        (
+            "the id and the name with each piece",
+            1000,
+            &["0 id=a name=t text={", "0 id=a name=t text=}", "!"],
+            &["a t({})"],
+        ),
         ("an empty id after the first", 1000, &["0 id=a name=t text={", "0 id= name= text=}", "!"], &["a t({})"]),
         ("a name in pieces", 1000, &["0 id=a name=get_", "0 name=time", "!"], &["a get_time({})"]),
-        ("ended one by one", 1000, &["0 id=a name=t", "-0", "0 id=b name=u", "-0", "-0"], &["a t({})", "b u({})", "not open #0"]),
-        ("no id, no name", 1000, &["0 name=t", "1 id=b text={}", "2 id=c name=v", "!"], &["id #0", "name b", "c v({})"]),
-        ("another id", 1000, &["0 id=a name=t", "0 id=b", "0 text={}", "1 id=c name=v", "!"], &["started twice a", "started twice a", "c v({})"]),
+        (
+            "ended one by one",
+            1000,
+            &["0 id=a name=t", "-0", "0 id=b name=u", "-0", "-0"],
+            &["a t({})", "b u({})", "not open #0"],
+        ),
+        (
+            "no id, no name",
+            1000,
+            &["0 name=t", "1 id=b text={}", "2 id=c name=v", "!"],
+            &["id #0", "name b", "c v({})"],
+        ),
+        (
+            "another id",
+            1000,
+            &["0 id=a name=t", "0 id=b", "0 text={}", "1 id=c name=v", "!"],
+            &["started twice a", "started twice a", "c v({})"],
+        ),
         ("not JSON", 1000, &["0 id=a name=t text={", "1 id=b name=u", "!"], &["malformed a", "b u({})"]),
         ("cut off", 1000, &["1 id=b name=u", "0 name=t text={}"], &["unfinished #0", "unfinished b"]),
         (

@@ -286,16 +286,9 @@ impl Book {
         None
     }
 
-    /// Ends a question. An answer to another kind of question is none.
+    /// Ends a question.
     pub(super) fn end(&mut self, number: u64, reply: Reply) -> Ended {
         let ended = self.open.remove(&number);
-        let fits = |open: &Open| match &reply {
-            Reply::Lost(_) => true,
-            Reply::Answer(Answer::Called { .. }) => open.what == What::Call,
-            Reply::Answer(Answer::Visible(_)) => open.what == What::Visible,
-            Reply::Answer(Answer::Faults(_) | Answer::NotValidated(_)) => open.what == What::Validate,
-        };
-        let reply = if ended.as_ref().is_none_or(fits) { reply } else { Reply::died() };
         if matches!(reply, Reply::Answer(_)) {
             self.deaths = 0;
             // Whether it is offered is another question.

@@ -63,7 +63,7 @@ enum End {
     BadFrame(BadFrame),
     #[error("it spoke out of turn")]
     OutOfTurn,
-    #[error("it spoke of calls that it does not have, again and again")]
+    #[error("it sent too many messages about calls that it does not have")]
     Strays,
     #[error("it offers other tools than the one before")]
     OtherTools,

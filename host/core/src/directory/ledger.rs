@@ -28,7 +28,10 @@ pub(super) type Inode = (u64, u64);
 const LOOKED_AT: usize = 16;
 
 /// The ledgers in use: components that were granted the same directory share its count.
-static LEDGERS: LazyLock<Mutex<HashMap<(Inode, Option<PathBuf>), Weak<Ledger>>>> = LazyLock::new(Mutex::default);
+static LEDGERS: LazyLock<Mutex<HashMap<Key, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
+
+/// A directory, and where other processes find its count.
+type Key = (Inode, Option<PathBuf>);
 
 /// What is in one directory.
 #[derive(Default)]
@@ -122,16 +125,16 @@ impl Ledger {
         }
     }
 
-    /// Counts anew where no other process uses the directory.
+    /// Counts anew where no other process uses the directory, and one that did may have died with files without a name.
     fn recount(&self) {
         let Some(shared) = &self.shared else { return };
         let mut used = self.used.lock();
-        let nameless = used.nameless.iter().filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum();
-        if used.sum.nameless == nameless {
+        let known = used.nameless.iter().filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum::<u64>();
+        if used.sum.nameless == known {
             // Nothing is left of a process that died.
             return;
         }
-        match shared.counted_alone(nameless) {
+        match shared.counted_alone(|| shared.nameless_here()) {
             Ok(Some(sum)) => used.sum = sum,
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "a granted directory could not be counted again"),

@@ -11,9 +11,10 @@
 //! so the directory has to be locked for each change anyway; what is locked may as well hold the sum, and a transaction would
 //! add the database's own lock, which changes of all directories would wait for.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -56,7 +57,7 @@ impl Shared {
         };
         let shared = Self { count: file("count")?, users: file("users")?, dir: tree::place(dir, c".")? };
         lock(&shared.count)?;
-        let joined = shared.counted_alone(0).and_then(|counted| match counted {
+        let joined = shared.counted_alone(|| Ok(0)).and_then(|counted| match counted {
             Some(sum) => shared.write(CLEAN, sum),
             None => Ok(()),
         });
@@ -86,18 +87,37 @@ impl Shared {
         }
     }
 
-    /// In a turn: what is in the directory, counted, if no other process uses it; this one's files without a name have so
-    /// many bytes. What processes that died have left in the sum goes by that.
-    pub(super) fn counted_alone(&self, nameless: u64) -> io::Result<Option<Sum>> {
+    /// In a turn: what is in the directory, counted, if no other process uses it; this one's files without a name have
+    /// `nameless` bytes. What processes that died have left in the sum goes by that.
+    pub(super) fn counted_alone(&self, nameless: impl FnOnce() -> io::Result<u64>) -> io::Result<Option<Sum>> {
         // The shared lock is lost meanwhile, and nobody sees that: who looks at these locks does so in a turn.
         let is_alone = match self.users.try_lock() {
             Ok(()) => true,
             Err(TryLockError::WouldBlock) => false,
             Err(TryLockError::Error(error)) => return Err(error),
         };
-        let counted = if is_alone { tree::count(&self.dir).map(Some) } else { Ok(None) };
+        let count = || {
+            let ((bytes, files), nameless) = (tree::count(&self.dir)?, nameless()?);
+            Ok(Sum { bytes: bytes.saturating_add(nameless), files, nameless })
+        };
+        let counted = if is_alone { count().map(Some) } else { Ok(None) };
         self.users.lock_shared()?;
-        Ok(counted?.map(|(bytes, files)| Sum { bytes: bytes.saturating_add(nameless), files, nameless }))
+        counted
+    }
+
+    /// Bytes of the files without a name that this process has open on the directory's filesystem. Those that are none of a
+    /// tool's are counted too: rather too much than too little.
+    pub(super) fn nameless_here(&self) -> io::Result<u64> {
+        let device = self.dir.metadata()?.dev();
+        let mut seen = HashMap::new();
+        for entry in fs::read_dir("/proc/self/fd")? {
+            // What has been closed meanwhile is none.
+            let Ok(found) = fs::metadata(entry?.path()) else { continue };
+            if found.is_file() && found.nlink() == 0 && found.dev() == device {
+                seen.insert(found.ino(), found.len());
+            }
+        }
+        Ok(seen.values().sum())
     }
 
     /// What was written last.

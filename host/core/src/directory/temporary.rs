@@ -1,4 +1,4 @@
-//! Directories among the temporary files: each is its process's for as long as that lives.
+//! Temporary directories that later processes can remove after their owner has died.
 //!
 //! Invariants: a process holds a lock (`flock`) on its directory, which the kernel takes back when it dies, however that
 //! happens; what is collected is removed under that lock, so no directory of a living process is, nor one that holds a
@@ -24,19 +24,18 @@ const LOOKED_AT: usize = 20_000;
 /// Time for what is collected when a process begins; the rest is the next one's.
 const COLLECTING: Duration = Duration::from_secs(1);
 
-/// Removes a directory that tools have filled, with a few descriptors however deep they have made it, and through no link: for
-/// embedders who give a [`Cordon`](crate::Cordon)'s child a place for its temporary files. A child that is killed does not
-/// tidy up.
+/// Removes a directory tree of any depth with few file descriptors, and follows no link. Use it for directories that tools have
+/// written to, for instance the temporary directory of a [`Cordon`](crate::Cordon)'s child that was killed.
 ///
 /// # Errors
-/// Of the system: among others when something is still added to it.
+/// The system's error, for instance if something still writes to the directory.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     tree::clear(&tree::place(CWD, path)?)?;
     fs::remove_dir(path)
 }
 
-/// A directory for temporary files, of this process and its children, that nobody else can read. It is not removed when it is
-/// dropped: [`remove_tree`] does that, and [`collect`](Self::collect) in a later process where this one was killed.
+/// A temporary directory of this process and its children, readable by this user only. Dropping it does not remove it: call
+/// [`remove_tree`]. [`collect`](Self::collect) removes those that killed processes left.
 #[derive(Debug)]
 pub struct TemporaryDirectory {
     path: PathBuf,
@@ -77,8 +76,8 @@ impl TemporaryDirectory {
         Place { path: self.path, dir: self.dir }
     }
 
-    /// Removes the directories of this user's processes that have died without removing them: for when a process begins.
-    /// Any number of processes may do it at once. What takes longer than a second is left to the next one.
+    /// Removes the directories that dead processes of this user left. Call it at start; several processes may at once. Stops
+    /// after about a second.
     pub fn collect() {
         collect_in(&tempfile::env::temp_dir());
     }

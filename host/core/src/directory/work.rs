@@ -124,6 +124,8 @@ impl Area {
     pub(crate) fn remove_directory(&self, dir: &File, path: &str) -> io::Result<()> {
         let dir = capability(dir)?;
         let _turn = self.turn()?;
+        // A slash at the end is of a directory's name: the resolver of paths would take it for `/.`.
+        let path = if path.starts_with('/') { path } else { path.trim_end_matches('/') };
         let was = named(&dir, path)?;
         dir.remove_dir(path)?;
         self.unnamed(was);

@@ -88,18 +88,18 @@ impl Budget {
     /// One request, whatever becomes of it.
     pub(super) fn take_request(&self) -> Result<(), SendError> {
         if self.0.is_closed.load(Ordering::Relaxed) {
-            let problem = "a request of this call carried a secret: it sends no more";
+            let problem = "an earlier request of this call carried a secret: further requests are refused";
             return Err(SendError::OverBudget(Share::Closed, problem.to_owned()));
         }
-        take(Defence::Requests, &self.0.requests, 1, Share::Requests, "no request of this call is left")
+        take(Defence::Requests, &self.0.requests, 1, Share::Requests, "the call has used all its requests")
     }
 
     pub(super) fn take_sent(&self, bytes: u64) -> Result<(), SendError> {
-        take(Defence::SentBytes, &self.0.sent, bytes, Share::Sent, "the call would send more bytes than it may")
+        take(Defence::SentBytes, &self.0.sent, bytes, Share::Sent, "the call's limit of bytes to send is exceeded")
     }
 
     pub(super) fn take_received(&self, bytes: u64) -> Result<(), SendError> {
-        let problem = "the call would receive more bytes than it may";
+        let problem = "the call's limit of bytes to receive is exceeded";
         take(Defence::ReceivedBytes, &self.0.received, bytes, Share::Received, problem)
     }
 

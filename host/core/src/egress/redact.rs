@@ -10,8 +10,7 @@
 //! language have too). What is compressed is searched by [`Inflation`].
 //! Invariants: pure; linear in the bytes, whatever they are; pieces give what the whole gives; memory is bounded, by looking
 //! for fewer forms where there are very many values.
-//! Not here: what somebody writes who does not want it to be found. Whoever is given a value can change it beyond recognition;
-//! README has the list.
+//! Not here: values that a tool changes on purpose. README lists what is not found.
 
 mod forms;
 mod inflation;

@@ -82,7 +82,7 @@ pub(super) fn accept(
     let mut headers = head.headers;
     check(head.status, &headers)?;
     if head.status == StatusCode::PARTIAL_CONTENT && !terms.asks_for_part && stands(Defence::UnaskedParts) {
-        return Err(SendError::broken("it is a part of what was asked for, and no part was asked for"));
+        return Err(SendError::broken("it is a partial response (206), and the request had no `Range` header"));
     }
     terms.budget.take_received(head_size(&headers) as u64)?;
     let receivable = terms.budget.receivable();
@@ -177,7 +177,7 @@ impl Body {
             None | Some(Inflated::Clean) => {}
             Some(Inflated::Secret) => return Err(SendError::broken("it is compressed, and carries a secret")),
             Some(Inflated::TooLarge) => {
-                return Err(SendError::broken("it is compressed, and too large to be searched for secrets"));
+                return Err(SendError::broken("it is too large to search for secrets after decompression"));
             }
         }
         Ok(match &mut self.redaction {
@@ -262,7 +262,7 @@ impl Terms {
         if Instant::now() >= self.deadline {
             SendError::Timeout(Stage::Whole)
         } else if self.meter.is_exceeded() {
-            let problem = "the server sends more around its response than a response has";
+            let problem = "the server sent too many headers, interim responses or chunk frames";
             SendError::OverBudget(Share::Framing, problem.to_owned())
         } else if error.is_parse_too_large() {
             SendError::broken("its headers are too many or too long")

@@ -104,7 +104,7 @@ impl Screening {
                         return Err(SendError::Denied(denial([Some(&others), own.as_ref()], method, &target)));
                     }
                     Inflated::TooLarge => {
-                        return Err(invalid("its body is compressed, and too large to be searched for secrets"));
+                        return Err(invalid("its body is too large to search for secrets after decompression"));
                     }
                 }
                 yield_now().await;

@@ -55,8 +55,8 @@ impl Stage {
         match self {
             Self::Connect => "no connection was made in time",
             Self::FirstByte => "the response did not begin in time",
-            Self::BetweenBytes => "the response stopped for longer than it may",
-            Self::Whole => "the response did not come in time",
+            Self::BetweenBytes => "the response stalled for too long",
+            Self::Whole => "the response was not complete in time",
         }
     }
 }

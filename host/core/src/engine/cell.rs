@@ -16,7 +16,7 @@ use super::imports::inert::{self, Clock};
 use super::imports::lines::{self, LINE_END, Lines};
 use super::imports::wasi_http::WasiHttpState;
 use super::limiter::Limiter;
-use super::pulse::Pulse;
+use super::pulse::{Pulse, Served};
 use super::retained;
 use super::screening::Screening;
 use super::veil::Veil;
@@ -130,6 +130,11 @@ impl Cell {
         self.pulse.runs();
         self.host_calls += 1;
         self.host_calls_left()
+    }
+
+    /// The host works for the guest until this is dropped: what asks to be polled again meanwhile is not the guest.
+    pub(super) fn served(&self) -> Served {
+        self.pulse.served()
     }
 
     fn host_calls_left(&self) -> Result<(), Stop> {

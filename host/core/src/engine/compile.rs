@@ -23,7 +23,8 @@ use super::tier::Tier;
 use super::{proposals, scan};
 use crate::defence::{self, Defence, stands};
 use crate::error::Error;
-use crate::{signals, spawn};
+use crate::signals;
+use crate::spawn;
 
 /// Processor time of a compilation that somebody waits for: a language runtime of 18 MB takes about 15 s, and what is made to
 /// stall the compiler is ended within 30 s where the machine has a core for it. Source: security design, row 8.
@@ -101,13 +102,14 @@ pub(super) fn compile(
     match worker {
         Some(worker) => worker.compile(tier, haste, component, watch),
         // The compiler is the validator too.
-        None => config::compiler(tier, haste)
-            .map_err(NoCode::Interrupted)?
-            .precompile_component(component)
-            .map_err(|error| NoCode::Refused(match proposals::missing(component) {
-                Some(names) => Error::proposals(names),
-                None => Error::malformed(format!("{error:#}")),
-            })),
+        None => config::compiler(tier, haste).map_err(NoCode::Interrupted)?.precompile_component(component).map_err(
+            |error| {
+                NoCode::Refused(match proposals::missing(component) {
+                    Some(names) => Error::proposals(names),
+                    None => Error::malformed(format!("{error:#}")),
+                })
+            },
+        ),
     }
 }
 

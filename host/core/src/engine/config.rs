@@ -96,7 +96,7 @@ pub(super) fn engine(allocation: Allocation) -> Result<Engine, Error> {
     Engine::new(&config).map_err(|error| Error::engine(format!("{error:#}")))
 }
 
-pub(super) fn base() -> Config {
+fn base() -> Config {
     let mut config = Config::new();
     config
         .strategy(Strategy::Cranelift)
@@ -148,4 +148,23 @@ fn pool(cells: u32) -> PoolingAllocationConfig {
         .table_keep_resident(KEEP_TABLE)
         .pagemap_scan(if scan { Enabled::Yes } else { Enabled::No });
     pool
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::component::Component;
+
+    use super::*;
+
+    /// What tail calls cost a component that has none.
+    #[test]
+    fn code_without_tail_calls_is_the_same_whether_they_are_on() {
+        let component = toolcell_test_guests::bytes("hello");
+        let code = |is_on| {
+            let engine = Engine::new(base().wasm_tail_call(is_on)).unwrap();
+            Component::from_binary(&engine, &component).unwrap().text().to_vec()
+        };
+        let (on, off) = (code(true), code(false));
+        assert!(on.len() > 10_000 && on == off, "{} and {} bytes", on.len(), off.len());
+    }
 }

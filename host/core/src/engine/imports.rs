@@ -83,14 +83,8 @@ const OPEN: [(&str, Standing); 32] = [
 ];
 
 /// Packages that reach something outside of the cell.
-const GRANTABLE: [&str; 6] = [
-    "wasi:http/",
-    "wasi:keyvalue/",
-    "wasi:config/",
-    "wasi:blobstore/",
-    "toolcell:tool/",
-    "wasi:filesystem/",
-];
+const GRANTABLE: [&str; 6] =
+    ["wasi:http/", "wasi:keyvalue/", "wasi:config/", "wasi:blobstore/", "toolcell:tool/", "wasi:filesystem/"];
 
 /// What an import needs. `name` is as it stands in the component, version included.
 pub(super) fn standing(name: &str) -> Standing {

@@ -1,7 +1,7 @@
-//! What the task that runs a cell and the caller that waits for it know of each other.
+//! Run state shared by a cell's task and its caller: whether the guest runs or waits, cancelled, killed.
 //!
 //! Invariants: a guest that could go on has asked to be polled again (a tick or the fuel interval stopped it); one that has
-//! not, and is not being polled, waits for the host. No flag is set by the guest's own word. Whether the guest waited when
+//! not, and is not being polled, waits for the host. The guest sets no flag itself. Whether the guest waited when
 //! its deadline passed is settled by then: what it does later changes nothing.
 
 use std::cell::Cell;
@@ -41,6 +41,8 @@ pub(super) struct Pulse {
     doing: AtomicU8,
     /// It asked to be polled again while it was.
     yielded: AtomicBool,
+    /// The host works for it, and whoever asks to be polled again is the host.
+    is_served: AtomicBool,
     /// It ended after its deadline.
     is_late: AtomicBool,
     cancelled: AtomicBool,
@@ -76,6 +78,14 @@ impl Pulse {
         if self.doing.load(Ordering::Relaxed) == RUNS && !self.is_past() {
             self.doing.store(WAITS, Ordering::Relaxed);
         }
+    }
+
+    /// The host works for the guest until this is dropped: the guest waits from now on. What the host does may ask to be polled
+    /// again, as the guest would.
+    pub(super) fn served(self: &Arc<Self>) -> Served {
+        self.is_served.store(true, Ordering::Relaxed);
+        self.waits();
+        Served(Arc::clone(self))
     }
 
     /// Whether the guest waited for the host when its deadline passed. Asked from then on.
@@ -156,11 +166,21 @@ impl Pulse {
         if poll.is_ready() {
             self.runs();
             self.is_late.store(self.is_past(), Ordering::Relaxed);
-        } else if !self.yielded.load(Ordering::Relaxed) {
+        } else if !self.yielded.load(Ordering::Relaxed) || self.is_served.load(Ordering::Relaxed) {
             self.waits();
         }
         self.idle.store(poll.is_pending(), Ordering::Release);
         poll
+    }
+}
+
+/// The host at work for a guest.
+#[must_use]
+pub(super) struct Served(Arc<Pulse>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.is_served.store(false, Ordering::Relaxed);
     }
 }
 
@@ -194,14 +214,18 @@ mod tests {
             Waits,
             /// The same, and has the answer before it is looked at.
             IsAnswered,
+            /// Calls the host, which works for it, and asks to be polled again.
+            IsServed,
             /// The host's work goes on, and is not done.
             GoesOn,
             /// Calls the host, which answers at once.
             Calls,
             Ends,
         }
-        use Does::{Calls, Ends, GoesOn, IsAnswered, Waits, Yields};
-        let table: [(&[Does], &[Does], bool); 13] = [
+        use Does::{Calls, Ends, GoesOn, IsAnswered, IsServed, Waits, Yields};
+        let table: [(&[Does], &[Does], bool); 15] = [
+            (&[IsServed], &[], true),
+            (&[IsServed, Calls, Yields], &[], false),
             (&[], &[], false),
             (&[Yields], &[], false),
             (&[Waits], &[], true),
@@ -220,19 +244,24 @@ mod tests {
             let mut pulse = Arc::new(Pulse::default());
             let context = Context::from_waker(Waker::noop());
             let go = |pulse: &Arc<Pulse>, does: Does| {
+                let mut served = None;
                 let _ = pulse.poll(&context, |inner| {
-                    if let Waits | IsAnswered | Calls = does {
+                    if let Waits | IsAnswered | IsServed | Calls = does {
                         pulse.runs();
+                    }
+                    if let IsServed = does {
+                        served = Some(pulse.served());
                     }
                     let waker = inner.waker().clone();
                     match does {
-                        Yields | Calls => waker.wake(),
+                        Yields | Calls | IsServed => waker.wake(),
                         IsAnswered => std::thread::scope(|scope| drop(scope.spawn(|| waker.wake()).join())),
                         Waits | GoesOn => {}
                         Ends => return Poll::Ready(()),
                     }
                     Poll::Pending
                 });
+                drop(served);
             };
             before.iter().for_each(|does| go(&pulse, *does));
             Arc::get_mut(&mut pulse).expect("no waker is left").deadline = Some(Instant::now());

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 
+use super::trees::is_large;
 use crate::call::{CallContext, CallResult, ToolCall};
 use crate::defence::{Defence, stands};
 use crate::handler::Invocation;
@@ -15,7 +16,6 @@ use crate::outcome::{MAX_PARTS, Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, Refusal};
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
-use super::trees::is_large;
 
 /// The size of a call's arguments, where they are not too large to be parsed.
 pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal> {

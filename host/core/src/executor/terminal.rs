@@ -83,7 +83,7 @@ impl<'a> Terminal<'a> {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for Terminal<'_> {
     fn drop(&mut self) {
         if self.open {
             let usage = self.usage();

@@ -1,21 +1,24 @@
 //! How many trees of large arguments there are at once, and which of them are kept while their call runs.
 //!
-//! A tree takes up to a hundred times the memory of its text. Large arguments are parsed and checked a few calls at a time; a
-//! tree is kept only for a handler that reads it, and the bytes of all that are kept are bounded.
+//! A tree takes up to a hundred times the memory of its text. Large arguments, and large answers that have a schema, are parsed
+//! and checked a few calls at a time; a tree of arguments is kept only for a handler that reads it, and the bytes of all that
+//! are kept are bounded.
 //! Invariants: both bounds are the process's, whatever executors it has, and are shared fairly between tenants.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use crate::call::CallResult;
 use crate::defence::{Defence, stands};
 use crate::engine::queue::{Queue, Slot};
 use crate::handler::{Handler, Invocation};
-use crate::json::Size;
+use crate::json::{MAX_DEPTH, Size, measure};
+use crate::patience::forced;
 use crate::refusal::Refusal;
 use crate::shared_bytes::{Held, SharedBytes};
 use crate::tool::Tool;
 
-/// Calls whose large arguments are parsed and checked at once. The tree of the worst takes some 35 MB.
+/// Calls whose large arguments or answers are parsed and checked at once. The tree of the worst takes some 35 MB.
 const CHECKS: usize = 4;
 /// Bytes of a tree from which on its call waits for its turn.
 const CHECKED_IN_TURN: u64 = 1 << 20;
@@ -59,13 +62,41 @@ pub(super) fn is_kept_for(tool: &Tool) -> bool {
 /// [`Refusal::Overloaded`].
 pub(super) async fn room(tool: &Tool, invocation: &Invocation, size: Size) -> Result<Room, Refusal> {
     let overloaded = || Refusal::Overloaded { retry_after: RETRY_AFTER };
-    let tenant = invocation.context.tenant.as_deref();
     let turn = if size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns) {
-        let turn = TURNS.take(tenant, invocation.deadline(), invocation.text_bytes()).await;
-        Some(turn.ok_or_else(overloaded)?)
+        Some(turn(invocation).await.ok_or_else(overloaded)?)
     } else {
         None
     };
-    let held = if is_kept_for(tool) { Some(TREES.take(tenant, size.tree).ok_or_else(overloaded)?) } else { None };
+    let held = if is_kept_for(tool) {
+        Some(TREES.take(invocation.context.tenant.as_deref(), size.tree).ok_or_else(overloaded)?)
+    } else {
+        None
+    };
     Ok(Room { held, _turn: turn })
+}
+
+/// Whether an answer is parsed for its schema into a tree so large that it waits for its turn.
+pub(super) fn is_checked_in_turn(tool: &Tool, result: &CallResult) -> bool {
+    let (Some(_), Some(value)) = (tool.output(), result.value()) else { return false };
+    // What cannot be measured is refused before it is parsed.
+    let size = measure(value.as_str(), MAX_DEPTH).unwrap_or_default();
+    size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns)
+}
+
+/// The turn of a call whose large arguments are checked, now or before its deadline or its forced end.
+async fn turn(invocation: &Invocation) -> Option<Slot> {
+    take(invocation, invocation.text_bytes()).await
+}
+
+/// The turn of a large answer. Its bytes are in memory either way, so they are not counted again.
+pub(super) async fn turn_of_an_answer(invocation: &Invocation) -> Option<Slot> {
+    take(invocation, 0).await
+}
+
+async fn take(invocation: &Invocation, text: u64) -> Option<Slot> {
+    tokio::select! {
+        biased;
+        turn = TURNS.take(invocation.context.tenant.as_deref(), invocation.deadline(), text) => turn,
+        () = forced(&invocation.abort, invocation.stop_grace) => None,
+    }
 }

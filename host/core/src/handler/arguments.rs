@@ -1,9 +1,9 @@
 //! A call's arguments as a tree, for handlers that read them.
 //!
-//! Invariants: there is one tree at most. It is the one that was checked, until a handler takes it; after that, and where none
-//! was kept, the text is parsed again.
+//! Invariants: a call has one tree at most, its attempts together. It is the one that was checked, until a handler takes it;
+//! after that, and where none was kept, the text is parsed again.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -14,17 +14,28 @@ use crate::shared_bytes::Held;
 /// The tree, where one is kept.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
-    /// What was checked, until it is read or taken.
-    checked: Mutex<Option<Value>>,
+    kept: Option<Arc<Kept>>,
     read: OnceLock<Value>,
-    /// Of the bytes that all trees may take.
+}
+
+/// What was checked, until it is read or taken. All attempts at a call share it.
+#[derive(Debug)]
+struct Kept {
+    checked: Mutex<Option<Value>>,
+    /// Of the bytes that all trees may take, also for the tree of a later attempt.
     _held: Option<Held>,
 }
 
 impl Arguments {
     /// Keeps a tree that was checked.
     pub(crate) fn kept(tree: Value, held: Option<Held>) -> Self {
-        Self { checked: Mutex::new(Some(tree)), read: OnceLock::new(), _held: held }
+        let kept = Kept { checked: Mutex::new(Some(tree)), _held: held };
+        Self { kept: Some(Arc::new(kept)), read: OnceLock::new() }
+    }
+
+    /// The same for an attempt at the call. The first one that wants the tree has it, later ones parse the text again.
+    pub(crate) fn of_an_attempt(&self) -> Self {
+        Self { kept: self.kept.clone(), read: OnceLock::new() }
     }
 
     /// The tree of this text.
@@ -40,11 +51,11 @@ impl Arguments {
     /// Whether a tree is kept.
     #[cfg(test)]
     pub(crate) fn is_kept(&self) -> bool {
-        self.checked.lock().is_some() || self.read.get().is_some()
+        self.kept.as_ref().is_some_and(|kept| kept.checked.lock().is_some()) || self.read.get().is_some()
     }
 
     fn checked(&self) -> Option<Value> {
-        self.checked.lock().take()
+        self.kept.as_ref()?.checked.lock().take()
     }
 }
 
@@ -70,5 +81,15 @@ mod tests {
         assert!(!taken.is_kept());
         assert_eq!(*taken.read(r#"{"text": 2}"#), json!({"text": 2}));
         assert_eq!(Arguments::default().take(""), json!({}));
+    }
+
+    /// Seen to fail with a tree for each attempt beside the one that was checked.
+    #[test]
+    fn attempts_share_one_tree() {
+        let kept = Arguments::kept(json!({"kept": 1}), None);
+        let [first, second] = [kept.of_an_attempt(), kept.of_an_attempt()];
+        assert_eq!(first.take("{}"), json!({"kept": 1}));
+        assert!(!kept.is_kept() && !second.is_kept());
+        assert_eq!(second.take(r#"{"text": 2}"#), json!({"text": 2}));
     }
 }

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::{JsonFault, MAX_DEPTH, MAX_NODES};

@@ -48,7 +48,7 @@ pub struct UnreadableCall {
 }
 
 /// One call of a list.
-pub(super) type Read = Result<ToolCall, UnreadableCall>;
+pub(super) type Read = Result<ToolCall, Box<UnreadableCall>>;
 
 impl Calls {
     pub(super) fn of(read: impl IntoIterator<Item = Read>) -> Self {
@@ -56,7 +56,7 @@ impl Calls {
         for (index, read) in read.into_iter().enumerate() {
             match read {
                 Ok(call) => calls.calls.push(call),
-                Err(unreadable) => calls.unreadable.push(UnreadableCall { index, ..unreadable }),
+                Err(unreadable) => calls.unreadable.push(UnreadableCall { index, ..*unreadable }),
             }
         }
         calls
@@ -79,8 +79,8 @@ impl Calls {
 }
 
 impl UnreadableCall {
-    pub(super) fn new(id: Option<&str>, name: Option<&str>, error: ProviderError) -> Self {
-        Self { index: 0, id: id.map(str::to_owned), name: name.map(str::to_owned), error }
+    pub(super) fn new(id: Option<&str>, name: Option<&str>, error: ProviderError) -> Box<Self> {
+        Box::new(Self { index: 0, id: id.map(str::to_owned), name: name.map(str::to_owned), error })
     }
 
     /// The failure as the model gets it: `{"error": …}`, of a call that failed. `None` for a call without an id, which cannot be

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use super::ProviderError;
-use super::calls::{Calls, UnreadableCall};
+use super::calls::{Calls, Read, UnreadableCall};
 use super::place::Place;
 use crate::call::ToolCall;
 use crate::json::or_empty_object;
@@ -72,7 +72,12 @@ struct List<'p> {
 
 impl<'p> List<'p> {
     /// The call of this id, which begins with this event if there is none yet.
-    fn call(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>, state: State) -> (&mut Reading<'p>, bool) {
+    fn call(
+        &mut self,
+        id: Result<&'p str, ProviderError>,
+        event: &Place<'p>,
+        state: State,
+    ) -> (&mut Reading<'p>, bool) {
         let known = id.as_ref().ok().and_then(|id| self.places.get(id)).copied();
         let place = known.unwrap_or(self.calls.len());
         if known.is_none() {
@@ -130,16 +135,15 @@ impl<'p> Reading<'p> {
     }
 
     fn take(&mut self, delta: Result<Place<'p>, ProviderError>) {
-        let text = delta.and_then(|delta| {
-            delta.value.as_str().ok_or_else(|| delta.malformed("a piece of the arguments"))
-        });
+        let text =
+            delta.and_then(|delta| delta.value.as_str().ok_or_else(|| delta.malformed("a piece of the arguments")));
         match text {
             Ok(text) => self.arguments.push_str(text),
             Err(error) => self.wrong(error),
         }
     }
 
-    fn read(self) -> Result<ToolCall, UnreadableCall> {
+    fn read(self) -> Read {
         let Self { id, name, arguments, state, first, problem } = self;
         let unfinished = || (state == State::Open).then(|| first.malformed("a call that is ended by `TOOL_CALL_END`"));
         match (problem.or_else(unfinished), id, name) {

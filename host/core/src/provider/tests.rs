@@ -138,7 +138,13 @@ fn calls_come_in() {
 #[test]
 fn each_call_of_a_list_has_its_answer() {
     let call = |id: Value, name: &str| json!({"id": id, "function": {"name": name, "arguments": "{}"}});
-    let list = json!([call(json!("a"), ""), call(json!("b"), "t"), call(json!(null), "t"), call(json!("d"), ""), call(json!("e"), "t")]);
+    let list = json!([
+        call(json!("a"), ""),
+        call(json!("b"), "t"),
+        call(json!(null), "t"),
+        call(json!("d"), ""),
+        call(json!("e"), "t")
+    ]);
     let read = Provider::OpenAi.calls(&list).unwrap();
     assert_eq!(read.calls, ["b", "e"].map(|id| ToolCall::new(id, "t", "{}")));
     let places: Vec<_> = read.unreadable.iter().map(|call| (call.index, call.id.as_deref())).collect();

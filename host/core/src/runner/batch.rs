@@ -78,10 +78,7 @@ impl Batch {
 ///
 /// Every running call has one of these futures on the heap: what is not needed across an await stays out of it, because it
 /// keeps room for each of its arguments twice, and for whatever it ever lent out.
-fn one(
-    shared: Arc<Shared>,
-    (index, (call, tool)): (usize, (ToolCall, Tool)),
-) -> impl Future<Output = Ended> + Send {
+fn one(shared: Arc<Shared>, (index, (call, tool)): (usize, (ToolCall, Tool))) -> impl Future<Output = Ended> + Send {
     let kept = shared.kept(&call);
     async move {
         let counting = Counting::new(tool.counters());

@@ -157,7 +157,10 @@ impl RunOptions {
             return Err(Error::options(option, "must be more than nothing"));
         }
         if let Some(asked) = self.tool_timeout.filter(|asked| *asked > allowed) {
-            return Err(Error::options("tool_timeout", format!("is {asked:?}, and the executor's limits allow {allowed:?}")));
+            return Err(Error::options(
+                "tool_timeout",
+                format!("is {asked:?}, and the executor's limits allow {allowed:?}"),
+            ));
         }
         if calls > 1 && self.context.resume.is_some() {
             return Err(Error::options("context.resume", format!("goes with one call, and there are {calls}")));
@@ -271,7 +274,10 @@ mod tests {
         let runner = runner(Definition::new("t", "").unwrap()).with_executor(executor);
         let options = RunOptions::default().with_tool_timeout(SECOND * 2);
         let error = wait(runner.run([ToolCall::new("a", "t", "{}")], options)).unwrap_err();
-        assert!(error.is_options() && error.to_string().contains("is 2s, and the executor's limits allow 1s"), "{error}");
+        assert!(
+            error.is_options() && error.to_string().contains("is 2s, and the executor's limits allow 1s"),
+            "{error}"
+        );
         assert_eq!(runner.registry().statistics("t").unwrap(), crate::statistics::Statistics::default());
     }
 }

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use super::ask::ask;
 use super::batch::Shared;
-use crate::call::{CallResult, Completion, ToolCall};
+use crate::call::{CallOptions, CallResult, Completion, ToolCall};
 use crate::encode::{EncodeError, Said, fallback, into_plain};
 use crate::json::Json;
 use crate::message::{AWAITING_USER, Halted, Message, RunEvent, Settled};
 use crate::outcome::{Halt, Outcome, Output, Question};
+use crate::patience::forced;
 use crate::policy::{Failure, OnToolError, Policy, Verdict};
 use crate::statistics::Counting;
 use crate::tool::Tool;
-use crate::tool_error::{ReturnRule, ToolError};
+use crate::tool_error::{Exit, ReturnRule, ToolError};
 use crate::usage::Usage;
 
 /// A call that is over.
@@ -100,11 +101,22 @@ pub(super) struct Undecided<'a> {
 }
 
 impl Undecided<'_> {
-    /// Asks the function.
+    /// Asks the function. Where the caller has ended the call or ends it meanwhile, the failure is told as it is.
     pub(super) async fn decided(self) -> Ended {
         let Self { end, failure, call, policy, budget } = self;
+        let CallOptions { abort, stop_grace, .. } = end.shared.options.of_a_call(&end.message.tool_call_id);
+        let is_cancelled = matches!(failure, Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)));
+        if is_cancelled && abort.is_raised() {
+            // The caller ended it: there is nothing to decide.
+            return end.reported(&failure);
+        }
         let call = call.map_or_else(|| ToolCall::new(&*end.message.tool_call_id, &*end.message.name, ""), |call| *call);
-        match ask(&end.shared.deciding, budget, policy, call, failure.clone()).await {
+        let decided = tokio::select! {
+            biased;
+            decided = ask(&end.shared.deciding, budget, policy, call, failure.clone()) => decided,
+            () = forced(&abort, stop_grace) => return end.reported(&failure),
+        };
+        match decided {
             Ok(Verdict::Continue(replacement)) => end.replaced(&replacement),
             Ok(Verdict::Halt) => end.halted(&failure, None),
             Err(exception) => {

@@ -59,7 +59,11 @@ fn it_opens_for_the_same_call_only() {
         // Whoever it does not belong to is told nothing else.
         (Origin { tenant: None, tool: "cancel", digest: None, ..asked }, ResumeFault::Foreign),
     ];
-    table.extend(others.iter().map(|arguments| (Origin { arguments: fingerprint(arguments), ..asked }, ResumeFault::OtherArguments)));
+    table.extend(
+        others
+            .iter()
+            .map(|arguments| (Origin { arguments: fingerprint(arguments), ..asked }, ResumeFault::OtherArguments)),
+    );
     for (other, fault) in table {
         assert_eq!(sealer.open(&other, Some(&sealed)), Err(fault), "{other:?}");
     }
@@ -72,7 +76,10 @@ fn it_opens_for_the_same_call_only() {
         (json!(10_000_000_000_000_000_u64), Ok(None)),
         (json!(10_000_000_000_000_001_u64), Err(ResumeFault::OtherArguments)),
     ] {
-        assert_eq!(sealer.open(&Origin { arguments: fingerprint(&json!({ "n": n })), ..asked }, Some(&sealed)), expected);
+        assert_eq!(
+            sealer.open(&Origin { arguments: fingerprint(&json!({ "n": n })), ..asked }, Some(&sealed)),
+            expected
+        );
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::raw_call::Judged;
 use crate::call::CallResult;
@@ -32,8 +32,8 @@ pub struct HistoryEntry {
     pub id: Option<String>,
     /// The tool, as the model called it.
     pub name: String,
-    /// The arguments; empty where there were more of them than a call may have.
-    pub args: Map<String, Value>,
+    /// The arguments, an object as the model wrote it; empty where there were more of them than a call may have.
+    pub args: Json,
     /// What the model gets.
     pub response: FunctionResponse,
     /// The handler's line for a person.

@@ -43,7 +43,7 @@ pub enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AbortStatus {
-    /// The call was none, or too many failed in a row.
+    /// The call was malformed, or too many calls failed in a row.
     Error,
     /// A person stopped it.
     StoppedByUser,

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use crate::call::{Resume, ToolCall};
-use crate::json::{JsonFault, check, or_empty_object, parse_measured};
+use crate::json::{Json, JsonFault, check, or_empty_object};
 
 /// A call that nobody has judged.
 ///
@@ -93,12 +93,10 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// The arguments as a tree, parsed when they are asked for: none is kept while the tool runs.
-    pub(super) fn arguments(&self) -> Map<String, Value> {
-        match self.is_read.then(|| parse_measured(&self.call.arguments)) {
-            Some(Ok(Value::Object(arguments))) => arguments,
-            _ => Map::new(),
-        }
+    /// The arguments as the model wrote them: text, because a tree takes many times its memory.
+    pub(super) fn arguments(&self) -> Json {
+        let text = if self.is_read { self.call.arguments.as_str() } else { "{}" };
+        Json::parse(text.to_owned()).unwrap_or_else(|_| Json::from(Value::Object(Map::new())))
     }
 }
 
@@ -143,7 +141,7 @@ mod tests {
             (json!({"name": "t", "args": "{\"x\":1,\"x\":2}"}), Err("stands twice")),
         ] {
             match (RawCall::from(&payload).judged(100), expected) {
-                (Ok(judged), Ok(expected)) => assert_eq!(Value::Object(judged.arguments()), *expected, "{payload}"),
+                (Ok(judged), Ok(expected)) => assert_eq!(judged.arguments().to_value(), *expected, "{payload}"),
                 (Err(malformed), Err(needle)) => assert!(malformed.to_string().contains(needle), "{malformed}"),
                 (other, _) => panic!("{payload}: {other:?}"),
             }

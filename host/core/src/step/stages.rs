@@ -34,7 +34,7 @@ const SHOW_KILL_HINT: &str = "show_kill_hint";
 /// A call that came to its gate.
 pub(super) enum Gated {
     /// It is answered here.
-    Closed(HistoryEntry),
+    Closed(Box<HistoryEntry>),
     Open(Box<Ready>),
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Ready {
 
 /// A call after stage 5.
 pub(super) enum End {
-    Closed(HistoryEntry),
+    Closed(Box<HistoryEntry>),
     Ended(Box<Ended>),
 }
 
@@ -87,7 +87,7 @@ impl Stepper {
         let name = judged.call.name.as_str();
         if let Some(allowed) = turn.allowed_names().filter(|allowed| !allowed.contains(name)) {
             let response = FunctionResponse::blocked(name, &allowed);
-            return Ok(Gated::Closed(HistoryEntry::unanswered(judged, response)));
+            return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
         }
         let toolbox = self.registry.toolbox();
         let tool = match toolbox.resolve(name) {
@@ -96,7 +96,7 @@ impl Stepper {
                 let near = nearest(&toolbox, name, &context, turn).await;
                 let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                 let response = FunctionResponse::error(format!("{error}{hint}"));
-                return Ok(Gated::Closed(HistoryEntry::unanswered(judged, response)));
+                return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
             }
         };
         let options = CallOptions::default().with_context(context).with_limits(limits).with_abort(turn.abort.clone());
@@ -182,11 +182,12 @@ impl Stepper {
         }
         // 9: call and response
         let result = Arc::unwrap_or_clone(completion).result;
-        let (mut entry, mut end_turn) = HistoryEntry::answered(judged, &tool, response, Some(result).filter(|_| success));
+        let (mut entry, mut end_turn) =
+            HistoryEntry::answered(judged, &tool, response, Some(result).filter(|_| success));
         if halted.is_some() {
             (entry.halted, end_turn) = (halted, true);
         }
-        self.record(entry, success, end_turn, turn)
+        self.record(Box::new(entry), success, end_turn, turn)
     }
 
     /// Stage 3. Remaining time and the abort signal travel in the call's options.
@@ -235,7 +236,7 @@ impl Stepper {
     /// The end of every step that has an entry: errors are counted, and too many in a row end the turn.
     fn record(
         &self,
-        entry: HistoryEntry,
+        entry: Box<HistoryEntry>,
         success: bool,
         end_turn: bool,
         turn: &mut Turn,
@@ -251,7 +252,7 @@ impl Stepper {
                 return Err(AbortStatus::Error);
             }
         }
-        Ok(Step::History { name, success, end_turn, entry: Box::new(entry) })
+        Ok(Step::History { name, success, end_turn, entry })
     }
 }
 

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::Error as _;
 use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::entry::{BLOCKED, FunctionResponse, HistoryEntry};
 use crate::json::{Json, present};
@@ -45,7 +46,11 @@ pub(super) enum Content<'a> {
         data: Option<&'a Json>,
     },
     #[serde(rename_all = "camelCase")]
-    Blocked { status: &'a str, function_name: &'a str, allowed_tool_names: &'a [String] },
+    Blocked {
+        status: &'a str,
+        function_name: &'a str,
+        allowed_tool_names: &'a [String],
+    },
 }
 
 impl Serialize for HistoryEntry {
@@ -87,7 +92,7 @@ struct Half<'a> {
     id: Option<&'a str>,
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    args: Option<&'a Map<String, Value>>,
+    args: Option<&'a Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response: Option<&'a FunctionResponse>,
 }
@@ -135,7 +140,7 @@ struct Written {
 struct WrittenCall {
     id: Option<String>,
     name: String,
-    args: Map<String, Value>,
+    args: Json,
 }
 
 #[derive(Deserialize)]
@@ -165,6 +170,9 @@ impl<'de> Deserialize<'de> for HistoryEntry {
         let Written { call, answer, is_error, message, parts, halted, attributes, extensions } =
             Written::deserialize(deserializer)?;
         let WrittenCall { id, name, args } = call;
+        if !args.as_str().trim_start().starts_with('{') {
+            return Err(D::Error::custom("`args` is not an object"));
+        }
         let result = answer.response.result;
         let response = if is_error { failure(&result)? } else { FunctionResponse::Result { result } };
         Ok(Self { id, name, args, response, message, parts, halted, attributes, extensions })

@@ -68,7 +68,7 @@ pub(super) fn refused(file: &Path, error: &rusqlite::Error) -> Error {
     let (problem, hint) = match kind(error) {
         Kind::Busy => (format!("{place} is in use by other processes"), BUSY),
         Kind::Full => (format!("the disk of {place} is full"), NO_DISK),
-        Kind::Foreign => (format!("{place} is no store"), DAMAGED),
+        Kind::Foreign => (format!("{place} is not a toolcell store"), DAMAGED),
         Kind::Damaged => (format!("{place} is damaged"), DAMAGED),
         Kind::Other => (format!("{place} cannot be read or written: {error}"), NO_DISK),
     };

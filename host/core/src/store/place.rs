@@ -16,7 +16,7 @@ use crate::private::{self, Unfit};
 pub(crate) const FILE: &str = "store.db";
 /// The name of a store of earlier versions, in another format.
 const OLD: &str = "keys.redb";
-const OTHER_DIRECTORY: &str = "use a directory that is yours and that nobody else can write";
+const OTHER_DIRECTORY: &str = "use a directory that you own and that no other user can write to";
 const DOUBTFUL: &str = "see who wrote it; make it yours with mode 600 if you trust it, or move it away";
 const MOVE_OLD: &str =
     "move it away to begin with an empty store; the version of toolcell that wrote it reads it still";

@@ -244,7 +244,7 @@ fn encoded(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
             // Lists of numbers.
             forms.push(each(value, |byte| byte.to_string()));
             forms.push(each(value, |byte| format!("{byte:03}")));
-            forms.push(quoted_printable(value));
+            forms.extend(Some(quoted_printable(value)).filter(|form| form != value));
         }
     }
     forms

@@ -97,14 +97,14 @@ impl Inflation {
         while let Stage::Inflating(state) = &mut self.stage {
             let done = inflate(state, piece, &mut out, MZFlush::None);
             piece = &piece[done.bytes_consumed..];
-            let is_full = done.bytes_written == out.len();
             match done.status {
                 Ok(MZStatus::Ok) | Err(MZError::Buf) => {}
                 Ok(MZStatus::StreamEnd | MZStatus::NeedDict) | Err(_) => self.stage = Stage::Over,
             }
-            match self.search(&out[..done.bytes_written]) {
-                Inflated::Clean if is_full || done.bytes_consumed > 0 && !piece.is_empty() => {}
-                told => return told,
+            let told = self.search(&out[..done.bytes_written]);
+            let is_settled = done.bytes_consumed == 0 && done.bytes_written == 0;
+            if told != Inflated::Clean || is_settled {
+                return told;
             }
         }
         Inflated::Clean

@@ -5,6 +5,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::server::head;
 use super::*;
 
+/// Before the server's answer begins, and before it goes on.
+const PAUSE: Duration = Duration::from_millis(300);
+/// Longer than a connection takes on a busy machine, and less than both pauses.
+const TO_CONNECT: Duration = Duration::from_millis(550);
+
 /// Never answers.
 struct Silent;
 
@@ -29,9 +34,9 @@ fn stage(result: &Result<Incoming, SendError>) -> Option<Stage> {
 async fn slow() -> Server {
     Server::start(|mut stream| async move {
         head(&mut stream).await;
-        tokio::time::sleep(3 * SHORT).await;
+        tokio::time::sleep(PAUSE).await;
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\no").await;
-        tokio::time::sleep(3 * SHORT).await;
+        tokio::time::sleep(PAUSE).await;
         let _ = stream.write_all(b"k").await;
         let _ = stream.read_to_end(&mut Vec::new()).await;
     })
@@ -40,14 +45,14 @@ async fn slow() -> Server {
 
 #[tokio::test]
 async fn each_time_bounds_its_own_part_and_no_other() {
-    let (server, short, long) = (slow().await, Some(SHORT), Some(AMPLE));
+    let (server, short, long, connect) = (slow().await, Some(SHORT), Some(AMPLE), Some(TO_CONNECT));
     for (connect, first_byte, between_bytes, expected) in [
         (None, None, None, None),
-        (short, None, None, None),
-        (short, long, long, None),
+        (connect, None, None, None),
+        (connect, long, long, None),
         (long, short, None, Some(Stage::FirstByte)),
         (None, None, short, Some(Stage::BetweenBytes)),
-        (short, long, short, Some(Stage::BetweenBytes)),
+        (connect, long, short, Some(Stage::BetweenBytes)),
         (long, Some(Duration::ZERO), long, Some(Stage::FirstByte)),
     ] {
         let times = Times { connect, first_byte, between_bytes };

@@ -1,4 +1,4 @@
-//! One process at a time for each name of a cache: what several want at once is made by one of them.
+//! Single-flight across processes: one process makes a cache entry; the others wait and use it.
 //!
 //! In: the path of a lock's file. Out: an [`Alone`], while it lives.
 //! Invariants: the lock (`flock`) ends with its process, and the next one has it; a file that was locked and has lost its

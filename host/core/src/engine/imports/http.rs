@@ -30,6 +30,7 @@ impl http::Host for Cell {
         credential: Option<Resource<Handle>>,
     ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
         self.called("http", "send")?;
+        let _served = self.served();
         let secret = credential.map(|handle| self.table.get(&handle).map(|handle| handle.name.clone())).transpose()?;
         let sent = match outgoing(request) {
             Ok(outgoing) => self.sent(outgoing, secret.as_deref()).await,

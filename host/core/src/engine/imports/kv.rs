@@ -72,6 +72,7 @@ impl Cell {
         work: impl FnOnce(&dyn KeyStore, &Namespace) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<T> {
         self.called("kv", function)?;
+        let _served = self.served();
         if let Err(denial) = self.authorize(request) {
             return Ok(Err(kv::Fault::Denied(told(&denial))));
         }

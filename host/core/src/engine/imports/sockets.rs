@@ -1,11 +1,11 @@
 //! `wasi:sockets`, without sockets: language runtimes import it, and no tool gets it.
 //!
-//! In: a guest's wish for a socket or for the address of a name. Out: `access-denied`, and a denial for observers.
+//! In: a call to a socket function. Out: `access-denied` for the guest, and a denial event.
 //! Invariants: nothing here opens, binds or resolves anything: there is no code for it. The resources that stand for a socket
 //! are types without a value, so what is done with one cannot be reached.
 
-use wasmtime::component::{Linker, LinkerInstance, Resource, ResourceType};
 use wasmtime::StoreContextMut;
+use wasmtime::component::{Linker, LinkerInstance, Resource, ResourceType};
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
 
 use crate::engine::cell::Cell;

@@ -1,3 +1,5 @@
+//! The queue: cells, places and bytes, and whose turn it is.
+
 use std::pin::Pin;
 use std::task::{Context, Waker};
 
@@ -11,6 +13,11 @@ type Taking<'a> = Pin<Box<dyn Future<Output = Option<Slot>> + 'a>>;
 fn call(queue: &Arc<Queue>, tenant: char) -> Taking<'_> {
     let name = tenant.to_string();
     Box::pin(async move { queue.take((tenant != 'n').then_some(name.as_str()), None, 0).await })
+}
+
+/// A call that came with so many bytes.
+fn with_text<'a>(queue: &'a Arc<Queue>, tenant: Option<&'a str>, text: u64) -> Taking<'a> {
+    Box::pin(queue.take(tenant, None, text))
 }
 
 fn now(queue: &Arc<Queue>, tenant: char) -> Option<Slot> {
@@ -144,8 +151,8 @@ fn tenants_that_have_nothing_are_forgotten() {
 fn text_that_waits_is_bounded_in_bytes() {
     let queue = Queue::new(1);
     let slot = now(&queue, 'n').expect("a cell");
-    let wait = |tenant, text| Box::pin(queue.take(tenant, None, text));
-    let waits = |call: &mut Pin<Box<_>>| Future::poll(call.as_mut(), &mut Context::from_waker(Waker::noop())).is_pending();
+    let wait = |tenant, text| with_text(&queue, tenant, text);
+    let waits = |call: &mut Taking<'_>| call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
     let mut half = wait(Some("a"), WAITING_BYTES / 2);
     assert!(waits(&mut half));
     assert!(!waits(&mut wait(Some("a"), 1)), "a tenant leaves as many as it has");

@@ -52,13 +52,13 @@ fn what_is_no_store_of_ours_is_refused() {
     }
     let spoilt: [(&str, Spoil); 10] = [
         ("has the layout 2", |file| relabelled(file, "user_version", 2)),
-        ("no store of ours", |file| relabelled(file, "application_id", 1)),
-        ("no store of ours", |file| {
+        ("that toolcell did not create", |file| relabelled(file, "application_id", 1)),
+        ("that toolcell did not create", |file| {
             fs::remove_file(file).unwrap();
             Connection::open(file).unwrap().execute_batch("CREATE TABLE other (a)").unwrap();
             fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
         }),
-        ("is no store", |file| fs::write(file, "[component]\n".repeat(100)).unwrap()),
+        ("is not a toolcell store", |file| fs::write(file, "[component]\n".repeat(100)).unwrap()),
         ("is empty", |file| fs::write(file, "").unwrap()),
         ("is damaged", |file| {
             let content = fs::read(file).unwrap();
