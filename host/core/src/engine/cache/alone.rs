@@ -61,7 +61,7 @@ mod tests {
 
     /// A process that has locked the file.
     fn other(path: &Path) -> Child {
-        let script = "exec 9>\"$0\"; flock -x 9; echo locked; exec sleep 1000";
+        let script = "set -e; exec 9>\"$0\"; flock -x 9; echo locked; exec sleep 1000";
         let mut child = Command::new("sh").args(["-c", script]).arg(path).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         io::BufRead::read_line(&mut io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
