@@ -42,7 +42,8 @@ fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) {
             Ok(kind) if kind.is_dir() && ![".git", "target"].contains(&name.as_str()) => {
                 walk(&entry.path(), &format!("{prefix}{name}/"), paths);
             }
-            Ok(kind) if kind.is_file() => paths.push(format!("{prefix}{name}")),
+            // A file of that name is git's own too: it tells where the repository of a work tree lies.
+            Ok(kind) if kind.is_file() && name != ".git" => paths.push(format!("{prefix}{name}")),
             _ => {}
         }
     }
