@@ -1,38 +1,31 @@
-//! A user without rights: no home, nothing that can be written, and a disk that is full.
+//! A user without privileges: no home, nothing that can be written, and a disk that is full.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 use toolcell_test_guests::example;
 
 use crate::place::Place;
 use crate::typed::Shown;
 
-/// Whoever that is: a user who owns nothing here. A test that is not run by root has no rights to give up.
-const NOBODY: u32 = 65_534;
-
 const GREET: [&str; 4] = ["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#];
 
-/// A place that this user can read and not write, with a copy of the command that they can start.
+/// A directory that the user can read and not write, with components and a directory for temporary files.
 fn place() -> Place {
     let place = Place::new("");
     fs::remove_file(place.path().join("toolcell.toml")).expect("it is there");
     for name in ["notes", "clerk"] {
         fs::copy(example(name), place.path().join(format!("{name}.wasm"))).expect("a place");
     }
-    let binary = place.path().join("toolcell");
-    if fs::hard_link(env!("CARGO_BIN_EXE_toolcell"), &binary).is_err() {
-        fs::copy(env!("CARGO_BIN_EXE_toolcell"), &binary).expect("a place");
-    }
     fs::create_dir(place.path().join("temp")).expect("a place");
-    fs::set_permissions(place.path().join("temp"), Permissions::from_mode(0o1777)).expect("a place");
     place
 }
 
-/// What came of a command of that user's, with nothing in its environment but a place for temporary files.
+/// The result of a command without privileges. Its environment has a directory for temporary files and these variables.
 fn typed(place: &Place, environment: &[(&str, &Path)], words: &[&str]) -> Shown {
     let change = |mode| {
         for dir in [place.path().join("home"), place.path().to_owned()] {
@@ -40,15 +33,21 @@ fn typed(place: &Place, environment: &[(&str, &Path)], words: &[&str]) -> Shown 
         }
     };
     change(0o555);
-    let mut command = Command::new(place.path().join("toolcell"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolcell"));
     command.env_clear().envs(toolcell::defence::inherited()).current_dir(place.path());
     command.env("TMPDIR", place.path().join("temp")).envs(environment.iter().copied()).args(words);
-    if rustix::process::geteuid().is_root() {
-        command.uid(NOBODY).gid(NOBODY);
-    }
-    let shown = place.shown(&mut command);
+    // Capabilities belong to a thread, and the processes that it starts inherit them.
+    let started = thread::scope(|scope| scope.spawn(|| place.shown(unprivileged(&mut command))).join());
     change(0o755);
-    shown
+    started.expect("the command runs")
+}
+
+/// Gives up what lets root ignore permissions. Without new privileges, a program that root starts does not regain it.
+fn unprivileged(command: &mut Command) -> &mut Command {
+    let none = CapabilitySet::empty();
+    set_no_new_privs(true).expect("Linux 3.5 or newer");
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none }).expect("fewer");
+    command
 }
 
 #[test]
