@@ -84,19 +84,30 @@ impl Server {
     }
 }
 
-/// A server that takes what comes, says nothing, and hangs up after its client did.
+/// A server that reads what comes and never answers. It closes a connection after its client did.
 ///
 /// # Panics
 /// When no port is free.
 #[must_use]
 pub fn silent() -> SocketAddr {
+    answering(b"")
+}
+
+/// A server that answers whatever it reads with these bytes and keeps the connection until its client closes it.
+///
+/// # Panics
+/// When no port is free.
+#[must_use]
+pub fn answering(bytes: &'static [u8]) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of loopback");
     let address = listener.local_addr().expect("its address");
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             thread::spawn(move || {
                 let mut piece = [0; 4096];
-                while stream.read(&mut piece).is_ok_and(|count| count > 0) {}
+                while stream.read(&mut piece).is_ok_and(|count| count > 0) {
+                    let _ = stream.write_all(bytes);
+                }
             });
         }
     });

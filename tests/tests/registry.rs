@@ -1,4 +1,4 @@
-//! A registry's calls and its statistics: each call is counted once, in the tool, whoever makes it.
+//! A registry's calls and its statistics: each call is counted once, in its tool.
 
 use std::sync::{Arc, Mutex};
 

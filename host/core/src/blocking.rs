@@ -7,7 +7,7 @@
 use std::io;
 use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 use tokio::runtime::{Builder, Handle as RuntimeHandle, Runtime};
@@ -28,8 +28,6 @@ use crate::tool_error::{Exit, ToolError};
 
 /// Threads of the pool that [`Tool::native_blocking`] uses. At most this many blocking calls run at once.
 pub const BLOCKING_THREADS: usize = 64;
-/// What a caller is told to wait for whom there was no thread.
-const RETRY_AFTER: Duration = Duration::from_millis(250);
 
 /// A closure that can answer calls and may block: `f(arguments)` or `f(arguments, invocation)`, returning anything that
 /// becomes an [`Outcome`]: the outcome itself, a [`Value`], or a `Result` of a value and an error that prints.
@@ -186,7 +184,7 @@ struct Blocking<F, Shape> {
 impl<F: BlockingFn<Shape>, Shape: 'static> Blocking<F, Shape> {
     async fn answer(&self, invocation: Arc<Invocation>) -> CallResult {
         let deadline = invocation.deadline();
-        let overloaded = CallResult::Refusal(Refusal::Overloaded { retry_after: RETRY_AFTER });
+        let overloaded = CallResult::Refusal(Refusal::overloaded());
         let Some(Ok(place)) = before(deadline, Arc::clone(&self.pool.0.free).acquire_owned()).await else {
             return overloaded;
         };

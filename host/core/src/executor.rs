@@ -228,14 +228,11 @@ impl Executor {
         let tenant = self.tenant(context.tenant.as_deref());
         let unknown = tenant.as_ref().err().cloned();
         let tenant = tenant.ok().flatten();
-        let mut limits = self.limits().tightened(&limits).tightened(&tool.limits());
+        let mut limits = tool.tightened(self.limits().tightened(&limits));
         if let Some(tenant) = tenant {
             limits = limits.tightened(&tenant.limits);
         }
         let overlays = Overlays { tenant: tenant.and_then(|tenant| tenant.overlay.clone()), call: overlay };
-        if let Some(bound) = tool.definition().max_execution {
-            limits.timeout = limits.timeout.min(bound);
-        }
         // The caller resolved the name, perhaps an alias, to this tool: what was checked is what runs.
         call.name.clone_from(&tool.definition().name);
         call.arguments = or_empty_object(call.arguments);

@@ -169,6 +169,19 @@ mod tests {
 
     use super::*;
 
+    /// Texts that are no JSON value, or that two parsers could read as different ones.
+    pub(super) const AMBIGUOUS_OR_INVALID: [&str; 9] = [
+        r#"{"$serde_json::private::RawValue":"42"}"#,
+        r#"{"x":"\ud800"}"#,
+        r#"{"a":1,"a":2}"#,
+        r#"[{"b":{"a":1,"\u0061":2}}]"#,
+        "{} {}",
+        "",
+        "1e999",
+        "nul",
+        "{\"a\":}",
+    ];
+
     #[test]
     fn depth_is_bounded_and_strings_do_not_count() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
@@ -184,17 +197,7 @@ mod tests {
 
     #[test]
     fn strict_refuses_what_could_be_read_twice() {
-        for bad in [
-            r#"{"$serde_json::private::RawValue":"42"}"#,
-            r#"{"x":"\ud800"}"#,
-            r#"{"a":1,"a":2}"#,
-            r#"[{"b":{"a":1,"\u0061":2}}]"#,
-            "{} {}",
-            "",
-            "1e999",
-            "nul",
-            "{\"a\":}",
-        ] {
+        for bad in AMBIGUOUS_OR_INVALID {
             assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax(_))), "{bad}");
             assert!(Json::parse(bad.into()).is_err() && serde_json::from_str::<Json>(bad).is_err(), "{bad}");
         }

@@ -95,7 +95,7 @@ pub enum StoreError {
 ///
 /// # Errors
 /// Of every method: [`StoreError::InvalidKey`], [`StoreError::Busy`] where other processes use the store, and
-/// [`StoreError::Unavailable`] when nothing was done, or when a write may or may not have been and nobody can tell. Of those
+/// [`StoreError::Unavailable`] when nothing was done, or when a write may have been done or not, which cannot be told. Of those
 /// that write: [`StoreError::OverQuota`], [`StoreError::Full`].
 pub trait KeyStore: Send + Sync + 'static {
     /// The value of a key.

@@ -150,7 +150,7 @@ impl OnToolError {
     }
 
     /// An async function decides. It is called once per failure, in the call's own task, so it sees the task-locals and the
-    /// tracing span of whoever awaits the run. It must not block: it would hold up its siblings. Time and panics count as
+    /// tracing span of the task that awaits the run. It must not block: it would hold up its siblings. Time and panics count as
     /// for [`decide`](Self::decide); when its time is over, its future is dropped.
     ///
     /// ```

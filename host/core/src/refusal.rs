@@ -16,6 +16,8 @@ use crate::json::needed;
 /// How many faults one refusal spells out; the rest is counted. A model repairs a handful at a time, and a hostile
 /// argument could otherwise make the refusal larger than itself.
 pub const MAX_FAULTS: usize = 32;
+/// The wait that a caller is told who is refused for load: the host does not know when there is room again.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// Characters of one problem that a handler's own check found.
 const MAX_PROBLEM: usize = 1000;
 
@@ -169,6 +171,11 @@ impl Fault {
 }
 
 impl Refusal {
+    /// Refused for load.
+    pub(crate) fn overloaded() -> Self {
+        Self::Overloaded { retry_after: RETRY_AFTER }
+    }
+
     /// The refusal's name, the same in JSON and in logs.
     #[must_use]
     pub fn kind(&self) -> &'static str {

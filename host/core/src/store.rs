@@ -130,7 +130,7 @@ impl Database {
     }
 
     fn connect(&self) -> rusqlite::Result<Connection> {
-        // Without links on the way: the directory is resolved, and it is nobody else's. Threads take turns here, not there.
+        // Without links on the way: the directory is resolved, and only its owner can open it. Threads take turns here, not there.
         let flags =
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connection = Connection::open_with_flags(&self.file, flags)?;

@@ -148,6 +148,13 @@ impl Tool {
         self.0.limits
     }
 
+    /// These limits, tightened by its own and by its definition's `max_execution`.
+    pub(crate) fn tightened(&self, limits: Limits) -> Limits {
+        let limits = limits.tightened(&self.limits());
+        let timeout = self.definition().max_execution.map_or(limits.timeout, |own| limits.timeout.min(own));
+        limits.with_timeout(timeout)
+    }
+
     /// Puts another handler around its own: `wrap` gets the handler that runs now. A tool without one stays so.
     #[must_use]
     pub fn wrapped<H: Handler>(self, wrap: impl FnOnce(Arc<dyn Handler>) -> H) -> Self {

@@ -1,11 +1,8 @@
 //! A guest that waits for the host until its deadline ends as `timeout/blocked`, whatever it waits for, every time.
 
 use std::future::pending;
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};
-use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -15,6 +12,7 @@ use toolcell::{
     SecretFuture, SecretSource, SecretUse, Tool, ToolCall,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_tests::server::{answering, silent};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};
 
 use super::{PATIENCE, tool};
@@ -83,23 +81,6 @@ impl KeyStore for Gated {
     }
 }
 
-/// A server that answers each request with these bytes, says nothing more, and keeps the connection.
-fn says(bytes: &'static [u8]) -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of loopback");
-    let address = listener.local_addr().expect("its address");
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            thread::spawn(move || {
-                let mut piece = [0; 4096];
-                while stream.read(&mut piece).is_ok_and(|count| count > 0) {
-                    let _ = stream.write_all(bytes);
-                }
-            });
-        }
-    });
-    address
-}
-
 /// The beginning of a response of which the rest never comes.
 const HALF: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 100\r\n\r\nthe first half";
 
@@ -163,7 +144,7 @@ fn for_a_pollable() {
 
 #[test]
 fn for_a_request() {
-    let (silent, half) = (says(b""), says(HALF));
+    let (silent, half) = (silent(), answering(HALF));
     for placement in PLACEMENTS {
         let engine = engine(placement).build().expect("an engine");
         for (what, server) in [("a response", silent), ("the rest of a body", half)] {
@@ -189,7 +170,7 @@ fn for_a_name() {
 
 #[test]
 fn for_a_secret() {
-    let server = says(b"");
+    let server = silent();
     for placement in PLACEMENTS {
         let engine = engine(placement).secrets(NoSecret).build().expect("an engine");
         let url = format!("http://{server}");

@@ -30,7 +30,7 @@ fn scripts() -> Vec<(&'static str, Vec<String>)> {
     OPERATIONS.split("# ").filter(|text| !text.is_empty()).map(script).collect()
 }
 
-/// A directory to work in, with one around it that nobody else uses.
+/// A directory to work in, in one that no other test uses.
 fn room<T>(work: impl FnOnce(&Path) -> T) -> T {
     let around = tempfile::tempdir().expect("a directory");
     let inside = around.path().join("inside");

@@ -11,8 +11,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// Time between a raised [`AbortSignal`] and the forced end of the call: none. Stop means stop, for a call, a run and a step
-/// alike; a caller whose handlers have something to put in order gives them time for it.
+/// Time between a raised [`AbortSignal`] and the forced end of the call: none, for a call, a run and a step
+/// alike. Raise it where handlers need time to clean up.
 pub const DEFAULT_STOP_GRACE: Duration = Duration::ZERO;
 
 /// A caller's way to end calls early. Clones are the same signal.

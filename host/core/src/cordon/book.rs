@@ -17,13 +17,11 @@ use crate::defence::{Defence, stands};
 use crate::event::LogSource;
 use crate::fence::fenced;
 use crate::handler::Invocation;
-use crate::refusal::Refusal;
+use crate::refusal::{RETRY_AFTER, Refusal};
 use crate::tool_error::{Exit, ToolError};
 
 /// Questions that are open at once; one more is refused. As many as may wait for a cell.
 const MAX_OPEN: usize = 10_000;
-/// What a caller is told to wait who is refused for that, or for whom no child came in time.
-const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// The rest after a child died right after another, doubled with each further one.
 const FIRST_REST: Duration = Duration::from_millis(100);
 /// The longest: what is wrong for so long is not over sooner.
@@ -181,7 +179,7 @@ impl Book {
             return Err(Refusal::Restarting { retry_after: until - now });
         }
         if self.open.len() >= MAX_OPEN {
-            return Err(Refusal::Overloaded { retry_after: RETRY_AFTER });
+            return Err(Refusal::overloaded());
         }
         self.last += 1;
         let (ear, told) = unbounded_channel();
@@ -213,7 +211,7 @@ impl Book {
     pub(super) fn refuse_waiting(&mut self, number: u64) -> Option<Ended> {
         self.open.get(&number).filter(|open| !open.sent)?;
         let refusal = match self.phase {
-            Phase::Serving(_) => Refusal::Overloaded { retry_after: RETRY_AFTER },
+            Phase::Serving(_) => Refusal::overloaded(),
             Phase::Starting | Phase::Resting(_) | Phase::Closed => Refusal::Restarting { retry_after: RETRY_AFTER },
         };
         Some(self.end(number, Reply::Lost(CallResult::Refusal(refusal))))

@@ -78,7 +78,7 @@ pub(super) struct Named {
 }
 
 impl Ledger {
-    /// That of a directory, whose content is counted where nobody else does. With a place it is shared by all processes
+    /// That of a directory. Its content is counted unless it has a count already. With a place it is shared by all processes
     /// that name the same.
     pub(super) fn of(dir: &File, place: Option<&Path>) -> io::Result<Arc<Self>> {
         let inode = inode(dir)?;
@@ -110,7 +110,7 @@ impl Ledger {
         Self { shared: Some(Shared::join(place, dir, inode(dir).unwrap()).unwrap()), ..Self::default() }
     }
 
-    /// Gives back what files without a name took up that nobody has open any more. Looks at so many of them.
+    /// Gives back the bytes of files without a name that are no longer open anywhere. Looks at `most` of them.
     fn reclaim(&self, most: usize) {
         let mut used = self.used.lock();
         for _ in 0..most.min(used.nameless.len()) {

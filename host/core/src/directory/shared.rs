@@ -90,7 +90,7 @@ impl Shared {
     /// In a turn: what is in the directory, counted, if no other process uses it; this one's files without a name have
     /// `nameless` bytes. What processes that died have left in the sum goes by that.
     pub(super) fn counted_alone(&self, nameless: impl FnOnce() -> io::Result<u64>) -> io::Result<Option<Sum>> {
-        // The shared lock is lost meanwhile, and nobody sees that: who looks at these locks does so in a turn.
+        // The shared lock is lost meanwhile. No process sees that, because each looks at these locks in its turn only.
         let is_alone = match self.users.try_lock() {
             Ok(()) => true,
             Err(TryLockError::WouldBlock) => false,

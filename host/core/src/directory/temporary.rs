@@ -2,7 +2,7 @@
 //!
 //! Invariants: a process holds a lock (`flock`) on its directory, which the kernel takes back when it dies, however that
 //! happens; what is collected is removed under that lock, so no directory of a living process is, nor one that holds a
-//! directory of a living process; whoever makes one while it is collected notices and makes another.
+//! directory of a living process. A process whose new directory was collected at once notices and makes another.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;

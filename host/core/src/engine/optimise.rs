@@ -134,8 +134,8 @@ fn optimise(
     }
 }
 
-/// Keeps other processes that share the cache from the same work. None where there is nothing to lock, nobody wants the code
-/// any more, or another process takes longer than a compiler may.
+/// Keeps other processes that share the cache from the same work. `None` where there is nothing to lock, the code is not
+/// wanted any more, or another process takes longer than a compiler may.
 fn turn_of(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> Option<Alone> {
     let (lock, seconds) = {
         let (inner, _) = wanted(inner, current)?;

@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures_util::FutureExt as _;
 
@@ -27,12 +27,9 @@ use crate::definition::{Checks, Definition};
 use crate::error::Error;
 use crate::fence::dispose;
 use crate::handler::Invocation;
-use crate::refusal::Refusal;
+use crate::refusal::{RETRY_AFTER, Refusal};
 use crate::rights::Rights;
 use crate::tool_error::{Exit, Raised, Timeout, ToolError};
-
-/// What a refused caller is told to wait.
-const RETRY_AFTER: Duration = Duration::from_millis(250);
 
 /// Where guests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -171,7 +168,7 @@ fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
 /// A free slot, now or before the deadline, for a component that may have one.
 async fn slot(inner: &Inner, quarantine: &Quarantine, invocation: &Invocation) -> Result<Slot, Refusal> {
     quarantine.admit()?;
-    let overloaded = || Refusal::Overloaded { retry_after: RETRY_AFTER };
+    let overloaded = Refusal::overloaded;
     let tenant = invocation.context.tenant.as_deref();
     let slot = inner.queue.take(tenant, invocation.deadline(), invocation.text_bytes()).await.ok_or_else(overloaded)?;
     // While it waited, others may have used up what the component may cost.
@@ -182,6 +179,8 @@ async fn slot(inner: &Inner, quarantine: &Quarantine, invocation: &Invocation) -
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::Engine;
     use super::*;
     use crate::call::{CallContext, ToolCall};

@@ -41,7 +41,7 @@ pub(super) struct Pulse {
     doing: AtomicU8,
     /// It asked to be polled again while it was.
     yielded: AtomicBool,
-    /// The host works for it, and whoever asks to be polled again is the host.
+    /// The host works for the guest: if its task is woken now, the host did it, not the guest.
     is_served: AtomicBool,
     /// It ended after its deadline.
     is_late: AtomicBool,

@@ -1,10 +1,10 @@
-//! Who has a cell, and who waits for one.
+//! The queue of calls for a bounded number of cells, fair among tenants.
 //!
 //! In: a call's tenant, and the bytes of text that it came with. Out: a [`Slot`], which is given back when it is dropped.
 //! Invariants: a tenant takes a cell only while it has fewer than are free: one busy tenant leaves half of them, two leave a
-//! third, and whoever comes next need not wait. The same goes for the places to wait in. As long as there is one tenant, it
-//! may have every cell; so may calls without a tenant, which are the embedder's own. Nobody waits who may have a cell, and
-//! one that comes free goes to whoever has the fewest of those that wait and may have it. The text of the calls that wait is
+//! third, and a call of another tenant need not wait. The same goes for the places to wait in. As long as there is one tenant, it
+//! may have every cell; so may calls without a tenant, which are the embedder's own. No call waits that may have a cell. A
+//! cell that comes free goes to the waiting tenant with the fewest cells. The text of the calls that wait is
 //! bounded in bytes.
 //! Source: security design, row 56.
 
@@ -30,7 +30,7 @@ const NAMES: usize = 64;
 /// The account of calls without a tenant.
 const OWN: usize = 0;
 
-/// The cells of an engine, or whatever else there is a number of.
+/// A bounded number of cells, or of other places to work in, and the calls that wait for one.
 #[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<State>,

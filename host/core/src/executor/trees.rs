@@ -6,7 +6,6 @@
 //! Invariants: both bounds are the process's, whatever executors it has, and are shared fairly between tenants.
 
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use crate::call::CallResult;
 use crate::defence::{Defence, stands};
@@ -26,8 +25,6 @@ const CHECKED_IN_TURN: u64 = 1 << 20;
 const KEPT: u64 = 256 << 20;
 /// Bytes of a tree from which on it is counted.
 const COUNTED: u64 = 16 << 10;
-/// What a refused caller is told to wait.
-const RETRY_AFTER: Duration = Duration::from_millis(250);
 
 static TURNS: LazyLock<Arc<Queue>> = LazyLock::new(|| Queue::new(CHECKS));
 static TREES: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(KEPT));
@@ -61,7 +58,7 @@ pub(super) fn is_kept_for(tool: &Tool) -> bool {
 /// # Errors
 /// [`Refusal::Overloaded`].
 pub(super) async fn room(tool: &Tool, invocation: &Invocation, size: Size) -> Result<Room, Refusal> {
-    let overloaded = || Refusal::Overloaded { retry_after: RETRY_AFTER };
+    let overloaded = Refusal::overloaded;
     let turn = if size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns) {
         Some(turn(invocation).await.ok_or_else(overloaded)?)
     } else {

@@ -99,11 +99,10 @@ fn one(shared: Arc<Shared>, (index, (call, tool)): (usize, (ToolCall, Tool))) ->
 impl Shared {
     /// The time that a call of this tool has.
     pub(super) fn time_of_a_call(&self, tool: &Tool) -> Duration {
-        let limits = self.executor.limits().tightened(&self.options.limits_of_a_call()).tightened(&tool.limits());
-        tool.definition().max_execution.map_or(limits.timeout, |own| limits.timeout.min(own))
+        tool.tightened(self.executor.limits().tightened(&self.options.limits_of_a_call())).timeout
     }
 
-    /// A copy of a call for a policy function: nobody else looks at it again.
+    /// A copy of a call for a policy function: it is not read again.
     fn kept(&self, call: &ToolCall) -> Option<Box<ToolCall>> {
         matches!(self.options.on_tool_error, OnToolError::Decide(_)).then(|| Box::new(call.clone()))
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::ask::ask;
 use super::batch::Shared;
-use crate::call::{CallOptions, CallResult, Completion, ToolCall};
+use crate::call::{CallResult, Completion, ToolCall};
 use crate::encode::{EncodeError, Said, fallback, into_plain};
 use crate::json::Json;
 use crate::message::{AWAITING_USER, Halted, Message, RunEvent, Settled};
@@ -104,7 +104,8 @@ impl Undecided<'_> {
     /// Asks the function. Where the caller has ended the call or ends it meanwhile, the failure is told as it is.
     pub(super) async fn decided(self) -> Ended {
         let Self { end, failure, call, policy, budget } = self;
-        let CallOptions { abort, stop_grace, .. } = end.shared.options.of_a_call(&end.message.tool_call_id);
+        let options = &end.shared.options;
+        let abort = options.canceller.signal(&options.abort, &end.message.tool_call_id);
         let is_cancelled = matches!(failure, Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)));
         if is_cancelled && abort.is_raised() {
             // The caller ended it: there is nothing to decide.
@@ -114,7 +115,7 @@ impl Undecided<'_> {
         let decided = tokio::select! {
             biased;
             decided = ask(&end.shared.deciding, budget, policy, call, failure.clone()) => decided,
-            () = forced(&abort, stop_grace) => return end.reported(&failure),
+            () = forced(&abort, options.stop_grace) => return end.reported(&failure),
         };
         match decided {
             Ok(Verdict::Continue(replacement)) => end.replaced(&replacement),

@@ -31,11 +31,10 @@ const LOCALE: &str = "locale";
 /// The context's extension that asks tools to mention how to stop the turn.
 const SHOW_KILL_HINT: &str = "show_kill_hint";
 
-/// A call that came to its gate.
-pub(super) enum Gated {
-    /// It is answered here.
+/// A call after some stages: one of them answered it, or it goes on.
+pub(super) enum Gated<T> {
     Closed(Box<HistoryEntry>),
-    Open(Box<Ready>),
+    Open(Box<T>),
 }
 
 /// A call that may be dispatched.
@@ -43,12 +42,6 @@ pub(super) struct Ready {
     judged: Judged,
     tool: Tool,
     options: CallOptions,
-}
-
-/// A call after stage 5.
-pub(super) enum End {
-    Closed(Box<HistoryEntry>),
-    Ended(Box<Ended>),
 }
 
 /// How a dispatched call ended, and what the model gets.
@@ -71,7 +64,7 @@ impl Stepper {
     }
 
     /// Stages 1 to 4.
-    pub(super) async fn gate(&self, call: RawCall, turn: &Turn) -> Result<Gated, AbortStatus> {
+    pub(super) async fn gate(&self, call: RawCall, turn: &Turn) -> Result<Gated<Ready>, AbortStatus> {
         let limits = self.executor.limits().with_timeout(self.config.timeout).tightened(&turn.limits);
         // 1: is it a call?
         let mut judged = call.judged(limits.arguments).map_err(|malformed| {
@@ -104,14 +97,15 @@ impl Stepper {
     }
 
     /// Stage 5, and what the model gets of it.
-    pub(super) async fn end(&self, gate: Gated) -> Result<End, AbortStatus> {
+    pub(super) async fn end(&self, gate: Gated<Ready>) -> Result<Gated<Ended>, AbortStatus> {
         let Ready { judged, tool, options } = match gate {
-            Gated::Closed(entry) => return Ok(End::Closed(entry)),
+            Gated::Closed(entry) => return Ok(Gated::Closed(entry)),
             Gated::Open(ready) => *ready,
         };
         // The calls beside it may have taken a while.
         go_on(&options.abort)?;
-        let (abort, time) = (options.abort.clone(), time_of_a_call(&tool, &options));
+        // A policy function has the same time after the call.
+        let (abort, time) = (options.abort.clone(), tool.tightened(options.limits).timeout);
         let counting = Counting::new(tool.counters());
         let completion = self.dispatch(&tool, judged.call.clone(), options).await?;
         let (mut response, failure) = FunctionResponse::of(&completion.result, self.encoder.as_ref());
@@ -124,7 +118,7 @@ impl Stepper {
                 () = abort.raised() => return Err(AbortStatus::StoppedByUser),
             };
         }
-        Ok(End::Ended(Box::new(Ended { judged, tool, completion, response, success, halted })))
+        Ok(Gated::Open(Box::new(Ended { judged, tool, completion, response, success, halted })))
     }
 
     /// What the policy makes of a failure: what the model gets, and whether the loop halts.
@@ -156,10 +150,10 @@ impl Stepper {
     }
 
     /// Stages 6 to 9.
-    pub(super) async fn settle(&self, end: End, turn: &mut Turn) -> Result<Step, AbortStatus> {
+    pub(super) async fn settle(&self, end: Gated<Ended>, turn: &mut Turn) -> Result<Step, AbortStatus> {
         let Ended { judged, tool, completion, response, success, halted } = match end {
-            End::Closed(entry) => return self.record(entry, false, false, turn),
-            End::Ended(ended) => *ended,
+            Gated::Closed(entry) => return self.record(entry, false, false, turn),
+            Gated::Open(ended) => *ended,
         };
         go_on(&turn.abort)?;
         let name = &judged.call.name;
@@ -259,12 +253,6 @@ impl Stepper {
 /// Whether a handler was asked. A refusal comes before any was, and a tool in manual mode has none.
 fn was_dispatched(result: &CallResult) -> bool {
     !matches!(result, CallResult::Refusal(_) | CallResult::ToolError(ToolError::NotFound))
-}
-
-/// The time that a call has, and a policy function after it.
-fn time_of_a_call(tool: &Tool, options: &CallOptions) -> Duration {
-    let limits = options.limits.tightened(&tool.limits());
-    tool.definition().max_execution.map_or(limits.timeout, |own| limits.timeout.min(own))
 }
 
 /// The nearest name that the model may know of: the turn allows it, and the tool is offered in this context.

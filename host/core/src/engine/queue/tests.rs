@@ -60,7 +60,7 @@ fn a_tenant_leaves_as_many_cells_as_it_has() {
 }
 
 /// Seen to fail with first come, first served. Who has a cell, who waits in which order, whose calls end, and who has
-/// the cell then: `-` is nobody.
+/// the cell then: `-` is no tenant.
 #[test]
 fn the_next_cell_is_for_who_has_the_fewest() {
     for (cells, have, wait, end, next) in [

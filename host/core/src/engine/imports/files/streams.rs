@@ -230,7 +230,7 @@ impl InputStream for Reader {
 impl Pollable for Reader {
     async fn ready(&mut self) {
         if let Reading::Idle = self.state {
-            // Nobody has said how much is wanted.
+            // The guest has not said yet how much it wants.
             self.begin(PIECE);
         }
         self.end().await;
