@@ -51,12 +51,20 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
             _ => Vec::new(),
         });
         let broken = tool.clone().with_validator(|_| panic!("a bug"));
+        // A further rule adds to those before it.
+        let strict = picky.clone().with_can_execute(|_| true);
+        let hidden_twice = hidden.clone().with_visibility(|_, _| true);
+        let checked_twice = checked.clone().with_validator(|_| Vec::new());
         let manual = Tool::manual(definition("t")).expect("a tool").with_visibility(|_, context| is_admin(context));
         for (tool, arguments, who, expected) in [
             (&hidden, r#"{"n": 1}"#, "admin", "ok"),
             (&hidden, r#"{"n": 1}"#, "guest", "refusal/not_visible"),
             // Who may not see it does not learn what it would take either.
             (&hidden, r#"{"m": 1}"#, "guest", "refusal/not_visible"),
+            (&hidden_twice, r#"{"n": 1}"#, "admin", "ok"),
+            (&hidden_twice, r#"{"n": 1}"#, "guest", "refusal/not_visible"),
+            (&strict, r#"{"n": 1}"#, "guest", "refusal/not_allowed"),
+            (&checked_twice, r#"{"n": -1}"#, "guest", "refusal/invalid_arguments"),
             (&manual, r#"{"n": 1}"#, "admin", "not_found"),
             (&manual, r#"{"n": 1}"#, "guest", "refusal/not_visible"),
             (&picky, r#"{"n": 1}"#, "guest", "refusal/not_allowed"),
@@ -137,7 +145,15 @@ fn all_that_is_wrong_is_told_without_a_call() {
     let checked = native("t").with_validator(|_| vec!["one".into(), "two".into()]);
     let own = wasm(Hostile { problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) });
     let spins = wasm(Hostile::new(Place::Validate, Misdeed::Spin));
+    // A caller that may not see a tool is not told what it takes.
+    let hides = wasm(Hostile { visible: false, problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) });
+    let hidden = checked.clone().with_visibility(|_, _| false);
+    let not_visible = "this tool is not available in this context";
     for (tool, arguments, expected) in [
+        (&hides, "{}", Ok(vec![not_visible])),
+        (&hides, "[]", Ok(vec![not_visible])),
+        (&hidden, r#"{"n": 1}"#, Ok(vec![not_visible])),
+        (&hidden, "[]", Ok(vec![not_visible])),
         (&checked, r#"{"n": 1}"#, Ok(vec!["one", "two"])),
         (&checked, r#"{"n": "x"}"#, Ok(vec!["at `/n`: expected an integer, got \"x\""])),
         (&own, "{}", Ok(vec!["not on a Sunday"])),

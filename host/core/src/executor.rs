@@ -208,11 +208,12 @@ impl Executor {
             return refused;
         }
         let arguments = checks::as_they_came(invocation);
-        if Box::pin(tool.is_visible_with(&arguments, &invocation.context)).await {
-            refused
-        } else {
-            Refusal::NotVisible
-        }
+        let is_visible = tokio::select! {
+            biased;
+            is_visible = Box::pin(tool.is_visible_with(&arguments, &invocation.context)) => is_visible,
+            () = patience::forced(&invocation.abort, invocation.stop_grace) => false,
+        };
+        if is_visible { refused } else { Refusal::NotVisible }
     }
 
     /// The end of a call that is not made, because its caller has ended it: cancelled, with its events.
@@ -254,7 +255,7 @@ impl Executor {
     }
 
     /// Everything that is wrong with a call's arguments, as far as the host's checks and the tool's own can say without
-    /// making it. Source: contract, section 4.
+    /// making it. Where the tool is not offered, that is the only fault. Source: contract, section 4.
     ///
     /// # Errors
     /// [`ToolError`] when the tool's own check could not be asked.
@@ -268,18 +269,26 @@ impl Executor {
             Some(unknown) => Err(unknown),
             None => self.checked(tool, &mut invocation).await,
         };
-        match checked {
-            Err(Refusal::InvalidArguments(faults)) => return Ok(faults),
-            Err(refusal) => return Ok(vec![Fault::new("", refusal.to_string())]),
-            Ok(()) => {}
-        }
-        let Some(handler) = tool.handler() else { return Ok(Vec::new()) };
-        let asked = Fenced::new(|| handler.validate(Arc::clone(&invocation)));
-        match patience::wait(handler, &invocation, asked).await {
-            Waited::InTime(answer) => answer.unwrap_or_else(|panic| Err(panicked(panic))),
-            Waited::Late(_, timeout) => Err(ToolError::Timeout(timeout)),
-            Waited::Not(error) => Err(error),
-        }
+        let refused = match (checked, tool.handler()) {
+            (Err(refused), _) => refused,
+            (Ok(()), None) => return Ok(Vec::new()),
+            (Ok(()), Some(handler)) => {
+                let asked = Fenced::new(|| handler.validate(Arc::clone(&invocation)));
+                let faults = match patience::wait(handler, &invocation, asked).await {
+                    Waited::InTime(answer) => answer.unwrap_or_else(|panic| Err(panicked(panic)))?,
+                    Waited::Late(_, timeout) => return Err(ToolError::Timeout(timeout)),
+                    Waited::Not(error) => return Err(error),
+                };
+                if faults.is_empty() {
+                    return Ok(faults);
+                }
+                Refusal::InvalidArguments(faults)
+            }
+        };
+        Ok(match self.told(tool, refused, &invocation).await {
+            Refusal::InvalidArguments(faults) => faults,
+            refusal => vec![Fault::new("", refusal.to_string())],
+        })
     }
 
     /// Checks a call that no handler has seen: large arguments when it is their turn.

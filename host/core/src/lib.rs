@@ -131,7 +131,7 @@ pub use retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};
 pub use rights::{Decision, Denial, Layer, PLACEHOLDER, Request, Rights, Suggestion, toml_text};
 pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
 pub use seal::{DEFAULT_SEAL_LIFETIME, MAX_STATE, Sealer};
-pub use secret::{KnownFuture, MIN_SECRET, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets};
+pub use secret::{KnownFuture, MAX_SECRET, MIN_SECRET, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets};
 pub use signals::survive_file_size_limit;
 pub use statistics::{LastError, Statistics};
 pub use step::{

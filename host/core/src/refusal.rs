@@ -147,7 +147,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(crate) fn new(path: impl Into<String>, expected: impl Into<String>) -> Self {
+    /// A fault at this JSON pointer, empty for the whole value, with what would be right.
+    pub fn new(path: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { path: path.into(), expected: expected.into(), got: None, nearest: None }
     }
 
@@ -164,7 +165,9 @@ impl Fault {
         spelled.chain((more > 0).then(|| Self::new("", format!("{more} more")))).collect()
     }
 
-    pub(crate) fn got(mut self, got: impl Into<String>) -> Self {
+    /// With what is there instead, shortened by the caller.
+    #[must_use]
+    pub fn with_got(mut self, got: impl Into<String>) -> Self {
         self.got = Some(got.into());
         self
     }

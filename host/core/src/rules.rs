@@ -16,23 +16,23 @@ type Visible = dyn Fn(&Value, &CallContext) -> bool + Send + Sync;
 type Takes = dyn Fn(&ToolCall) -> bool + Send + Sync;
 type Validate = dyn Fn(&Value) -> Vec<String> + Send + Sync;
 
-/// The rules. Each is absent until it is set.
+/// The rules of each kind. All rules of a kind have to agree.
 #[derive(Clone, Default)]
 pub(crate) struct Rules {
-    pub(crate) visible: Option<Arc<Visible>>,
-    pub(crate) takes: Option<Arc<Takes>>,
-    pub(crate) validate: Option<Arc<Validate>>,
+    pub(crate) visible: Vec<Arc<Visible>>,
+    pub(crate) takes: Vec<Arc<Takes>>,
+    pub(crate) validate: Vec<Arc<Validate>>,
 }
 
 impl Rules {
     /// Whether the tool is offered.
     pub(crate) fn show(&self, arguments: &Value, context: &CallContext) -> bool {
-        self.visible.as_ref().is_none_or(|rule| fenced(|| rule(arguments, context)).unwrap_or(false))
+        self.visible.iter().all(|rule| fenced(|| rule(arguments, context)).unwrap_or(false))
     }
 
     /// Whether the tool takes this call.
     pub(crate) fn take(&self, call: &ToolCall) -> bool {
-        self.takes.as_ref().is_none_or(|rule| fenced(|| rule(call)).unwrap_or(false))
+        self.takes.iter().all(|rule| fenced(|| rule(call)).unwrap_or(false))
     }
 
     /// The refusal of a call that may not be made, whatever its arguments are worth.
@@ -45,8 +45,8 @@ impl Rules {
 
     /// Everything that is wrong with arguments that fit the schema.
     pub(crate) fn problems(&self, arguments: &Value) -> Vec<Fault> {
-        let Some(rule) = &self.validate else { return Vec::new() };
-        let problems = fenced(|| rule(arguments)).unwrap_or_else(|| vec!["the tool's own check of them failed".into()]);
-        Fault::of_handler(problems)
+        let failed = || vec!["the tool's own check of them failed".into()];
+        let problems = self.validate.iter().flat_map(|rule| fenced(|| rule(arguments)).unwrap_or_else(failed));
+        Fault::of_handler(problems.collect())
     }
 }

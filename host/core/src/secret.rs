@@ -16,6 +16,10 @@ use crate::defence::{Defence, stands};
 /// Shortest value in bytes. A shorter one could not be told from ordinary text where it is to be blacked out.
 pub const MIN_SECRET: usize = 8;
 
+/// Longest value in bytes: what one header of a request may hold at most servers. A search for a longer one, in all its
+/// encodings, would slow down each call that may use it.
+pub const MAX_SECRET: usize = 16 << 10;
+
 /// The value of a secret. Cheap to clone; its memory is cleared with the last clone.
 #[derive(Clone)]
 pub struct Secret(Arc<Zeroizing<String>>);
@@ -24,12 +28,15 @@ impl Secret {
     /// A secret of this value.
     ///
     /// # Errors
-    /// [`SecretError`] when it is shorter than [`MIN_SECRET`] bytes, or has a control character: it could not stand in a
-    /// header.
+    /// [`SecretError`] when it is shorter than [`MIN_SECRET`] or longer than [`MAX_SECRET`] bytes, or has a control character,
+    /// which a header cannot hold.
     pub fn new(value: impl Into<String>) -> Result<Self, SecretError> {
         let value = Zeroizing::new(value.into());
         if value.len() < MIN_SECRET && stands(Defence::SecretLength) {
             return Err(SecretError::new(format!("its value is shorter than {MIN_SECRET} bytes")));
+        }
+        if value.len() > MAX_SECRET {
+            return Err(SecretError::new(format!("its value is longer than {MAX_SECRET} bytes")));
         }
         if value.chars().any(char::is_control) {
             return Err(SecretError::new("its value has a control character, perhaps a line's end"));
@@ -151,8 +158,9 @@ mod tests {
 
     #[test]
     fn what_could_not_be_hidden_or_sent_is_none() {
-        for value in ["", "short", "with a line\n", "a\u{1b}[31mred"] {
+        for value in ["", "short", "with a line\n", "a\u{1b}[31mred", &"x".repeat(MAX_SECRET + 1)] {
             assert!(Secret::new(value).is_err(), "{value:?}");
         }
+        assert!(Secret::new("x".repeat(MAX_SECRET)).is_ok());
     }
 }

@@ -118,22 +118,29 @@ impl Tool {
     }
 
     /// Offers the tool only where `rule(arguments, context)` holds. The arguments are those of the call, before they are
-    /// checked against the schema; for a list, where there are none yet, they are `null`. A tool that is not offered cannot be called either: `not_visible`. Source: contract, section 5.
+    /// checked against the schema; for a list, where there are none yet, they are `null`. A tool that is not offered cannot
+    /// be called either: `not_visible`. A further rule is added: the tool is offered where all of them hold. Source: contract,
+    /// section 5.
     #[must_use]
     pub fn with_visibility(self, rule: impl Fn(&Value, &CallContext) -> bool + Send + Sync + 'static) -> Self {
-        self.with(|tool| tool.rules.visible = Some(Arc::new(rule)))
+        self.with(|tool| tool.rules.visible.push(Arc::new(rule)))
     }
 
-    /// Takes only calls that `rule` accepts; others are refused as `not_allowed`. Source: contract, section 4.
+    /// Takes only calls that `rule` accepts; others are refused as `not_allowed`. A further rule is added: all of them have to
+    /// accept a call. Source: contract, section 4.
     #[must_use]
     pub fn with_can_execute(self, rule: impl Fn(&ToolCall) -> bool + Send + Sync + 'static) -> Self {
-        self.with(|tool| tool.rules.takes = Some(Arc::new(rule)))
+        self.with(|tool| tool.rules.takes.push(Arc::new(rule)))
     }
 
-    /// Checks arguments that fit the schema: `rule` returns everything that is wrong with them, in words for a model.
+    /// Checks arguments that fit the schema: `rule` returns everything that is wrong with them, in words for a model. A further
+    /// rule is added: the call is refused with what all of them found.
+    ///
+    /// Keep rules short. Large arguments are checked a few calls at a time, and a rule that is slow with them delays the
+    /// large arguments of other calls.
     #[must_use]
     pub fn with_validator(self, rule: impl Fn(&Value) -> Vec<String> + Send + Sync + 'static) -> Self {
-        self.with(|tool| tool.rules.validate = Some(Arc::new(rule)))
+        self.with(|tool| tool.rules.validate.push(Arc::new(rule)))
     }
 
     /// With these limits on top of whatever its callers set: a tool of its own can have less than the others.
@@ -155,7 +162,10 @@ impl Tool {
         limits.with_timeout(timeout)
     }
 
-    /// Puts another handler around its own: `wrap` gets the handler that runs now. A tool without one stays so.
+    /// Puts another handler around its own: `wrap` gets the handler that runs now. A tool without a handler stays without.
+    ///
+    /// The new handler answers for every method of [`Handler`]: implement `visible`, `validate` and the others too, and pass
+    /// them on, unless their defaults are right for it.
     #[must_use]
     pub fn wrapped<H: Handler>(self, wrap: impl FnOnce(Arc<dyn Handler>) -> H) -> Self {
         self.with(|tool| tool.handler = tool.handler.take().map(|handler| Arc::new(wrap(handler)) as _))
@@ -230,7 +240,7 @@ impl Tool {
 
     /// Whether it is offered in every context, so that nobody needs to ask.
     pub(crate) fn always_visible(&self) -> bool {
-        self.0.rules.visible.is_none() && self.handler().is_none_or(Handler::always_visible)
+        self.0.rules.visible.is_empty() && self.handler().is_none_or(Handler::always_visible)
     }
 
     /// Whether the tool is offered in this context, for a list: without arguments. One that decides by itself is asked, a

@@ -26,11 +26,11 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    /// The same with every link resolved. What is not there guards nothing.
+    /// The same with every link resolved. A path of which the end does not exist yet is resolved as far as it exists.
     pub(super) fn resolved(self) -> Self {
-        let resolved = |paths: Vec<PathBuf>| paths.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
+        let resolved = |paths: Vec<PathBuf>| paths.iter().filter_map(|path| resolved(path)).collect();
         Self {
-            home: self.home.and_then(|home| fs::canonicalize(home).ok()),
+            home: self.home.and_then(|home| self::resolved(&home)),
             own: resolved(self.own),
             unread: resolved(self.unread),
             unwritten: resolved(self.unwritten),
@@ -94,6 +94,15 @@ impl Guarded {
     }
 }
 
+/// The path without links, as far as it exists.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    path.ancestors().find_map(|there| {
+        let rest = path.strip_prefix(there).ok()?;
+        fs::canonicalize(there).ok().map(|there| there.components().chain(rest.components()).collect())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -114,6 +123,7 @@ mod tests {
             "home/bin",
             "home/.config/app",
             "home/.local/share",
+            "home/later",
         ] {
             fs::create_dir_all(base.join(made)).unwrap();
         }
@@ -125,7 +135,8 @@ mod tests {
         }
         let guarded = Guarded {
             home: Some(base.join("me")),
-            own: vec![home.join(".cache/toolcell")],
+            // The second does not exist yet.
+            own: vec![home.join(".cache/toolcell"), base.join("me/later/state/toolcell")],
             unread: vec![home.join("keys/token")],
             unwritten: vec![home.join("project/toolcell.toml")],
         };
@@ -186,6 +197,7 @@ mod tests {
             "me/.local/share",
             "home/.cache",
             "home/.cache/toolcell",
+            "home/later",
             "home/keys",
             "home/project",
             "home/*",

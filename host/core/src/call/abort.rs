@@ -72,32 +72,28 @@ impl fmt::Debug for AbortSignal {
 
 /// A caller's way to end single calls of a run, by their ids. Made for one run, whose options get a clone of it.
 ///
-/// # Defaults
-/// One that cancels nothing.
+/// It keeps a signal for each id that it was told of, until it is dropped: make a new one for each run.
 #[derive(Clone, Default)]
-pub struct CallCanceller(Option<Arc<Mutex<HashMap<String, AbortSignal>>>>);
+pub struct CallCanceller(Arc<Mutex<HashMap<String, AbortSignal>>>);
 
 impl CallCanceller {
     /// A canceller for one run.
     #[must_use]
     pub fn new() -> Self {
-        Self(Some(Arc::default()))
+        Self::default()
     }
 
     /// Cancels the call with this id, as a raised [`AbortSignal`] would: it is asked to end, and ended by force after the
     /// run's grace. A call that waits for its turn never starts, and ends as `cancelled` when its turn comes. Other calls go
     /// on. Nothing happens to a call that has ended. Before the run starts, the id is remembered for it.
     pub fn cancel(&self, id: &str) {
-        if let Some(signals) = &self.0 {
-            let signal = signals.lock().entry(id.to_owned()).or_insert_with(AbortSignal::new).clone();
-            signal.raise();
-        }
+        let signal = self.0.lock().entry(id.to_owned()).or_insert_with(AbortSignal::new).clone();
+        signal.raise();
     }
 
     /// The signal of one call of a run with this signal.
     pub(crate) fn signal(&self, run: &AbortSignal, id: &str) -> AbortSignal {
-        let Some(signals) = &self.0 else { return run.clone() };
-        let mut signals = signals.lock();
+        let mut signals = self.0.lock();
         if let Some(cancelled) = signals.get(id).filter(|signal| signal.is_raised()) {
             return cancelled.clone();
         }
@@ -129,13 +125,5 @@ mod tests {
         run.raise();
         assert_eq!(raised(), [true; 4]);
         assert!(canceller.signal(&run, "later").is_raised());
-    }
-
-    #[test]
-    fn the_default_cancels_nothing() {
-        let canceller = CallCanceller::default();
-        canceller.cancel("one");
-        assert!(!canceller.signal(&AbortSignal::new(), "one").is_raised());
-        assert!(!canceller.signal(&AbortSignal::default(), "one").is_raised());
     }
 }

@@ -163,7 +163,7 @@ pub(super) fn unreadable(context: &CallContext) -> Vec<Fault> {
     let named = metadata.iter().map(|json| ("metadata", json)).chain(resume).chain(extensions);
     let fault = |(name, json): (&str, &Json)| {
         let fault = check(json.as_str()).err()?;
-        Some(Fault::new("", format!("a context whose `{name}` can be read")).got(fault.to_string()))
+        Some(Fault::new("", format!("a context whose `{name}` can be read")).with_got(fault.to_string()))
     };
     named.filter_map(fault).collect()
 }

@@ -16,6 +16,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
@@ -36,6 +38,12 @@ pub(super) struct Sum {
     pub(super) nameless: u64,
 }
 
+/// How long a process waits for its turn. A turn takes microseconds, or as long as it takes to count the directory. A process
+/// that is stopped in its turn keeps it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The first and the longest pause between two attempts to begin a turn.
+const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(5)];
+
 /// One directory's count, in use by this process.
 pub(super) struct Shared {
     count: File,
@@ -45,6 +53,9 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Joins the processes that use the directory. The first of them counts it. Waits for a turn.
+    ///
+    /// # Errors
+    /// Of kind `ResourceBusy` without a turn in time, and any that the files have.
     pub(super) fn join(place: &Path, dir: &File, (device, inode): Inode) -> io::Result<Self> {
         private::directory(place)?;
         let file = |ending: &str| {
@@ -56,7 +67,7 @@ impl Shared {
             Ok::<_, io::Error>(file)
         };
         let shared = Self { count: file("count")?, users: file("users")?, dir: tree::place(dir, c".")? };
-        lock(&shared.count)?;
+        lock(&shared.count, PATIENCE)?;
         let joined = shared.counted_alone(|| Ok(0)).and_then(|counted| match counted {
             Some(sum) => shared.write(CLEAN, sum),
             None => Ok(()),
@@ -66,8 +77,11 @@ impl Shared {
     }
 
     /// Begins a turn, with what is in the directory.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
     pub(super) fn begin(&self) -> io::Result<Sum> {
-        lock(&self.count)?;
+        lock(&self.count, PATIENCE)?;
         let begun = self.read().and_then(|(state, mut sum)| {
             if state != CLEAN {
                 tracing::info!("a process died while it changed a granted directory: it is counted again");
@@ -141,13 +155,22 @@ impl Shared {
     }
 }
 
-/// Waits for it, also when a signal is handled meanwhile.
-fn lock(file: &File) -> io::Result<()> {
+/// Locks the file, after a wait of at most `patience`.
+fn lock(file: &File, patience: Duration) -> io::Result<()> {
+    let until = Instant::now() + patience;
+    let [mut pause, longest] = PAUSES;
     loop {
-        match file.lock() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            locked => return locked,
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() >= until => {
+                tracing::warn!("another process does not end its turn at the count of a granted directory");
+                return Err(io::ErrorKind::ResourceBusy.into());
+            }
+            Err(TryLockError::WouldBlock) => thread::sleep(pause),
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(TryLockError::Error(error)) => return Err(error),
         }
+        pause = longest.min(pause * 2);
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal
     let bytes = call.arguments.len();
     if bytes as u64 > limits.arguments && stands(Defence::ArgumentBytes) {
         let expected = format!("expected at most {} bytes of arguments", limits.arguments);
-        return Err(invalid(vec![Fault::new("", expected).got(format!("{bytes}"))]));
+        return Err(invalid(vec![Fault::new("", expected).with_got(format!("{bytes}"))]));
     }
     measure(&call.arguments, MAX_DEPTH).map_err(|fault| invalid(vec![Fault::new("", fault.to_string())]))
 }
@@ -65,7 +65,7 @@ fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
             Value::Array(_) => "an array",
             Value::Object(_) => "an object",
         };
-        return Err(vec![Fault::new("", "expected a JSON object with the tool's arguments").got(got)]);
+        return Err(vec![Fault::new("", "expected a JSON object with the tool's arguments").with_got(got)]);
     }
     Ok(value)
 }

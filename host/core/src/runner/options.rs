@@ -16,7 +16,7 @@ const CALLS_PER_CORE: usize = 2;
 ///
 /// # Defaults
 /// An empty context, no tightening, failures are passed on to the model, 30 s per call, as many calls at once as there are
-/// calls but at most two per core, a signal that is never raised, [`DEFAULT_STOP_GRACE`], a canceller that cancels nothing.
+/// calls but at most two per core, a signal that is never raised, [`DEFAULT_STOP_GRACE`], no canceller.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunOptions {
@@ -39,7 +39,7 @@ pub struct RunOptions {
     /// Time that handlers have to end by themselves once they are asked to. [`Duration::MAX`]: they are only ever asked.
     pub stop_grace: Duration,
     /// The caller's way to end single calls, by their ids, in the same manner.
-    pub canceller: CallCanceller,
+    pub canceller: Option<CallCanceller>,
     /// Tightens the tools' rights; never widens them.
     pub overlay: Option<Arc<Overlay>>,
 }
@@ -54,7 +54,7 @@ impl Default for RunOptions {
             max_concurrency: None,
             abort: AbortSignal::default(),
             stop_grace: DEFAULT_STOP_GRACE,
-            canceller: CallCanceller::default(),
+            canceller: None,
             overlay: None,
         }
     }
@@ -120,7 +120,7 @@ impl RunOptions {
     /// With this way to cancel single calls.
     #[must_use]
     pub fn with_canceller(mut self, canceller: CallCanceller) -> Self {
-        self.canceller = canceller;
+        self.canceller = Some(canceller);
         self
     }
 
@@ -130,12 +130,17 @@ impl RunOptions {
         self.limits.with_timeout(self.limits.timeout.min(timeout))
     }
 
+    /// The signal of the call with this id.
+    pub(super) fn signal(&self, id: &str) -> AbortSignal {
+        self.canceller.as_ref().map_or_else(|| self.abort.clone(), |canceller| canceller.signal(&self.abort, id))
+    }
+
     /// The options of the call with this id, which starts now.
     pub(super) fn of_a_call(&self, id: &str) -> CallOptions {
         CallOptions {
             context: Arc::clone(&self.context),
             limits: self.limits_of_a_call(),
-            abort: self.canceller.signal(&self.abort, id),
+            abort: self.signal(id),
             stop_grace: self.stop_grace,
             overlay: self.overlay.clone(),
         }

@@ -105,7 +105,7 @@ impl Undecided<'_> {
     pub(super) async fn decided(self) -> Ended {
         let Self { end, failure, call, policy, budget } = self;
         let options = &end.shared.options;
-        let abort = options.canceller.signal(&options.abort, &end.message.tool_call_id);
+        let abort = options.signal(&end.message.tool_call_id);
         let is_cancelled = matches!(failure, Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)));
         if is_cancelled && abort.is_raised() {
             // The caller ended it: there is nothing to decide.

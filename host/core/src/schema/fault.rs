@@ -45,7 +45,7 @@ fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     use ValidationErrorKind as Kind;
     let path = error.instance_path().as_str();
     let value = error.instance();
-    let one = |expected: String| vec![Fault::new(path, expected).got(quote(value))];
+    let one = |expected: String| vec![Fault::new(path, expected).with_got(quote(value))];
     match error.kind() {
         Kind::Required { property } => {
             let name = &shorten(property.as_str().unwrap_or_default(), QUOTE);
@@ -153,7 +153,7 @@ fn meant(known: &Known<'_>, error: &ValidationError<'_>, context: &[Vec<Validati
 /// A fault of a value that is none of those allowed, with the most similar of them.
 fn allowed(error: &ValidationError<'_>, expected: String) -> Fault {
     let value = error.instance();
-    let mut fault = Fault::new(error.instance_path().as_str(), expected).got(quote(value));
+    let mut fault = Fault::new(error.instance_path().as_str(), expected).with_got(quote(value));
     if let Some(given) = value.as_str() {
         let mut texts = Vec::new();
         gather(error, error, &mut texts);

@@ -83,11 +83,11 @@ impl Work {
         let measure = Measure::of(value);
         if measure.matched(&self.costs) > PATTERN_BUDGET && stands(Defence::PatternWork) {
             let expected = "expected a shorter value: this one is too costly to check against the schema's patterns";
-            return Err(vec![Fault::new("", expected).got(measure.to_string())]);
+            return Err(vec![Fault::new("", expected).with_got(measure.to_string())]);
         }
         if measure.steps(&self.costs) > BUDGET && stands(Defence::SchemaWork) {
             let expected = "expected a smaller or flatter value: this one is too costly to check against the schema";
-            return Err(vec![Fault::new("", expected).got(measure.to_string())]);
+            return Err(vec![Fault::new("", expected).with_got(measure.to_string())]);
         }
         Ok(())
     }

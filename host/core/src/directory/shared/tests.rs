@@ -1,7 +1,6 @@
 //! Two processes at one directory: what each holds of the count is its own, as its locks are.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -120,4 +119,17 @@ fn the_first_process_counts_anew() {
     assert_eq!((one.used(), two.used()), ((10, 1), (10, 1)), "what nobody counted while somebody did");
     drop((one, two));
     assert_eq!(scene.process().used(), (20, 2));
+}
+
+/// As with a process that is stopped in its turn. Seen to wait without end with a blocking lock.
+#[test]
+fn a_turn_that_does_not_end_is_waited_for_only_so_long() {
+    let dir = tempfile::tempdir().unwrap();
+    let count = || File::options().create(true).truncate(false).write(true).open(dir.path().join("count")).unwrap();
+    let stopped = count();
+    stopped.lock().unwrap();
+    let waited = lock(&count(), Duration::from_millis(20));
+    assert!(waited.is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy));
+    stopped.unlock().unwrap();
+    lock(&count(), Duration::ZERO).unwrap();
 }

@@ -67,7 +67,7 @@ fn nothing_that_a_tool_says_has_the_value_in_it() {
     }
     let mut raised = Raised::new(RaisedKind::Unreachable);
     raised.panic_message = text();
-    let mut fault = Fault::new(VALUE, VALUE).got(VALUE);
+    let mut fault = Fault::new(VALUE, VALUE).with_got(VALUE);
     fault.nearest = text();
     for mut error in [
         ToolError::HandlerRaised(raised),
