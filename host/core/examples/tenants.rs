@@ -1,4 +1,4 @@
-//! Many tenants on one host, all at once: each with a plan of its own, one of them hostile, and nobody else notices.
+//! Several tenants on one host at the same time: each has limits of its own, and a hostile one does not affect the others.
 //!
 //! `cargo run --example tenants [COMPONENT]`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -8,19 +8,15 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use serde_json::json;
 use tokio::task::JoinSet;
-use toolcell::{CallContext, CallOptions, Completion, Component, Engine, Executor, Failure, Limits, ToolCall};
+use toolcell::{
+    CallContext, CallOptions, CallResult, Completion, Component, Engine, Executor, Failure, Limits, Refusal, Tenant,
+    ToolCall,
+};
 
 const JQ: &str = "example-tools/target/wasm32-wasip2/release/jq.wasm";
 /// Calls that each tenant makes at once.
 const CALLS: usize = 8;
 const SUM: &str = "map(.price) | add";
-
-/// A tenant, and what it may use on top of the host's limits.
-struct Tenant {
-    name: &'static str,
-    plan: Limits,
-    filter: &'static str,
-}
 
 /// What a tenant has used.
 #[derive(Default)]
@@ -50,24 +46,26 @@ async fn main() -> anyhow::Result<()> {
     let component = Component::load(&engine, std::fs::read(&path).context(path)?).await?;
     let tool = component.tool("jq")?;
 
-    // The host's limits hold for everybody. A plan can only tighten them, so a plan without any limit is a safe one too.
-    let executor = Executor::new().with_limits(Limits::default().with_fuel(50_000_000));
-    let tenants = [
-        Tenant { name: "acme", plan: Limits::unlimited(), filter: SUM },
-        Tenant { name: "birch", plan: Limits::unlimited().with_fuel(20_000_000).with_memory(4 << 20), filter: SUM },
-        Tenant { name: "cedar", plan: Limits::unlimited().with_fuel(1_000_000), filter: SUM },
-        Tenant { name: "mallory", plan: Limits::unlimited(), filter: "def forever: forever; forever" },
-    ];
+    // The executor's limits apply to all tenants. A tenant's own limits can only tighten them.
+    let limited = |limits: Limits| Tenant::default().with_limits(limits);
+    let executor = Executor::new()
+        .with_limits(Limits::default().with_fuel(50_000_000))
+        .with_tenant("acme", Tenant::default())
+        .with_tenant("birch", limited(Limits::unlimited().with_fuel(20_000_000).with_memory(4 << 20)))
+        .with_tenant("cedar", limited(Limits::unlimited().with_fuel(1_000_000)))
+        .with_tenant("mallory", Tenant::default());
+    let filters =
+        [("acme", SUM), ("birch", SUM), ("cedar", SUM), ("mallory", "def forever: forever; forever"), ("unknown", SUM)];
 
     let mut calls = JoinSet::new();
     for index in 0..CALLS {
-        for tenant in &tenants {
+        for (name, filter) in filters {
             let mut context = CallContext::default();
-            context.tenant = Some(tenant.name.into());
-            let options = CallOptions::default().with_context(context).with_limits(tenant.plan);
-            let arguments = json!({"filter": tenant.filter, "input": [{"price": 2}, {"price": 30}]});
-            let call = ToolCall::with_value(format!("{}-{index}", tenant.name), "jq", &arguments);
-            let (executor, tool, name) = (executor.clone(), tool.clone(), tenant.name);
+            context.tenant = Some(name.into());
+            let options = CallOptions::default().with_context(context);
+            let arguments = json!({"filter": filter, "input": [{"price": 2}, {"price": 30}]});
+            let call = ToolCall::with_value(format!("{name}-{index}"), "jq", &arguments);
+            let (executor, tool) = (executor.clone(), tool.clone());
             calls.spawn(async move { (name, executor.call(&tool, call, options).await) });
         }
     }
@@ -75,6 +73,8 @@ async fn main() -> anyhow::Result<()> {
     let mut bills: BTreeMap<_, Bill> = BTreeMap::new();
     while let Some(ended) = calls.join_next().await {
         let (name, completion) = ended?;
+        // Once tenants are defined, calls for others are refused.
+        assert_eq!(completion.result == CallResult::Refusal(Refusal::UnknownTenant), name == "unknown");
         bills.entry(name).or_default().add(&completion);
     }
     for (name, Bill { answered, failed, fuel, memory }) in bills {

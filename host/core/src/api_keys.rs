@@ -150,7 +150,7 @@ impl ApiKeys {
         }
     }
 
-    /// Whose key it is. Every key that is none takes the same way. Source: threat model, row 49.
+    /// Whose key it is. Every key that is none takes the same way. Source: docs/threat-model.md, row 49.
     #[must_use]
     pub fn tenant_of(&self, shown: &str) -> Option<&str> {
         let shown = KeyDigest::of(shown.get(..MAX_KEY).unwrap_or(shown));

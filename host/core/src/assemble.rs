@@ -4,7 +4,7 @@
 //! model's answer. Out: a [`ToolCall`] each, or an [`AssembleError`].
 //! Invariants: what is wrong with one call touches no other; all open calls together hold a bounded number of bytes.
 //! Not here: whether the arguments fit the tool (`executor`).
-//! Source: contract, section 4.
+//! Source: docs/contract.md, section 4.
 
 mod error;
 

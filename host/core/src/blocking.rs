@@ -30,11 +30,12 @@ use crate::tool_error::{Exit, ToolError};
 pub const BLOCKING_THREADS: usize = 64;
 
 /// A closure that can answer calls and may block: `f(arguments)` or `f(arguments, invocation)`, returning anything that
-/// becomes an [`Outcome`]: the outcome itself, a [`Value`], or a `Result` of a value and an error that prints.
+/// becomes an [`Outcome`]: the outcome itself, an [`Output`](crate::Output), a [`Value`], or a `Result` of one of these with
+/// a [`HandlerError`](crate::HandlerError) or any error that implements `Display`, whose text is the message.
 #[diagnostic::on_unimplemented(
     message = "this closure is not a blocking tool handler",
     label = "expected `|arguments: serde_json::Value| …` or `|arguments: serde_json::Value, invocation: Arc<toolcell::Invocation>| …`",
-    note = "it must return an `Outcome`, a `serde_json::Value`, or `Result<serde_json::Value, E>` with `E: Display`",
+    note = "it must return an `Outcome`, an `Output`, a `serde_json::Value`, or `Result<T, E>` with `T` one of them and `E` a `HandlerError` or `Display`",
     note = "an `async` closure is a handler for `Tool::native`"
 )]
 pub trait BlockingFn<Shape>: Send + Sync + 'static {

@@ -3,7 +3,7 @@
 //! In: a tool and a [`Breaker`]. Out: the same tool, whose calls are refused at once for as long as it rests.
 //! Invariants: one state for a tool and all its clones; of a tool that has rested, one call at a time finds out whether it
 //! works again; a call that ends without a word, cancelled or panicking, never leaves the circuit waiting for it.
-//! Source: contract, section 4.
+//! Source: docs/contract.md, section 4.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, resume_unwind};

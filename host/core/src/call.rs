@@ -1,7 +1,7 @@
 //! A tool call, where it comes from, and how it ended.
 //!
 //! In: what a model provider sent. Out: [`ToolCall`], [`CallContext`], [`CallOptions`] on the way in, [`Completion`] on the way out.
-//! Invariants: missing context stays absent, nothing is invented (contract, section 2).
+//! Invariants: missing context stays absent, nothing is invented (docs/contract.md, section 2).
 //! Not here: the steps between the two (`executor`).
 
 mod abort;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
 pub use abort::{AbortSignal, CallCanceller, DEFAULT_STOP_GRACE};
@@ -23,15 +23,30 @@ use crate::refusal::Refusal;
 use crate::tool_error::ToolError;
 use crate::usage::Usage;
 
-/// One call as a model provider sent it. The arguments are text that nobody has judged yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One call as a model provider sent it, not checked yet.
+///
+/// # Shape
+/// As JSON: `{"id", "name", "arguments"}`, the arguments as a string of JSON text. Read from
+/// JSON they may also be an object, which must name no member twice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The provider's id of the call.
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// The arguments as JSON text, unjudged.
+    /// The arguments as JSON text, not checked yet.
+    #[serde(deserialize_with = "text_or_tree")]
     pub arguments: String,
+}
+
+/// Arguments as text. A string is the text, unchecked; anything else must be a [`Json`], and is kept as it is written.
+fn text_or_tree<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let json = Json::deserialize(deserializer)?;
+    if json.as_str().starts_with('"') {
+        serde_json::from_str(json.as_str()).map_err(de::Error::custom)
+    } else {
+        Ok(json.into_string())
+    }
 }
 
 impl ToolCall {
@@ -46,10 +61,10 @@ impl ToolCall {
     }
 }
 
-/// Where a call comes from. Forwarded to the handler as given.
+/// Where a call comes from. The handler gets it unchanged.
 ///
 /// # Defaults
-/// Everything is absent, and stays so.
+/// Every field is absent; the host adds none.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CallContext {
@@ -61,11 +76,11 @@ pub struct CallContext {
     pub thread_id: Option<String>,
     /// The run of calls that this one belongs to.
     pub run_id: Option<String>,
-    /// On whose behalf.
+    /// The tenant that the call is for.
     pub tenant: Option<String>,
     /// Free JSON of the caller.
     pub metadata: Option<Json>,
-    /// Which attempt this is, counted from 1; absent where nothing tries again.
+    /// Which attempt this is, counted from 1; absent if the tool is not retried.
     pub attempt: Option<u32>,
     /// The answer to the question of an earlier call.
     pub resume: Option<Resume>,
@@ -73,16 +88,16 @@ pub struct CallContext {
     pub extensions: BTreeMap<String, Json>,
 }
 
-/// A person's answer, on its way back to the tool that asked: with a call that is the same but for its id.
+/// A person's answer to the question of an earlier call. The call that brings it is the same but for its id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resume {
     /// The answer.
     pub answer: Json,
-    /// The state that the asking call left behind, as it came with the question.
+    /// The state that came with the question, unchanged.
     pub state: Option<Json>,
 }
 
-/// How one call is to be made, beside what it says.
+/// Options of one call: its context, limits, abort signal and overlay.
 ///
 /// # Defaults
 /// An empty context, no tightening, a signal that is never raised, [`DEFAULT_STOP_GRACE`].
@@ -151,7 +166,7 @@ impl CallOptions {
     }
 }
 
-/// How a call ended: who answered, and what.
+/// How a call ended: the handler's answer, the executor's error, or the host's refusal.
 ///
 /// # Shape
 /// As JSON: an object with one member, `ok`, `error`, `ask_user` or `halt` ([`Outcome`]), `tool_error` ([`ToolError`]) or
@@ -161,9 +176,9 @@ impl CallOptions {
 pub enum CallResult {
     /// The handler answered.
     Outcome(Outcome),
-    /// The handler could not.
+    /// The handler gave no valid answer.
     ToolError(ToolError),
-    /// The host said no before.
+    /// The host refused the call; the handler did not run.
     Refusal(Refusal),
 }
 

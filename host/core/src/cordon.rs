@@ -5,7 +5,7 @@
 //! Invariants: nothing of a guest runs in this process; a child that dies ends the calls that it had, and no others; what
 //! it says is bounded and believed about its own calls only; it does not outlive the cordon, nor this process.
 //! Not here: what it may reach. A child runs as the same user, and with all that user's rights: a guest that can run
-//! machine code of its own there has them too. Source: security design, rows 52 and 83.
+//! machine code of its own there has them too. Source: docs/threat-model.md, rows 52 and 83.
 
 mod asking;
 mod book;

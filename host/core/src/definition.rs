@@ -14,10 +14,10 @@ use sha2::{Digest as _, Sha256};
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 
-/// Longest tool name in characters. Source: contract, section 5 (what every model provider accepts).
+/// Longest tool name in characters. Source: docs/contract.md, section 5 (what every model provider accepts).
 pub const MAX_NAME: usize = 64;
 
-/// A tool's definition.
+/// The definition of a tool: its name, what a model reads, its schemas and its needs.
 ///
 /// # Shape
 /// As JSON: its fields by name, without those that are absent or empty; `max_execution` in whole milliseconds, as
@@ -29,25 +29,26 @@ pub struct Definition {
     pub name: String,
     /// What the tool does and when to use it, for a model.
     pub description: String,
-    /// JSON Schema of the arguments. Absent: any object.
+    /// JSON Schema of the arguments. If absent, any object is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
-    /// JSON Schema of the value of an `ok`. Absent: nothing is promised.
+    /// JSON Schema of the value of an `ok`. If absent, the value is not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     /// Free metadata, returned with every result.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, Value>,
-    /// The author's words on effects.
+    /// What the author claims about its effects.
     #[serde(default, skip_serializing_if = "Hints::is_empty")]
     pub hints: Hints,
     /// Which optional checks the handler really has.
     #[serde(default, skip_serializing_if = "Checks::is_empty")]
     pub checks: Checks,
-    /// Upper bound of one execution. Absent: the caller's timeout alone.
+    /// Upper bound of one execution. If absent, only the caller's timeout applies.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "millis", rename = "max_execution_ms")]
     pub max_execution: Option<Duration>,
-    /// What the tool needs in order to work.
+    /// What the tool needs in order to work. A tool that declares `needs = []` has an extension `needs` beside the empty
+    /// list: see [`declares_needs`](Self::declares_needs).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
     /// Fields of later contract versions, passed through.
@@ -63,9 +64,14 @@ impl Definition {
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Result<Self, Error> {
         let name = name.into();
         check_name(&name)?;
-        Ok(Self {
+        Ok(Self::unchecked(name, description.into()))
+    }
+
+    /// The same with any name.
+    pub(crate) fn unchecked(name: String, description: String) -> Self {
+        Self {
             name,
-            description: description.into(),
+            description,
             parameters: None,
             output: None,
             attributes: BTreeMap::new(),
@@ -74,7 +80,7 @@ impl Definition {
             max_execution: None,
             needs: Vec::new(),
             extensions: BTreeMap::new(),
-        })
+        }
     }
 
     /// With this JSON Schema for the arguments.
@@ -105,8 +111,8 @@ impl Definition {
         self
     }
 
-    /// Tells whether a definition is the one that somebody approved: it is another one as soon as any part of it is, down to
-    /// a description within a schema.
+    /// A digest of the whole definition, to recognise the one that was approved. It changes with every part of the
+    /// definition, also with a description inside a schema.
     ///
     /// # Shape
     /// `sha256:` and, in hex, the digest of the [`canonical`](Self::canonical) form.
@@ -124,6 +130,17 @@ impl Definition {
         // What is made of strings, numbers and JSON alone is JSON.
         write_canonical(&mut text, &serde_json::to_value(self).unwrap_or_default());
         text
+    }
+}
+
+/// The extension by which a tool says that it needs nothing, with the value `[]`: `needs` alone cannot tell that from silence.
+const NEEDS_NOTHING: &str = "needs";
+
+impl Definition {
+    /// Whether the tool says what it needs, be it nothing at all.
+    #[must_use]
+    pub fn declares_needs(&self) -> bool {
+        !self.needs.is_empty() || self.extensions.contains_key(NEEDS_NOTHING)
     }
 }
 

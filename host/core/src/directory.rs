@@ -3,7 +3,7 @@
 //! In: [`Grants`]. Out: [`Mounts`], whose paths no tool ever leads out of.
 //! Invariants: a mount is a directory of its own and neither the machine's nor a person's private one; what may be written
 //! to lies in no other mount; only what a tool cannot move is followed.
-//! Source: security design, rows 25 to 32.
+//! Source: docs/threat-model.md, rows 25 to 32.
 
 mod forbidden;
 mod ledger;

@@ -11,9 +11,8 @@
 //! Invariants: one deadline covers all of it, waiting for a connection included; what was checked is what is connected to;
 //! a redirect is handed back, never followed; nothing is decompressed; each connection is used once, so that none is shared
 //! by two tenants.
-//! Source: contract, section 7.
+//! Source: docs/contract.md, section 7.
 
-mod addresses;
 mod budget;
 mod connect;
 mod credential;
@@ -23,6 +22,7 @@ mod redact;
 mod resolve;
 mod response;
 mod roots;
+mod route;
 mod screen;
 mod send_error;
 mod shapes;
@@ -63,6 +63,7 @@ pub(crate) use redact::{Inflated, MARK, Redactor, Redactors};
 pub use resolve::{Resolved, Resolver, SystemResolver};
 pub(crate) use response::{Body, Incoming};
 pub use roots::Roots;
+pub use route::Route;
 pub(crate) use screen::Screen;
 pub(crate) use send_error::{SendError, Share, Stage};
 

@@ -1,7 +1,7 @@
 //! From a result to the text that a model reads.
 //!
 //! In: what is to be said. Out: text, or [`EncodeError`].
-//! Source: contract, sections 3 and 5: a string passes through unchanged, everything else is JSON; a failure is
+//! Source: docs/contract.md, sections 3 and 5: a string passes through unchanged, everything else is JSON; a failure is
 //! `{"error": …}`.
 
 use std::fmt;

@@ -14,6 +14,7 @@ mod config;
 mod descriptors;
 mod fair;
 mod flights;
+mod frames;
 mod guest;
 mod habit;
 mod imports;
@@ -29,6 +30,7 @@ mod pulse;
 mod quarantine;
 pub(crate) mod queue;
 mod quick;
+mod recorder;
 mod retained;
 mod runtimes;
 mod scan;
@@ -60,9 +62,9 @@ use crate::definition::Definition;
 use crate::egress::Egress;
 use crate::error::Error;
 use crate::handler::Invocation;
-use crate::kv::KeyStore;
+use crate::kv::{KeyStore, MemoryStore};
 use crate::limits::Limits;
-use crate::secret::SecretSource;
+use crate::secret::{SecretSource, StoredSecrets};
 use cell::Cell;
 use config::Allocation;
 use descriptors::Descriptors;
@@ -77,6 +79,7 @@ pub use load::{Examination, Missing};
 pub(crate) use loaded::LoadedComponent;
 pub use placement::Placement;
 pub use quarantine::DEFAULT_PANICS;
+pub use recorder::{PathUse, Recorded, Recorder};
 pub use retained::HOST_BYTES;
 pub use scan::MAX_COMPONENT;
 pub use tier::{Code, Optimise};
@@ -207,8 +210,8 @@ impl EngineBuilder {
     /// component can keep a thread busy for hours. [`DEFAULT_COMPILE_TIME`] is a good `limit`.
     ///
     /// # Units
-    /// `limit` is processor time of one compilation, in whole seconds and at least one; what is over a whole one is cut off.
-    /// To optimise is a compilation of its own, with twice as much where nobody waits for it.
+    /// `limit` is the CPU time of one compilation, rounded down to whole seconds, and at least one second. Optimising is a
+    /// separate compilation; in the background it may use twice as much.
     pub fn compile_in(
         mut self,
         program: impl Into<PathBuf>,
@@ -220,9 +223,8 @@ impl EngineBuilder {
         self
     }
 
-    /// How many components each tenant may have compiled a minute, and as many at once after a quiet one; at least 1. It
-    /// counts for [`Component::load_for`](crate::Component::load_for) alone: what is loaded on behalf of no tenant is the
-    /// embedder's own.
+    /// How many components of each tenant are compiled per minute; at least 1. After a minute without any, that many may be
+    /// compiled at once. It applies to [`Component::load_for`](crate::Component::load_for) only.
     pub fn compiles_per_minute(mut self, most: u32) -> Self {
         self.compiles = most;
         self
@@ -240,19 +242,19 @@ impl EngineBuilder {
         self
     }
 
-    /// The way out for requests of tools.
+    /// How requests of tools are sent.
     pub fn egress(mut self, egress: Egress) -> Self {
         self.world.egress = egress;
         self
     }
 
-    /// Where the values of secrets are. Without one, a granted secret is unavailable.
+    /// Where the values of secrets come from. Without a source, granted secrets are unavailable.
     pub fn secrets(mut self, source: impl SecretSource) -> Self {
         self.world.secrets = Arc::new(source);
         self
     }
 
-    /// Where tools keep their keys. Without one, a granted store is unavailable.
+    /// Where the keys and values of tools are stored. Without a store, granted keys are unavailable.
     pub fn keys(mut self, store: impl KeyStore) -> Self {
         self.world.keys = Some(Arc::new(store));
         self
@@ -287,6 +289,16 @@ impl EngineBuilder {
         self
     }
 
+    /// Runs tools without effects, and notes what they ask for. A request that only reads, without a secret, is sent if it is
+    /// granted; any other is answered with status 200 and the JSON text `{}`, whether it is granted or not. Keys are kept in
+    /// memory, and the store begins empty; there are no secrets. What a tool's definition declares, and the layers below the
+    /// grants, are enforced as ever. Directories are those that are granted: grant an empty one of its own as `/` in order to
+    /// note paths.
+    pub fn dry_run(mut self, recorder: Recorder) -> Self {
+        self.world.recorder = Some(recorder);
+        self
+    }
+
     /// Derives each call's randomness from this and its id, for runs that are to be reproduced. Whoever knows the seed can
     /// tell what a tool takes for random. Without one it comes from the operating system, anew for each cell.
     pub fn seed(mut self, seed: u64) -> Self {
@@ -305,6 +317,11 @@ impl EngineBuilder {
             return Err(Error::engine(format!("cells must be 1 to {MAX_CELLS}, not {}", self.cells)));
         }
         crate::signals::survive_file_size_limit();
+        let mut world = self.world;
+        if world.recorder.is_some() {
+            world.keys = Some(Arc::new(MemoryStore::new()));
+            world.secrets = Arc::new(StoredSecrets::default());
+        }
         let allocator = |allocation| -> Result<Allocator, Error> {
             let engine = config::engine(allocation)?;
             let linker = imports::linker(&engine)?;
@@ -338,7 +355,7 @@ impl EngineBuilder {
             lanes: Lanes::new(self.threads.unwrap_or(cores).max(1))?,
             parties: habit::Parties::default(),
             sleeps: clock::sleeps()?,
-            world: Arc::new(self.world),
+            world: Arc::new(world),
         })))
     }
 }

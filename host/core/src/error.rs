@@ -1,6 +1,6 @@
-//! What can go wrong before there is a call: building an engine, loading a component, defining a tool.
+//! Errors of the set-up: building an engine, loading a component, defining a tool.
 //!
-//! In: failures of set-up. Out: [`Error`], opaque, asked by predicates, with a hint for a person.
+//! In: failures of the set-up. Out: [`Error`], opaque, with predicates and a hint for a person.
 //! Invariants: a failed *call* is never an `Error`; the source is kept.
 
 use std::fmt;
@@ -13,14 +13,16 @@ const LISTED: usize = 20;
 /// Characters of an unknown name that the error's text repeats.
 const SHOWN: usize = 80;
 
-/// A failed set-up.
+/// An error of the set-up: an engine that was not built, a component that was not loaded, a run that did not start.
+///
+/// A failed call is not an `Error`, but part of its [`Completion`](crate::Completion).
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// Private, so that kinds can be added without breaking anybody.
+/// Private, so that new kinds are not a breaking change.
 #[derive(Debug)]
 enum Kind {
     BadName(String),
@@ -203,19 +205,19 @@ impl Error {
         matches!(self.kind, Kind::NotGranted { .. })
     }
 
-    /// There is no tool of that name.
+    /// There is no tool with that name.
     #[must_use]
     pub fn is_unknown_tool(&self) -> bool {
         matches!(self.kind, Kind::UnknownTool { .. })
     }
 
-    /// The name that no tool has, whole and as it was asked for. `None` for every other error.
+    /// The requested name that no tool has, complete. `None` for every other error.
     #[must_use]
     pub fn unknown_tool(&self) -> Option<&str> {
         if let Kind::UnknownTool { asked, .. } = &self.kind { Some(asked) } else { None }
     }
 
-    /// There is a tool of that name already, or two calls of a run have the same id.
+    /// A tool with that name exists already, or two calls of a run have the same id.
     #[must_use]
     pub fn is_duplicate(&self) -> bool {
         matches!(self.kind, Kind::DuplicateTool(_) | Kind::DuplicateCall(_))
@@ -227,31 +229,31 @@ impl Error {
         matches!(self.kind, Kind::Options { .. })
     }
 
-    /// A granted directory cannot be had, or must not be.
+    /// A granted directory cannot be opened, or must not be granted.
     #[must_use]
     pub fn is_directory(&self) -> bool {
         matches!(self.kind, Kind::Directory { .. })
     }
 
-    /// The tenant has had what it may have for now: [`retry_after`](Self::retry_after) tells when there is more.
+    /// The tenant has used up its quota for now: see [`retry_after`](Self::retry_after).
     #[must_use]
     pub fn is_quota(&self) -> bool {
         matches!(self.kind, Kind::Quota { .. })
     }
 
-    /// When the same may be tried again, where it is a matter of time.
+    /// When to try again, if waiting can help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         if let Kind::Quota { after, .. } | Kind::NoCell(after) = self.kind { Some(after) } else { None }
     }
 
-    /// A cordon's child said why it offers no tools; its words are the source.
+    /// The child process of a cordon reported why it offers no tools: see the error's source.
     #[must_use]
     pub fn is_cordon(&self) -> bool {
         matches!(self.kind, Kind::Cordon)
     }
 
-    /// The kind of error in one word, the same in JSON and in logs.
+    /// The kind of the error as one word, the same in JSON and in logs.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match &self.kind {
@@ -277,8 +279,8 @@ impl Error {
         }
     }
 
-    /// The engine could not be set up on this machine, has no cell free to load in for now, or its cache, its key for sealing or
-    /// a store cannot be used.
+    /// Something of this machine cannot be used: the engine cannot be set up, all cells are busy, or the cache, the sealing
+    /// key or a store cannot be used.
     #[must_use]
     pub fn is_environment(&self) -> bool {
         matches!(
@@ -287,19 +289,21 @@ impl Error {
         )
     }
 
-    /// What to do about it, in one line.
+    /// What to do about it: one line without a period.
     #[must_use]
     pub fn hint(&self) -> String {
         match &self.kind {
-            Kind::BadName(_) => "use 1 to 64 of the characters A-Z a-z 0-9 _ -".into(),
-            Kind::Definition { .. } => "correct the tool's definition and build it again".into(),
+            Kind::BadName(_) => "write 1 to 64 of the characters A-Z a-z 0-9 _ -".into(),
+            Kind::Definition { .. } => "correct the definition of the tool and build it again".into(),
             Kind::NotAComponent { hint, .. } => (*hint).into(),
-            Kind::Malformed(_) => "build the component again; a download may be incomplete".into(),
-            Kind::Proposals(_) => "build the component for a target without them".into(),
-            Kind::TooLarge { .. } => "build in release mode, strip debug info, split the component".into(),
-            Kind::TooCostly(_) => "allow the compiler more time if you trust the component".into(),
+            Kind::Malformed(_) => "build the component again, or download it again".into(),
+            Kind::Proposals(_) => "build the component without these WebAssembly features".into(),
+            Kind::TooLarge { .. } => {
+                "build it in release mode, strip the debug information, or split the component".into()
+            }
+            Kind::TooCostly(_) => "if you trust the component, allow more time to compile it".into(),
             Kind::NotGranted { grants, .. } if grants.is_empty() => {
-                "build the tool without these imports, or have it declare what it needs".into()
+                "build the tool without these imports, or declare its needs: `#[tool(needs = […])]`".into()
             }
             Kind::NotGranted { grants, .. } => format!("to allow what it declares, grant: {}", grants.join(", ")),
             Kind::NoTools(_) => {
@@ -316,16 +320,16 @@ impl Error {
                     None => format!("there are: {}", known.join(", ")),
                 }
             }
-            Kind::DuplicateTool(_) => "unregister the other one first, or give this one another name".into(),
-            Kind::DuplicateCall(_) => "give each call of a run an id of its own: results are told apart by it".into(),
-            Kind::Options { option, .. } => format!("correct `{option}`; nothing has run"),
-            Kind::Describe(_) => "the component's `describe` must answer quickly and without any right".into(),
+            Kind::DuplicateTool(_) => "unregister the other tool first, or rename this one".into(),
+            Kind::DuplicateCall(_) => "give each call of a run its own id".into(),
+            Kind::Options { option, .. } => format!("correct `{option}`; no call was made"),
+            Kind::Describe(_) => "make `describe` return quickly, without using any grant".into(),
             Kind::Quota { after, .. } => {
                 let seconds = after.as_millis().div_ceil(1000);
-                format!("try again in {seconds} s; what was compiled before can be loaded meanwhile")
+                format!("try again in {seconds} s; components that were compiled before can still be loaded")
             }
-            Kind::Cordon => "the cause has its words".into(),
-            Kind::NoCell(_) => "load it again when calls have ended, or give the engine more cells".into(),
+            Kind::Cordon => "see the cause".into(),
+            Kind::NoCell(_) => "load it again later, or give the engine more cells".into(),
             Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
             Kind::SealKey { hint, .. } | Kind::Store { hint, .. } | Kind::Directory { hint, .. } => (*hint).into(),
@@ -343,15 +347,17 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             Kind::BadName(name) => write!(f, "`{}` is not a tool name", name.escape_debug()),
-            Kind::Definition { tool, problem } => write!(f, "the definition of `{tool}` is not usable: {problem}"),
+            Kind::Definition { tool, problem } => {
+                write!(f, "the definition of the tool `{tool}` is not valid: {problem}")
+            }
             Kind::NotAComponent { found, .. } => write!(f, "not a WebAssembly component: {found}"),
             Kind::Malformed(problem) => write!(f, "the component is malformed: {problem}"),
             Kind::Proposals(names) => {
-                write!(f, "the component needs WebAssembly proposals that this host disables: {names}")
+                write!(f, "the component uses WebAssembly proposals that this host disables: {names}")
             }
             Kind::TooLarge { what, got, limit } => write!(f, "{what}: {got} is over the limit of {limit}"),
             Kind::TooCostly(limit) => {
-                write!(f, "the component cannot be compiled within {limit:?} of processor time and the memory for it")
+                write!(f, "the component cannot be compiled within the limits of {limit:?} of CPU time and of memory")
             }
             Kind::NotGranted { imports, .. } => {
                 write!(f, "the component imports what is not granted: {}", imports.join(", "))
@@ -361,7 +367,7 @@ impl fmt::Display for Error {
                 let shown: String = asked.chars().take(SHOWN).collect();
                 write!(f, "there is no tool `{}`", shown.escape_debug())
             }
-            Kind::DuplicateTool(name) => write!(f, "there is a tool `{name}` already"),
+            Kind::DuplicateTool(name) => write!(f, "a tool `{name}` exists already"),
             Kind::DuplicateCall(id) => write!(f, "two calls have the id `{}`", id.escape_debug()),
             Kind::Directory { name, path, problem, .. } => {
                 write!(f, "the directory `{name}` ({}): {problem}", path.display())
@@ -370,10 +376,10 @@ impl fmt::Display for Error {
             Kind::Describe(problem) => write!(f, "the component could not describe its tools: {problem}"),
             Kind::Quota { problem, .. } => f.write_str(problem),
             Kind::Cordon => f.write_str("the child process of a cordon offers no tools"),
-            Kind::NoCell(_) => f.write_str("all cells are busy: the component could not be asked for its tools"),
+            Kind::NoCell(_) => f.write_str("all cells are busy, so the component could not describe its tools"),
             Kind::Engine(problem) => write!(f, "the engine cannot be set up: {problem}"),
             Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),
-            Kind::SealKey { problem, .. } => write!(f, "no key to seal questions with: {problem}"),
+            Kind::SealKey { problem, .. } => write!(f, "the key that seals questions cannot be used: {problem}"),
             Kind::Store { problem, .. } => write!(f, "the store cannot be opened: {problem}"),
         }
     }

@@ -1,4 +1,4 @@
-//! What an observer sees of a call while it runs.
+//! The events of a call, which an observer receives while it runs.
 //!
 //! In: the executor and the cell. Out: [`Event`]s at an [`EventSink`].
 //! Invariants: per call `Started`, then any number of `Progress` and `Log`, then exactly one `Completed`, also when the
@@ -19,24 +19,27 @@ use crate::usage::Usage;
 
 /// One event of one call.
 ///
+/// `Started` comes first, then any number of `Progress`, `Log` and `Denied`, then exactly one `Completed`. `docs/events.md`
+/// lists all events with examples.
+///
 /// # Shape
-/// As JSON: `{"type": "tool_execution_started" | "tool_progress" | "tool_log" | "tool_execution_completed", …}` with the
-/// fields by name.
+/// As JSON: `{"type": "tool_execution_started" | "tool_progress" | "tool_log" | "tool_denied" |
+/// "tool_execution_completed", …}` with the fields by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 #[non_exhaustive]
 pub enum Event {
-    /// The call really starts.
+    /// The call has a cell and starts.
     #[serde(rename = "tool_execution_started")]
     Started {
         /// The call.
         id: String,
         /// The tool.
         name: String,
-        /// Its arguments as they came.
+        /// Its arguments, unchanged.
         arguments: String,
     },
-    /// How far it has come.
+    /// The tool reports its progress.
     #[serde(rename = "tool_progress")]
     Progress {
         /// The call.
@@ -48,27 +51,27 @@ pub enum Event {
         /// A line for a person.
         message: Option<String>,
     },
-    /// A line of log. Text of a stranger: bounded in size, not in content.
+    /// A line of the tool's log. It is text of a stranger: its size is limited, its content is not.
     #[serde(rename = "tool_log")]
     Log {
         /// The call.
         id: String,
         /// Where it was written.
         source: LogSource,
-        /// How loud.
+        /// Its level.
         level: LogLevel,
         /// The line.
         message: String,
     },
-    /// The tool asked for something that it may not have. The call goes on: the tool was told.
+    /// The tool requested something that it is not granted. The request failed, and the call continues.
     #[serde(rename = "tool_denied")]
     Denied {
         /// The call.
         id: String,
-        /// What was denied, and the smallest grant that would have allowed it.
+        /// What was denied, and the smallest grant that would allow it.
         denial: Denial,
     },
-    /// The one terminal event.
+    /// The call has ended. Exactly one per call.
     #[serde(rename = "tool_execution_completed")]
     Completed {
         /// The call.
@@ -82,7 +85,7 @@ pub enum Event {
     },
 }
 
-/// Where a line of log was written.
+/// Where a log line was written.
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
@@ -99,29 +102,55 @@ pub enum LogSource {
     Host,
 }
 
-/// How loud a line is.
+/// The level of a log line.
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
-    /// Steps of a computation.
+    /// Single steps of a computation.
     Trace,
     /// For the tool's author.
     Debug,
-    /// For the operator; standard output counts as this.
+    /// For the operator. Lines on standard output have this level.
     Info,
-    /// Something is not as it should be; standard error counts as this.
+    /// Something is unexpected. Lines on standard error have this level.
     Warn,
     /// Something failed.
     Error,
 }
 
-/// Receives events. Called on the thread that runs the call: must be quick and must not block, or the call's end waits for
-/// it too.
+/// Receives the events of calls. A closure `Fn(Event)` is one too.
+///
+/// It is called on the thread that runs the call, so it must be quick and must not block.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), toolcell::Error> {
+/// use std::sync::mpsc::{Sender, channel};
+/// use toolcell::{CallOptions, Definition, Event, EventSink, Executor, Tool, ToolCall};
+///
+/// /// Passes on the names of the calls that have ended.
+/// struct Ended(Sender<String>);
+///
+/// impl EventSink for Ended {
+///     fn emit(&self, event: Event) {
+///         if let Event::Completed { name, .. } = event {
+///             let _ = self.0.send(name);
+///         }
+///     }
+/// }
+///
+/// let tool = Tool::native(Definition::new("greet", "Greets.")?, async |_: serde_json::Value| serde_json::json!("hello"))?;
+/// let (sender, ended) = channel();
+/// let executor = Executor::new().with_events(Ended(sender));
+/// executor.call(&tool, ToolCall::new("call-1", "greet", "{}"), CallOptions::default()).await;
+/// assert_eq!(ended.recv().as_deref(), Ok("greet"));
+/// # Ok(()) }
+/// ```
 pub trait EventSink: Send + Sync + 'static {
-    /// Receives one event. A panic here is caught and costs this event only.
+    /// Receives one event. A panic in it is caught: only this event is lost.
     fn emit(&self, event: Event);
 }
 

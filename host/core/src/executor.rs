@@ -74,14 +74,14 @@ impl Default for Tenant {
 }
 
 impl Tenant {
-    /// With these limits on top of the executor's.
+    /// With these limits in addition to the executor's: the tighter ones apply.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// With only this much of a tool's rights.
+    /// With this overlay: a tool keeps only the rights that it leaves.
     #[must_use]
     pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
         self.overlay = Some(overlay.into());
@@ -114,16 +114,40 @@ impl Executor {
         self
     }
 
-    /// Narrows every call on behalf of this tenant. With the first tenant that is defined, a call on behalf of another one
-    /// is refused, and so is a call without a tenant unless [`with_untenanted`](Self::with_untenanted) says what it may: whom
-    /// nobody thought of is not whom nothing narrows. Without any, all are narrowed by nothing.
+    /// Defines a tenant: its limits and its overlay narrow every call for it.
+    ///
+    /// Once any tenant is defined, a call for an unknown tenant is refused ([`Refusal::UnknownTenant`]), because nothing would
+    /// narrow it. So is a call without a tenant ([`Refusal::NoTenant`]), unless [`with_untenanted`](Self::with_untenanted)
+    /// allows it. If no tenant is defined, calls for all tenants run with the executor's own limits.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use serde_json::{Value, json};
+    /// use toolcell::{
+    ///     CallContext, CallOptions, CallResult, Definition, Executor, Limits, Refusal, Tenant, Tool, ToolCall,
+    /// };
+    ///
+    /// let tool = Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?;
+    /// let plan = Tenant::default().with_limits(Limits::unlimited().with_memory(16 << 20));
+    /// let executor = Executor::new().with_tenant("acme", plan);
+    /// let call_for = async |tenant: &str| {
+    ///     let mut context = CallContext::default();
+    ///     context.tenant = Some(tenant.into());
+    ///     let options = CallOptions::default().with_context(context);
+    ///     executor.call(&tool, ToolCall::new("call-1", "now", "{}"), options).await.result
+    /// };
+    /// assert!(call_for("acme").await.value().is_some());
+    /// assert_eq!(call_for("unknown").await, CallResult::Refusal(Refusal::UnknownTenant));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn with_tenant(mut self, name: impl Into<String>, tenant: Tenant) -> Self {
         Arc::make_mut(&mut self.tenants).insert(name.into(), tenant);
         self
     }
 
-    /// Lets calls be made without a tenant where there are some, narrowed by this.
+    /// Allows calls without a tenant although tenants are defined, narrowed by this.
     #[must_use]
     pub fn with_untenanted(mut self, tenant: Tenant) -> Self {
         self.untenanted = Some(tenant);
@@ -134,7 +158,7 @@ impl Executor {
     fn tenant(&self, name: Option<&str>) -> Result<Option<&Tenant>, Refusal> {
         let found = name.map_or(self.untenanted.as_ref(), |name| self.tenants.get(name));
         if found.is_none() && !self.tenants.is_empty() && stands(Defence::KnownTenants) {
-            Err(Refusal::UnknownTenant)
+            Err(if name.is_some() { Refusal::UnknownTenant } else { Refusal::NoTenant })
         } else {
             Ok(found)
         }
@@ -149,7 +173,7 @@ impl Executor {
 
     /// Seals every question: its `state` leaves as a text that only this key opens, also when the tool left none. A call
     /// with an answer must bring that text back, on behalf of the same tenant, to the same tool in the same version, with
-    /// the same arguments, in time; otherwise it is refused, and the refusal says why. Source: contract, section 7.
+    /// the same arguments, in time; otherwise it is refused, and the refusal says why. Source: docs/contract.md, section 7.
     #[must_use]
     pub fn with_sealer(mut self, sealer: Sealer) -> Self {
         self.sealer = Some(sealer);
@@ -161,7 +185,8 @@ impl Executor {
         Self { events: self.events.and(sink), ..self.clone() }
     }
 
-    /// Calls a tool, and counts the call in the tool's statistics. A failed call is part of the completion. Arguments that are
+    /// Calls this tool, and counts the call in the tool's statistics. The call's name is not compared with the tool's: the
+    /// caller has chosen the tool, and the handler and the completion have the tool's name. A failed call is part of the completion. Arguments that are
     /// blank text count as `{}`: that is what providers send for a tool without parameters. To end the call early and have its
     /// completion, raise the options' [`abort`](CallOptions::abort).
     ///
@@ -222,6 +247,13 @@ impl Executor {
         Terminal::open(tool, invocation).close(CallResult::ToolError(CANCELLED))
     }
 
+    /// The end of a call whose name no tool has, with its events.
+    pub(crate) fn not_found(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
+        let (invocation, unknown) = self.arrived(tool, call, options);
+        let result = unknown.map_or(CallResult::ToolError(ToolError::NotFound), CallResult::Refusal);
+        Terminal::open(tool, invocation).close(result)
+    }
+
     /// The call on its way, unchecked, and the refusal of a tenant that there is not.
     fn arrived(&self, tool: &Tool, mut call: ToolCall, options: CallOptions) -> (Invocation, Option<Refusal>) {
         let started = Instant::now();
@@ -255,7 +287,7 @@ impl Executor {
     }
 
     /// Everything that is wrong with a call's arguments, as far as the host's checks and the tool's own can say without
-    /// making it. Where the tool is not offered, that is the only fault. Source: contract, section 4.
+    /// making it. Where the tool is not offered, that is the only fault. Source: docs/contract.md, section 4.
     ///
     /// # Errors
     /// [`ToolError`] when the tool's own check could not be asked.
@@ -285,10 +317,8 @@ impl Executor {
                 Refusal::InvalidArguments(faults)
             }
         };
-        Ok(match self.told(tool, refused, &invocation).await {
-            Refusal::InvalidArguments(faults) => faults,
-            refusal => vec![Fault::new("", refusal.to_string())],
-        })
+        let told = self.told(tool, refused, &invocation).await;
+        Ok(if let Refusal::InvalidArguments(faults) = told { faults } else { vec![Fault::new("", told.to_string())] })
     }
 
     /// Checks a call that no handler has seen: large arguments when it is their turn.

@@ -4,6 +4,7 @@
 //! Invariants: the default grants nothing; an overlay only narrows; a rule that would match everything is refused.
 //! Not here: whether a request is within the rules (`rights`), how much may be used ([`Limits`](crate::Limits)).
 
+pub(crate) mod addresses;
 mod http;
 mod keys;
 mod path;
@@ -15,11 +16,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+pub use addresses::is_metadata_service;
 pub use http::{HttpRule, Method};
 pub use keys::KeyRule;
 pub use path::PathRule;
 pub use target::{BadTarget, Host, Target};
 
+pub(crate) use addresses::{is_let_through, networks_of, private_networks};
 pub(crate) use path::{check as check_path, is_below};
 
 /// The tool's name for a directory of each call's own.
@@ -80,10 +83,27 @@ impl BadRule {
     }
 }
 
-/// What an embedder gives to a component.
+/// What a component is granted. Pass it to [`Component::load_with`](crate::Component::load_with); a tool may use what it also
+/// declares.
+///
+/// ```
+/// use toolcell::{Access, Directory, Grants, HttpRule, KeyRule, Method, Placed, SecretUse, Target};
+///
+/// let api: HttpRule = "GET,POST https://api.example.com/v1".parse()?;
+/// let mut grants = Grants::default();
+/// grants.http.push(api.clone());
+/// grants.keys.push("write notes/*".parse()?);
+/// grants.directories.push(Directory::new("/data", "/srv/data", Access::Read)?);
+/// // The host puts the secret into requests to this API; the tool does not see its value.
+/// grants.secrets.insert("api_token".into(), SecretUse::new(api, Placed::Bearer));
+///
+/// assert!(grants.http[0].covers(Method::Get, &Target::parse("https://api.example.com/v1/users")?));
+/// assert!(!grants.http[0].covers(Method::Get, &Target::parse("https://example.org/v1/users")?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Defaults
-/// Nothing.
+/// Nothing is granted.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Grants {

@@ -65,12 +65,12 @@ pub trait Handler: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Digest of the code that runs, if it has one: what a question left behind is answered by the same code only.
+    /// Digest of the code that runs, if it has one. An answer to a question is accepted by the same code only.
     fn digest(&self) -> Option<&str> {
         None
     }
 
-    /// Whether it is [`visible`](Self::visible) in every context, so that nobody needs to ask. Default: no, it is asked.
+    /// Whether it is [`visible`](Self::visible) in every context, so that `visible` need not be called. Default: no.
     fn always_visible(&self) -> bool {
         false
     }

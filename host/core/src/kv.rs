@@ -83,15 +83,15 @@ pub enum StoreError {
     /// The disk has no room; nothing was done, and what was kept before is there. The text may name a path.
     #[error("the store is full: {0}")]
     Full(String),
-    /// The store does not work at present. The text is for who runs the host: it may name a path.
+    /// The store does not work at present. The text is for the operator: it may contain a path.
     #[error("the store is not available: {0}")]
     Unavailable(String),
 }
 
-/// Keeps what tools keep. Implement it to keep it elsewhere.
+/// A store of keys and values for tools. Implement it to use another database.
 ///
-/// All methods block, and may wait for a disk: call them where that holds up nobody. Each is one transaction: it happens
-/// as a whole or not at all, and none happens in the middle of another.
+/// All methods block and may wait for a disk, so do not call them on an async thread. Each is one atomic, isolated
+/// transaction.
 ///
 /// # Errors
 /// Of every method: [`StoreError::InvalidKey`], [`StoreError::Busy`] where other processes use the store, and

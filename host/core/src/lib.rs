@@ -100,19 +100,19 @@ pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use cordon::{Cordon, CordonBuilder, DEFAULT_GRACE, Ward};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
 pub use directory::{TemporaryDirectory, forbidden_root, remove_tree};
-pub use egress::{DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, SystemResolver};
+pub use egress::{DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, Route, SystemResolver};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
     Code, DEFAULT_CACHE_BYTES, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, DEFAULT_COMPILES, DEFAULT_PANICS, Engine,
-    EngineBuilder, Examination, HOST_BYTES, Isolation, MAX_CELLS, MAX_COMPONENT, Missing, Optimise, Placement,
-    Standing, compile_worker,
+    EngineBuilder, Examination, HOST_BYTES, Isolation, MAX_CELLS, MAX_COMPONENT, Missing, Optimise, PathUse, Placement,
+    Recorded, Recorder, Standing, compile_worker,
 };
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
 pub use executor::{Executor, Tenant};
 pub use grants::{
     Access, BadRule, BadTarget, DEFAULT_DIRECTORY_BYTES, DEFAULT_DIRECTORY_FILES, Directory, Grants, Host, HttpRule,
-    KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target,
+    KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target, is_metadata_service,
 };
 pub use handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
 pub use json::{Json, JsonFault, MAX_DEPTH, MAX_NODES};
@@ -129,7 +129,7 @@ pub use refusal::{Fault, MAX_FAULTS, Refusal, ResumeFault};
 pub use registry::{Registry, Toolbox};
 pub use retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};
 pub use rights::{Decision, Denial, Layer, PLACEHOLDER, Request, Rights, Suggestion, toml_text};
-pub use runner::{RunOptions, RunOutcome, RunStream, Runner};
+pub use runner::{RunOptions, RunOutcome, RunStream, Runner, UnknownTools};
 pub use seal::{DEFAULT_SEAL_LIFETIME, MAX_STATE, Sealer};
 pub use secret::{KnownFuture, MAX_SECRET, MIN_SECRET, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets};
 pub use signals::survive_file_size_limit;

@@ -35,7 +35,7 @@ pub struct Limits {
 
 /// Instruction units. A few seconds of one core in a tight loop: far beyond what a tool computes, short of what hurts.
 pub const DEFAULT_FUEL: u64 = 10_000_000_000;
-/// Wall time. Source: contract, section 3 (`tool_timeout`).
+/// Wall time. Source: docs/contract.md, section 3 (`tool_timeout`).
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes. Room for a language runtime and its data; filling it in one instruction stays near 30 ms, the longest time that a
 /// guest can run without looking at the clock.

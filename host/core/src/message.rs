@@ -1,7 +1,7 @@
 //! What a run hands back: one message per call, events while it goes, and why it halted.
 //!
 //! In: settled calls. Out: [`Message`], [`RunEvent`], [`Halted`].
-//! Source: contract, section 3.
+//! Source: docs/contract.md, section 3.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use crate::outcome::{Part, Question};
 
 mod written;
 
-/// The content of a call that waits for a person. Source: contract, section 3.
+/// The content of the message of a call that waits for a person. Source: docs/contract.md, section 3.
 pub const AWAITING_USER: &str = "<awaiting user response>";
 
 /// A tool's message to the model.
 ///
 /// # Shape
-/// As JSON: `{"role": "tool", "tool_call_id", "name", "content"}`, and `message`, `parts`, `is_error`, `end_turn`, `attributes`
-/// where there is something to say.
+/// As JSON: `{"role": "tool", "tool_call_id", "name", "content", "message"?, "parts"?, "is_error"?, "end_turn"?,
+/// "attributes"?}`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct Message {
@@ -41,7 +41,7 @@ pub struct Message {
     /// Whether the call failed, as far as the model is concerned.
     #[serde(default)]
     pub is_error: bool,
-    /// The handler said that the model need not speak after this.
+    /// Whether the handler said that the model's turn can end after this.
     #[serde(default)]
     pub end_turn: bool,
     /// Free metadata of the tool's definition.

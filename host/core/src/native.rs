@@ -15,13 +15,14 @@ use crate::handler::{Handler, HandlerFuture, Invocation};
 use crate::outcome::Outcome;
 
 /// A closure that can answer calls: `f(arguments)` or `f(arguments, invocation)`, returning a future of anything that
-/// becomes an [`Outcome`]: the outcome itself, a [`Value`], or a `Result` of a value and an error that prints.
+/// becomes an [`Outcome`]: the outcome itself, an [`Output`](crate::Output), a [`Value`], or a `Result` of one of these with
+/// a [`HandlerError`](crate::HandlerError) or any error that implements `Display`, whose text is the message.
 ///
 /// Each call runs a clone of the closure, so what it captures is `Clone`: share state by an `Arc`.
 #[diagnostic::on_unimplemented(
     message = "this closure is not a tool handler",
     label = "expected `async |arguments: serde_json::Value| …` or `async |arguments: serde_json::Value, invocation: Arc<toolcell::Invocation>| …`",
-    note = "it must return an `Outcome`, a `serde_json::Value`, or `Result<serde_json::Value, E>` with `E: Display`",
+    note = "it must return an `Outcome`, an `Output`, a `serde_json::Value`, or `Result<T, E>` with `T` one of them and `E` a `HandlerError` or `Display`",
     note = "a closure that is not `async` is a handler for `Tool::native_blocking`"
 )]
 pub trait NativeFn<Shape>: Send + Sync + 'static {

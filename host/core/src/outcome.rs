@@ -1,8 +1,8 @@
-//! What a handler says: ok, error, ask the user, or halt.
+//! The answer of a handler: ok, error, ask the user, or halt.
 //!
-//! In: a guest's answer or a native closure's. Out: [`Outcome`].
-//! Invariants: exactly one of four shapes (contract, section 2). Nothing of the host's own is expressible here.
-//! Not here: [`ToolError`](crate::ToolError), which the host says when the handler could not say anything.
+//! In: the answer of a guest or of a native closure. Out: [`Outcome`].
+//! Invariants: exactly one of four shapes (docs/contract.md, section 2). A handler cannot express the host's own errors.
+//! Not here: [`ToolError`](crate::ToolError), which the host reports if the handler gave no valid answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use serde_json::Value;
 
 use crate::json::{Json, present};
 
-/// Halt reasons that belong to the loop. A handler that uses one gets `invalid_return`. Source: contract, section 3.
+/// Halt reasons that the host reserves for the agent loop. A handler that uses one gets `invalid_return`.
 pub const RESERVED_HALT_REASONS: [&str; 6] =
     ["ask_user", "max_turns", "halt_when", "tool_error", "cancelled", "completed"];
 
-/// Parts of one answer, at most. Each is an item of what a model reads, and costs more than its bytes.
+/// The maximum number of parts of one answer. A model reads each as an item, which costs more than its bytes.
 pub const MAX_PARTS: usize = 100;
 
-/// The handler's answer.
+/// The answer of a handler.
 ///
 /// # Shape
 /// As JSON: an object with one member:
@@ -31,26 +31,26 @@ pub const MAX_PARTS: usize = 100;
 pub enum Outcome {
     /// Success.
     Ok(Output),
-    /// The handler reports failure. Passed through unchanged.
+    /// The handler reports a failure. It is passed on unchanged.
     Error(HandlerError),
-    /// Suspend the loop and ask a person.
+    /// Suspend the agent loop and ask a person.
     AskUser(Question),
-    /// Stop the loop with this result.
+    /// Stop the agent loop with this result.
     Halt(Halt),
 }
 
 impl Outcome {
-    /// Success with a value and nothing beside it.
+    /// Success with this value.
     pub fn ok(value: impl Into<Json>) -> Self {
         Self::Ok(Output::new(value))
     }
 
-    /// Failure with a message and nothing beside it.
+    /// Failure with this message.
     pub fn error(message: impl Into<String>) -> Self {
         Self::Error(HandlerError::new(message))
     }
 
-    /// Bytes of all its text and content together, which is what the limit of a result counts.
+    /// The bytes of all texts and contents together. The limit of a result counts these.
     #[must_use]
     pub fn size(&self) -> u64 {
         let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
@@ -93,20 +93,43 @@ impl From<Value> for Outcome {
     }
 }
 
-impl<T: Into<Json>, E: std::fmt::Display> From<Result<T, E>> for Outcome {
-    fn from(result: Result<T, E>) -> Self {
-        match result {
-            Ok(value) => Self::ok(value),
-            Err(error) => Self::error(error.to_string()),
-        }
+impl From<Json> for Outcome {
+    fn from(value: Json) -> Self {
+        Self::ok(value)
     }
 }
 
-/// What an `ok` carries.
+impl From<Output> for Outcome {
+    fn from(output: Output) -> Self {
+        Self::Ok(output)
+    }
+}
+
+impl From<HandlerError> for Outcome {
+    fn from(error: HandlerError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// The error's text becomes the message.
+impl<T: Into<Self>, E: std::fmt::Display> From<Result<T, E>> for Outcome {
+    fn from(result: Result<T, E>) -> Self {
+        result.map_or_else(|error| Self::error(error.to_string()), Into::into)
+    }
+}
+
+/// The error is kept whole. [`HandlerError`] does not print, so that it cannot be reduced to its message.
+impl<T: Into<Self>> From<Result<T, HandlerError>> for Outcome {
+    fn from(result: Result<T, HandlerError>) -> Self {
+        result.map_or_else(Self::Error, Into::into)
+    }
+}
+
+/// The content of an `ok`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Output {
-    /// The result. Where it is `null`, a model gets the message instead.
+    /// The result. If it is `null`, the model gets the message instead.
     pub value: Json,
     /// A line for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,21 +137,21 @@ pub struct Output {
     /// Content beside the value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
-    /// The model need not speak after this.
+    /// Whether the turn of the model can end after this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub end_turn: bool,
-    /// Fields of later contract versions, passed through.
+    /// Fields of later contract versions, passed on unchanged.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extensions: BTreeMap<String, Json>,
 }
 
 impl Output {
-    /// A value and nothing beside it.
+    /// This value and nothing else.
     pub fn new(value: impl Into<Json>) -> Self {
         Self { value: value.into(), message: None, parts: Vec::new(), end_turn: false, extensions: BTreeMap::new() }
     }
 
-    /// A message and no value: the value is `null`, and a model gets the message.
+    /// A message without a value: the value is `null`, and the model gets the message.
     pub fn from_message(message: impl Into<String>) -> Self {
         Self::new(Json::null()).with_message(message)
     }
@@ -174,7 +197,7 @@ pub enum Part {
     Image(Media),
     /// A sound.
     Audio(Media),
-    /// A pointer to something elsewhere.
+    /// A link to a resource that is not included.
     ResourceLink {
         /// Where it is.
         uri: String,
@@ -216,16 +239,19 @@ pub struct Media {
     pub data: Vec<u8>,
 }
 
-/// The handler's own report of failure.
+/// A failure that the handler reports.
+///
+/// # Shape
+/// As JSON: `{"message", "data"?, "retryable"?, "retry_after_ms"?}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HandlerError {
-    /// What went wrong, for a model.
+    /// What went wrong. The model reads it.
     pub message: String,
-    /// More of it, in the handler's own form.
+    /// Details for programs, in a form that the handler chooses.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub data: Option<Json>,
-    /// Whether the same call may succeed later. Absent: not known.
+    /// Whether the same call may succeed later. Absent if that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
     /// When to try again, in milliseconds from now.
@@ -234,19 +260,19 @@ pub struct HandlerError {
 }
 
 impl HandlerError {
-    /// A message and nothing beside it.
+    /// This message and nothing else.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), data: None, retryable: None, retry_after_ms: None }
     }
 
-    /// With more of it, in the handler's own form.
+    /// With these details.
     #[must_use]
     pub fn with_data(mut self, data: impl Into<Json>) -> Self {
         self.data = Some(data.into());
         self
     }
 
-    /// Worth another try after this time.
+    /// The same call may succeed after this time.
     #[must_use]
     pub fn retryable_after(mut self, wait: Duration) -> Self {
         self.retryable = Some(true);
@@ -255,31 +281,34 @@ impl HandlerError {
     }
 }
 
-/// A question to a person. The cell is gone while the person thinks: `state` is all that stays.
+/// A question to a person. The cell does not exist while the person thinks: only `state` is kept, by the caller.
+///
+/// # Shape
+/// As JSON: `{"question", "options"?, "answer_schema"?, "state"?}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Question {
     /// The question.
     pub question: String,
-    /// What to offer.
+    /// The choices to offer.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub options: Option<Json>,
     /// JSON Schema of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub answer_schema: Option<Json>,
-    /// Handed back with the answer. From an executor with a [`Sealer`](crate::Sealer), which takes at most
-    /// [`MAX_STATE`](crate::MAX_STATE) bytes, it comes sealed: a JSON string that says nothing to anybody else.
+    /// The handler gets it back with the answer. An executor with a [`Sealer`](crate::Sealer) seals it: it becomes a JSON
+    /// string that only the same key can open, and holds at most [`MAX_STATE`](crate::MAX_STATE) bytes.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub state: Option<Json>,
 }
 
 impl Question {
-    /// A question and nothing beside it.
+    /// This question and nothing else.
     pub fn new(question: impl Into<String>) -> Self {
         Self { question: question.into(), options: None, answer_schema: None, state: None }
     }
 
-    /// With this to offer.
+    /// With these choices.
     #[must_use]
     pub fn with_options(mut self, options: impl Into<Json>) -> Self {
         self.options = Some(options.into());
@@ -293,7 +322,7 @@ impl Question {
         self
     }
 
-    /// With this, to be handed back with the answer.
+    /// With this state, which the handler gets back with the answer.
     #[must_use]
     pub fn with_state(mut self, state: impl Into<Json>) -> Self {
         self.state = Some(state.into());
@@ -301,18 +330,21 @@ impl Question {
     }
 }
 
-/// A terminal result.
+/// The end of the agent loop, with its result.
+///
+/// # Shape
+/// As JSON: `{"reason", "result"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Halt {
-    /// Any word but [`RESERVED_HALT_REASONS`]. An empty one is an `invalid_return`.
+    /// A word that is not blank and not one of [`RESERVED_HALT_REASONS`].
     pub reason: String,
     /// The result of the loop.
     pub result: Json,
 }
 
 impl Halt {
-    /// Stop for this reason with this result.
+    /// A halt for this reason with this result.
     pub fn new(reason: impl Into<String>, result: impl Into<Json>) -> Self {
         Self { reason: reason.into(), result: result.into() }
     }

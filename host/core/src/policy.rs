@@ -1,7 +1,7 @@
 //! What a run does about a failure.
 //!
 //! In: a failed call. Out: a [`Verdict`].
-//! Source: contract, section 3 (`on_tool_error`).
+//! Source: docs/contract.md, section 3 (`on_tool_error`).
 
 use std::fmt;
 use std::future::Future;

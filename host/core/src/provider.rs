@@ -3,12 +3,13 @@
 //! In: [`Definition`]s, a provider's response, [`Message`]s. Out: JSON of that provider's API, and [`ToolCall`]s.
 //! Invariants: pure; what an API cannot say is said in words or refused, and noted, never dropped.
 //! Not here: transport, keys, and fragments of a stream (`assemble`).
-//! Source: contract, section 5; each API's public reference.
+//! Source: docs/contract.md, section 5; each API's public reference.
 
 mod agui;
 mod anthropic;
 mod calls;
 mod events;
+mod form;
 mod gemini;
 mod mcp;
 mod note;
@@ -34,7 +35,29 @@ use note::Changes;
 pub use note::{Converted, Note};
 use place::Place;
 
-/// An API that knows tools, in the version that its public reference describes.
+/// The API of a model provider, or a protocol for tools, in the version that its public reference describes.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serde_json::{Value, json};
+/// use toolcell::{Definition, Provider, Registry, RunOptions, Runner, Tool};
+///
+/// let registry = Registry::new();
+/// registry.register(Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?)?;
+///
+/// // The request offers the tools, the response has calls, and the next request has their results.
+/// let offered = Provider::OpenAi.definitions(&registry.list())?.value;
+/// assert_eq!(offered[0]["function"]["name"], "now");
+/// let response = json!({"choices": [{"message": {"tool_calls": [
+///     {"id": "call_1", "type": "function", "function": {"name": "now", "arguments": "{}"}},
+/// ]}}]});
+/// let asked = Provider::OpenAi.calls(&response)?;
+/// let outcome = Runner::new(registry).run(asked.calls.clone(), RunOptions::default()).await?;
+/// let results = Provider::OpenAi.results(&asked.answered(outcome.messages)).value;
+/// assert_eq!(results[0]["content"], "noon");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provider {
     /// OpenAI, chat completions; spoken by many others too.
@@ -141,7 +164,7 @@ impl Provider {
     ///
     /// # Shape
     /// A list, to be appended to the next request's `messages`, `input` or `contents`; one message holds all results for
-    /// Anthropic and Gemini. For MCP one `CallToolResult` per message.
+    /// Anthropic and Gemini. For MCP one `CallToolResult` per message, with the call's id at `_meta` `toolcell/tool_call_id`.
     #[must_use]
     pub fn results(self, messages: &[Message]) -> Converted {
         let mut notes = Vec::new();
@@ -197,6 +220,15 @@ pub enum ProviderError {
         /// What is in the way.
         problem: String,
     },
+    /// No API sends a document of this form.
+    #[error("this is no response and no list of calls of any known API")]
+    UnknownForm,
+    /// Several APIs send documents of this form.
+    #[error("this could come from several APIs: {}", names_of(candidates))]
+    AmbiguousForm {
+        /// The APIs.
+        candidates: Vec<Provider>,
+    },
     /// What came is not what this API sends.
     #[error("not as {provider} sends it: at `{pointer}`: expected {expected}")]
     Malformed {
@@ -216,14 +248,21 @@ impl ProviderError {
         match self {
             Self::Unknown { asked } => match names::nearest(asked, Provider::ALL.map(Provider::name)) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are: {}", Provider::ALL.map(Provider::name).join(", ")),
+                None => format!("there are: {}", names_of(&Provider::ALL)),
             },
             Self::Inexpressible { .. } => {
                 "change the tool's definition, or offer the tool to other providers only".into()
             }
+            Self::UnknownForm | Self::AmbiguousForm { .. } => {
+                format!("say which API it comes from: {}", names_of(&Provider::ALL))
+            }
             Self::Malformed { .. } => "pass on the whole response as it came; put a streamed one together first".into(),
         }
     }
+}
+
+fn names_of(providers: &[Provider]) -> String {
+    providers.iter().map(|provider| provider.name()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The host's own "no", said before the tool's `execute` ran.
+//! Why the host refused a call before the tool's `execute` ran.
 //!
-//! In: what a gate found. Out: [`Refusal`], a closed set.
-//! Invariants: made by the host only; lists every fault, not the first, in words that a model can act on.
+//! In: the result of a check. Out: [`Refusal`], a closed set.
+//! Invariants: made by the host only; lists every fault, not only the first, so that a model can correct all of them.
 //! Not here: how arguments are judged (`schema`).
 
 use std::fmt;
@@ -13,64 +13,71 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::json::needed;
 
-/// How many faults one refusal spells out; the rest is counted. A model repairs a handful at a time, and a hostile
-/// argument could otherwise make the refusal larger than itself.
+/// The number of faults that one refusal lists; further faults are only counted. A model corrects a few at a time, and
+/// hostile arguments could otherwise make the refusal larger than themselves.
 pub const MAX_FAULTS: usize = 32;
-/// The wait that a caller is told who is refused for load: the host does not know when there is room again.
+/// The wait that an overloaded host suggests. It is a guess.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(250);
-/// Characters of one problem that a handler's own check found.
+/// Characters of one fault that a handler's own check reports.
 const MAX_PROBLEM: usize = 1000;
 
-/// Why a call was not made.
+/// Why the host refused a call. The tool's `execute` has not run.
 ///
 /// # Shape
-/// As JSON: `{"kind", "message", "faults"?, "retry_after_ms"?}`; the kind is that of [`kind`](Self::kind).
+/// As JSON: `{"kind", "message", "faults"?, "retry_after_ms"?}`; `kind` is what [`kind`](Self::kind) returns.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The arguments are not what the tool takes. As text, its faults, separated by `; `.
+    /// The arguments do not match the tool's schema, or the tool's own check rejected them. Displayed as the faults,
+    /// separated by `; `.
     InvalidArguments(Vec<Fault>),
-    /// The tool is not offered in this context, so it cannot be called either.
+    /// The tool is not offered in the context of this call.
     NotVisible,
-    /// The tool does not take this call, though it is of its name.
+    /// A rule of the application does not allow this call of the tool.
     NotAllowed,
-    /// The tool failed so often that it is given a rest.
+    /// Too many calls of the tool failed in a row, so its circuit breaker pauses it: see [`Breaker`](crate::Breaker).
     CircuitOpen {
-        /// When the next call may be tried.
+        /// Time until the next call is tried.
         retry_after: Duration,
     },
-    /// No cell came free in time.
+    /// No cell became free in time.
     Overloaded {
-        /// When to try again, a guess from the current load.
+        /// When to try again: a guess.
         retry_after: Duration,
     },
-    /// The process that hosts the tool is not there at the moment: see [`Cordon`](crate::Cordon).
+    /// The process that runs the tool is being restarted: see [`Cordon`](crate::Cordon).
     Restarting {
         /// When to try again.
         retry_after: Duration,
     },
-    /// The host panicked so often in calls of the tool's component that it makes none any more, until somebody has looked.
+    /// The host panicked too often in calls of the tool's component. The component stays disabled until an operator enables
+    /// it again.
     Quarantined,
-    /// The call is made on behalf of no tenant that the host has defined, though it has defined some.
+    /// The call names a tenant that the host has not defined, though it has defined others.
     UnknownTenant,
-    /// The call brings an answer to a question that was not asked of it.
+    /// The call names no tenant, and the host serves defined tenants only.
+    NoTenant,
+    /// The call answers a question, but its state does not belong to this call.
     Resume(ResumeFault),
 }
 
-/// What is wrong with the sealed state that comes with an answer. Source: contract, section 7.
+/// What is wrong with the sealed state that comes with an answer.
+///
+/// # Shape
+/// As JSON: the `kind` of the refusal, for example `resume_expired`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ResumeFault {
-    /// There is none.
+    /// The answer comes without a state.
     Missing,
-    /// It is not what this key has sealed: changed, cut short, made up, or of another host.
+    /// The state is not one that this key sealed: it was changed, cut or made up, or another host sealed it.
     Tampered,
-    /// Its time is over.
+    /// The state has expired.
     Expired,
     /// The question was asked on behalf of another tenant.
     Foreign,
     /// The question was asked by another tool.
     OtherTool,
-    /// The tool's code is not the code that asked.
+    /// The tool's code has changed since it asked.
     Upgraded,
     /// The call that asked had other arguments.
     OtherArguments,
@@ -87,7 +94,7 @@ impl ResumeFault {
         Self::OtherArguments,
     ];
 
-    /// The fault's name, the same in JSON and in logs.
+    /// The name of the fault, the same in JSON and in logs.
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {
@@ -103,12 +110,12 @@ impl ResumeFault {
 
     fn hint(self) -> &'static str {
         match self {
-            Self::Missing => "bring back the state that came with the question",
-            Self::Tampered => "bring back the state as it came, to a host with the same key",
-            Self::Expired | Self::Upgraded => "call the tool without an answer, and it asks anew",
-            Self::Foreign => "answer on behalf of the tenant who was asked",
-            Self::OtherTool => "call the tool that asked",
-            Self::OtherArguments => "repeat the arguments of the call that asked",
+            Self::Missing => "send the state of the question with the answer",
+            Self::Tampered => "send the state of the question unchanged, to a host with the same key",
+            Self::Expired | Self::Upgraded => "call the tool without an answer, so that it asks again",
+            Self::Foreign => "send the answer for the tenant that the question was for",
+            Self::OtherTool => "call the tool that asked the question",
+            Self::OtherArguments => "send the arguments of the call that asked the question",
         }
     }
 }
@@ -116,10 +123,10 @@ impl ResumeFault {
 impl fmt::Display for ResumeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Missing => "the answer comes without the state that came with the question",
-            Self::Tampered => "the state is not as it came with the question, or this host did not seal it",
+            Self::Missing => "the answer comes without the state of the question",
+            Self::Tampered => "the state of the question was changed, or this host did not seal it",
             Self::Expired => "the question was asked too long ago",
-            Self::Foreign => "the question was asked on behalf of another tenant",
+            Self::Foreign => "the question was asked for another tenant",
             Self::OtherTool => "the question was asked by another tool",
             Self::Upgraded => "the tool has changed since it asked the question",
             Self::OtherArguments => "the arguments are not those of the call that asked the question",
@@ -127,7 +134,7 @@ impl fmt::Display for ResumeFault {
     }
 }
 
-/// One thing that is wrong with a value.
+/// One fault of a value.
 ///
 /// # Shape
 /// As JSON: `{"path", "expected", "got"?, "nearest"?}`.
@@ -138,10 +145,10 @@ pub struct Fault {
     pub path: String,
     /// What would be right.
     pub expected: String,
-    /// What is there, shortened.
+    /// What is there, shortened: JSON text, or its kind in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub got: Option<String>,
-    /// The allowed value that is most like it.
+    /// The allowed value, or the name of the member, that is most like what is there: the value itself, without quotes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
 }
@@ -152,7 +159,7 @@ impl Fault {
         Self { path: path.into(), expected: expected.into(), got: None, nearest: None }
     }
 
-    /// What a handler's own check found, each in its words. Bounded like everything that a stranger says to a model.
+    /// The faults that a handler's own check reports. Bounded, like all text of a stranger.
     pub(crate) fn of_handler(problems: Vec<String>) -> Vec<Self> {
         let more = problems.len().saturating_sub(MAX_FAULTS);
         let spelled = problems.into_iter().take(MAX_FAULTS).map(|problem| {
@@ -174,12 +181,12 @@ impl Fault {
 }
 
 impl Refusal {
-    /// Refused for load.
+    /// All cells are busy.
     pub(crate) fn overloaded() -> Self {
         Self::Overloaded { retry_after: RETRY_AFTER }
     }
 
-    /// The refusal's name, the same in JSON and in logs.
+    /// The name of the refusal, the same in JSON and in logs.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -191,6 +198,7 @@ impl Refusal {
             Self::Restarting { .. } => "restarting",
             Self::Quarantined => "quarantined",
             Self::UnknownTenant => "unknown_tenant",
+            Self::NoTenant => "no_tenant",
             Self::Resume(fault) => fault.kind(),
         }
     }
@@ -199,23 +207,24 @@ impl Refusal {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::InvalidArguments(_) => "correct every fault that is listed, and call again",
-            Self::NotVisible => "call a tool that is offered here: tenant, session and metadata of the call decide",
-            Self::NotAllowed => "change the call: whoever offers the tool has a rule for what it takes",
-            Self::CircuitOpen { .. } => "wait that long, and look at why the calls before failed",
-            Self::Overloaded { .. } => "wait that long, make fewer calls at once, or allow more cells",
-            Self::Restarting { .. } => {
-                "wait that long; the host's log says how the process ended, or why it does not start"
+            Self::InvalidArguments(_) => "correct all faults, and call again",
+            Self::NotVisible => {
+                "call another tool: this one is not offered for the call's tenant, session and metadata"
             }
+            Self::NotAllowed => "change the arguments, or call another tool",
+            Self::CircuitOpen { .. } => "wait, and find out why the previous calls failed",
+            Self::Overloaded { .. } => "wait, make fewer calls at the same time, or configure more cells",
+            Self::Restarting { .. } => "wait; the host's log says why the process ended or does not start",
             Self::Quarantined => {
-                "tell the operator: the host's log says what went wrong, and the component can be let in again"
+                "tell the operator: the host's log has the error, and the component can be enabled again"
             }
-            Self::UnknownTenant => "call on behalf of a tenant that the host has defined, or have it define this one",
+            Self::UnknownTenant => "name a tenant that the host has defined, or define this one",
+            Self::NoTenant => "name the tenant that the call is for, in `tenant` of the call's context",
             Self::Resume(fault) => fault.hint(),
         }
     }
 
-    /// When the same call may fare better, where that is known.
+    /// When the same call may succeed, if that is known.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -227,6 +236,7 @@ impl Refusal {
             | Self::NotAllowed
             | Self::Quarantined
             | Self::UnknownTenant
+            | Self::NoTenant
             | Self::Resume(_) => None,
         }
     }
@@ -237,9 +247,9 @@ impl fmt::Display for Refusal {
         match self {
             Self::InvalidArguments(faults) => write_faults(f, faults),
             Self::NotVisible => f.write_str("this tool is not available in this context"),
-            Self::NotAllowed => f.write_str("the tool does not take this call"),
+            Self::NotAllowed => f.write_str("this call of the tool is not allowed"),
             Self::CircuitOpen { retry_after } => {
-                write!(f, "the tool failed too often and rests; try again in {} ms", retry_after.as_millis())
+                write!(f, "the tool failed too often and is paused; try again in {} ms", retry_after.as_millis())
             }
             Self::Overloaded { retry_after } => {
                 write!(f, "all cells are busy; try again in {} ms", retry_after.as_millis())
@@ -247,15 +257,16 @@ impl fmt::Display for Refusal {
             Self::Restarting { retry_after } => {
                 write!(
                     f,
-                    "the process that hosts this tool is being started again; try in {} ms",
+                    "the process that runs this tool is being restarted; try again in {} ms",
                     retry_after.as_millis()
                 )
             }
             Self::Quarantined => {
-                f.write_str("the host failed too often as it served this tool, and does not run it any more")
+                f.write_str("this tool is disabled, because the host failed too often while it ran the tool")
             }
-            Self::UnknownTenant => f.write_str("this host knows no such tenant"),
-            Self::Resume(fault) => write!(f, "{fault}; call the tool without an answer, and it asks anew"),
+            Self::UnknownTenant => f.write_str("this host has not defined the tenant of this call"),
+            Self::NoTenant => f.write_str("the call names no tenant, and this host serves defined tenants only"),
+            Self::Resume(fault) => write!(f, "{fault}; call the tool without an answer, so that it asks again"),
         }
     }
 }
@@ -283,7 +294,7 @@ impl fmt::Display for Fault {
             write!(f, ", got {got}")?;
         }
         if let Some(nearest) = &self.nearest {
-            write!(f, " (did you mean {nearest}?)")?;
+            write!(f, " (did you mean `{nearest}`?)")?;
         }
         Ok(())
     }
@@ -304,13 +315,33 @@ impl Serialize for Refusal {
     }
 }
 
-/// A refusal as it is written, but for its message, which the kind says.
+/// A refusal as it is written, without its message, which follows from the kind.
 #[derive(Deserialize)]
 struct Written {
     kind: String,
     faults: Option<Vec<Fault>>,
     retry_after_ms: Option<u64>,
 }
+
+/// Every kind of a refusal.
+const KINDS: [&str; 16] = [
+    "invalid_arguments",
+    "not_visible",
+    "not_allowed",
+    "circuit_open",
+    "overloaded",
+    "restarting",
+    "quarantined",
+    "unknown_tenant",
+    "no_tenant",
+    "resume_missing",
+    "resume_tampered",
+    "resume_expired",
+    "resume_foreign",
+    "resume_other_tool",
+    "resume_upgraded",
+    "resume_other_arguments",
+];
 
 impl<'de> Deserialize<'de> for Refusal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -325,44 +356,14 @@ impl<'de> Deserialize<'de> for Refusal {
             "restarting" => Self::Restarting { retry_after: retry_after()? },
             "quarantined" => Self::Quarantined,
             "unknown_tenant" => Self::UnknownTenant,
+            "no_tenant" => Self::NoTenant,
             kind => match ResumeFault::ALL.into_iter().find(|fault| fault.kind() == kind) {
                 Some(fault) => Self::Resume(fault),
-                None => return Err(D::Error::custom(format_args!("unknown refusal kind `{kind}`"))),
+                None => return Err(D::Error::unknown_variant(kind, &KINDS)),
             },
         })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_refusal_says_what_to_do() {
-        let wait = Duration::from_secs(1);
-        let others = [
-            Refusal::InvalidArguments(Vec::new()),
-            Refusal::NotVisible,
-            Refusal::NotAllowed,
-            Refusal::CircuitOpen { retry_after: wait },
-            Refusal::Overloaded { retry_after: wait },
-            Refusal::Restarting { retry_after: wait },
-            Refusal::Quarantined,
-            Refusal::UnknownTenant,
-        ];
-        for refusal in others.into_iter().chain(ResumeFault::ALL.map(Refusal::Resume)) {
-            let hint = refusal.hint();
-            assert!(!hint.is_empty() && !hint.ends_with('.') && !hint.contains('\n'), "{refusal}: {hint}");
-            assert!(!refusal.to_string().contains(hint) || matches!(refusal, Refusal::Resume(_)), "{refusal}: {hint}");
-        }
-    }
-
-    #[test]
-    fn a_handlers_problems_are_bounded_and_the_rest_counted() {
-        let faults = Fault::of_handler(vec!["é".repeat(MAX_PROBLEM + 1); MAX_FAULTS + 2]);
-        assert_eq!(faults.len(), MAX_FAULTS + 1);
-        assert_eq!(faults[0].expected, "é".repeat(MAX_PROBLEM) + "…");
-        assert_eq!(faults[MAX_FAULTS].expected, "2 more");
-        assert_eq!(Fault::of_handler(vec!["no".into()]), [Fault::new("", "no")]);
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@
 //! Invariants: a name stands once; the order is that of registration; a change is seen whole or not at all, and a
 //! [`Toolbox`] keeps what it held.
 //! Not here: counting, which is the tool's own ([`Tool::statistics`]).
-//! Source: contract, sections 4 and 5.
+//! Source: docs/contract.md, sections 4 and 5.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,14 +16,36 @@ use crate::call::{CallContext, CallOptions, Completion, ToolCall};
 use crate::definition::Definition;
 use crate::error::Error;
 use crate::executor::Executor;
+use crate::names;
 use crate::statistics::{LastError, Statistics};
 use crate::tool::Tool;
 
 /// Tools that are asked at once whether they are offered: one that hangs at it does not hold up the list.
 const ASKED_AT_ONCE: usize = 32;
 
-/// Tools by name, in the order in which they were registered, to be changed while runs go on. Cheap to clone; clones share
-/// the tools.
+/// Tools by name, in the order of their registration. Cheap to clone; clones share the tools. Tools can be added and removed
+/// while calls run.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serde_json::{Value, json};
+/// use toolcell::{CallOptions, Definition, Executor, Registry, Tool, ToolCall};
+///
+/// let registry = Registry::new();
+/// registry.register(Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?)?;
+/// assert!(registry.is_registered("now"));
+///
+/// let call = ToolCall::new("call-1", "now", "{}");
+/// let completion = registry.call(&Executor::new(), call, CallOptions::default()).await?;
+/// assert_eq!(completion.result.value().map(|value| value.as_str()), Some("\"noon\""));
+///
+/// // A name that no tool has is an error with a hint.
+/// let unknown = ToolCall::new("call-2", "nwo", "{}");
+/// let error = registry.call(&Executor::new(), unknown, CallOptions::default()).await.unwrap_err();
+/// assert_eq!(error.hint(), "did you mean `now`?");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Registry(Arc<RwLock<Toolbox>>);
 
@@ -216,6 +238,23 @@ impl Toolbox {
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
     pub fn resolve(&self, name: &str) -> Result<&Tool, Error> {
         self.get(name).ok_or_else(|| Error::no_such_tool(name, self.0.places.keys().cloned().collect()))
+    }
+
+    /// Tells a model that no tool has this name, and the nearest name that it may know of: one that is allowed, of a tool that is
+    /// offered in this context.
+    pub(crate) async fn no_such_tool(
+        &self,
+        name: &str,
+        context: &CallContext,
+        is_allowed: impl Fn(&str) -> bool,
+    ) -> String {
+        let allowed = self.0.places.keys().map(String::as_str).filter(|name| is_allowed(name));
+        let near = names::nearest(name, allowed).and_then(|near| self.get(near));
+        let hint = match near {
+            Some(tool) if tool.is_visible(context).await => format!("; did you mean `{}`?", tool.definition().name),
+            Some(_) | None => String::new(),
+        };
+        format!("{}{hint}", Error::no_such_tool(name, Vec::new()))
     }
 }
 

@@ -3,7 +3,7 @@
 //! In: a tool and a [`Retry`]. Out: the same tool, a call of which may be several attempts of its handler.
 //! Invariants: only failures that are retryable; bounded in attempts, in each attempt's time where one is set, in each wait,
 //! and by the call's deadline; all attempts share one budget, one receipt and one pair of events.
-//! Source: contract, section 4.
+//! Source: docs/contract.md, section 4.
 //! Not here: which failures are retryable (`policy`).
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! would have said yes.
 //! Invariants: pure; a layer can only take away; the same value decides when a component is loaded, when it asks, and when an
 //! operator wants to know why.
-//! Source: contract, section 7.
+//! Source: docs/contract.md, section 7.
 
 mod request;
 mod suggestion;
@@ -23,7 +23,7 @@ use crate::grants::{Access, BadRule, Grants, Overlay, SCRATCH, is_below};
 pub use request::Request;
 pub use suggestion::{PLACEHOLDER, Suggestion, toml_text};
 
-/// Who narrows a tool's rights.
+/// A layer that narrows the rights of a tool.
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
@@ -31,19 +31,19 @@ pub use suggestion::{PLACEHOLDER, Suggestion, toml_text};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Layer {
-    /// The tool's own definition: it never said that it needs this.
+    /// The tool's own definition does not declare this need.
     Declared,
-    /// Whoever runs the host: it was not granted.
+    /// The component is not granted it.
     Granted,
-    /// The same: its component was granted it, this tool is left less.
+    /// The component is granted it, but not this tool.
     Tool,
-    /// The tenant's overlay.
+    /// The tenant's overlay does not allow it.
     Tenant,
-    /// The call's overlay.
+    /// The call's overlay does not allow it.
     Call,
-    /// The host's secrets: the request carries the value of one that is not bound to it.
+    /// The request contains the value of a secret that is not bound to its destination.
     Secrets,
-    /// The host: it has no such thing for any tool, a socket for instance.
+    /// The host offers it to no tool, for example a socket.
     Host,
 }
 
@@ -64,11 +64,11 @@ pub enum Decision {
 #[error("{}", self.sentence())]
 #[non_exhaustive]
 pub struct Denial {
-    /// The first layer that says no.
+    /// The first layer that denies it.
     pub layer: Layer,
-    /// What was asked, in the notation of [`Request`].
+    /// The request, in the notation of [`Request`].
     pub request: String,
-    /// The smallest grant that would have allowed it, as a line of configuration.
+    /// The smallest grant that would allow it, as a line of configuration.
     pub grant: String,
 }
 
@@ -97,7 +97,14 @@ impl Denial {
     #[must_use]
     pub fn hint(&self) -> String {
         match self.layer {
-            Layer::Declared => format!("the author would have to declare it: {}", self.grant),
+            Layer::Declared => {
+                let declaration =
+                    Request::parse(&self.request).map_or_else(|_| "…".to_owned(), |asked| asked.declaration());
+                format!(
+                    "no grant can allow this: the tool does not declare it; its author can add \
+                     `#[tool(needs = [{declaration}])]`"
+                )
+            }
             Layer::Granted => format!("to allow it, grant: {}", self.grant),
             Layer::Tool => format!("to allow it, widen what this tool is left: {}", self.grant),
             Layer::Tenant => format!("to allow it, widen the tenant's overlay: {}", self.grant),
@@ -120,20 +127,40 @@ pub struct Rights {
     tenant: Option<Arc<Overlay>>,
     call: Option<Arc<Overlay>>,
     store: Arc<str>,
+    tool_name: Arc<str>,
 }
 
 impl Rights {
-    /// What a tool of this definition may do under these grants. A definition that declares nothing narrows nothing: then
-    /// its component's imports are its declaration.
+    /// The rights of the only tool of a component under these grants. As [`in_component`](Self::in_component) otherwise.
     ///
     /// # Errors
     /// [`BadRule`] when the definition declares a need that cannot be read.
     pub fn new(granted: Arc<Grants>, definition: &Definition) -> Result<Self, BadRule> {
-        let declared = if definition.needs.is_empty() { None } else { Some(Arc::new(declared(&definition.needs)?)) };
-        let tool = granted.tools.get(&definition.name).cloned().map(Arc::new);
+        Self::in_component(granted, definition, std::slice::from_ref(definition))
+    }
+
+    /// The rights of a tool under these grants. `tools` are all tools of its component. If one of them declares needs
+    /// ([`Definition::declares_needs`]), each gets only what it declares, and a tool that declares nothing gets nothing.
+    /// If none declares needs, each gets everything that is granted: the component's imports are the declaration.
+    ///
+    /// # Errors
+    /// [`BadRule`] when the definition declares a need that cannot be read.
+    pub fn in_component(granted: Arc<Grants>, definition: &Definition, tools: &[Definition]) -> Result<Self, BadRule> {
+        let others_count = stands(Defence::SilentTools);
+        let is_narrowed = !definition.needs.is_empty() || others_count && tools.iter().any(Definition::declares_needs);
+        let declared = if is_narrowed { Some(Arc::new(declared(&definition.needs)?)) } else { None };
+        let rights = Self { declared, tool_name: definition.name.as_str().into(), ..Self::default() };
+        Ok(rights.with_granted(granted))
+    }
+
+    /// The same tool under other grants, before a tenant's or a call's overlay.
+    #[must_use]
+    pub fn with_granted(&self, granted: Arc<Grants>) -> Self {
+        let tool = granted.tools.get(&*self.tool_name).cloned().map(Arc::new);
         let store = granted.store.as_deref().unwrap_or_default();
-        let store = format!("{store}/{}", definition.name).into();
-        Ok(Self { granted, declared, tool, tenant: None, call: None, store })
+        let store = format!("{store}/{}", self.tool_name).into();
+        let (declared, tool_name) = (self.declared.clone(), Arc::clone(&self.tool_name));
+        Self { granted, declared, tool, tenant: None, call: None, store, tool_name }
     }
 
     /// The same, narrowed for a tenant and a call.
@@ -214,7 +241,9 @@ fn smallest_grant(request: &Request<'_>) -> String {
 impl Default for Rights {
     /// Nothing.
     fn default() -> Self {
-        Self { granted: Arc::default(), declared: None, tool: None, tenant: None, call: None, store: "".into() }
+        let (granted, nameless) = (Arc::default(), Arc::<str>::from(""));
+        let (store, tool_name) = (Arc::clone(&nameless), nameless);
+        Self { granted, declared: None, tool: None, tenant: None, call: None, store, tool_name }
     }
 }
 

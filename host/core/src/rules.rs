@@ -2,7 +2,7 @@
 //!
 //! In: a call. Out: yes, or a refusal.
 //! Invariants: a rule that panics refuses.
-//! Source: contract, sections 4 and 5.
+//! Source: docs/contract.md, sections 4 and 5.
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! ([`Runner::stream`]).
 //! Invariants: one path for both; nothing runs before every call is known to be good to start; every call that started is
 //! settled, also beside one that halts.
-//! Source: contract, section 3.
+//! Source: docs/contract.md, section 3.
 
 mod ask;
 mod batch;
@@ -29,11 +29,29 @@ use crate::usage::Usage;
 use batch::Batch;
 
 pub(crate) use ask::{MOST as POLICIES, ask};
-pub use options::RunOptions;
 pub(crate) use options::usual_concurrency;
+pub use options::{RunOptions, UnknownTools};
 pub use stream::RunStream;
 
-/// Makes runs. Cheap to clone.
+/// Runs several calls of a model at the same time, under one policy for failures. Cheap to clone.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serde_json::{Value, json};
+/// use toolcell::{Definition, Registry, RunOptions, Runner, Tool, ToolCall};
+///
+/// let registry = Registry::new();
+/// let definition = Definition::new("double", "Doubles a number.")?;
+/// registry.register(Tool::native(definition, async |arguments: Value| json!(arguments["n"].as_i64().map(|n| 2 * n)))?)?;
+///
+/// let calls = [ToolCall::new("a", "double", r#"{"n": 4}"#), ToolCall::new("b", "double", "[]")];
+/// let outcome = Runner::new(registry).run(calls, RunOptions::default()).await?;
+/// // One message per call, in the order of the calls. The second call is refused: its arguments are not an object.
+/// assert_eq!(outcome.messages[0].content, "8");
+/// assert!(outcome.messages[1].is_error && outcome.halted.is_none());
+/// # Ok(()) }
+/// ```
 ///
 /// # Defaults
 /// An executor with [`Limits::default`](crate::Limits::default) except for the time of a call, which each run sets by itself
@@ -47,10 +65,10 @@ pub struct Runner {
     deciding: Arc<Semaphore>,
 }
 
-/// What a run hands back.
+/// The result of a run.
 ///
 /// # Shape
-/// As JSON: `{"messages": […], "usage": […]}`, and `halt` with `halted_reason` where the loop is not to go on.
+/// As JSON: `{"messages": […], "usage": […]}`, and `halt` with `halted_reason` if the agent loop must not continue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunOutcome {
@@ -58,7 +76,7 @@ pub struct RunOutcome {
     pub messages: Vec<Message>,
     /// What each call used, in the order of the calls.
     pub usage: Vec<Usage>,
-    /// Why the loop is not to go on.
+    /// Why the agent loop must not continue, if so.
     #[serde(rename = "halt", skip_serializing_if = "Option::is_none")]
     pub halted: Option<Halted>,
 }
@@ -97,8 +115,8 @@ impl Runner {
     /// Makes all calls and waits for the last. A failed call is a message.
     ///
     /// # Errors
-    /// Before anything runs: [`Error::is_unknown_tool`], [`Error::is_duplicate`] for two calls of one id,
-    /// [`Error::is_options`].
+    /// Before anything runs: [`Error::is_unknown_tool`] unless [`RunOptions::unknown_tools`] is [`UnknownTools::Answer`],
+    /// [`Error::is_duplicate`] for two calls of one id, [`Error::is_options`].
     ///
     /// # Cancel safety
     /// When dropped, every running call is cancelled and the others never start.
@@ -121,8 +139,8 @@ impl Runner {
         Ok(RunOutcome { messages, usage, halted: first.map(|(_, halted)| halted) })
     }
 
-    /// Makes all calls as the stream is read: while nobody reads, no further call starts. If the run cannot start, the
-    /// stream is that one [`RunEvent::Error`](crate::RunEvent::Error).
+    /// Makes all calls while the stream is read: if it is not read, no further call starts. If the run cannot start, the
+    /// stream has one event, [`RunEvent::Error`](crate::RunEvent::Error).
     ///
     /// # Cancel safety
     /// As [`run`](Self::run).

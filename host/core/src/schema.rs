@@ -3,7 +3,7 @@
 //! In: a schema of a stranger and a value. Out: a compiled [`Schema`], or every [`Fault`] of the value.
 //! Invariants: pure, offline, bounded: no reference leaves the document, no pattern backtracks, and a schema whose
 //! check could take long is refused when it is compiled, or the value when it is checked.
-//! Source: contract, section 4; JSON Schema 2020-12.
+//! Source: docs/contract.md, section 4; JSON Schema 2020-12.
 
 mod fault;
 mod measure;
@@ -14,6 +14,8 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 use crate::defence::{Defence, stands};
+use crate::json::Json;
+use crate::outcome::Question;
 use crate::refusal::Fault;
 use work::Work;
 
@@ -63,6 +65,18 @@ impl Schema {
             "",
             "expected a value that fits the tool's schema; it is too large to say where it does not",
         )])
+    }
+}
+
+impl Question {
+    /// Checks a person's answer against [`answer_schema`](Self::answer_schema). Any answer is good where there is none, or where
+    /// it is no usable schema.
+    ///
+    /// # Errors
+    /// Every fault of the answer.
+    pub fn check_answer(&self, answer: &Json) -> Result<(), Vec<Fault>> {
+        let Some(schema) = self.answer_schema.as_ref() else { return Ok(()) };
+        Schema::compile(&schema.to_value()).map_or(Ok(()), |schema| schema.check(&answer.to_value()))
     }
 }
 

@@ -8,7 +8,7 @@
 //! without a state is sealed as well, because the seal says that it was asked.
 //! Not here: whether an answer comes a second time. Nobody keeps a list: within its lifetime one question may be answered
 //! more than once, each time in a cell of its own.
-//! Source: contract, section 7.
+//! Source: docs/contract.md, section 7.
 
 mod key;
 
@@ -52,7 +52,43 @@ const MAX_SEALED: usize =
 
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
-/// Seals and opens what tools leave with their questions. Cheap to clone. Hosts with the same key open each other's.
+/// Seals the state that a tool leaves with a question, so that a client can neither read nor change it. Use one unless every
+/// client is trusted. Cheap to clone. Hosts with the same key open each other's states.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use serde_json::{Value, json};
+/// use toolcell::{
+///     CallContext, CallOptions, CallResult, Definition, Executor, Invocation, Outcome, Question, Resume, Sealer, Tool,
+///     ToolCall,
+/// };
+///
+/// let tool = Tool::native(Definition::new("delete", "Deletes a note.")?, async |_: Value, call: Arc<Invocation>| {
+///     match &call.context.resume {
+///         None => Outcome::AskUser(Question::new("Delete it?").with_state(json!({"note": 7}))),
+///         Some(resume) => Outcome::ok(resume.state.as_ref().map_or(Value::Null, |state| state.to_value())),
+///     }
+/// })?;
+/// let executor = Executor::new().with_sealer(Sealer::generate()?);
+/// let call = ToolCall::new("call-1", "delete", "{}");
+/// let asked = executor.call(&tool, call.clone(), CallOptions::default()).await;
+/// let CallResult::Outcome(Outcome::AskUser(Question { state: Some(state), .. })) = asked.result else { panic!("no question") };
+/// assert!(!state.as_str().contains("note"));
+///
+/// let answer = |state| {
+///     let mut context = CallContext::default();
+///     context.resume = Some(Resume { answer: json!(true).into(), state: Some(state) });
+///     CallOptions::default().with_context(context)
+/// };
+/// let done = executor.call(&tool, call.clone(), answer(state)).await;
+/// assert_eq!(done.result.value().map(|value| value.to_value()), Some(json!({"note": 7})));
+/// // A state that the client made up is refused.
+/// let forged = executor.call(&tool, call, answer(json!({"note": 8}).into())).await;
+/// assert!(matches!(forged.result, CallResult::Refusal(_)));
+/// # Ok(()) }
+/// ```
 ///
 /// # Defaults
 /// [`DEFAULT_SEAL_LIFETIME`], the system's clock.
@@ -64,14 +100,14 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// With a key of the embedder's: 32 bytes that nobody can guess.
+    /// With this key: 32 random bytes that are kept secret.
     #[must_use]
     pub fn new(key: [u8; KEY_BYTES]) -> Self {
         let cipher = XChaCha20Poly1305::new(&Key::from(key));
         Self { cipher, lifetime: DEFAULT_SEAL_LIFETIME, clock: Arc::new(SystemTime::now) }
     }
 
-    /// With a key of its own, which ends with it: no question can be answered after the last clone is gone.
+    /// With a new random key, which is not stored: no question can be answered after the last clone is dropped.
     ///
     /// # Errors
     /// [`Error::is_environment`] when the machine has no randomness.
@@ -79,12 +115,12 @@ impl Sealer {
         key::fresh().map(Self::new)
     }
 
-    /// With the key that is kept in this directory: made when it is first needed, the same ever after, for this user
-    /// alone. Processes may share the directory.
+    /// With the key in this directory. It is created at the first use, and only this user can read it. Processes may share
+    /// the directory.
     ///
     /// # Errors
-    /// [`Error::is_environment`] when there is no key and none can be kept, or when somebody else could know the one that
-    /// is there: it is refused and not replaced, since a person should hear of it.
+    /// [`Error::is_environment`] if there is no key and none can be stored, or if others could have read the key. Such a key
+    /// is not replaced: an operator should look at it first.
     pub fn kept_in(dir: impl AsRef<Path>) -> Result<Self, Error> {
         key::kept_in(dir.as_ref()).map(Self::new)
     }

@@ -20,7 +20,7 @@ pub const MIN_SECRET: usize = 8;
 /// encodings, would slow down each call that may use it.
 pub const MAX_SECRET: usize = 16 << 10;
 
-/// The value of a secret. Cheap to clone; its memory is cleared with the last clone.
+/// The value of a secret. Cheap to clone; its memory is cleared when the last clone is dropped. `Debug` does not show it.
 #[derive(Clone)]
 pub struct Secret(Arc<Zeroizing<String>>);
 
@@ -44,7 +44,7 @@ impl Secret {
         Ok(Self(Arc::new(value)))
     }
 
-    /// The value. Whoever takes it sees to it that it goes nowhere else.
+    /// The value. The caller has to keep it secret.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -57,47 +57,74 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why there is no value.
+/// Why a secret has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SecretError(String);
 
 impl SecretError {
-    /// A problem in one sentence, without the value.
+    /// A problem in one sentence. It must not contain the value.
     pub fn new(problem: impl Into<String>) -> Self {
         Self(problem.into())
     }
 }
 
-/// A value on its way.
+/// What [`SecretSource::secret`] returns.
 pub type SecretFuture<'a> = Pin<Box<dyn Future<Output = Result<Secret, SecretError>> + Send + 'a>>;
 
-/// Values on their way.
+/// What [`SecretSource::known`] returns.
 pub type KnownFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<Secret>, SecretError>> + Send + 'a>>;
 
-/// Where values are: a vault, the environment, files.
+/// Where the values of secrets come from: a vault, the environment, files.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use toolcell::{Secret, SecretError, SecretFuture, SecretSource};
+///
+/// /// A vault in which each tenant has its own values.
+/// struct Vault;
+///
+/// impl SecretSource for Vault {
+///     fn secret<'a>(&'a self, tenant: Option<&'a str>, name: &'a str) -> SecretFuture<'a> {
+///         Box::pin(async move {
+///             match (tenant, name) {
+///                 (Some("acme"), "api_token") => Secret::new("the token of acme"),
+///                 _ => Err(SecretError::new(format!("the vault has no `{name}` for this tenant"))),
+///             }
+///         })
+///     }
+/// }
+///
+/// assert_eq!(Vault.secret(Some("acme"), "api_token").await?.expose(), "the token of acme");
+/// assert!(Vault.secret(None, "api_token").await.is_err());
+/// // An engine asks it when a tool uses a secret.
+/// let engine = toolcell::Engine::builder().secrets(Vault).build()?;
+/// # drop(engine);
+/// # Ok(()) }
+/// ```
 pub trait SecretSource: Send + Sync + 'static {
-    /// The value of this name on behalf of this tenant. Asked at each use, and at the beginning of each call of a tool that
-    /// was granted it; within the call's time.
+    /// The value of this name for this tenant. It is called at each use, and at the start of each call of a tool that is
+    /// granted the secret; its time counts as the call's.
     ///
     /// # Errors
-    /// [`SecretError`] when it is not there now.
+    /// [`SecretError`] if the value is not available now.
     fn secret<'a>(&'a self, tenant: Option<&'a str>, name: &'a str) -> SecretFuture<'a>;
 
-    /// Every value that must not leave with a tool's own words in a request on behalf of this tenant. Asked at each request;
-    /// within the call's time. What a tool was granted is looked for whether it is here or not.
+    /// All values that must not leave in a request of a tool for this tenant: the host looks for them in each request. The
+    /// values that a tool is granted are always included. It is called at each request; its time counts as the call's.
     ///
     /// # Defaults
     /// None.
     ///
     /// # Errors
-    /// [`SecretError`] when they cannot be had now: then no request is sent.
+    /// [`SecretError`] if the values are not available now: then no request is sent.
     fn known<'a>(&'a self, _tenant: Option<&'a str>) -> KnownFuture<'a> {
         Box::pin(ready(Ok(Vec::new())))
     }
 }
 
-/// Values that an embedder has at hand, the same for every tenant unless one has its own.
+/// Secrets in memory: the same values for every tenant, unless a tenant has its own.
 ///
 /// # Defaults
 /// None.

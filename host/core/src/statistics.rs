@@ -1,7 +1,7 @@
 //! How a tool has fared so far.
 //!
 //! In: completions. Out: [`Statistics`].
-//! Source: contract, section 4.
+//! Source: docs/contract.md, section 4.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub struct Statistics {
     pub panics: u64,
     /// Calls that were refused before the handler ran. They say nothing of the tool, and count for nothing else here.
     pub refused: u64,
-    /// Calls that somebody cancelled, likewise.
+    /// Calls that were cancelled, likewise.
     pub cancelled: u64,
     /// The time of all calls together.
     pub total: Duration,

@@ -4,7 +4,7 @@
 //! The stages: judge → stop? → context → gate → dispatch → window → notice → restart? → entry. Of several calls all gates
 //! come first, then the dispatches side by side, then the rest of each in the calls' order.
 //! Invariants: a tool is dispatched at most once; a stop beats a result; nothing an embedder plugged in breaks a step.
-//! Source: contract, section 6, whose stages are numbered below.
+//! Source: docs/contract.md, section 6, whose stages are numbered below.
 
 mod config;
 mod entry;
@@ -43,7 +43,26 @@ use crate::tool_error::{Exit, ToolError};
 type Observer = dyn Fn(StepEvent) + Send + Sync;
 type Hook = dyn Fn(Arc<Completion>) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync;
 
-/// Makes the steps of agent loops. Cheap to clone; serves any number of turns at once.
+/// Makes the steps of agent loops. Cheap to clone; one stepper serves any number of turns at the same time.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serde_json::{Value, json};
+/// use toolcell::{Definition, Registry, Step, Stepper, Tool, Turn};
+///
+/// let registry = Registry::new();
+/// registry.register(Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?)?;
+/// let stepper = Stepper::new(registry);
+///
+/// let mut turn = Turn::default();
+/// let asked = json!({"id": "call-1", "name": "now", "args": {}});
+/// let Step::History { success, entry, .. } = stepper.step(asked, &mut turn).await else { panic!("the turn ended") };
+/// // The entry goes into the history of the conversation.
+/// assert!(success);
+/// assert_eq!(serde_json::to_value(&entry)?["functionResponse"]["response"]["result"], "noon");
+/// # Ok(()) }
+/// ```
 ///
 /// # Defaults
 /// An executor with its own defaults, [`StepConfig::default`], [`OnToolError::Continue`], no encoder, no observer, no hook.
@@ -140,8 +159,8 @@ impl Stepper {
     /// its gates, in order. Then the tools run side by side, as many at once as
     /// [`StepConfig::with_max_concurrency`] says. When the last has ended, stages 6 to 9 follow for each call in order.
     ///
-    /// - A call that is malformed, or a stop before the first dispatch, ends the turn before anything runs: every step is this
-    ///   [`Step::Abort`].
+    /// - A call without a name (or with arguments that are not an object, and without an id to answer), or a stop before the
+    ///   first dispatch, ends the turn before anything runs: every step is this [`Step::Abort`].
     /// - After that each step is its own. A [`Step::Restart`], a halt or too many errors in a row change nothing for the calls
     ///   after it: they have run, and are recorded.
     /// - A stop is for all: calls that run are ended, and every call that is not recorded yet is a

@@ -46,13 +46,13 @@ pub enum SuspicionKind {
 impl fmt::Display for SuspicionKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::Hidden => "hides something from a reader",
-            Self::Disguised => "pretends to be somebody else's words",
-            Self::Overriding => "speaks of other instructions",
-            Self::Secretive => "keeps something from the user",
-            Self::Steering => "says how other tools are to be used",
+            Self::Hidden => "has characters or text that a reader does not see",
+            Self::Disguised => "imitates a message of the system or the user",
+            Self::Overriding => "tells the model to ignore or replace instructions",
+            Self::Secretive => "tells the model to keep something from the user",
+            Self::Steering => "tells the model how to use other tools",
             Self::Prying => "asks for the conversation, files or credentials",
-            Self::Encoded => "cannot be read as it stands",
+            Self::Encoded => "has encoded text",
         })
     }
 }

@@ -48,7 +48,7 @@ const VISIBLE_TIMEOUT: Duration = Duration::from_secs(1);
 const VISIBLE_FUEL: u64 = 50_000_000;
 
 impl Tool {
-    /// A tool without a handler (manual mode): the embedder answers by itself, the executor says `not_found`.
+    /// A tool without a handler (manual mode): the application answers its calls. The executor reports `not_found`.
     ///
     /// # Errors
     /// [`Error::is_definition`] when a schema is not usable.
@@ -56,28 +56,33 @@ impl Tool {
         Self::build(definition, None)
     }
 
-    /// A tool that an async closure answers: `async |arguments| …` or `async |arguments, invocation| …`.
+    /// A tool whose handler is an async closure: `async |arguments| …` or `async |arguments, invocation| …`.
     ///
     /// ```
-    /// # use std::sync::Arc;
-    /// # use serde_json::{Value, json};
-    /// # use tokio::sync::Mutex;
-    /// # use toolcell::{Definition, Tool};
-    /// # fn example() -> Result<Tool, toolcell::Error> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    /// use serde_json::{Value, json};
+    /// use tokio::sync::Mutex;
+    /// use toolcell::{CallOptions, Definition, Executor, Tool, ToolCall};
+    ///
     /// let orders = Arc::new(Mutex::new(Vec::new()));
     /// let definition = Definition::new("order", "Orders an article.")?;
-    /// Tool::native(definition, async move |arguments: Value| {
+    /// let tool = Tool::native(definition, async move |arguments: Value| {
     ///     let mut orders = orders.lock().await;
     ///     orders.push(arguments["article"].clone());
     ///     json!({"orders": orders.len()})
-    /// })
-    /// # }
+    /// })?;
+    /// let call = ToolCall::new("call-1", "order", r#"{"article": "chair"}"#);
+    /// let completion = Executor::new().call(&tool, call, CallOptions::default()).await;
+    /// assert_eq!(completion.result.value().map(|value| value.to_value()), Some(json!({"orders": 1})));
+    /// # Ok(()) }
     /// ```
     ///
     /// # Blocking
-    /// The closure must not block its thread: a file, a database driver without `async`, a long computation. While it does,
-    /// its deadline cannot be kept and the other calls of its run stand still. If it comes back after the deadline, its
-    /// answer does not count. For what blocks there is [`native_blocking`](Self::native_blocking).
+    /// The closure must not block its thread, for example with file access, a blocking database driver or a long
+    /// computation. While it blocks, its deadline cannot be enforced, and the other calls of its run cannot continue. An
+    /// answer after the deadline is dropped. Use [`native_blocking`](Self::native_blocking) for code that blocks.
     ///
     /// # Errors
     /// [`Error::is_definition`] when a schema is not usable.
@@ -93,6 +98,11 @@ impl Tool {
         Self::build(definition, Some(Arc::new(handler)))
     }
 
+    /// Stands for the tool of a call whose name no tool has, whatever that name is.
+    pub(crate) fn unknown(name: &str) -> Self {
+        Self::assembled(Definition::unchecked(name.to_owned(), String::new()), (None, None), None)
+    }
+
     fn build(definition: Definition, handler: Option<Arc<dyn Handler>>) -> Result<Self, Error> {
         crate::definition::check_name(&definition.name)?;
         let compile = |schema: &Option<_>| {
@@ -102,8 +112,17 @@ impl Tool {
                 .transpose()
                 .map_err(|problem| Error::definition(&definition.name, problem))
         };
-        let (parameters, output) = (compile(&definition.parameters)?, compile(&definition.output)?);
-        Ok(Self(Arc::new(Inner {
+        let schemas = (compile(&definition.parameters)?, compile(&definition.output)?);
+        Ok(Self::assembled(definition, schemas, handler))
+    }
+
+    /// The tool of these parts: the schemas are those of the parameters and of the output.
+    fn assembled(
+        definition: Definition,
+        (parameters, output): (Option<Arc<Schema>>, Option<Arc<Schema>>),
+        handler: Option<Arc<dyn Handler>>,
+    ) -> Self {
+        Self(Arc::new(Inner {
             definition,
             parameters,
             output,
@@ -114,7 +133,7 @@ impl Tool {
             limits: Limits::unlimited(),
             version: None,
             counters: Arc::default(),
-        })))
+        }))
     }
 
     /// Offers the tool only where `rule(arguments, context)` holds. The arguments are those of the call, before they are
@@ -126,15 +145,16 @@ impl Tool {
         self.with(|tool| tool.rules.visible.push(Arc::new(rule)))
     }
 
-    /// Takes only calls that `rule` accepts; others are refused as `not_allowed`. A further rule is added: all of them have to
-    /// accept a call. Source: contract, section 4.
+    /// Takes only calls that `rule` accepts; others are refused as `not_allowed`. If `rule` panics, the call is refused. A
+    /// further rule is added: all of them have to accept a call. Source: docs/contract.md, section 4.
     #[must_use]
     pub fn with_can_execute(self, rule: impl Fn(&ToolCall) -> bool + Send + Sync + 'static) -> Self {
         self.with(|tool| tool.rules.takes.push(Arc::new(rule)))
     }
 
-    /// Checks arguments that fit the schema: `rule` returns everything that is wrong with them, in words for a model. A further
-    /// rule is added: the call is refused with what all of them found.
+    /// Checks arguments that fit the schema: `rule` returns everything that is wrong with them, in words for a model. Each text
+    /// becomes the `expected` of a [`Fault`](crate::Fault) with an empty path. If `rule` panics, the call is refused as
+    /// `invalid_arguments`. A further rule is added: the call is refused with what all of them found.
     ///
     /// Keep rules short. Large arguments are checked a few calls at a time, and a rule that is slow with them delays the
     /// large arguments of other calls.
@@ -143,7 +163,7 @@ impl Tool {
         self.with(|tool| tool.rules.validate.push(Arc::new(rule)))
     }
 
-    /// With these limits on top of whatever its callers set: a tool of its own can have less than the others.
+    /// With these limits in addition to those of its callers: the tighter ones apply.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         self.with(|tool| tool.limits = limits)
@@ -172,7 +192,7 @@ impl Tool {
     }
 
     /// Names the version of the code behind it: an answer to a question of another version is refused under a sealer.
-    /// Components need none, their digest is theirs. Source: contract, section 7.
+    /// Components need none, their digest is theirs. Source: docs/contract.md, section 7.
     #[must_use]
     pub fn with_version(self, version: impl Into<String>) -> Self {
         self.with(|tool| tool.version = Some(version.into()))
@@ -238,7 +258,7 @@ impl Tool {
         call.name == self.definition().name && self.0.rules.take(call)
     }
 
-    /// Whether it is offered in every context, so that nobody needs to ask.
+    /// Whether it is offered in every context.
     pub(crate) fn always_visible(&self) -> bool {
         self.0.rules.visible.is_empty() && self.handler().is_none_or(Handler::always_visible)
     }

@@ -1,7 +1,7 @@
-//! What the executor says when the handler could not say anything.
+//! The error of a call whose handler gave no valid answer.
 //!
 //! In: how a cell or a native handler ended. Out: [`ToolError`], a closed reason with a typed cause.
-//! Invariants: made by the host only; six reasons and no more (contract, section 2); text is for people, decisions go by type.
+//! Invariants: made by the host only; six reasons and no more (docs/contract.md, section 2); text is for people, decisions go by type.
 //! Not here: how an engine's error becomes one of these (`engine::classify`).
 
 mod raised;
@@ -17,7 +17,7 @@ use crate::refusal::Fault;
 
 pub use raised::{LimitHit, LimitKind, Raised, RaisedKind};
 
-/// The closed set of reasons.
+/// Why a handler gave no valid answer: a closed set.
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
@@ -26,15 +26,15 @@ pub use raised::{LimitHit, LimitKind, Raised, RaisedKind};
 pub enum Reason {
     /// The guest trapped, or a native handler or the host panicked.
     HandlerRaised,
-    /// The guest called `exit`, or what ran it died.
+    /// The guest called `exit`, the call was cancelled, or the task or process that ran it died.
     HandlerExit,
-    /// A budget of instructions or time is spent.
+    /// The budget of instructions or of time is used up.
     Timeout,
-    /// The handler's return is not one of the four shapes.
+    /// The handler's answer violates a rule: see [`ReturnRule`].
     InvalidReturn,
     /// The tool has no handler.
     NotFound,
-    /// The result encoder failed. Never produced by the executor itself.
+    /// The encoder of a run failed. The executor itself never reports this.
     EncodingFailed,
 }
 
@@ -59,10 +59,10 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A failure that the executor adds.
+/// The error of a call whose handler gave no valid answer. The executor makes it; a handler cannot.
 ///
 /// # Shape
-/// As JSON: `{"reason", "cause"?, "message"}`, and `metadata` where the contract names it.
+/// As JSON: `{"reason", "cause"?, "message"}`. A `reserved_halt` also has `metadata`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolError {
     /// See [`Reason::HandlerRaised`].
@@ -75,7 +75,7 @@ pub enum ToolError {
     InvalidReturn(ReturnRule),
     /// See [`Reason::NotFound`].
     NotFound,
-    /// See [`Reason::EncodingFailed`]; the encoder's message.
+    /// See [`Reason::EncodingFailed`]. Holds the encoder's message.
     EncodingFailed(String),
 }
 
@@ -94,7 +94,7 @@ impl ToolError {
     }
 }
 
-/// Why there is nobody left to answer.
+/// How a handler ended before it answered.
 ///
 /// # Shape
 /// As JSON: `{"status": "called" | "cancelled" | "died", "code"?}`.
@@ -102,18 +102,19 @@ impl ToolError {
 #[serde(rename_all = "snake_case", tag = "status")]
 #[non_exhaustive]
 pub enum Exit {
-    /// The guest called `exit` with this code.
+    /// The guest called `exit`.
     Called {
-        /// The code: 0 is success in the guest's eyes, but no answer to the call.
+        /// 0 if the guest exited with success, 1 if it did not. WASI 0.2 tells the host no more than that: a tool's `exit(3)`
+        /// arrives as 1.
         code: i32,
     },
-    /// The caller went away and the cell was dropped.
+    /// The caller cancelled the call or dropped its future.
     Cancelled,
-    /// The host task, or the process, that ran the cell died.
+    /// The task or the process that ran the call died.
     Died,
 }
 
-/// Which budget is spent.
+/// Which budget is used up.
 ///
 /// # Shape
 /// As JSON: `{"kind": "fuel", "budget", "used"}`; `"deadline"` and `"blocked"` in whole milliseconds, as `budget_ms` and
@@ -122,28 +123,28 @@ pub enum Exit {
 pub enum Timeout {
     /// Out of fuel, in the engine's instruction units.
     Fuel {
-        /// What there was.
+        /// The budget.
         budget: u64,
-        /// What was used.
+        /// The amount that was used.
         used: u64,
     },
-    /// The deadline passed while the guest was running.
+    /// The deadline passed while the guest, or a plain closure, was running.
     Deadline {
-        /// The time there was.
+        /// The time limit.
         budget: Duration,
         /// The time that passed.
         used: Duration,
     },
-    /// The deadline passed while the guest, or a native handler, was waiting.
+    /// The deadline passed while the guest was waiting for the host, or in a native handler.
     Blocked {
-        /// The time there was.
+        /// The time limit.
         budget: Duration,
         /// The time that passed.
         used: Duration,
     },
 }
 
-/// Which rule of a return was broken.
+/// Which rule an answer violates.
 ///
 /// # Shape
 /// As JSON: `{"rule": NAME, …}` with the fields by name.
@@ -151,54 +152,55 @@ pub enum Timeout {
 #[serde(rename_all = "snake_case", tag = "rule")]
 #[non_exhaustive]
 pub enum ReturnRule {
-    /// A field that should be JSON is not, or nests too deep.
+    /// A field is not valid JSON, or is nested too deep.
     NotJson {
-        /// Which field.
+        /// The field.
         field: String,
-        /// Where it breaks.
+        /// What is wrong with it.
         detail: String,
     },
-    /// All text and bytes of the return together are over the cap.
+    /// All texts and bytes of the answer together exceed the limit.
     TooLarge {
-        /// The cap in bytes.
+        /// The limit in bytes.
         limit: u64,
-        /// The size in bytes.
+        /// The size in bytes. Of a return so large that the host does not copy it: what the host would have copied, so it is
+        /// more.
         got: u64,
     },
-    /// There are more parts beside the value than the cap.
+    /// The answer has more parts than the limit.
     TooManyParts {
-        /// The cap.
+        /// The limit.
         limit: u64,
-        /// How many there are.
+        /// The number of parts.
         got: u64,
     },
-    /// The state that is left with a question is over the cap of what can be sealed.
+    /// The state that comes with a question is larger than what can be sealed.
     StateTooLarge {
-        /// The cap in bytes.
+        /// The limit in bytes.
         limit: u64,
         /// The size in bytes.
         got: u64,
     },
-    /// The value violates the tool's output schema.
+    /// The value does not match the tool's output schema.
     Schema {
-        /// Everything that is wrong with it.
+        /// All faults.
         faults: Vec<Fault>,
     },
     /// `halt` with an empty or blank reason.
     EmptyHalt,
-    /// `halt` with a reason that belongs to the loop.
+    /// `halt` with a reserved reason: see [`RESERVED_HALT_REASONS`](crate::RESERVED_HALT_REASONS).
     ReservedHalt {
         /// The reason.
         reason: String,
     },
-    /// A run's policy function, asked about a failure of the tool, panicked or gave no answer.
+    /// The policy function of a run panicked or gave no answer when it was asked about a failure of the tool.
     Policy {
-        /// What became of it.
+        /// What happened.
         detail: String,
     },
-    /// The return cannot be read at all: not of the declared type, or far over every cap.
+    /// The answer cannot be read at all: it is not of the declared type, or much too large.
     Unreadable {
-        /// The engine's words.
+        /// The engine's message.
         detail: String,
     },
 }
@@ -207,17 +209,20 @@ impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HandlerRaised(raised) => raised.fmt(f),
-            Self::HandlerExit(Exit::Called { code }) => {
-                write!(f, "the tool called exit({code}) instead of answering")
+            Self::HandlerExit(Exit::Called { code: 0 }) => {
+                f.write_str("the tool called `exit` with success instead of returning an answer")
+            }
+            Self::HandlerExit(Exit::Called { .. }) => {
+                f.write_str("the tool called `exit` with a failure instead of returning an answer")
             }
             Self::HandlerExit(Exit::Cancelled) => f.write_str("the call was cancelled"),
-            Self::HandlerExit(Exit::Died) => f.write_str("what ran the tool died"),
+            Self::HandlerExit(Exit::Died) => f.write_str("the task or process that ran the tool died"),
             Self::Timeout(Timeout::Fuel { budget, .. }) => write!(f, "the tool used up its {budget} units of fuel"),
             Self::Timeout(Timeout::Deadline { budget, .. }) => {
                 write!(f, "the tool was still running after {budget:?}")
             }
             Self::Timeout(Timeout::Blocked { budget, .. }) => {
-                write!(f, "the tool was still waiting for the host after {budget:?}")
+                write!(f, "the tool was still waiting after {budget:?}")
             }
             Self::InvalidReturn(rule) => rule.fmt(f),
             Self::NotFound => f.write_str("the tool has no handler"),
@@ -232,21 +237,21 @@ impl fmt::Display for ReturnRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotJson { field, detail } => write!(f, "the tool's `{field}` is {detail}"),
-            Self::TooLarge { limit, got } => write!(f, "the tool returned {got} bytes; its limit is {limit}"),
+            Self::TooLarge { limit, got } => write!(f, "the tool returned {got} bytes or more; its limit is {limit}"),
             Self::TooManyParts { limit, got } => write!(f, "the tool returned {got} parts; the limit is {limit}"),
             Self::StateTooLarge { limit, got } => {
-                write!(f, "the tool left {got} bytes of state with its question; the limit is {limit}")
+                write!(f, "the state of the tool's question has {got} bytes; the limit is {limit}")
             }
             Self::Schema { faults } => {
-                f.write_str("the tool's value breaks its own output schema: ")?;
+                f.write_str("the tool's value does not match its output schema: ")?;
                 crate::refusal::write_faults(f, faults)
             }
             Self::EmptyHalt => f.write_str("the tool halted without a reason"),
             Self::ReservedHalt { reason } => {
-                write!(f, "the tool halted with `{reason}`, a reason that belongs to the loop")
+                write!(f, "the tool halted with the reserved reason `{reason}`")
             }
-            Self::Policy { detail } => write!(f, "the run's policy for failures {detail}"),
-            Self::Unreadable { detail } => write!(f, "the tool's return cannot be read: {detail}"),
+            Self::Policy { detail } => write!(f, "the policy function of the run {detail}"),
+            Self::Unreadable { detail } => write!(f, "the tool's answer cannot be read: {detail}"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The result of a call as one flat object, for those who want no events and no policy.
 //!
 //! In: a [`Completion`] and the tool's definition. Out: [`ResultView`].
-//! Source: contract, sections 4 (`{success, result?, message?}`), 5 (`{success, result, errors[], attributes}`) and 9.
+//! Source: docs/contract.md, sections 4 (`{success, result?, message?}`), 5 (`{success, result, errors[], attributes}`) and 9.
 
 use std::collections::BTreeMap;
 

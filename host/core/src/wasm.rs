@@ -37,12 +37,12 @@ impl Component {
         Self::load_with(engine, bytes, Grants::default(), Missing::Refused).await
     }
 
-    /// The same with grants: for each of its tools, what it declares of them.
+    /// Like [`load`](Self::load), with grants. Each tool may use what it declares of them.
     ///
     /// # Errors
-    /// As [`load`](Self::load). [`Error::is_not_granted`] says with its hint what the tools declare that they need, unless
-    /// what is `missing` is to be denied at each use. [`Error::is_definition`] for a need that cannot be read.
-    /// [`Error::is_directory`] for a granted directory that cannot be had or must not be.
+    /// As [`load`](Self::load). [`Error::is_not_granted`] if a grant is missing, unless `missing` says that each use is
+    /// denied instead; its hint lists what the tools declare. [`Error::is_definition`] for a need that cannot be read.
+    /// [`Error::is_directory`] for a granted directory that cannot be opened or must not be granted.
     ///
     /// # Cancel safety
     /// As [`load`](Self::load).
@@ -55,13 +55,13 @@ impl Component {
         Self::new(engine.load(bytes.into(), Arc::new(grants.clone()), missing, None).await?, grants)
     }
 
-    /// The same on behalf of a tenant, whose components are loaded one at a time, and of whose as many are compiled as
-    /// [`compiles_per_minute`](crate::EngineBuilder::compiles_per_minute) says. What comes from the cache, because it was
-    /// kept or because somebody else compiled it meanwhile, does not count.
+    /// Like [`load_with`](Self::load_with), for a tenant. The components of one tenant are loaded one at a time, and
+    /// [`compiles_per_minute`](crate::EngineBuilder::compiles_per_minute) limits how many are compiled. A component that is in
+    /// the cache does not count.
     ///
     /// # Errors
-    /// As [`load_with`](Self::load_with), and [`Error::is_quota`] where the tenant has had its share for now, or has too many
-    /// loads waiting: [`Error::retry_after`] says when there is more.
+    /// As [`load_with`](Self::load_with), and [`Error::is_quota`] if the tenant has used up its quota or has too many waiting
+    /// loads: [`Error::retry_after`] tells when to try again.
     ///
     /// # Cancel safety
     /// As [`load`](Self::load). While it waits for its turn nothing has begun.
@@ -81,7 +81,7 @@ impl Component {
         }
         let grants = Arc::new(grants);
         let tools = loaded.definitions().iter().map(|definition| {
-            let rights = Rights::new(Arc::clone(&grants), definition)
+            let rights = Rights::in_component(Arc::clone(&grants), definition, loaded.definitions())
                 .map_err(|bad| Error::definition(&definition.name, format_args!("a need of it: {bad}")))?;
             let handler =
                 WasmHandler { loaded: loaded.clone(), checks: definition.checks, rights: Arc::new(rights.clone()) };

@@ -87,7 +87,7 @@ impl CallCanceller {
     /// run's grace. A call that waits for its turn never starts, and ends as `cancelled` when its turn comes. Other calls go
     /// on. Nothing happens to a call that has ended. Before the run starts, the id is remembered for it.
     pub fn cancel(&self, id: &str) {
-        let signal = self.0.lock().entry(id.to_owned()).or_insert_with(AbortSignal::new).clone();
+        let signal = self.0.lock().entry(id.to_owned()).or_insert_with_key(|_| AbortSignal::new()).clone();
         signal.raise();
     }
 

@@ -154,6 +154,7 @@ enum RefusalForm {
     Restarting { retry_after: Duration },
     Quarantined,
     UnknownTenant,
+    NoTenant,
     Resume(#[serde(with = "ResumeFaultForm")] ResumeFault),
 }
 

@@ -327,6 +327,8 @@ defences! {
     // -- rights
     /// A tool has no right that it did not declare.
     Declared = "declared",
+    /// A tool that declares nothing gets nothing, where a tool of its component declares needs.
+    SilentTools = "silent-tools",
     /// A tool has no right that it was not granted.
     Granted = "granted",
     /// A single tool has no more than its own section leaves it.
@@ -403,6 +405,8 @@ defences! {
     FoundConfiguration = "found-configuration",
     /// Until then it raises no limit.
     FoundLimits = "found-limits",
+    /// It never waives the approval of a component, approved or not.
+    FoundDevelopment = "found-development",
     /// A component of a configuration is used when somebody has approved it.
     Approval = "approval",
     /// With the imports that were approved.

@@ -53,7 +53,7 @@ const HOMES: [&str; 2] = ["/home", "/Users"];
 const KEYS: [&str; 8] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla"];
 
 /// Why no tool may have this directory, as the end of a sentence that begins with it; none where nothing speaks against it.
-/// Links in the path have to be resolved before. Source: security design, rows 25 to 32.
+/// Links in the path have to be resolved before. Source: docs/threat-model.md, rows 25 to 32.
 #[must_use]
 pub fn forbidden_root(path: &Path) -> Option<String> {
     if path == Path::new("/") {

@@ -1,7 +1,7 @@
 //! What a tool has made of a directory, counted and removed: with a few descriptors and without recursion, however deep it is.
 //!
 //! Invariants: no link is followed; no path is longer than a name, and what is open at once does not depend on the depth.
-//! Source: security design, rows 26 and 30.
+//! Source: docs/threat-model.md, rows 26 and 30.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};

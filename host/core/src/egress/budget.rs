@@ -94,7 +94,7 @@ impl Budget {
         take(Defence::Requests, &self.0.requests, 1, Share::Requests, "the call has used all its requests")
     }
 
-    pub(super) fn take_sent(&self, bytes: u64) -> Result<(), SendError> {
+    pub(crate) fn take_sent(&self, bytes: u64) -> Result<(), SendError> {
         take(Defence::SentBytes, &self.0.sent, bytes, Share::Sent, "the call's limit of bytes to send is exceeded")
     }
 

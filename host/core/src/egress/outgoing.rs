@@ -3,7 +3,7 @@
 //! In: an [`Outgoing`] and the credentials that the host adds. Out: a request of HTTP/1.1 in origin-form.
 //! Invariants: one `host` header, that of the checked target; length, connection and the way that a message went are the
 //! host's to say; nothing that one reader of HTTP takes for the end of a header and another does not.
-//! Source: RFC 9112; contract, section 7.
+//! Source: RFC 9112; docs/contract.md, section 7.
 
 use std::time::{Duration, Instant};
 

@@ -10,7 +10,7 @@
 //! language have too). What is compressed is searched by [`Inflation`].
 //! Invariants: pure; linear in the bytes, whatever they are; pieces give what the whole gives; memory is bounded, by looking
 //! for fewer forms where there are very many values.
-//! Not here: values that a tool changes on purpose. README lists what is not found.
+//! Not here: values that a tool changes on purpose. `docs/security.md` lists what is not found.
 
 mod forms;
 mod inflation;

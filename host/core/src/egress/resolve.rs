@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::addresses::is_let_through;
 use super::slots::Slots;
 use super::threads::RESOLVING;
 use super::{Budget, SendError, Stage};
 use crate::defence::{Defence, stands};
 use crate::fence::resumed;
-use crate::grants::{Host, Target};
+use crate::grants::{Host, Target, is_let_through};
 use ipnet::IpNet;
 
 /// Addresses of one answer that are looked at. No honest name has more, and each is a connection that may be tried.
@@ -61,6 +60,12 @@ pub(super) async fn addresses(
     private: &[IpNet],
     budget: &Budget,
 ) -> Result<Vec<IpAddr>, SendError> {
+    let found = let_through(found(names, target, budget).await?, private);
+    if found.is_empty() { Err(SendError::private(target)) } else { Ok(found) }
+}
+
+/// The addresses of a host; one at least.
+pub(super) async fn found(names: &Names, target: &Target, budget: &Budget) -> Result<Vec<IpAddr>, SendError> {
     let mut found = match target.host() {
         Host::Address(address) => vec![address],
         Host::Name(name) => names.resolve(name, target, budget).await?,
@@ -69,8 +74,13 @@ pub(super) async fn addresses(
     if found.is_empty() {
         return Err(SendError::unreachable(target, "its name has no address"));
     }
+    Ok(found)
+}
+
+/// Those of them that may be connected to.
+pub(super) fn let_through(mut found: Vec<IpAddr>, private: &[IpNet]) -> Vec<IpAddr> {
     found.retain(|address| is_let_through(*address, private) || !stands(Defence::PublicAddresses));
-    if found.is_empty() { Err(SendError::private(target)) } else { Ok(found) }
+    found
 }
 
 /// A resolver, and how many names it is asked for at once.

@@ -17,6 +17,7 @@ use super::imports::lines::{self, LINE_END, Lines};
 use super::imports::wasi_http::WasiHttpState;
 use super::limiter::Limiter;
 use super::pulse::{Pulse, Served};
+use super::recorder::Recorder;
 use super::retained;
 use super::screening::Screening;
 use super::veil::Veil;
@@ -25,7 +26,7 @@ use crate::defence::{Defence, stands};
 use crate::directory::Mounts;
 use crate::event::LogSource;
 use crate::handler::Invocation;
-use crate::rights::{Decision, Denial, Request, Rights};
+use crate::rights::{Decision, Denial, Layer, Request, Rights};
 use crate::tool_error::{LimitHit, LimitKind};
 
 /// Handles of the component model in one cell; the engine's own limit is 100,000.
@@ -34,7 +35,7 @@ const HANDLES: usize = 4096;
 /// descriptor, and a megabyte of the host's memory, that no limit of the guest's counts.
 const HOST_OBJECTS: usize = 256;
 /// Bytes that one call across the boundary may copy beyond the result's limit: its own structures and a log line.
-const COPY_SLACK: usize = 1 << 20;
+pub(super) const COPY_SLACK: usize = 1 << 20;
 
 /// Fuel after which a guest writes down what it used, and yields: about half a millisecond. Between two calls a guest
 /// counts in a register, so without this the receipt of a loop that is killed by its deadline would show next to nothing.
@@ -204,11 +205,15 @@ impl Cell {
         }
     }
 
-    /// Whether the tool may. A denial is told to observers.
+    /// Whether the tool may. A denial is told to observers. In a dry run nothing is refused for want of a grant: the caller
+    /// answers with a stand-in.
     pub(super) fn authorize(&self, request: &Request<'_>) -> Result<(), Denial> {
-        let Decision::Denied(denial) = self.rights().allows(request) else { return Ok(()) };
-        self.invocation.denied(&denial);
-        Err(denial)
+        authorized(self.world(), self.rights(), &self.invocation, request)
+    }
+
+    /// In a dry run: what notes what the tool asks for.
+    pub(super) fn recorder(&self) -> Option<&Recorder> {
+        self.world().recorder.as_ref()
     }
 
     /// Writes a line of the guest's `log`.
@@ -233,6 +238,23 @@ impl Cell {
     fn note(&self, fuel_used: u64) {
         self.invocation.meter.note(fuel_used, self.limiter.peak(), self.host_calls);
     }
+}
+
+/// Whether the tool may: see [`Cell::authorize`].
+pub(super) fn authorized(
+    world: &World,
+    rights: &Rights,
+    invocation: &Invocation,
+    request: &Request<'_>,
+) -> Result<(), Denial> {
+    let decision = rights.allows(request);
+    let is_noted = world.recorder.as_ref().is_some_and(|recorder| match &decision {
+        Decision::Allowed | Decision::Denied(Denial { layer: Layer::Granted, .. }) => recorder.request(request),
+        Decision::Denied(_) => false,
+    });
+    let Decision::Denied(denial) = decision else { return Ok(()) };
+    invocation.denied(&denial);
+    if is_noted { Ok(()) } else { Err(denial) }
 }
 
 impl WasiView for Cell {

@@ -1,19 +1,21 @@
 //! How an engine's error becomes a [`ToolError`].
 //!
 //! By type alone: a trap's code, a host function's own error, the limiter's record, and whether guest frames were on the
-//! stack. No text is looked at.
+//! stack. Of one type, which the engine keeps private, the name is compared. No text that a guest could write is looked at.
 
 use wasmtime::{Store, Trap, WasmBacktrace, WasmtimeBug};
 use wasmtime_wasi::I32Exit;
 
-use super::cell::{Cell, Stop};
+use super::cell::{COPY_SLACK, Cell, Stop};
+use super::frames;
 use crate::defence::{Defence, stands};
 use crate::tool_error::{Exit, Raised, RaisedKind, ReturnRule, Timeout, ToolError};
 
-/// Characters of a guest function's name that are kept.
-const NAME_CHARS: usize = 120;
 /// Characters of the engine's words that are kept.
 const DETAIL_CHARS: usize = 300;
+
+/// The engine's own error where a copy across the boundary is larger than [`COPY_SLACK`] and the result's limit.
+const TOO_MUCH_COPIED: &str = "HostcallFuelExhausted";
 
 /// What the guest was doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,22 +59,20 @@ pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell
     if phase == Phase::Start {
         return raise(Raised::new(RaisedKind::LimitAtStart), error, cell);
     }
+    if error.chain().any(|cause| format!("{cause:?}") == TOO_MUCH_COPIED) {
+        let limit = cell.invocation.limits.result;
+        let got = limit.saturating_add(COPY_SLACK as u64);
+        return ToolError::InvalidReturn(ReturnRule::TooLarge { limit, got });
+    }
     // The guest has returned, and what it returned (a value, or memory for its arguments) is not what it declared.
     ToolError::InvalidReturn(ReturnRule::Unreadable { detail: plain(&format!("{error:#}"), DETAIL_CHARS) })
 }
 
 fn raise(mut raised: Raised, error: &wasmtime::Error, cell: &Cell) -> ToolError {
     raised.limit = raised.limit.or(cell.limiter.hit());
-    raised.panic_message = cell.last_words().map(|words| plain(without_advice(&words), usize::MAX));
+    raised.panic_message = cell.last_words().map(|words| plain(panic_text(&words), usize::MAX));
     if let Some(trace) = error.downcast_ref::<WasmBacktrace>() {
-        raised.backtrace = trace
-            .frames()
-            .iter()
-            .map(|frame| match frame.func_name() {
-                Some(name) => symbol(name),
-                None => format!("func[{}]", frame.func_index()),
-            })
-            .collect();
+        raised.backtrace = frames::names(trace);
     }
     ToolError::HandlerRaised(raised)
 }
@@ -108,17 +108,18 @@ fn kind_of(trap: Trap) -> End {
     })
 }
 
-/// A guest's symbol without anything that a terminal or a log could take for more than a name.
-fn symbol(name: &str) -> String {
-    let allowed =
-        |c: char| !stands(Defence::PlainSymbols) || c.is_ascii_alphanumeric() || "_$.:<>()&[], *{}#-".contains(c);
-    name.chars().take(NAME_CHARS).map(|c| if allowed(c) { c } else { '?' }).collect()
-}
-
-/// A Rust guest's runtime ends with advice for somebody who could set its environment: nobody can.
-fn without_advice(words: &str) -> &str {
+/// Of the last lines on standard error, those of a Rust panic: from `panicked at` to the advice to set `RUST_BACKTRACE`,
+/// which a cell's user cannot follow. Other lines are kept as they are.
+fn panic_text(words: &str) -> &str {
+    const PANICKED: &str = " panicked at ";
     const ADVICE: &str = "note: run with `RUST_BACKTRACE=1`";
-    words.find(ADVICE).and_then(|at| words.get(..at)).unwrap_or(words)
+    let words = words.rfind(ADVICE).and_then(|at| words.get(..at)).unwrap_or(words);
+    let is_header = |(before, line): &(&str, &str)| {
+        (before.is_empty() || before.ends_with('\n')) && line.lines().next().is_some_and(|line| line.contains(PANICKED))
+    };
+    let mut found = words.rmatch_indices("thread '").filter_map(|(at, _)| words.split_at_checked(at));
+    let Some((_, text)) = found.find(is_header) else { return words };
+    text.find(PANICKED).and_then(|at| text.get(at + 1..)).unwrap_or(words)
 }
 
 /// Text of a stranger on one line or several, without control characters.
@@ -135,9 +136,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guests_names_are_names() {
-        assert_eq!(symbol("<Vec<T>>::from\u{1b}[2J\n\u{202e}x"), "<Vec<T>>::from?[2J??x");
-        assert_eq!(symbol(&"x".repeat(1000)).len(), NAME_CHARS);
+    fn the_text_of_a_panic_is_found() {
+        for (words, text) in [
+            (
+                "thread '<unnamed>' (1) panicked at src/lib.rs:8:15:\nno\nnote: run with `RUST_BACKTRACE=1` environment",
+                "panicked at src/lib.rs:8:15:\nno\n",
+            ),
+            (
+                "reads a\n\nthread 'main' panicked at a.rs:1:2:\nthe engine panicked at noon\n",
+                "panicked at a.rs:1:2:\nthe engine panicked at noon\n",
+            ),
+            ("assertion failed: a.c:3\n", "assertion failed: a.c:3\n"),
+            ("thread 'main' sleeps\nand panicked at a.rs\n", "thread 'main' sleeps\nand panicked at a.rs\n"),
+            ("", ""),
+        ] {
+            assert_eq!(panic_text(words), text);
+        }
     }
 
     /// Every trap that the engine knows, by how it ends here. Those in the last list are of proposals that are off.

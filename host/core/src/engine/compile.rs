@@ -27,7 +27,7 @@ use crate::signals;
 use crate::spawn;
 
 /// Processor time of a compilation that somebody waits for: a language runtime of 18 MB takes about 15 s, and what is made to
-/// stall the compiler is ended within 30 s where the machine has a core for it. Source: security design, row 8.
+/// stall the compiler is ended within 30 s where the machine has a core for it. Source: docs/threat-model.md, row 8.
 pub const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(25);
 /// One that nobody waits for may take this many times as long: all that ends with it is the hope for faster code.
 const BACKGROUND_FACTOR: u32 = 2;

@@ -21,8 +21,9 @@ use crate::error::Error;
 const GUEST_STACK: usize = 512 << 10;
 /// Fiber stack in bytes, guest and host frames together.
 const FIBER_STACK: usize = 2 << 20;
-/// Frames of a guest backtrace: a trap with many frames costs ten times one with few.
-const BACKTRACE_FRAMES: usize = 16;
+/// Frames of a guest backtrace: a trap with many frames costs ten times one with few. The first twelve of a Rust panic are
+/// those of the standard library.
+const BACKTRACE_FRAMES: usize = 24;
 /// Bytes of initial memory that become an image however empty they are; more only where they are full.
 const DENSE_IMAGE: u64 = 1 << 20;
 /// Memories of one component. A tool has one; a composed tool a few.

@@ -3,7 +3,7 @@
 //! In: that a cell is about to open one. Out: a [`Slot`], which is given back when it is dropped.
 //! Invariants: what cells have open leaves half of the process's descriptors to everything else; one tenant never has
 //! more than half of what cells may have.
-//! Source: security design, row 31.
+//! Source: docs/threat-model.md, row 31.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};

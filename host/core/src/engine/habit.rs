@@ -3,7 +3,7 @@
 //! In: how the first slice of each call ended that did not end in a wait for the host. Out: whether the next call gains anything by beginning in the quick lane.
 //! Invariants: a habit is a tenant's own: what one has a component do slows nobody else's calls to it. It is a guess of how a
 //! call will go: a wrong one costs time, never an answer.
-//! Source: security design, rows 1 and 56.
+//! Source: docs/threat-model.md, rows 1 and 56.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -9,6 +9,6 @@ pub enum Isolation {
     #[default]
     Pooled,
     /// Memory and stack of each cell's own, from the operating system and back to it. No slot passes from one cell to the
-    /// next. Source: security design, rule 12.
+    /// next. Source: docs/threat-model.md, rule 12.
     Strict,
 }

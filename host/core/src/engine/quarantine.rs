@@ -3,7 +3,7 @@
 //! In: how a cell ended. Out: whether there is to be another.
 //! Invariants: only the host's own panics count, and the engine's word that it found a mistake of its own: no trap of a
 //! guest's ever does; they count for an hour; who is let in again begins at nothing.
-//! Source: security design, row 82.
+//! Source: docs/threat-model.md, row 82.
 
 use std::collections::VecDeque;
 use std::num::NonZero;

@@ -6,7 +6,7 @@
 //! may have every cell; so may calls without a tenant, which are the embedder's own. No call waits that may have a cell. A
 //! cell that comes free goes to the waiting tenant with the fewest cells. The text of the calls that wait is
 //! bounded in bytes.
-//! Source: security design, row 56.
+//! Source: docs/threat-model.md, row 56.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! In: what is about to be kept, and the table of objects. Out: a [`Charge`], given back when its object goes; or the limit.
 //! Objects of ours are charged as they are made. Those of the engine's own `wasi:http` are weighed once a tick, each by the
 //! most that one of its kind holds.
-//! Source: security design, row 17.
+//! Source: docs/threat-model.md, row 17.
 
 use std::any::Any;
 use std::sync::Arc;

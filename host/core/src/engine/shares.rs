@@ -3,7 +3,7 @@
 //! In: work that may wait for long. Out: what came of it, or that the tenant has nothing left to wait with.
 //! Invariants: one tenant never keeps all threads, one cell never more than two; a share is held until the work has come
 //! back, also when nobody waits for it any more; whoever waits for a turn waits within the call and stops with it.
-//! Source: security design, rows 6 and 56.
+//! Source: docs/threat-model.md, rows 6 and 56.
 
 use std::collections::HashMap;
 use std::future::Future;

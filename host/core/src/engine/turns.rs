@@ -4,7 +4,7 @@
 //! Invariants: a tenant's loads stand in a line of its own, of which one is served at a time: it keeps one of the compilers,
 //! and no other tenant waits behind it; only what is really compiled counts, or was the component's own failure; who is forgotten has all that a new tenant has,
 //! and a line has an end.
-//! Source: security design, rows 8 and 10.
+//! Source: docs/threat-model.md, rows 8 and 10.
 
 use std::collections::HashMap;
 use std::sync::Arc;

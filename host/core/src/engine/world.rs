@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::descriptors::Descriptors;
+use super::recorder::Recorder;
 use super::shares::Shares;
 use crate::egress::{Egress, Redactors};
 use crate::kv::KeyStore;
@@ -22,6 +23,8 @@ pub(super) struct World {
     pub(super) counts: Option<PathBuf>,
     pub(super) time: Time,
     pub(super) seed: Option<u64>,
+    /// In a dry run: what notes what tools ask for.
+    pub(super) recorder: Option<Recorder>,
     pub(super) descriptors: Arc<Descriptors>,
     /// Threads that wait for files of guests. Those of the store are others: it is the embedder's, and neither is held up
     /// by the other.
@@ -55,6 +58,7 @@ impl Default for World {
             counts: None,
             time: Time::default(),
             seed: None,
+            recorder: None,
             descriptors: Descriptors::of_process(),
             for_files: Shares::new("toolcell-files"),
             for_keys: Shares::new("toolcell-keys"),

@@ -1,7 +1,7 @@
 //! The one end of a call: its terminal event, its span, its receipt.
 //!
 //! Invariants: a call that was opened is closed exactly once, also when it is dropped.
-//! Source: contract, section 3 (spans: start, stop, exception, duration, outcome).
+//! Source: docs/contract.md, section 3 (spans: start, stop, exception, duration, outcome).
 
 use std::sync::Arc;
 

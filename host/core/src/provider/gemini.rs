@@ -94,13 +94,30 @@ pub(super) fn results(messages: &[Message], notes: &mut Vec<Note>) -> Vec<Value>
 
 /// The response, and after it what it shows.
 fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
-    let said = text(message, |part| shown(part).is_some(), notes);
-    let structured =
-        parse_strict(&said).ok().filter(|value| (value.is_object() || value.is_array()) && is_exact(value));
-    let response = match (message.is_error, structured) {
-        (true, Some(error)) if error.get("error").is_some() => error,
-        (true, error) => json!({"error": error.unwrap_or_else(|| said.into())}),
-        (false, output) => json!({"output": output.unwrap_or_else(|| said.into())}),
+    let structured = parse_strict(&message.content).ok().filter(|value| value.is_object() || value.is_array());
+    let response = match structured {
+        Some(mut value) => {
+            if as_doubles(&mut value) {
+                notes.push(Note {
+                    tool: message.name.clone(),
+                    pointer: "/content".into(),
+                    change: "large numbers written as text".into(),
+                    reason: "numbers travel as doubles, which do not hold each".into(),
+                });
+            }
+            // Text beside the value has a member of its own: the value stays what it is.
+            let beside = text(&Message { content: String::new(), ..message.clone() }, is_shown, notes);
+            let mut response = match (message.is_error, value) {
+                (true, error @ Value::Object(_)) if error.get("error").is_some() => error,
+                (true, error) => json!({"error": error}),
+                (false, output) => json!({"output": output}),
+            };
+            if !beside.is_empty() {
+                response["content"] = beside.into();
+            }
+            response
+        }
+        None => json!({if message.is_error { "error" } else { "output" }: text(message, is_shown, notes)}),
     };
     let mut function =
         Map::from_iter([("name".to_owned(), message.name.as_str().into()), ("response".to_owned(), response)]);
@@ -112,6 +129,10 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
     std::iter::once(json!({"functionResponse": function})).chain(media).collect()
 }
 
+fn is_shown(part: &Part) -> bool {
+    shown(part).is_some()
+}
+
 fn shown(part: &Part) -> Option<&Media> {
     match part {
         Part::Image(media) | Part::Audio(media) => {
@@ -121,16 +142,23 @@ fn shown(part: &Part) -> Option<&Media> {
     }
 }
 
-/// Whether every number survives as a double. Text does in any case.
-fn is_exact(value: &Value) -> bool {
+/// Writes each number that does not survive as a double as text; says whether there was one.
+fn as_doubles(value: &mut Value) -> bool {
     match value {
-        Value::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
-            (Some(whole), ..) => whole <= MAX_EXACT,
-            (None, Some(whole), _) => whole.unsigned_abs() <= MAX_EXACT,
-            (None, None, double) => double.is_some_and(|double| double.abs() <= MAX_EXACT as f64),
-        },
-        Value::Array(items) => items.iter().all(is_exact),
-        Value::Object(members) => members.values().all(is_exact),
-        Value::Null | Value::Bool(_) | Value::String(_) => true,
+        Value::Number(number) => {
+            let is_exact = match (number.as_u64(), number.as_i64()) {
+                (Some(whole), _) => whole <= MAX_EXACT,
+                (None, Some(whole)) => whole.unsigned_abs() <= MAX_EXACT,
+                // Parsed as a double, it is one.
+                (None, None) => true,
+            };
+            if !is_exact {
+                *value = Value::String(number.to_string());
+            }
+            !is_exact
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| as_doubles(item) | any),
+        Value::Object(members) => members.values_mut().fold(false, |any, member| as_doubles(member) | any),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::note::Changes;
 use super::part::base64;
-use super::place::{Place, placed_id};
+use super::place::{Place, is_placed, placed_id};
 use super::schema::Rewrite;
 use super::{Note, ProviderError};
 use crate::call::ToolCall;
@@ -17,12 +17,21 @@ use crate::json::parse_strict;
 use crate::message::Message;
 use crate::outcome::{Media, Part};
 
+const EXPECTED: &str = "a `tools/call` request, or its `params`";
+/// The request that calls a tool.
+const METHOD: &str = "tools/call";
+/// The attribute of a definition that holds the tool's name for people.
+const TITLE: &str = "title";
+
 pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
     let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
     let input = rewrite.object_of_any_form()?;
     let mut tool = json!({"name": definition.name, "inputSchema": rewrite.plain(input)?});
     if !definition.description.is_empty() {
         tool["description"] = definition.description.as_str().into();
+    }
+    if let Some(title) = definition.attributes.get(TITLE).and_then(Value::as_str) {
+        tool["title"] = title.into();
     }
     if let Some(output) = &definition.output {
         let mut rewrite = Rewrite::new(Some(output), "/output", changes);
@@ -47,23 +56,23 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
 }
 
 pub(super) fn call(request: &Place<'_>) -> Result<ToolCall, ProviderError> {
-    const EXPECTED: &str = "a `tools/call` request, or its `params`";
     if request.get("method").is_none() && request.get("params").is_none() {
         request.need("name", EXPECTED)?;
         return request.call(&placed_id(0), "arguments");
     }
-    if !request.says("method", "tools/call") {
+    if !request.says("method", METHOD) {
         return Err(request.need("method", EXPECTED)?.malformed(EXPECTED));
     }
     let id = request.need("id", "the id of the request: a notification cannot be answered")?;
-    let text = match id.value {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-            return Err(id.malformed("a string or a number"));
-        }
-    };
-    request.need("params", EXPECTED)?.call(&text, "arguments")
+    request.need("params", EXPECTED)?.call(&id_text(&id)?, "arguments")
+}
+
+fn id_text(id: &Place<'_>) -> Result<String, ProviderError> {
+    match id.value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(id.malformed("a string or a number")),
+    }
 }
 
 pub(super) fn result(message: &Message, _: &mut Vec<Note>) -> Value {
@@ -77,6 +86,9 @@ pub(super) fn result(message: &Message, _: &mut Vec<Note>) -> Value {
         result["structuredContent"] = structured;
     }
     let mut meta = Map::new();
+    if !is_placed(&message.tool_call_id) {
+        meta.insert("toolcell/tool_call_id".into(), message.tool_call_id.as_str().into());
+    }
     if !message.attributes.is_empty() {
         meta.insert("toolcell/attributes".into(), json!(message.attributes));
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::grants::{Access, BadRule, Grants, Method, Overlay, Target};
+use crate::grants::{Access, BadRule, Grants, HttpRule, Method, Overlay, Target};
 
 /// One thing that a tool asks for.
 ///
@@ -92,6 +92,21 @@ impl Request<'_> {
                 Ok(Request::Http { method, target: Cow::Owned(target) })
             }
         }
+    }
+
+    /// How the author of a tool declares that it needs this, as an item of `#[tool(needs = […])]`.
+    #[must_use]
+    pub fn declaration(&self) -> String {
+        let (kind, pattern) = match self {
+            Self::Http { method, target } => ("http", HttpRule::smallest(*method, target).to_string()),
+            Self::File { access, path } => ("filesystem", format!("{access} {path}")),
+            Self::Environment { name } => ("environment", name.to_string()),
+            Self::Secret { name } => ("secret", name.to_string()),
+            Self::Reveal { name } => ("reveal", name.to_string()),
+            Self::Key { access, key } => ("kv", format!("{access} {key}")),
+            Self::Keys { prefix } => ("kv", format!("read {prefix}*")),
+        };
+        format!("{kind}({pattern:?}, \"why, in one sentence\")")
     }
 
     /// Whether an embedder's grants cover it.

@@ -1,31 +1,33 @@
 //! Lines of configuration that would grant something: what a denial, a refusal and an explanation say, to be pasted.
 //!
-//! In: requests and needs, a stranger's words among them. Out: TOML, the kinds in one order, each once.
+//! In: requests and needs, a stranger's words among them. Out: TOML, the kinds in one order, each once, and what is to be
+//! known or done before it is used.
 //! Invariants: a stranger's text stays text: whatever it holds, it ends no string and begins no grant of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Request;
 use crate::definition::Need;
-use crate::grants::HttpRule;
+use crate::grants::{Access, HttpRule, SCRATCH, Target, is_below, is_metadata_service, private_networks};
 
 /// What stands in a line for what only the operator knows.
 pub const PLACEHOLDER: &str = "…";
 
-/// A kind of grant, in the order in which they are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Http,
-    Directories,
-    Environment,
-    Secrets,
-    Reveal,
-    Keys,
-}
-
 /// Grants that could be added, as lines of configuration.
-#[derive(Debug, Default, Clone)]
-pub struct Suggestion(BTreeMap<Kind, BTreeSet<String>>);
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Suggestion {
+    /// Rules, and the private networks that each has to name.
+    http: BTreeMap<String, BTreeSet<String>>,
+    directories: BTreeMap<String, Access>,
+    scratch: bool,
+    environment: BTreeSet<String>,
+    /// Names, and the rules of the requests that each was to be put into.
+    secrets: BTreeMap<String, BTreeSet<String>>,
+    reveal: BTreeSet<String>,
+    keys: BTreeSet<String>,
+    /// Hosts that serve credentials of the machine.
+    metadata: BTreeSet<String>,
+}
 
 impl Suggestion {
     /// What one request would need.
@@ -47,63 +49,224 @@ impl Suggestion {
     /// Adds the smallest grant for a request.
     pub fn add(&mut self, request: &Request<'_>) {
         match request {
-            Request::Http { method, target } => {
-                self.insert(Kind::Http, toml_text(&HttpRule::smallest(*method, target).to_string()));
-            }
-            Request::File { access, path } => self.insert(Kind::Directories, directory(path, &access.to_string())),
-            Request::Environment { name } => self.insert(Kind::Environment, variable(name)),
-            Request::Secret { name } => self.insert(Kind::Secrets, secret(name)),
-            Request::Reveal { name } => self.insert(Kind::Reveal, toml_text(name)),
-            Request::Key { access, key } => self.insert(Kind::Keys, toml_text(&format!("{access} {key}"))),
-            Request::Keys { prefix } => self.insert(Kind::Keys, toml_text(&format!("read {prefix}*"))),
+            Request::Http { method, target } => self.add_rule(&HttpRule::smallest(*method, target).to_string()),
+            Request::File { access, path } => self.add_directory(path, *access),
+            Request::Environment { name } => drop(self.environment.insert(name.to_string())),
+            Request::Secret { name } => drop(self.secrets.entry(name.to_string()).or_default()),
+            Request::Reveal { name } => drop(self.reveal.insert(name.to_string())),
+            Request::Key { access, key } => drop(self.keys.insert(format!("{access} {key}"))),
+            Request::Keys { prefix } => drop(self.keys.insert(format!("read {prefix}*"))),
         }
+    }
+
+    /// Adds a secret that is to be put into requests of this rule.
+    pub fn add_secret(&mut self, name: &str, rule: &HttpRule) {
+        self.secrets.entry(name.to_owned()).or_default().insert(rule.to_string());
+    }
+
+    /// The directories, by the tool's name for them.
+    pub fn directories(&self) -> impl Iterator<Item = (&str, Access)> {
+        self.directories.iter().map(|(name, access)| (name.as_str(), *access))
+    }
+
+    /// The same without the directories of these names.
+    #[must_use]
+    pub fn without_directories(&self, left_out: &[&str]) -> Self {
+        let mut rest = self.clone();
+        rest.directories.retain(|name, _| !left_out.contains(&name.as_str()));
+        rest
+    }
+
+    /// Adds a directory under this name. One that lies in another becomes part of it, with the greater access of the two,
+    /// since a configuration takes no two that are one in the other with different access.
+    pub fn add_directory(&mut self, name: &str, access: Access) {
+        if is_below(name, SCRATCH) {
+            self.scratch = true;
+            return;
+        }
+        let (mut name, mut access) = (name.to_owned(), access);
+        let nested = |one: &str, other: &str| is_below(one, other) || is_below(other, one);
+        while let Some((other, granted)) = self
+            .directories
+            .iter()
+            .find(|(other, _)| nested(other, &name))
+            .map(|(other, access)| (other.clone(), *access))
+        {
+            self.directories.remove(&other);
+            access = access.max(granted);
+            if is_below(&name, &other) {
+                name = other;
+            }
+        }
+        self.directories.insert(name, access);
     }
 
     /// Adds what a definition declares.
     pub fn add_need(&mut self, need: &Need) {
         let Need { kind, pattern, .. } = need;
         match kind.as_str() {
-            "http" => self.insert(Kind::Http, toml_text(pattern)),
-            "filesystem" => {
-                if let Some((access @ ("read" | "write"), path)) = pattern.split_once(' ') {
-                    self.insert(Kind::Directories, directory(path, access));
-                }
-            }
-            "environment" => self.insert(Kind::Environment, variable(pattern)),
-            "secret" => self.insert(Kind::Secrets, secret(pattern)),
-            "reveal" => self.insert(Kind::Reveal, toml_text(pattern)),
-            "kv" => self.insert(Kind::Keys, toml_text(pattern)),
+            "http" => self.add_rule(pattern),
+            "filesystem" => match pattern.split_once(' ') {
+                Some(("read", path)) => self.add_directory(path, Access::Read),
+                Some(("write", path)) => self.add_directory(path, Access::Write),
+                Some(_) | None => {}
+            },
+            "environment" => drop(self.environment.insert(pattern.clone())),
+            "secret" => drop(self.secrets.entry(pattern.clone()).or_default()),
+            "reveal" => drop(self.reveal.insert(pattern.clone())),
+            "kv" => drop(self.keys.insert(pattern.clone())),
             // A need of no kind is refused when the component is loaded.
             _ => {}
         }
     }
 
-    fn insert(&mut self, kind: Kind, item: String) {
-        self.0.entry(kind).or_default().insert(item);
+    fn add_rule(&mut self, rule: &str) {
+        let networks = self.http.entry(rule.to_owned()).or_default();
+        let Ok(target) = Target::parse(rule.split_once(' ').map_or(rule, |(_, url)| url)) else { return };
+        let host = target.host();
+        networks.extend(private_networks(&host).iter().map(ToString::to_string));
+        if is_metadata_service(&host) {
+            self.metadata.insert(host.to_string());
+        }
     }
 
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        *self == Self::default()
     }
 
-    /// One line for each kind.
+    /// One line for each kind: what it is, with [`PLACEHOLDER`] for what is not known.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let line = |(kind, items): (&Kind, &BTreeSet<String>)| {
-            let items = items.iter().cloned().collect::<Vec<_>>().join(", ");
-            match kind {
-                Kind::Http => format!("http = [{items}]"),
-                Kind::Directories => format!("directories = [{items}]"),
-                Kind::Environment => format!("environment = {{ {items} }}"),
-                Kind::Secrets => format!("secrets = {{ {items} }}"),
-                Kind::Reveal => format!("reveal = [{items}]"),
-                Kind::Keys => format!("kv = [{items}]"),
-            }
-        };
-        self.0.iter().map(line).collect()
+        let directory = |(name, access): (&String, &Access)| directory(name, *access, PLACEHOLDER);
+        let secrets = self.secrets.keys().map(|name| format!("{} = {{ for = \"{PLACEHOLDER}\" }}", key(name)));
+        lines(self.entries(self.directories.iter().map(directory).collect(), secrets.collect()))
     }
+
+    /// The lines as they can be pasted: a directory has a path beside the configuration, a secret has the requests that it
+    /// is for, and says which environment variable holds its value. What only the operator knows is a [`PLACEHOLDER`]:
+    /// see [`steps`](Self::steps).
+    #[must_use]
+    pub fn to_paste(&self) -> Vec<String> {
+        lines(self.additions())
+    }
+
+    /// The same as keys of the configuration's section, each with the items to be added to what it has: those of
+    /// `environment` and `secrets` stand in a table, the others in a list.
+    #[must_use]
+    pub fn additions(&self) -> Vec<(&'static str, Vec<String>)> {
+        let directories = self.directories.iter().map(|(name, access)| directory(name, *access, beside(name)));
+        let names: BTreeSet<_> = self.secrets.keys().chain(&self.reveal).collect();
+        let secrets = names.into_iter().map(|name| {
+            let bound = self.secrets.get(name).map(|rules| format!("for = {}, ", toml_text(&self.bound_to(rules))));
+            format!("{} = {{ {}from = {{ env = {} }} }}", key(name), bound.unwrap_or_default(), toml_text(name))
+        });
+        self.entries(directories.collect(), secrets.collect())
+    }
+
+    /// What the operator has to do before the pasted lines work, a sentence each.
+    #[must_use]
+    pub fn steps(&self) -> Vec<String> {
+        let directories = self.directories.keys().map(|name| {
+            format!(
+                "`{}`: create the directory `{}` beside the configuration, or write the path of another one",
+                name,
+                beside(name)
+            )
+        });
+        let variables =
+            self.environment.iter().map(|name| format!("`{name}`: write its value in place of `{PLACEHOLDER}`"));
+        let unbound = self.secrets.iter().filter(|(_, rules)| self.bound_to(rules) == PLACEHOLDER);
+        let unbound = unbound.map(|(name, _)| {
+            format!("`{name}`: write the requests that this secret is for in place of `{PLACEHOLDER}`")
+        });
+        let names: BTreeSet<_> = self.secrets.keys().chain(&self.reveal).collect();
+        let values = names.into_iter().map(|name| {
+            format!("`{name}`: set the environment variable `{name}` to the value of this secret when you run the tool")
+        });
+        directories.chain(variables).chain(unbound).chain(values).collect()
+    }
+
+    /// What an operator should know before granting this, a sentence each.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let metadata = self.metadata.iter().map(|host| {
+            format!("`{host}` serves the credentials of this machine in most clouds: a tool that reaches it can act as the machine")
+        });
+        let private = self.http.iter().filter(|(_, networks)| !networks.is_empty()).map(|(rule, networks)| {
+            let networks = networks.iter().cloned().collect::<Vec<_>>().join(", ");
+            format!("`{rule}` is not on the public internet: `private` opens {networks} to the tool")
+        });
+        let root = self.directories.contains_key("/").then(|| {
+            "`/` is the root of the tool's files: grant it a directory made for the tool, and never the whole disk"
+                .to_owned()
+        });
+        let reveal = self.reveal.iter().map(|name| {
+            format!("`reveal` lets the tool read the value of `{name}`, and send it to any host that it may reach")
+        });
+        metadata.chain(private).chain(root).chain(reveal).collect()
+    }
+
+    /// The one rule that a secret is for: of the requests that it was to be put into, or of all. Several to one host are
+    /// that host's.
+    fn bound_to(&self, rules: &BTreeSet<String>) -> String {
+        let mut methods = BTreeSet::new();
+        let mut origins = BTreeSet::new();
+        let all: Vec<_> = if rules.is_empty() { self.http.keys().collect() } else { rules.iter().collect() };
+        if let [only] = all.as_slice() {
+            return (*only).clone();
+        }
+        for rule in all {
+            let (named, place) = rule.split_once(' ').unwrap_or(("GET,HEAD", rule));
+            methods.extend(named.split(','));
+            let host = place.find("://").map_or(0, |at| at + 3);
+            let end = place.get(host..).and_then(|rest| rest.find('/')).map_or(place.len(), |at| host + at);
+            origins.extend(place.get(..end));
+        }
+        match origins.iter().collect::<Vec<_>>().as_slice() {
+            [origin] => format!("{} {origin}", methods.into_iter().collect::<Vec<_>>().join(",")),
+            _ => PLACEHOLDER.to_owned(),
+        }
+    }
+
+    /// What there is of each kind, in the order in which it is printed.
+    fn entries(&self, directories: Vec<String>, secrets: Vec<String>) -> Vec<(&'static str, Vec<String>)> {
+        let http = self.http.iter().map(|(rule, networks)| {
+            let networks: Vec<_> = networks.iter().map(|network| toml_text(network)).collect();
+            match networks.is_empty() {
+                true => toml_text(rule),
+                false => format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", ")),
+            }
+        });
+        let texts = |texts: &BTreeSet<String>| texts.iter().map(|text| toml_text(text)).collect();
+        // Who may write a key may read it.
+        let is_less =
+            |rule: &str| rule.strip_prefix("read ").is_some_and(|key| self.keys.contains(&format!("write {key}")));
+        let keys = self.keys.iter().filter(|rule| !is_less(rule)).map(|rule| toml_text(rule));
+        let entries = [
+            ("http", http.collect()),
+            ("directories", directories),
+            ("scratch", self.scratch.then(|| "true".to_owned()).into_iter().collect()),
+            ("environment", self.environment.iter().map(|name| variable(name)).collect()),
+            ("secrets", secrets),
+            ("reveal", texts(&self.reveal)),
+            ("kv", keys.collect::<Vec<_>>()),
+        ];
+        entries.into_iter().filter(|(_, items): &(_, Vec<_>)| !items.is_empty()).collect()
+    }
+}
+
+fn lines(entries: Vec<(&'static str, Vec<String>)>) -> Vec<String> {
+    let line = |(kind, items): (&'static str, Vec<String>)| {
+        let items = items.join(", ");
+        match kind {
+            "scratch" => format!("{kind} = {items}"),
+            "environment" | "secrets" => format!("{kind} = {{ {items} }}"),
+            _ => format!("{kind} = [{items}]"),
+        }
+    };
+    entries.into_iter().map(line).collect()
 }
 
 /// A text as a string of TOML, in one line whatever it holds.
@@ -127,66 +290,18 @@ fn key(name: &str) -> String {
     if is_bare { name.to_owned() } else { toml_text(name) }
 }
 
-fn directory(name: &str, access: &str) -> String {
-    format!("{{ name = {}, path = \"{PLACEHOLDER}\", access = \"{access}\" }}", toml_text(name))
+fn directory(name: &str, access: Access, path: &str) -> String {
+    format!("{{ name = {}, path = {}, access = \"{access}\" }}", toml_text(name), toml_text(path))
+}
+
+/// A directory beside the configuration, called like the last part of the tool's name for it.
+fn beside(name: &str) -> &str {
+    name.rsplit('/').find(|part| !matches!(*part, "" | "." | "..") && !part.contains('*')).unwrap_or("root")
 }
 
 fn variable(name: &str) -> String {
     format!("{} = \"{PLACEHOLDER}\"", key(name))
 }
 
-fn secret(name: &str) -> String {
-    format!("{} = {{ for = \"{PLACEHOLDER}\" }}", key(name))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rights::{Decision, Rights};
-
-    #[test]
-    fn lines_are_those_of_a_denial() {
-        for asked in [
-            "GET https://a.example/x?q=1",
-            "DELETE http://127.0.0.1:8080/",
-            "read /data/x",
-            "write /data",
-            "environment LANG",
-            "secret token",
-            "reveal token",
-            "kv read k",
-            "kv write notes/1",
-            "kv list notes/",
-        ] {
-            let request = Request::parse(asked).unwrap();
-            let Decision::Denied(denial) = Rights::default().allows(&request) else { panic!("{asked}") };
-            assert_eq!(Suggestion::of(&request).lines(), [denial.grant], "{asked}");
-        }
-    }
-
-    /// A guest may ask for anything, also for what looks like the end of a line and a grant of everything.
-    #[test]
-    fn a_strangers_words_grant_nothing() {
-        for name in
-            ["a\"]\nhttp = [\"https://evil.example\"]\n#", "'''", "\"", "x = 1 }, y", "", "\\", "\u{202e}", "]]"]
-        {
-            for asked in [format!("secret {name}"), format!("reveal {name}"), format!("kv write k{name}")] {
-                let Ok(request) = Request::parse(&asked) else { continue };
-                let lines = Suggestion::of(&request).lines();
-                let table: toml::Table = lines.join("\n").parse().unwrap_or_else(|error| panic!("{error}: {lines:?}"));
-                assert_eq!((table.len(), table.contains_key("http")), (1, false), "{lines:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn kinds_stand_once() {
-        let mut both = Suggestion::default();
-        for asked in ["kv read b", "GET https://b.example/", "kv read a", "GET https://a.example/", "kv read a"] {
-            both.add(&Request::parse(asked).unwrap());
-        }
-        let expected =
-            ["http = [\"GET https://a.example/\", \"GET https://b.example/\"]", "kv = [\"read a\", \"read b\"]"];
-        assert_eq!(both.lines(), expected);
-    }
-}
+mod tests;

@@ -166,3 +166,28 @@ fn openings_are_the_topmost_paths_that_all_layers_leave() {
     let narrowed = rights.narrowed(overlay(&["write /data/inner/x"]), None);
     assert_eq!(narrowed.openings("/data/inner", Access::Read), [("/data/inner/x".to_owned(), Access::Read)]);
 }
+
+/// With a need, or with `needs = []`: what the others do not declare they do not get.
+#[test]
+fn one_declaration_counts_for_all_tools_of_a_component() {
+    let named = |name: &str| Definition::new(name, "").unwrap();
+    let needy = Definition { needs: vec![need("kv", "read notes/*")], ..named("needy") };
+    let extensions = [("needs".to_owned(), serde_json::json!([]))].into();
+    let none = Definition { extensions, ..named("none") };
+    let titled = Definition { extensions: [("title".to_owned(), "T".into())].into(), ..named("titled") };
+    let silent = named("silent");
+    for (tools, tool, expected) in [
+        (&[&silent, &titled][..], &silent, None),
+        (&[&silent, &titled], &titled, None),
+        (&[&silent, &needy], &needy, None),
+        (&[&silent, &needy], &silent, Some(Layer::Declared)),
+        (&[&silent, &none], &silent, Some(Layer::Declared)),
+        (&[&none], &none, Some(Layer::Declared)),
+    ] {
+        let tools: Vec<_> = tools.iter().copied().cloned().collect();
+        let rights = Rights::in_component(granted(), tool, &tools).unwrap();
+        assert_eq!(denied(&rights, "kv read notes/1"), expected, "{} in {tools:?}", tool.name);
+        let elsewhere = rights.with_granted(Arc::default());
+        assert_eq!(denied(&elsewhere, "kv read notes/1"), Some(expected.unwrap_or(Layer::Granted)));
+    }
+}

@@ -10,12 +10,13 @@ use futures_util::{Stream, StreamExt as _, stream};
 use tokio::sync::Semaphore;
 
 use super::settle::{Ended, settle};
-use super::{RunOptions, Runner};
+use super::{RunOptions, Runner, UnknownTools};
 use crate::call::ToolCall;
 use crate::encode::Fenced;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::policy::OnToolError;
+use crate::registry::Toolbox;
 use crate::statistics::Counting;
 use crate::tool::Tool;
 
@@ -25,11 +26,16 @@ pub(super) struct Shared {
     pub(super) encoder: Fenced,
     pub(super) options: RunOptions,
     pub(super) deciding: Arc<Semaphore>,
+    /// What the run started with, whatever is registered meanwhile.
+    toolbox: Toolbox,
 }
+
+/// A call and its tool. Without a tool its model is told that there is none.
+type Resolved = (ToolCall, Option<Tool>);
 
 /// The calls of a run, known to be good to start.
 pub(super) struct Batch {
-    calls: Vec<(ToolCall, Tool)>,
+    calls: Vec<Resolved>,
     most: usize,
     shared: Arc<Shared>,
 }
@@ -43,11 +49,14 @@ impl Batch {
     ) -> Result<Self, Error> {
         let calls: Vec<_> = calls.into_iter().collect();
         options.check(calls.len(), runner.executor.limits().timeout)?;
-        // The run keeps what it started with, whatever is registered meanwhile.
         let toolbox = runner.registry.toolbox();
         let mut ready = Vec::with_capacity(calls.len());
         for call in calls {
-            let tool = toolbox.resolve(&call.name)?.clone();
+            let tool = match (toolbox.resolve(&call.name), options.unknown_tools) {
+                (Ok(tool), _) => Some(tool.clone()),
+                (Err(error), UnknownTools::Refuse) => return Err(error),
+                (Err(_), UnknownTools::Answer) => None,
+            };
             ready.push((call, tool));
         }
         let mut ids = HashSet::with_capacity_and_hasher(ready.len(), RandomState::default());
@@ -56,7 +65,7 @@ impl Batch {
         }
         let most = options.concurrency(ready.len());
         let Runner { executor, encoder, deciding, .. } = runner.clone();
-        Ok(Self { calls: ready, most, shared: Arc::new(Shared { executor, encoder, options, deciding }) })
+        Ok(Self { calls: ready, most, shared: Arc::new(Shared { executor, encoder, options, deciding, toolbox }) })
     }
 
     /// How many calls.
@@ -78,9 +87,11 @@ impl Batch {
 ///
 /// Every running call has one of these futures on the heap: what is not needed across an await stays out of it, because it
 /// keeps room for each of its arguments twice, and for whatever it ever lent out.
-fn one(shared: Arc<Shared>, (index, (call, tool)): (usize, (ToolCall, Tool))) -> impl Future<Output = Ended> + Send {
+fn one(shared: Arc<Shared>, (index, (call, tool)): (usize, Resolved)) -> impl Future<Output = Ended> + Send {
     let kept = shared.kept(&call);
     async move {
+        // In a box: it is rare, and would make every call's future larger.
+        let Some(tool) = tool else { return Box::pin(missing(shared, index, call, kept)).await };
         let counting = Counting::new(tool.counters());
         let options = shared.options.of_a_call(&call.id);
         let completion = if options.abort.is_raised() {
@@ -88,11 +99,28 @@ fn one(shared: Arc<Shared>, (index, (call, tool)): (usize, (ToolCall, Tool))) ->
         } else {
             shared.executor.uncounted(&tool, call, options).await
         };
-        match settle(&shared, index, completion, kept, &tool, counting) {
+        match settle(&shared, (index, None), completion, kept, &tool, counting) {
             Ok(ended) => ended,
             // In a box for the same reason.
             Err(undecided) => Box::pin(undecided.decided()).await,
         }
+    }
+}
+
+/// The end of a call whose tool is not registered: `not_found`, with its events.
+async fn missing(shared: Arc<Shared>, index: usize, call: ToolCall, kept: Option<Box<ToolCall>>) -> Ended {
+    let tool = Tool::unknown(&call.name);
+    let counting = Counting::new(tool.counters());
+    let options = shared.options.of_a_call(&call.id);
+    let words = shared.toolbox.no_such_tool(&call.name, &options.context, |_| true).await;
+    let completion = if options.abort.is_raised() {
+        shared.executor.not_made(&tool, call, options)
+    } else {
+        shared.executor.not_found(&tool, call, options)
+    };
+    match settle(&shared, (index, Some(words)), completion, kept, &tool, counting) {
+        Ok(ended) => ended,
+        Err(undecided) => undecided.decided().await,
     }
 }
 
@@ -105,5 +133,66 @@ impl Shared {
     /// A copy of a call for a policy function: it is not read again.
     fn kept(&self, call: &ToolCall) -> Option<Box<ToolCall>> {
         matches!(self.options.on_tool_error, OnToolError::Decide(_)).then(|| Box::new(call.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::definition::Definition;
+    use crate::event::Event;
+    use crate::message::{Halted, RunEvent};
+    use crate::registry::Registry;
+
+    fn runner() -> Runner {
+        let tool = |name: &str| {
+            let definition = Definition::new(name, "").unwrap();
+            Tool::native(definition, async |_: Value| json!("done")).unwrap()
+        };
+        let registry = Registry::new();
+        registry.register_all([tool("greet"), tool("secret_word").with_visibility(|_, _| false)]).unwrap();
+        Runner::new(registry)
+    }
+
+    fn calls(names: &[&str]) -> Vec<ToolCall> {
+        names.iter().enumerate().map(|(at, name)| ToolCall::new(format!("c{at}"), *name, "{}")).collect()
+    }
+
+    #[test]
+    fn an_unknown_tool_is_answered_where_the_options_say_so() {
+        let answer = || RunOptions::default().with_unknown_tools(UnknownTools::Answer);
+        let names = ["greet", "gret", "", "secret_wrd", "manual\n"];
+        let asked = |options| runner().run(calls(&names), options).now_or_never().expect("it ends at once");
+        assert!(asked(RunOptions::default()).unwrap_err().is_unknown_tool(), "as ever unless it is said");
+        let outcome = asked(answer()).unwrap();
+        let told: Vec<_> =
+            outcome.messages.iter().map(|message| (message.is_error, message.content.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                (false, "done"),
+                (true, r#"{"error":"there is no tool `gret`; did you mean `greet`?"}"#),
+                (true, r#"{"error":"there is no tool ``"}"#),
+                // A tool that is not offered here is not named.
+                (true, r#"{"error":"there is no tool `secret_wrd`"}"#),
+                (true, r#"{"error":"there is no tool `manual\\n`"}"#),
+            ]
+        );
+        assert_eq!((outcome.messages[1].name.as_str(), outcome.halted), ("gret", None));
+        let halted = asked(answer().with_on_tool_error(OnToolError::Halt)).unwrap().halted;
+        assert!(matches!(halted, Some(Halted::ToolError { tool_call_id, .. }) if tool_call_id == "c1"));
+    }
+
+    #[test]
+    fn an_unknown_tools_call_has_its_events() {
+        let options = RunOptions::default().with_unknown_tools(UnknownTools::Answer);
+        let events = runner().stream(calls(&["gret"]), options).collect::<Vec<_>>().now_or_never().expect("at once");
+        let [started, completed, settled] = events.as_slice() else { panic!("{events:?}") };
+        assert!(matches!(started, RunEvent::Call(Event::Started { name, .. }) if name == "gret"), "{started:?}");
+        assert_eq!(json!(completed)["result"]["tool_error"]["reason"], "not_found", "{completed:?}");
+        assert_eq!(json!(settled)["type"], "tool_result_encoded", "{settled:?}");
     }
 }

@@ -9,14 +9,25 @@ use crate::grants::Overlay;
 use crate::limits::{DEFAULT_TIMEOUT, Limits};
 use crate::policy::OnToolError;
 
-/// Calls at once, for each core, unless the options say otherwise. Source: contract, section 3.
+/// Calls at once, for each core, unless the options say otherwise. Source: docs/contract.md, section 3.
 const CALLS_PER_CORE: usize = 2;
+
+/// What a run does about a call whose tool is not registered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UnknownTools {
+    /// The run does not start: [`Error::is_unknown_tool`].
+    #[default]
+    Refuse,
+    /// The call ends as `not_found`, and the other calls are made. Its message is `{"error": …}` with the name that the model
+    /// wrote, and the nearest name that it may call. [`RunOptions::on_tool_error`] decides about it as about any failure.
+    Answer,
+}
 
 /// How a run is to be made.
 ///
 /// # Defaults
-/// An empty context, no tightening, failures are passed on to the model, 30 s per call, as many calls at once as there are
-/// calls but at most two per core, a signal that is never raised, [`DEFAULT_STOP_GRACE`], no canceller.
+/// An empty context, no tightening, failures are passed on to the model, [`UnknownTools::Refuse`], 30 s per call, as many calls
+/// at once as there are calls but at most two per core, a signal that is never raised, [`DEFAULT_STOP_GRACE`], no canceller.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunOptions {
@@ -28,6 +39,8 @@ pub struct RunOptions {
     pub limits: Limits,
     /// What to do about failures.
     pub on_tool_error: OnToolError,
+    /// What to do about a call whose tool is not registered.
+    pub unknown_tools: UnknownTools,
     /// Wall time of each call. `None`: 30 s, or what the executor's limits allow where that is less. A run that asks for more
     /// than they allow does not start ([`Error::is_options`]). A tool's own time, and `limits`, may be shorter.
     pub tool_timeout: Option<Duration>,
@@ -50,6 +63,7 @@ impl Default for RunOptions {
             context: Arc::default(),
             limits: Limits::unlimited(),
             on_tool_error: OnToolError::default(),
+            unknown_tools: UnknownTools::default(),
             tool_timeout: None,
             max_concurrency: None,
             abort: AbortSignal::default(),
@@ -79,6 +93,13 @@ impl RunOptions {
     #[must_use]
     pub fn with_on_tool_error(mut self, policy: OnToolError) -> Self {
         self.on_tool_error = policy;
+        self
+    }
+
+    /// With this for calls whose tool is not registered.
+    #[must_use]
+    pub fn with_unknown_tools(mut self, policy: UnknownTools) -> Self {
+        self.unknown_tools = policy;
         self
     }
 
@@ -180,7 +201,7 @@ impl RunOptions {
     }
 }
 
-/// How many of so many calls run at once where nothing else was said. Source: contract, section 3.
+/// How many of so many calls run at once where nothing else was said. Source: docs/contract.md, section 3.
 pub(crate) fn usual_concurrency(calls: usize) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     calls.min(CALLS_PER_CORE * cores).max(1)

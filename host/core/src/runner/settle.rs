@@ -11,7 +11,7 @@ use crate::call::{CallResult, Completion, ToolCall};
 use crate::encode::{EncodeError, Said, fallback, into_plain};
 use crate::json::Json;
 use crate::message::{AWAITING_USER, Halted, Message, RunEvent, Settled};
-use crate::outcome::{Halt, Outcome, Output, Question};
+use crate::outcome::{Halt, HandlerError, Outcome, Output, Question};
 use crate::patience::forced;
 use crate::policy::{Failure, OnToolError, Policy, Verdict};
 use crate::statistics::Counting;
@@ -64,10 +64,11 @@ impl Ended {
     }
 }
 
-/// Settles one completion, and counts it: at once, or as soon as a policy function has said what is to become of it.
+/// Settles one completion, and counts it: at once, or as soon as a policy function has said what is to become of it. Of a tool
+/// that is not registered the model is told in the words of `unknown`.
 pub(super) fn settle<'a>(
     shared: &'a Shared,
-    index: usize,
+    (index, unknown): (usize, Option<String>),
     completion: Completion,
     call: Option<Box<ToolCall>>,
     tool: &Tool,
@@ -75,7 +76,7 @@ pub(super) fn settle<'a>(
 ) -> Result<Ended, Box<Undecided<'a>>> {
     let mut message = Message::new(completion.id, completion.tool, String::new());
     message.attributes = completion.attributes;
-    let end = End { shared, index, message, usage: completion.usage };
+    let end = End { shared, index, message, usage: completion.usage, unknown };
     let ended = end.of(completion.result);
     counting.end_as(completion.usage.wall, ended.as_ref().err().map(|failed| &failed.failure));
     ended.or_else(|failed| {
@@ -134,6 +135,8 @@ struct End<'a> {
     index: usize,
     message: Message,
     usage: Usage,
+    /// What the model is told of a tool that is not registered.
+    unknown: Option<String>,
 }
 
 /// An end that is up to the policy.
@@ -197,6 +200,10 @@ impl<'a> End<'a> {
     /// The model gets the failure.
     fn reported(mut self, failure: &Failure) -> Ended {
         self.message.is_error = true;
+        let is_not_found = matches!(failure, Failure::ToolError(ToolError::NotFound));
+        let words = self.unknown.take().filter(|_| is_not_found);
+        let named = words.map(|words| Failure::Error(HandlerError::new(words)));
+        let failure = named.as_ref().unwrap_or(failure);
         let content = self.shared.encoder.encode(Said::Failure(failure)).unwrap_or_else(|_| fallback(failure));
         self.ended(content, Then::GoOn)
     }

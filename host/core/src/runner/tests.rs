@@ -95,10 +95,10 @@ fn each_end_as_a_message_and_as_events() {
             ("fine", false),
             (r#"{"error":"no such city"}"#, true),
             (r#"{"error":"the handler panicked: ouch"}"#, true),
-            (r#"{"error":"the tool was still waiting for the host after 20ms"}"#, true),
+            (r#"{"error":"the tool was still waiting after 20ms"}"#, true),
             (r#"{"final":true}"#, false),
             ("<awaiting user response>", false),
-            (r#"{"error":"the tool halted with `cancelled`, a reason that belongs to the loop"}"#, true),
+            (r#"{"error":"the tool halted with the reserved reason `cancelled`"}"#, true),
         ]
     );
     assert!(outcome.messages.iter().all(|message| message.attributes["team"] == "a"));
@@ -211,7 +211,7 @@ fn a_policy_that_fails_halts_and_is_not_asked_again() {
         panic!("policy bug")
     });
     let outcome = wait(runner.run(calls(&[("error", "x")]), RunOptions::default().with_on_tool_error(panics))).unwrap();
-    assert_eq!(outcome.messages[0].content, r#"{"error":"the run's policy for failures panicked: policy bug"}"#);
+    assert_eq!(outcome.messages[0].content, r#"{"error":"the policy function of the run panicked: policy bug"}"#);
     let exception = Some("panicked: policy bug".to_owned());
     assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception }));
     assert_eq!(asked.load(Ordering::Relaxed), 1);

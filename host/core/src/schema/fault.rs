@@ -33,6 +33,7 @@ pub(super) fn all<'a>(schema: &Value, errors: impl Iterator<Item = ValidationErr
     for error in errors {
         if faults.len() < MAX_FAULTS { faults.extend(explain(&known, &error)) } else { more += 1 }
     }
+    one_for_a_mistyped_name(&mut faults);
     more += faults.len().saturating_sub(MAX_FAULTS);
     faults.truncate(MAX_FAULTS);
     if more > 0 {
@@ -49,8 +50,11 @@ fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     match error.kind() {
         Kind::Required { property } => {
             let name = &shorten(property.as_str().unwrap_or_default(), QUOTE);
-            let mut fault = Fault::new(format!("{path}/{name}"), format!("required member `{name}` is missing"));
-            fault.nearest = nearest_stranger(known, value, name).map(|near| format!("`{name}` instead of `{near}`"));
+            let mut fault = Fault::new(format!("{path}/{name}"), missing(name));
+            if let Some(near) = nearest_stranger(known, value, name) {
+                fault.got = Some(shorten(near, QUOTE));
+                fault.nearest = Some(name.to_owned());
+            }
             vec![fault]
         }
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
@@ -111,6 +115,21 @@ fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     }
 }
 
+fn missing(name: &str) -> String {
+    format!("required member `{name}` is missing")
+}
+
+/// A mistyped name of a required member is one mistake: the fault of the unknown member stays, which names the required one.
+fn one_for_a_mistyped_name(faults: &mut Vec<Fault>) {
+    let meant = |fault: &Fault| {
+        let (parent, _) = fault.path.rsplit_once('/')?;
+        let name = fault.nearest.as_ref().filter(|_| fault.expected.starts_with("unknown member "))?;
+        Some((format!("{parent}/{name}"), missing(name)))
+    };
+    let meant: HashSet<_> = faults.iter().filter_map(meant).collect();
+    faults.retain(|fault| !meant.contains(&(fault.path.clone(), fault.expected.clone())));
+}
+
 /// What each alternative would have wanted, in short.
 fn alternatives(known: &Known<'_>, context: &[Vec<ValidationError<'_>>]) -> String {
     let first_errors = context.iter().take(LISTED).filter_map(|errors| errors.first());
@@ -141,9 +160,10 @@ fn meant(known: &Known<'_>, error: &ValidationError<'_>, context: &[Vec<Validati
     };
     let distance = |errors: &&Vec<ValidationError<'_>>| (errors.iter().filter(fixed).count(), errors.len());
     let closest = context.iter().filter(type_fits).min_by_key(distance).into_iter().flatten();
-    closest
-        .take(MEANT)
-        .flat_map(|error| inside(known, error))
+    let mut faults: Vec<_> = closest.take(MEANT).flat_map(|error| inside(known, error)).collect();
+    one_for_a_mistyped_name(&mut faults);
+    faults
+        .into_iter()
         .filter(|fault| fault.path != path)
         .take(MEANT)
         .map(|fault| Fault { expected: format!("in the closest alternative: {}", fault.expected), ..fault })
@@ -157,7 +177,7 @@ fn allowed(error: &ValidationError<'_>, expected: String) -> Fault {
     if let Some(given) = value.as_str() {
         let mut texts = Vec::new();
         gather(error, error, &mut texts);
-        fault.nearest = names::nearest(given, texts).map(|near| format!("\"{near}\""));
+        fault.nearest = names::nearest(given, texts).map(str::to_owned);
     }
     fault
 }
@@ -203,7 +223,7 @@ fn nearest_property(schema: &Value, error: &ValidationError<'_>, name: &str) -> 
     let (beside, _) = error.schema_path().as_str().rsplit_once('/')?;
     let declared = schema.pointer(beside)?.get("properties")?.as_object()?;
     let missing = declared.keys().map(String::as_str).filter(|declared| error.instance().get(declared).is_none());
-    names::nearest(name, missing).map(|near| format!("`{near}`"))
+    names::nearest(name, missing).map(str::to_owned)
 }
 
 fn types(kind: &TypeKind) -> String {

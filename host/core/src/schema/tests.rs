@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Schema;
+use crate::json::Json;
+use crate::outcome::Question;
 
 fn faults(schema: Value, value: Value) -> String {
     match Schema::compile(&schema).expect("a usable schema").check(&value) {
@@ -39,7 +41,7 @@ fn a_declared_member_is_no_misspelt_one() {
     }
     assert_eq!(faults(strict.clone(), json!({"a": 1, "b": 2, "c": 3})), "at `/c`: unknown member `c`");
     let open = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"]});
-    let slip = "at `/b`: required member `b` is missing (did you mean `b` instead of `c`?)";
+    let slip = "at `/b`: required member `b` is missing, got c (did you mean `b`?)";
     assert_eq!(faults(open, json!({"a": 1, "c": 3})), slip);
 }
 
@@ -65,6 +67,30 @@ fn the_nearest_alternative_is_named() {
     ];
     let told = cases.map(|(schema, given)| format!("{given}\n{}\n", faults(schema, given.clone())));
     insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn an_answer_is_checked_against_the_questions_schema() {
+    let question = Question::new("How many?");
+    let answer = |value: Value| Json::from(value);
+    assert_eq!(question.check_answer(&answer(json!("any"))), Ok(()));
+    let unusable = question.clone().with_answer_schema(json!({"type": "nonsense"}));
+    assert_eq!(unusable.check_answer(&answer(json!("any"))), Ok(()));
+    let question = question.with_answer_schema(json!({"type": "integer", "minimum": 1}));
+    assert_eq!(question.check_answer(&answer(json!(2))), Ok(()));
+    let faults = question.check_answer(&answer(json!("two"))).unwrap_err();
+    assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), ["expected an integer, got \"two\""]);
+}
+
+/// One mistake, one fault: the required member is missing because its name is mistyped.
+#[test]
+fn a_mistyped_name_is_one_fault_whose_members_are_values() {
+    let strict = json!({"properties": {"name": {}, "unit": {"enum": ["celsius"]}}, "required": ["name"],
+        "additionalProperties": false});
+    let told = Schema::compile(&strict).unwrap().check(&json!({"nme": 1, "unit": "celsus"})).unwrap_err();
+    let mut nearest: Vec<_> = told.iter().map(|fault| (fault.path.as_str(), fault.nearest.as_deref())).collect();
+    nearest.sort();
+    assert_eq!(nearest, [("/nme", Some("name")), ("/unit", Some("celsius"))]);
 }
 
 #[test]

@@ -2,18 +2,18 @@
 //!
 //! In: an embedder's choice, or the variables it read. Out: [`StepConfig`].
 //! Invariants: the timeout is never under its minimum; nothing here reads an environment.
-//! Source: contract, section 6.
+//! Source: docs/contract.md, section 6.
 
 use std::time::Duration;
 
 use crate::call::DEFAULT_STOP_GRACE;
 use crate::error::Error;
 
-/// Time of one step's call. Source: contract, section 6.
+/// Time of one step's call. Source: docs/contract.md, section 6.
 pub const DEFAULT_STEP_TIMEOUT: Duration = Duration::from_secs(300);
-/// The least that it can be set to: below, tools that ask the network would fail by chance. Source: contract, section 6.
+/// The least that it can be set to: below, tools that ask the network would fail by chance. Source: docs/contract.md, section 6.
 pub const MIN_STEP_TIMEOUT: Duration = Duration::from_secs(10);
-/// The variable that sets it, in whole milliseconds. Source: contract, section 6.
+/// The variable that sets it, in whole milliseconds. Source: docs/contract.md, section 6.
 pub const STEP_TIMEOUT_VARIABLE: &str = "TOOL_EXECUTION_TIMEOUT_MS";
 /// Iterations of a turn after which tools are told to mention how to stop it: a person who waits for that many wonders.
 pub const DEFAULT_SOFT_WARN_AT: u32 = 20;

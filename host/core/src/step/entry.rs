@@ -2,7 +2,7 @@
 //!
 //! In: how a call ended. Out: a [`HistoryEntry`].
 //! Invariants: never one half without the other; whatever fails to be encoded, the model gets an answer.
-//! Source: contract, section 6, stages 4 and 9.
+//! Source: docs/contract.md, section 6, stages 4 and 9.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +67,7 @@ pub enum FunctionResponse {
         /// More of it, in the handler's own form.
         data: Option<Json>,
     },
-    /// The tool was not dispatched: deliberate mode keeps it closed. Source: contract, section 6, stage 4.
+    /// The tool was not dispatched: deliberate mode keeps it closed. Source: docs/contract.md, section 6, stage 4.
     Blocked {
         /// `blocked_by_deliberate_tool_mode`.
         status: &'static str,
@@ -78,7 +78,7 @@ pub enum FunctionResponse {
     },
 }
 
-/// The status of a tool that deliberate mode keeps closed. Source: contract, section 6, stage 4.
+/// The status of a tool that deliberate mode keeps closed. Source: docs/contract.md, section 6, stage 4.
 pub(super) const BLOCKED: &str = "blocked_by_deliberate_tool_mode";
 
 impl FunctionResponse {
@@ -106,7 +106,7 @@ impl FunctionResponse {
         Self::Error { error: text(message), data: None }
     }
 
-    /// A tool that deliberate mode keeps closed. Source: contract, section 6, stage 4.
+    /// A tool that deliberate mode keeps closed. Source: docs/contract.md, section 6, stage 4.
     pub(super) fn blocked(name: &str, allowed: &BTreeSet<&str>) -> Self {
         Self::Blocked {
             status: BLOCKED,

@@ -1,6 +1,6 @@
 //! What a step tells the loop: what to do next, and what an observer may see.
 //!
-//! Source: contract, section 6.
+//! Source: docs/contract.md, section 6.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -43,7 +43,7 @@ pub enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AbortStatus {
-    /// The call was malformed, or too many calls failed in a row.
+    /// A call had no name, or wrong arguments and no id to answer; or too many calls failed in a row.
     Error,
     /// A person stopped it.
     StoppedByUser,

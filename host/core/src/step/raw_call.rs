@@ -1,19 +1,21 @@
 //! A call as a model's stream gave it, before anybody looked at it.
 //!
-//! In: a provider's payload, or a [`ToolCall`]. Out: a [`ToolCall`] whose arguments are an object, or [`Malformed`].
+//! In: a provider's payload, or a [`ToolCall`]. Out: a [`ToolCall`], and what is wrong with its arguments; or [`Malformed`] for
+//! what nothing can answer.
 //! Invariants: an id that was not given stays absent.
-//! Source: contract, section 6, stage 1.
+//! Source: docs/contract.md, section 6, stage 1.
 
 use serde_json::{Map, Value};
 
 use crate::call::{Resume, ToolCall};
 use crate::json::{Json, JsonFault, check, or_empty_object};
 
-/// A call that nobody has judged.
+/// A call as a model's stream gave it, before it is checked.
 ///
 /// # Shape
 /// From JSON: `{"id"?, "name", "args" | "arguments"}`. The arguments are an object or JSON text of one; absent, `null` and
-/// blank text count as `{}`, which is what providers send for a tool without parameters.
+/// blank text count as `{}`, which is what providers send for a tool without parameters. Anything else is refused in a message
+/// that the model can act on; without an id it ends the turn ([`AbortStatus::Error`](crate::AbortStatus::Error)).
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RawCall {
@@ -35,27 +37,34 @@ impl RawCall {
         self
     }
 
-    /// The call, if it is one. Text that is longer than `limit` bytes is not read: the executor refuses it in words for
-    /// the model, and the arguments are empty here.
+    /// The call, if it is one. Text that is longer than `limit` bytes is not read. The executor refuses that, and arguments that
+    /// are not an object, in words for the model; the history shows empty arguments then.
+    ///
+    /// A call without a name, or with wrong arguments and without an id, is none: no answer would reach the model's call.
     pub(super) fn judged(self, limit: u64) -> Result<Judged, Malformed> {
         let Some(name) = self.name.filter(|name| !name.trim().is_empty()) else { return Err(Malformed::NoName) };
         let text = match self.arguments {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text,
-            Some(object @ Value::Object(_)) => object.to_string(),
-            Some(Value::Bool(_) | Value::Number(_) | Value::Array(_)) => return Err(Malformed::NoObject),
+            Some(value @ (Value::Object(_) | Value::Bool(_) | Value::Number(_) | Value::Array(_))) => value.to_string(),
         };
         let text = or_empty_object(text);
-        let is_read = text.len() as u64 <= limit;
-        if is_read {
-            check(&text)?;
-            if !text.trim_start().starts_with('{') {
-                return Err(Malformed::NoObject);
+        let is_short = text.len() as u64 <= limit;
+        let problem = if is_short { object(&text).err() } else { None };
+        match problem {
+            Some(problem) if self.id.as_ref().is_none_or(String::is_empty) => Err(problem),
+            problem => {
+                let call = ToolCall::new(self.id.clone().unwrap_or_default(), name, text);
+                Ok(Judged { call, id: self.id, is_read: is_short && problem.is_none(), problem, resume: self.resume })
             }
         }
-        let call = ToolCall::new(self.id.clone().unwrap_or_default(), name, text);
-        Ok(Judged { call, id: self.id, is_read, resume: self.resume })
     }
+}
+
+/// Checks that a text is one JSON object.
+fn object(text: &str) -> Result<(), Malformed> {
+    check(text)?;
+    if text.trim_start().starts_with('{') { Ok(()) } else { Err(Malformed::NoObject) }
 }
 
 impl From<Value> for RawCall {
@@ -82,13 +91,15 @@ impl From<ToolCall> for RawCall {
     }
 }
 
-/// A call with a name and an object.
+/// A call with a name.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) call: ToolCall,
     pub(super) id: Option<String>,
-    /// Whether the arguments were short enough to be read: then they are an object.
+    /// Whether the arguments were read and are an object.
     is_read: bool,
+    /// Why they are not an object. Unknown of arguments that are too long to be read.
+    pub(super) problem: Option<Malformed>,
     pub(super) resume: Option<Resume>,
 }
 
@@ -139,6 +150,11 @@ mod tests {
             (json!({"name": "t", "args": "null"}), Err("not an object")),
             (json!({"name": "t", "args": "{"}), Err("not valid JSON")),
             (json!({"name": "t", "args": "{\"x\":1,\"x\":2}"}), Err("stands twice")),
+            (json!({"name": "t", "id": "", "args": "{"}), Err("not valid JSON")),
+            // With an id the model can be answered: the executor tells it what is wrong.
+            (json!({"name": "t", "id": "c", "args": "{"}), Ok(&json!({}))),
+            (json!({"name": "t", "id": "c", "args": [1]}), Ok(&json!({}))),
+            (json!({"name": " ", "id": "c"}), Err("names no tool")),
         ] {
             match (RawCall::from(&payload).judged(100), expected) {
                 (Ok(judged), Ok(expected)) => assert_eq!(judged.arguments().to_value(), *expected, "{payload}"),

@@ -1,6 +1,6 @@
 //! The stages of a step, but for the dispatch itself.
 //!
-//! Source: contract, section 6, whose stages are numbered below.
+//! Source: docs/contract.md, section 6, whose stages are numbered below.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::entry::{FunctionResponse, HistoryEntry};
 use super::next::{AbortStatus, Step, StepEvent};
-use super::raw_call::{Judged, RawCall};
+use super::raw_call::{Judged, Malformed, RawCall};
 use super::turn::Turn;
 use super::{Stepper, go_on};
 use crate::call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
@@ -18,9 +18,7 @@ use crate::encode::Said;
 use crate::fence::{Fenced, dispose, fenced};
 use crate::json::Json;
 use crate::message::Halted;
-use crate::names;
 use crate::policy::{Failure, OnToolError, Verdict};
-use crate::registry::Toolbox;
 use crate::runner::ask;
 use crate::statistics::Counting;
 use crate::tool::Tool;
@@ -66,12 +64,13 @@ impl Stepper {
     /// Stages 1 to 4.
     pub(super) async fn gate(&self, call: RawCall, turn: &Turn) -> Result<Gated<Ready>, AbortStatus> {
         let limits = self.executor.limits().with_timeout(self.config.timeout).tightened(&turn.limits);
-        // 1: is it a call?
-        let mut judged = call.judged(limits.arguments).map_err(|malformed| {
-            // As a debug string: the text quotes a stranger.
-            tracing::warn!(problem = ?malformed.to_string(), "Malformed function call");
-            AbortStatus::Error
-        })?;
+        // 1: is it a call? Logged as a debug string: the text quotes a model.
+        let warn = |problem: &Malformed| tracing::warn!(problem = ?problem.to_string(), "Malformed function call");
+        let mut judged = call.judged(limits.arguments).inspect_err(warn).map_err(|_| AbortStatus::Error)?;
+        if let Some(problem) = &judged.problem {
+            // The executor refuses the call, in words by which the model can repair it.
+            warn(problem);
+        }
         // 2: was the turn stopped?
         go_on(&turn.abort)?;
         // 3: where it comes from
@@ -85,10 +84,9 @@ impl Stepper {
         let toolbox = self.registry.toolbox();
         let tool = match toolbox.resolve(name) {
             Ok(tool) => tool.clone(),
-            Err(error) => {
-                let near = nearest(&toolbox, name, &context, turn).await;
-                let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                let response = FunctionResponse::error(format!("{error}{hint}"));
+            Err(_) => {
+                let words = toolbox.no_such_tool(name, &context, |name| turn.allows(name)).await;
+                let response = FunctionResponse::error(words);
                 return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
             }
         };
@@ -253,11 +251,4 @@ impl Stepper {
 /// Whether a handler was asked. A refusal comes before any was, and a tool in manual mode has none.
 fn was_dispatched(result: &CallResult) -> bool {
     !matches!(result, CallResult::Refusal(_) | CallResult::ToolError(ToolError::NotFound))
-}
-
-/// The nearest name that the model may know of: the turn allows it, and the tool is offered in this context.
-async fn nearest<'a>(toolbox: &'a Toolbox, name: &str, context: &CallContext, turn: &Turn) -> Option<&'a str> {
-    let names = toolbox.tools().map(|tool| tool.definition().name.as_str());
-    let near = names::nearest(name, names.filter(|name| turn.allows(name)))?;
-    toolbox.get(near)?.is_visible(context).await.then_some(near)
 }

@@ -2,7 +2,7 @@
 //!
 //! In: the loop's own knowledge. Out: [`Turn`], which each step reads and brings up to date.
 //! Invariants: no change of a step spans an await: whoever drops a step finds it whole.
-//! Source: contract, section 6.
+//! Source: docs/contract.md, section 6.
 
 use std::collections::{BTreeMap, BTreeSet};
 

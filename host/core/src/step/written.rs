@@ -1,6 +1,6 @@
 //! A history entry as JSON, both ways.
 //!
-//! Source: contract, section 6, stages 4 and 9.
+//! Source: docs/contract.md, section 6, stages 4 and 9.
 
 use std::collections::BTreeMap;
 

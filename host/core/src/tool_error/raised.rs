@@ -1,4 +1,4 @@
-//! How a handler was torn from its work: a trap, a panic, a limit.
+//! How a handler was ended by a trap, a panic or a limit.
 
 use std::any::Any;
 use std::fmt;
@@ -7,22 +7,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::fence;
 
-/// How a handler was torn from its work.
+/// How a handler was ended by a trap, a panic or a limit.
 ///
 /// # Shape
 /// As JSON: `{"kind", "limit"?, "backtrace"?, "panic_message"?}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Raised {
-    /// What kind of end it was.
+    /// What ended it.
     pub kind: RaisedKind,
-    /// The limit that the cell had run into before, if any: usually why it trapped.
+    /// The limit that the cell had reached before, if any: usually the cause of the trap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitHit>,
-    /// Guest functions, innermost first; bounded, names reduced to plain characters.
+    /// The tool's functions, innermost first: at most 24, with at most 120 plain characters each. Rust names are demangled.
+    /// Functions of the Rust standard library and of the guest SDK are left out. A function without a name is `func[INDEX]`:
+    /// in Rust, `strip = "debuginfo"` in the profile keeps the names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backtrace: Vec<String>,
-    /// What the guest's language runtime wrote before it died, or the native panic's message; bounded.
+    /// The text of the panic: of a Rust guest from `panicked at` on, of another guest the last lines on its standard error,
+    /// of a native handler the panic's message. At most 2 KiB of a guest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic_message: Option<String>,
 }
@@ -32,12 +35,12 @@ impl Raised {
         Self { kind, limit: None, backtrace: Vec::new(), panic_message: None }
     }
 
-    /// A panic of the host's.
+    /// A panic of the host.
     pub(crate) fn by_the_host() -> Self {
         Self::new(RaisedKind::HostPanic)
     }
 
-    /// A native handler's panic.
+    /// A panic of a native handler.
     pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
         Self { panic_message: Some(fence::text(panic)), ..Self::new(RaisedKind::NativePanic) }
     }
@@ -51,7 +54,7 @@ impl Raised {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RaisedKind {
-    /// An `unreachable` instruction: what an abort or a failed assertion compiles to.
+    /// An `unreachable` instruction: a panic, an abort or a failed assertion.
     Unreachable,
     /// The guest's stack is exhausted.
     StackOverflow,
@@ -67,29 +70,28 @@ pub enum RaisedKind {
     ArithmeticOverflow,
     /// The guest broke the rules of the component model.
     BrokenAbi,
-    /// A trap of a kind that guests of this engine configuration do not usually reach.
+    /// Another kind of trap.
     OtherTrap,
     /// The cell could not be set up within its limits.
     LimitAtStart,
-    /// A host function refused what the guest asked: over a limit (see `limit`), or impossible, as a handle that it never
-    /// got.
+    /// A host function rejected the guest's request: it exceeds a limit (see `limit`), or it is invalid, for example with
+    /// an unknown handle.
     HostCall,
     /// A native handler panicked.
     NativePanic,
-    /// The host panicked in the tool's cell, or its engine found a mistake of its own. The host's log says where: what went
-    /// wrong in it is not for the tool.
+    /// The host panicked while it ran the tool, or its engine found a bug in itself. Details are in the host's log only.
     HostPanic,
 }
 
 impl RaisedKind {
-    /// Whether code of this process panicked, and not the guest.
+    /// Whether native code of this process panicked, as opposed to the guest.
     #[must_use]
     pub const fn is_panic(self) -> bool {
         matches!(self, Self::NativePanic | Self::HostPanic)
     }
 }
 
-/// A limit that was run into.
+/// A limit that was reached.
 ///
 /// # Shape
 /// As JSON: `{"kind", "limit", "asked"}`.
@@ -100,7 +102,7 @@ pub struct LimitHit {
     pub kind: LimitKind,
     /// The limit, in the unit of its kind.
     pub limit: u64,
-    /// What was asked for, in the same unit.
+    /// The amount that was requested, in the same unit.
     pub asked: u64,
 }
 
@@ -110,7 +112,7 @@ impl LimitHit {
     }
 }
 
-/// Limits that a cell can run into without ending at once.
+/// Limits that a cell can reach without being ended at once.
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
@@ -124,7 +126,7 @@ pub enum LimitKind {
     TableElements,
     /// Calls from the guest into the host.
     HostCalls,
-    /// Bytes that the host keeps for the cell between two calls: requests, streams, listings.
+    /// Bytes that the host holds for the cell between calls into the host: requests, streams, listings.
     HostBytes,
     /// Files and directories that cells have open.
     OpenFiles,
@@ -140,12 +142,12 @@ impl fmt::Display for Raised {
             RaisedKind::BadIndirectCall => "the tool called through a bad function reference",
             RaisedKind::DivisionByZero => "the tool divided by zero",
             RaisedKind::ArithmeticOverflow => "an integer of the tool overflowed",
-            RaisedKind::BrokenAbi => "the tool broke the component model's rules",
+            RaisedKind::BrokenAbi => "the tool violated the rules of the component model",
             RaisedKind::OtherTrap => "the tool trapped",
-            RaisedKind::LimitAtStart => "the tool does not fit its limits",
-            RaisedKind::HostCall => "the host refused a call of the tool",
+            RaisedKind::LimitAtStart => "the tool cannot start within its limits",
+            RaisedKind::HostCall => "the host rejected a request of the tool",
             RaisedKind::NativePanic => "the handler panicked",
-            RaisedKind::HostPanic => "the host failed as it served the tool",
+            RaisedKind::HostPanic => "the host failed while it ran the tool",
         })?;
         if let Some(LimitHit { kind, limit, asked }) = self.limit {
             match kind {
@@ -154,13 +156,12 @@ impl fmt::Display for Raised {
                     write!(f, " after it asked for a table of {asked} elements; the limit is {limit}")?;
                 }
                 LimitKind::HostCalls => write!(f, " after {asked} calls into the host; its limit is {limit}")?,
-                LimitKind::HostBytes => write!(f, " after the host kept {asked} bytes for it; the limit is {limit}")?,
-                LimitKind::OpenFiles => write!(f, ": too many files are open, and there may be {limit}")?,
+                LimitKind::HostBytes => {
+                    write!(f, " after it made the host hold {asked} bytes for it; the limit is {limit}")?;
+                }
+                LimitKind::OpenFiles => write!(f, ": too many files are open; the limit is {limit}")?,
             }
         }
-        match &self.panic_message {
-            Some(message) => write!(f, ": {message}"),
-            None => Ok(()),
-        }
+        self.panic_message.iter().try_for_each(|message| write!(f, ": {message}"))
     }
 }

@@ -137,7 +137,7 @@ fn there_is_a_bound_on_what_is_open_and_on_what_is_said() {
     assert_eq!((refused.err().map(|refusal| refusal.kind()), kept.len()), (Some("overloaded"), MAX_OPEN - 1));
 }
 
-/// Source: security design, row 87.
+/// Source: docs/threat-model.md, row 87.
 #[test]
 fn no_kind_of_news_is_at_the_cost_of_another_and_what_is_left_out_counts_as_lost() {
     let (mut book, now) = book();

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
 
-use super::super::addresses::{is_let_through, is_public};
 use super::server::Scripted;
 use super::*;
+use crate::grants::addresses::{is_let_through, is_public};
 
 /// One a line. The campaign of attacks has the same.
 const PRIVATE: &str = include_str!("private.txt");

@@ -55,7 +55,7 @@ fn a_tampered_entry_is_never_used() {
     }
 }
 
-/// Each byte of the first page of what would be run, and one bit of it: source: security design, row 57.
+/// Each byte of the first page of what would be run, and one bit of it: source: docs/threat-model.md, row 57.
 #[test]
 fn no_byte_of_the_code_can_be_another() {
     let dir = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ fn worker(script: &str) -> Worker {
 
 #[test]
 fn each_way_a_worker_ends() {
-    let costly = "the component cannot be compiled within 60s of processor time and the memory for it";
+    let costly = "the component cannot be compiled within the limits of 60s of CPU time and of memory";
     // What is the component's own doing would end the same tomorrow.
     for (script, expected, is_lasting) in [
         ("cat", Ok("bytes"), true),

@@ -23,8 +23,10 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 use crate::directory::{Area, Hold, Mounts, Root, Scratch, is_exhausted};
 use crate::engine::cell::{Cell, Stop};
 use crate::engine::descriptors::Slot;
+use crate::engine::recorder::joined;
 use crate::engine::retained::Retained;
 use crate::engine::shares::Way;
+use crate::grants::Access;
 
 /// What a cell has open, in a cell that has anything.
 pub(in crate::engine) struct Files {
@@ -41,6 +43,8 @@ struct Place {
     /// Of all that cells have open.
     slot: Arc<Slot>,
     account: Account,
+    /// Where it is for the tool, if that is noted.
+    path: Option<Arc<str>>,
 }
 
 #[derive(Clone)]
@@ -112,12 +116,27 @@ impl Cell {
         self.world().descriptors.take(self.invocation.context.tenant.as_deref()).map(Arc::new)
     }
 
+    /// In a dry run: where a path leads from a directory, noted.
+    fn note_path(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path: &str,
+        access: Access,
+        is_directory: bool,
+    ) -> Option<Arc<str>> {
+        let recorder = self.recorder()?.clone();
+        let path = joined(self.files().place(fd)?.path.as_deref()?, path);
+        recorder.path(path.clone(), access, is_directory);
+        Some(path.into())
+    }
+
     /// A descriptor of a directory.
     fn push_directory(
         &mut self,
         dir: File,
         area: Option<Arc<Area>>,
         slot: Arc<Slot>,
+        path: Option<Arc<str>>,
     ) -> wasmtime::Result<Resource<Descriptor>> {
         let (perms, mode) = match area {
             Some(_) => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
@@ -125,7 +144,7 @@ impl Cell {
         };
         let descriptor = self.table.push(Descriptor::Dir(Dir::new(dir, perms, mode, BY_THEMSELVES)))?;
         let account = area.map_or(Account::None, Account::Directory);
-        self.files().places.insert(descriptor.rep(), Place { slot, account });
+        self.files().places.insert(descriptor.rep(), Place { slot, account, path });
         Ok(descriptor)
     }
 }
@@ -141,7 +160,8 @@ impl preopens::Host for Cell {
         let mut opened = Vec::with_capacity(roots.len());
         for Root { name, dir, area } in roots {
             let slot = self.slot()?;
-            opened.push((self.push_directory(dir, area, slot)?, name));
+            let path = self.recorder().map(|_| name.as_str().into());
+            opened.push((self.push_directory(dir, area, slot, path)?, name));
         }
         Ok(opened)
     }

@@ -12,8 +12,18 @@ use super::secrets::{Handle, hide, told};
 use crate::egress::{Credential, Outgoing, SendError, Times};
 use crate::engine::bindings::toolcell::tool::http;
 use crate::engine::cell::Cell;
-use crate::grants::{Method, Target};
-use crate::rights::Request;
+use crate::grants::{Access, Method, Target};
+use crate::rights::{Decision, Request, Rights};
+
+/// What a request is answered with that is not sent in a dry run, and its type.
+pub(super) const STAND_IN: &str = "{}";
+pub(super) const STAND_IN_TYPE: (&str, &str) = ("content-type", "application/json");
+
+/// Whether a dry run sends a request: it is granted, and only reads.
+pub(super) fn is_sent(rights: &Rights, request: &Request<'_>) -> bool {
+    let Request::Http { method, .. } = request else { return false };
+    method.access() == Access::Read && rights.allows(request) == Decision::Allowed
+}
 
 /// When a request ends whose call has no deadline that a clock can say.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -42,7 +52,19 @@ impl http::Host for Cell {
 
 impl Cell {
     async fn sent(&mut self, outgoing: Outgoing, secret: Option<&str>) -> Result<http::Response, SendError> {
-        self.authorize(&Request::Http { method: outgoing.method, target: Cow::Borrowed(&outgoing.target) })?;
+        let request = Request::Http { method: outgoing.method, target: Cow::Borrowed(&outgoing.target) };
+        self.authorize(&request)?;
+        if let Some(recorder) = self.recorder() {
+            if let Some(name) = secret {
+                self.authorize(&Request::Secret { name: name.into() })?;
+                recorder.secret(name, outgoing.method, &outgoing.target);
+            }
+            if secret.is_some() || !is_sent(self.rights(), &request) {
+                let (name, value) = STAND_IN_TYPE;
+                let headers = vec![(name.to_owned(), value.to_owned())];
+                return Ok(http::Response { status: 200, headers, body: STAND_IN.into() });
+            }
+        }
         let mut credentials = Vec::new();
         if let Some(name) = secret {
             credentials.push(self.credential(name).await?);

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use wasmtime::component::{HasData, Linker, ResourceTable};
+use wasmtime::component::{HasData, HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{HostMonotonicClock, HostWallClock, WasiClocks, WasiClocksView};
 use wasmtime_wasi::p2::bindings::{cli, clocks, io, random};
@@ -40,7 +40,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     io::error::add_to_linker::<Cell, errors::Errors>(linker, |cell| errors::View(cell.ctx().table))?;
     io::poll::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
     io::streams::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
-    cli::environment::add_to_linker::<Cell, WasiCli>(linker, Cell::cli)?;
+    cli::environment::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
     cli::exit::add_to_linker::<Cell, WasiCli>(linker, Cell::cli)?;
     cli::stdin::add_to_linker::<Cell, WasiCli>(linker, Cell::cli)?;
     cli::stdout::add_to_linker::<Cell, WasiCli>(linker, Cell::cli)?;
@@ -55,6 +55,24 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     random::random::add_to_linker::<Cell, WasiRandom>(linker, |cell| cell.ctx().ctx.random())?;
     random::insecure::add_to_linker::<Cell, WasiRandom>(linker, |cell| cell.ctx().ctx.random())?;
     random::insecure_seed::add_to_linker::<Cell, WasiRandom>(linker, |cell| cell.ctx().ctx.random())
+}
+
+/// The engine's own, after a word to who notes what tools ask for.
+impl cli::environment::Host for Cell {
+    fn get_environment(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
+        if let Some(recorder) = self.recorder() {
+            recorder.environment();
+        }
+        cli::environment::Host::get_environment(&mut self.cli())
+    }
+
+    fn get_arguments(&mut self) -> wasmtime::Result<Vec<String>> {
+        cli::environment::Host::get_arguments(&mut self.cli())
+    }
+
+    fn initial_cwd(&mut self) -> wasmtime::Result<Option<String>> {
+        cli::environment::Host::initial_cwd(&mut self.cli())
+    }
 }
 
 /// A context without directories, arguments or network: closed input, captured output, and of the environment what the
@@ -227,7 +245,7 @@ mod tests {
         assert!(random.get_insecure_random_bytes(RANDOM_BYTES + 1).is_err());
     }
 
-    /// Ten thousand times, a hundred in each of a hundred calls that have the same id. Source: security design, row 53.
+    /// Ten thousand times, a hundred in each of a hundred calls that have the same id. Source: docs/threat-model.md, row 53.
     #[test]
     fn no_two_draws_are_alike() {
         let mut seen = HashSet::new();

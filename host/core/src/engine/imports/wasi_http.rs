@@ -2,6 +2,7 @@
 //!
 //! Invariants: nothing is sent but by [`egress`](crate::egress); a request's body is whole before it is sent.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, HOST};
 use http::request::Parts;
 use http::{HeaderName, Request, Response};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Full};
 use wasmtime::component::Linker;
 use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types};
 use wasmtime_wasi_http::{
@@ -18,12 +19,13 @@ use wasmtime_wasi_http::{
     WasiHttpCtxView, WasiHttpHooks,
 };
 
+use super::http::{STAND_IN, STAND_IN_TYPE, is_sent};
 use crate::egress::{self, Admitted, Budget, Egress, Outgoing, SendError, Share, Stage, Times};
-use crate::engine::cell::Cell;
+use crate::engine::cell::{Cell, authorized};
 use crate::engine::screening::Screening;
 use crate::grants::{Method, Target};
 use crate::handler::Invocation;
-use crate::rights::Rights;
+use crate::rights::{self, Rights};
 
 /// Bytes of headers in memory, in one collection of them.
 pub(in crate::engine) const FIELDS: usize = 64 << 10;
@@ -98,28 +100,48 @@ impl WasiHttpHooks for Hooks {
         // Now, and not when its body is there: of what may not be sent, nothing is held.
         let admitted = self.admit(&head);
         Box::new(async move {
-            let (method, target, mut admitted) = admitted?;
+            let done: Box<dyn Future<Output = Result<(), Error>> + Send> = Box::new(std::future::ready(Ok(())));
+            let (method, target, admitted) = admitted?;
+            let Some(mut admitted) = admitted else {
+                whole(body, |bytes| budget.take_sent(bytes as u64)).await?;
+                return Ok((stand_in()?, done));
+            };
             let body = whole(body, |bytes| admitted.pay(&budget, bytes)).await?;
             let (headers, times) = (headers(&head), times(options));
             let outgoing = Outgoing { method, target, headers, body, timeout: None, times };
             let secrets = screening.secrets(Vec::new()).await.map_err(fault)?;
             let response = egress.open(admitted, &budget, outgoing, secrets, latest).await;
             let response = response.map_err(|error| told(&invocation, error))?;
-            let done: Box<dyn Future<Output = Result<(), Error>> + Send> = Box::new(std::future::ready(Ok(())));
             Ok((response.map(|body| body.map_err(fault).boxed_unsync()), done))
         })
     }
 }
 
 impl Hooks {
-    /// Counts a request and judges it by its head.
-    fn admit(&self, head: &Parts) -> Result<(Method, Target, Admitted), Error> {
+    /// Counts a request and judges it by its head. Without an admission it is answered by a stand-in, in a dry run.
+    fn admit(&self, head: &Parts) -> Result<(Method, Target, Option<Admitted>), Error> {
         let method = Method::parse(head.method.as_str()).ok_or(Error::HttpRequestMethodInvalid)?;
         let target = Target::parse(&head.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
+        if self.screening.world.recorder.is_some() {
+            let request = rights::Request::Http { method, target: Cow::Borrowed(&target) };
+            authorized(&self.screening.world, &self.rights, &self.invocation, &request)
+                .map_err(|_denial| Error::HttpRequestDenied)?;
+            if !is_sent(&self.rights, &request) {
+                return Ok((method, target, None));
+            }
+        }
         let admitted = egress::admit(&self.rights, &self.budget, method, &target);
         let admitted = admitted.map_err(|error| told(&self.invocation, error))?;
-        Ok((method, target, admitted))
+        Ok((method, target, Some(admitted)))
     }
+}
+
+/// What a request is answered with that is not sent.
+fn stand_in() -> Result<Response<WasiBody>, Error> {
+    let (name, value) = STAND_IN_TYPE;
+    let body = Full::new(Bytes::from_static(STAND_IN.as_bytes())).map_err(|never| match never {});
+    let response = Response::builder().header(name, value).body(body.boxed_unsync());
+    response.map_err(|error| Error::InternalError(Some(error.to_string())))
 }
 
 /// Its headers, without the two that are the host's to set.

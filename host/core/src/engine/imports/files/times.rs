@@ -2,7 +2,7 @@
 //!
 //! Invariants: a time that this machine cannot say is an error; none that a tool is told is finer than its clocks, or tells
 //! of time that its clocks keep from it.
-//! Source: security design, rows 32 and 51.
+//! Source: docs/threat-model.md, rows 32 and 51.
 
 use std::time::{Duration, SystemTime};
 

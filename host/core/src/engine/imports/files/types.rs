@@ -23,6 +23,7 @@ use crate::defence::{Defence, stands};
 use crate::directory::{Area, At, Hold, Opened, Opening, is_exhausted, open};
 use crate::engine::cell::Cell;
 use crate::engine::shares::Unserved;
+use crate::grants::Access;
 
 type Fd = Resource<Descriptor>;
 type View<'a> = WasiFilesystemCtxView<'a>;
@@ -161,10 +162,12 @@ impl HostDescriptor for Cell {
         if opening.directory && changes {
             return Err(ErrorCode::Invalid.into());
         }
+        let access = if opening.write || changes { Access::Write } else { Access::Read };
+        let noted = self.note_path(&fd, &path, access, opening.directory);
         let account = area.clone();
         let slot = self.slot().map_err(|_| ErrorCode::Quota)?;
         match self.blocking(move || open(account.as_ref(), &dir.dir, &path, opening)).await? {
-            Opened::Directory(dir) => self.push_directory(dir, area, slot).map_err(FsError::trap),
+            Opened::Directory(dir) => self.push_directory(dir, area, slot, noted).map_err(FsError::trap),
             Opened::File(file, hold) => {
                 let writes = opening.write || changes;
                 let mode = match (writes, opening.read) {
@@ -175,7 +178,7 @@ impl HostDescriptor for Cell {
                 let perms = if hold.is_some() { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
                 let opened = self.table.push(Descriptor::File(File::new(file, perms, mode, BY_THEMSELVES)))?;
                 let account = hold.map_or(Account::None, |hold| Account::File(Arc::new(hold)));
-                self.files().places.insert(opened.rep(), Place { slot, account });
+                self.files().places.insert(opened.rep(), Place { slot, account, path: None });
                 Ok(opened)
             }
         }
@@ -219,21 +222,25 @@ impl HostDescriptor for Cell {
     }
 
     async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        self.note_path(&fd, &path, Access::Write, false);
         let (dir, area) = self.writable(&fd)?;
         self.blocking(move || area.create_directory(&dir.dir, &path)).await
     }
 
     async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        self.note_path(&fd, &path, Access::Write, false);
         let (dir, area) = self.writable(&fd)?;
         self.blocking(move || area.remove_directory(&dir.dir, &path)).await
     }
 
     async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        self.note_path(&fd, &path, Access::Write, false);
         let (dir, area) = self.writable(&fd)?;
         self.blocking(move || area.remove_file(&dir.dir, &path)).await
     }
 
     async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
+        self.note_path(&fd, &path, Access::Write, false);
         let (dir, area) = self.writable(&fd)?;
         self.blocking(move || area.create_link(&dir.dir, &target, &path)).await
     }
@@ -247,6 +254,8 @@ impl HostDescriptor for Cell {
     }
 
     async fn rename_at(&mut self, fd: Fd, path: String, new_fd: Fd, new_path: String) -> FsResult<()> {
+        self.note_path(&fd, &path, Access::Write, false);
+        self.note_path(&new_fd, &new_path, Access::Write, false);
         let (dir, new_dir, area) = self.writable_both(&fd, &new_fd)?;
         self.blocking(move || area.rename(&dir.dir, &path, &new_dir.dir, &new_path)).await
     }
@@ -322,6 +331,7 @@ impl HostDescriptor for Cell {
     }
 
     async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+        self.note_path(&fd, &path, Access::Read, false);
         let clock = self.clock();
         let look =
             async move |host: &mut View<'_>, fd| host.stat_at(fd, flags, path).await.map(|file| told(file, clock));

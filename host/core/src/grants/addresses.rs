@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
+use super::target::Host;
 use crate::defence::{Defence, stands};
 
 /// Blocks of IPv4 that are no public hosts: first address and length of the prefix.
@@ -59,7 +60,7 @@ const SPECIAL_V6: [([u16; 8], u32); 4] = [
 ];
 
 /// Whether an address is part of the public internet.
-pub(super) fn is_public(address: IpAddr) -> bool {
+pub(crate) fn is_public(address: IpAddr) -> bool {
     match (address, carried(address)) {
         (IpAddr::V4(address), _) => !SPECIAL_V4.iter().any(|&(start, length)| is_v4_in(address, start, length)),
         (IpAddr::V6(_), Some(Carried::Forwarded(inner))) => is_public(inner.into()),
@@ -74,13 +75,60 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 
 /// Whether an address may be connected to: it is public, or one of these networks has it. One that carries another inside
 /// needs the inner one to be let through as well.
-pub(super) fn is_let_through(address: IpAddr, networks: &[IpNet]) -> bool {
+pub(crate) fn is_let_through(address: IpAddr, networks: &[IpNet]) -> bool {
     let is_named = |address: IpAddr| networks.iter().any(|network| network.contains(&address));
     let inner_passes = |inner: Ipv4Addr| is_public(inner.into()) || is_named(inner.into());
     match carried(address) {
         None => is_public(address) || is_named(address),
         Some(Carried::Forwarded(inner)) => inner_passes(inner),
         Some(Carried::Tunnelled(inner)) => is_named(address) && inner_passes(inner),
+    }
+}
+
+/// The networks that a rule for this host has to name before a request is sent there: none for a public address, and none
+/// for a name, but for this machine's own.
+pub(crate) fn private_networks(host: &Host) -> Vec<IpNet> {
+    match host {
+        Host::Address(address) => networks_of(*address),
+        Host::Name(name) if name == "localhost" || name.ends_with(".localhost") => {
+            LOOPBACK.iter().filter_map(|network| network.parse().ok()).collect()
+        }
+        Host::Name(_) => Vec::new(),
+    }
+}
+
+/// The smallest networks that let an address through; none where it is public.
+pub(crate) fn networks_of(address: IpAddr) -> Vec<IpNet> {
+    if is_let_through(address, &[]) {
+        return Vec::new();
+    }
+    match carried(address) {
+        None => vec![address.into()],
+        Some(Carried::Forwarded(inner)) => vec![IpAddr::V4(inner).into()],
+        Some(Carried::Tunnelled(inner)) => vec![address.into(), IpAddr::V4(inner).into()],
+    }
+}
+
+/// What `localhost` leads to.
+const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
+/// Names under which clouds serve their metadata.
+const METADATA_NAMES: [&str; 4] = ["metadata", "metadata.google.internal", "metadata.goog", "instance-data"];
+/// Addresses of the same, outside of the link-local networks.
+const METADATA_ADDRESSES: [&str; 4] = ["fd00:ec2::254", "fd00:ec2::23", "100.100.100.200", "168.63.129.16"];
+
+/// Whether a host is known to serve credentials of the machine: the metadata service of a cloud, by name or by address.
+#[must_use]
+pub fn is_metadata_service(host: &Host) -> bool {
+    match host {
+        Host::Name(name) => METADATA_NAMES.contains(&name.as_str()),
+        Host::Address(address) => {
+            let inner = match carried(*address) {
+                Some(Carried::Forwarded(inner) | Carried::Tunnelled(inner)) => IpAddr::V4(inner),
+                None => *address,
+            };
+            let is_listed = |listed: &&str| listed.parse().is_ok_and(|listed: IpAddr| listed == inner);
+            METADATA_ADDRESSES.iter().any(is_listed) || matches!(inner, IpAddr::V4(inner) if inner.is_link_local())
+        }
     }
 }
 

@@ -1,0 +1,49 @@
+//! Grants: what a tool may use is what it declares, and what its component is granted, and what an overlay leaves of it.
+//!
+//! `cargo run --example grants`, from the repository's root after `cargo xtask demo`.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use serde_json::json;
+use toolcell::{
+    Access, CallOptions, Component, Decision, Directory, Engine, Executor, Grants, Missing, Overlay, Request, ToolCall,
+};
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let engine = Engine::builder().build()?;
+    let bytes = toolcell_examples::component("file_search")?;
+
+    // The tool's author declares what it needs, and why.
+    let without = Component::load(&engine, bytes.clone()).await?;
+    for need in &without.tool("file_search")?.definition().needs {
+        println!("declared: {} `{}`, {}", need.kind, need.pattern, need.reason);
+    }
+
+    // The operator grants a directory of the host. The tool sees it as `/data`.
+    let mut grants = Grants::default();
+    grants.directories.push(Directory::new("/data", "example-tools/hello", Access::Read)?);
+    let granted = Component::load_with(&engine, bytes, grants, Missing::Refused).await?;
+
+    // An overlay of a tenant or of a call narrows what is granted: here, to nothing.
+    let nothing = CallOptions::default().with_overlay(Overlay::nothing());
+    let executor = Executor::new();
+    for (title, component, options) in [
+        ("without a grant", &without, CallOptions::default()),
+        ("with the grant", &granted, CallOptions::default()),
+        ("narrowed by an overlay", &granted, nothing),
+    ] {
+        let call = ToolCall::with_value("call-1", "file_search", &json!({"name": "Cargo.toml"}));
+        let completion = executor.call(component.tool("file_search")?, call, options).await;
+        println!("{title}: {}", serde_json::to_string(&completion.result)?);
+    }
+
+    // The same decision without a call: why would a request be allowed or denied?
+    let rights = granted.tool("file_search")?.rights().expect("a component's tool has rights");
+    for request in ["read /data/a", "write /data/a"] {
+        match rights.allows(&Request::parse(request)?) {
+            Decision::Allowed => println!("`{request}` is allowed"),
+            Decision::Denied(denial) => println!("{denial}"),
+        }
+    }
+    Ok(())
+}

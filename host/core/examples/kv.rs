@@ -1,0 +1,36 @@
+//! Keys and values that are kept between calls: a tool stores them, and each tenant has its own.
+//!
+//! `cargo run --example kv`, from the repository's root after `cargo xtask demo`.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use serde_json::{Value, json};
+use toolcell::kv::MemoryStore;
+use toolcell::{CallContext, CallOptions, Component, Engine, Executor, Grants, Missing, ToolCall};
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    // The embedder provides the store. `kv::DiskStore` keeps its values in a file.
+    let engine = Engine::builder().keys(MemoryStore::new()).build()?;
+
+    // The operator grants which keys a tool may read and write.
+    let mut grants = Grants::default();
+    grants.keys.push("write notes/*".parse()?);
+    let bytes = toolcell_examples::component("notes")?;
+    let component = Component::load_with(&engine, bytes, grants, Missing::Refused).await?;
+    let tool = component.tool("notes")?;
+
+    let executor = Executor::new();
+    let call = async |tenant: &str, arguments: Value| -> anyhow::Result<()> {
+        let mut context = CallContext::default();
+        context.tenant = Some(tenant.into());
+        let call = ToolCall::with_value("call-1", "notes", &arguments);
+        let completion = executor.call(tool, call, CallOptions::default().with_context(context)).await;
+        println!("{tenant}: {}", serde_json::to_string(&completion.result)?);
+        Ok(())
+    };
+    // Each call has a new cell, but the note is still there.
+    call("acme", json!({"action": "add", "title": "menu", "text": "soup"})).await?;
+    call("acme", json!({"action": "get", "title": "menu"})).await?;
+    // Another tenant does not see it.
+    call("birch", json!({"action": "list"})).await
+}

@@ -1,0 +1,18 @@
+//! What the examples share: where the example tools are. Each example is a program: `cargo run --example NAME` from the
+//! repository's root.
+
+use anyhow::Context as _;
+
+/// Where cargo writes the example tools.
+const BUILT: &str = "example-tools/target/wasm32-wasip2/release";
+
+/// The bytes of an example tool's component.
+///
+/// # Errors
+/// When it is not built.
+pub fn component(name: &str) -> anyhow::Result<Vec<u8>> {
+    let path = format!("{BUILT}/{name}.wasm");
+    std::fs::read(&path).with_context(|| {
+        format!("cannot read `{path}`: run `cargo xtask demo` in the repository's root, which builds the example tools")
+    })
+}

@@ -1,0 +1,64 @@
+//! Secrets: the host puts the value into a request. The tool never has it, and it is removed from what the tool receives.
+//!
+//! `cargo run --example secrets`, from the repository's root after `cargo xtask demo`.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+
+use serde_json::json;
+use toolcell::{
+    CallOptions, Component, Engine, Executor, Grants, HttpRule, Missing, Placed, Secret, SecretUse, StoredSecrets,
+    ToolCall,
+};
+
+/// Not a real token.
+const TOKEN: &str = "token-of-the-example";
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    // A server on this machine, which repeats the header that it receives.
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    let server = std::thread::spawn(move || answer_once(&listener));
+
+    // The value comes from a `SecretSource`: here from memory, usually from a vault.
+    let secrets = StoredSecrets::default().with("fetch_token", Secret::new(TOKEN)?);
+    let engine = Engine::builder().secrets(secrets).build()?;
+
+    // The grant says where the secret may go. Addresses of private networks need a grant of their own.
+    let rule: HttpRule = format!("GET http://127.0.0.1:{port}").parse()?;
+    let rule = rule.with_private(["127.0.0.0/8".parse()?]);
+    let mut grants = Grants::default();
+    grants.http.push(rule.clone());
+    grants.secrets.insert("fetch_token".into(), SecretUse::new(rule, Placed::Bearer));
+    let bytes = toolcell_examples::component("fetch")?;
+    let component = Component::load_with(&engine, bytes, grants, Missing::Refused).await?;
+
+    let arguments = json!({"url": format!("http://127.0.0.1:{port}/account"), "with_token": true});
+    let call = ToolCall::with_value("call-1", "fetch", &arguments);
+    let completion = Executor::new().call(component.tool("fetch")?, call, CallOptions::default()).await;
+    let received = server.join().expect("the server does not panic")?;
+    println!("the server received: {received}");
+    let page = completion.result.value().map(|value| value.to_value()).unwrap_or_default();
+    println!("the tool received: {}", page["text"]);
+    Ok(())
+}
+
+/// Answers one request with its `authorization` header, and returns that.
+fn answer_once(listener: &TcpListener) -> std::io::Result<String> {
+    let (mut stream, _) = listener.accept()?;
+    let mut received = String::new();
+    for line in BufReader::new(&stream).lines() {
+        let line = line?;
+        if line.is_empty() {
+            break;
+        }
+        if line.to_ascii_lowercase().starts_with("authorization:") {
+            received = line;
+        }
+    }
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}", received.len());
+    write!(stream, "{head}\r\nconnection: close\r\n\r\n{received}")?;
+    Ok(received)
+}

@@ -1,0 +1,135 @@
+//! Names of the guest functions on a trap's backtrace, as an author reads them.
+//!
+//! In: the engine's backtrace. Out: names, innermost first: demangled, and without the functions of the Rust standard
+//! library and of the guest SDK.
+//! Invariants: a name is text of a stranger, so it is bounded, and reduced to plain characters.
+
+use std::fmt::{self, Write};
+
+use wasmtime::{FrameInfo, WasmBacktrace};
+
+use crate::defence::{Defence, stands};
+
+/// Characters of a guest function's name that are kept.
+const NAME_CHARS: usize = 120;
+/// Bytes of a name that is demangled. A longer one is kept as it is: its demangling is work that a stranger asks for.
+const MANGLED_BYTES: usize = 4096;
+/// Crates between a tool and its trap that are not the author's.
+const LIBRARIES: [&str; 11] = [
+    "__rustc",
+    "alloc",
+    "compiler_builtins",
+    "core",
+    "dlmalloc",
+    "panic_abort",
+    "panic_unwind",
+    "std",
+    "toolcell_guest",
+    "wasip2",
+    "wit_bindgen",
+];
+/// Functions without a crate that are not the author's either.
+const RUNTIME: [&str; 7] = ["_Exit", "__main_void", "abort", "cabi_realloc", "exit", "rust_begin_unwind", "rust_panic"];
+
+/// The author's functions of this backtrace. None if the compiler has inlined them all.
+pub(super) fn names(trace: &WasmBacktrace) -> Vec<String> {
+    let name = |frame: &FrameInfo| frame.func_name().map_or_else(|| format!("func[{}]", frame.func_index()), readable);
+    trace.frames().iter().map(name).filter(|name| !is_library(name)).collect()
+}
+
+/// Whether a function is of the standard library, of the guest SDK or of what `#[tool]` and `tools!` write.
+fn is_library(name: &str) -> bool {
+    // `<alloc::vec::Vec<u8> as core::ops::Drop>::drop` belongs to the crate of its type.
+    let mut of_type = name;
+    while let Some(inner) =
+        ["<", "&", "*", "[", "(", "mut ", "const ", "dyn "].iter().find_map(|p| of_type.strip_prefix(p))
+    {
+        of_type = inner;
+    }
+    let root = of_type.split([':', '<', '>', ' ', '[']).next().unwrap_or_default();
+    LIBRARIES.contains(&root)
+        || RUNTIME.contains(&name)
+        || name.starts_with("toolcell:tool")
+        || name.contains(" as toolcell_guest::")
+}
+
+/// A name as its author wrote it, without the hash that the compiler adds.
+fn readable(name: &str) -> String {
+    if name.len() > MANGLED_BYTES {
+        return plain(name);
+    }
+    let mut text = Bounded(String::new());
+    // An error means that the text is full.
+    let _ = write!(text, "{:#}", rustc_demangle::demangle(name));
+    plain(&text.0)
+}
+
+/// A text that takes no more than a name may have: a short mangled name can stand for a very long one.
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.push_str(text);
+        if self.0.len() > NAME_CHARS * char::MAX.len_utf8() { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+/// A name without characters that a terminal or a log could take for more than a name.
+fn plain(name: &str) -> String {
+    let allowed =
+        |c: char| !stands(Defence::PlainSymbols) || c.is_ascii_alphanumeric() || "_$.:<>()&[], *{}#-".contains(c);
+    name.chars().take(NAME_CHARS).map(|c| if allowed(c) { c } else { '?' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guests_names_are_names() {
+        assert_eq!(readable("<Vec<T>>::from\u{1b}[2J\n\u{202e}x"), "<Vec<T>>::from?[2J??x");
+        assert_eq!(readable(&"x".repeat(1000)).len(), NAME_CHARS);
+        assert_eq!(readable(&"x".repeat(100_000)).len(), NAME_CHARS);
+    }
+
+    #[test]
+    fn names_are_demangled_without_their_hash() {
+        for (mangled, name) in [
+            ("_ZN6author4Deep4pick17h07d7d54d7cf9cc12E", "author::Deep::pick"),
+            ("_RNvNtCshXfaRvt2tfW_3std9panicking15panic_with_hook", "std::panicking::panic_with_hook"),
+            ("_RNvCsfLfy6EI15iL_7___rustc10rust_panic", "__rustc::rust_panic"),
+            ("average", "average"),
+        ] {
+            assert_eq!(readable(mangled), name);
+        }
+    }
+
+    /// Each level of these names doubles what they stand for.
+    #[test]
+    fn a_name_that_stands_for_a_very_long_one_is_cut() {
+        let mangled = format!("_RINvC1a1f{}", "T".repeat(500) + &"u".repeat(500) + &"E".repeat(500));
+        assert!(readable(&mangled).len() <= NAME_CHARS);
+    }
+
+    #[test]
+    fn the_authors_functions_are_kept() {
+        for (all, kept) in [
+            (
+                &["abort", "std::process::abort", "core::panicking::panic_fmt", "author::pick"][..],
+                &["author::pick"][..],
+            ),
+            (
+                &["<alloc::vec::Vec<u8> as core::ops::Drop>::drop", "<author::T as core::ops::Drop>::drop"],
+                &["<author::T as core::ops::Drop>::drop"],
+            ),
+            (&["author::f", "<author::_::__Handler as toolcell_guest::tool::Handler>::execute"], &["author::f"]),
+            (&["f", "toolcell_guest::wire::execute", "toolcell:tool?tool?0.1.0#execute"], &["f"]),
+            (&["<&mut std::io::Write>::write", "<dyn core::any::Any>::is", "standard::f"], &["standard::f"]),
+            (&["abort", "std::process::abort", "core::panicking::panic", "toolcell:tool?tool?0.1.0#execute"], &[]),
+            (&["func[1]", "func[2]"], &["func[1]", "func[2]"]),
+        ] {
+            let own: Vec<_> = all.iter().copied().filter(|name| !is_library(name)).collect();
+            assert_eq!(own, kept);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What the tools of an engine ask for in a dry run.
+//!
+//! In: each thing that a tool asks for while it runs. Out: a list of them, each once.
+//! Invariants: what is kept is bounded, however often a tool asks; what is kept is a stranger's text.
+//! Not here: what the tool is answered (`imports`), what the lists come to ([`Suggestion`](crate::Suggestion)).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::grants::{Access, Method, Target};
+use crate::rights::Request;
+
+/// Requests, and paths, that are kept. A tool may ask a hundred thousand times.
+const MOST: usize = 1000;
+/// Bytes of one of them.
+const LONGEST: usize = 1 << 10;
+
+/// Notes what tools ask for: see [`EngineBuilder::dry_run`](crate::EngineBuilder::dry_run). Cheap to clone; clones share
+/// what they note.
+#[derive(Debug, Clone, Default)]
+pub struct Recorder(Arc<Mutex<Recorded>>);
+
+/// What was asked for in a dry run, whether it was granted or not. At most 1000 requests and as many paths are kept.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Recorded {
+    /// Requests, secrets, keys, in the order in which they were first asked for.
+    pub requests: Vec<Request<'static>>,
+    /// Into which requests a secret was to be put, by its name.
+    pub secrets: BTreeMap<String, Vec<(Method, Target)>>,
+    /// Paths, as the tool sees them.
+    pub paths: BTreeMap<String, PathUse>,
+    /// The tool read its environment. It gets all variables at once: the host cannot see which it looked for.
+    pub environment: bool,
+}
+
+/// How a tool used a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathUse {
+    /// What it wanted to do there.
+    pub access: Access,
+    /// It opened it as a directory.
+    pub is_directory: bool,
+}
+
+impl Recorder {
+    /// Without anything.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What was noted until now.
+    #[must_use]
+    pub fn recorded(&self) -> Recorded {
+        self.0.lock().clone()
+    }
+
+    /// Notes a request. False where it is too long, or one too many.
+    pub(super) fn request(&self, request: &Request<'_>) -> bool {
+        let text = request.to_string();
+        // As text it is without what may be private, the query of a URL for instance.
+        let Ok(request) = Request::parse(&text) else { return false };
+        let requests = &mut self.0.lock().requests;
+        if requests.contains(&request) {
+            return true;
+        }
+        let is_kept = text.len() <= LONGEST && requests.len() < MOST;
+        if is_kept {
+            requests.push(request);
+        }
+        is_kept
+    }
+
+    /// Notes that a secret was to be put into a request.
+    pub(super) fn secret(&self, name: &str, method: Method, target: &Target) {
+        let secrets = &mut self.0.lock().secrets;
+        let uses = secrets.values().map(Vec::len).sum::<usize>();
+        let place = (method, target.clone());
+        if uses < MOST && target.as_str().len() <= LONGEST && !secrets.get(name).is_some_and(|all| all.contains(&place))
+        {
+            secrets.entry(name.to_owned()).or_default().push(place);
+        }
+    }
+
+    /// Notes the use of a path.
+    pub(super) fn path(&self, path: String, access: Access, is_directory: bool) {
+        let paths = &mut self.0.lock().paths;
+        if path.len() > LONGEST || paths.len() >= MOST && !paths.contains_key(&path) {
+            return;
+        }
+        let known = paths.entry(path).or_insert(PathUse { access, is_directory });
+        known.access = known.access.max(access);
+        known.is_directory |= is_directory;
+    }
+
+    /// Notes that the environment was read.
+    pub(super) fn environment(&self) {
+        self.0.lock().environment = true;
+    }
+}
+
+/// The path that another one leads to from a directory: absolute, in its shortest form, never above the root.
+pub(super) fn joined(directory: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in directory.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_bounded_and_stands_once() {
+        let recorder = Recorder::new();
+        let asked = |text: &str| recorder.request(&Request::parse(text).unwrap());
+        for index in 0..2 * MOST {
+            assert_eq!(asked(&format!("kv read {index}")), index < MOST);
+            recorder.path(format!("/{index}"), Access::Read, false);
+        }
+        assert!(asked("kv read 0") && !asked(&format!("kv read {}", "x".repeat(LONGEST))));
+        recorder.path("/0".into(), Access::Write, false);
+        recorder.path("/0".into(), Access::Read, true);
+        let Recorded { requests, paths, .. } = recorder.recorded();
+        assert_eq!((requests.len(), paths.len()), (MOST, MOST));
+        assert_eq!(paths["/0"], PathUse { access: Access::Write, is_directory: true });
+    }
+
+    #[test]
+    fn queries_are_not_kept() {
+        let recorder = Recorder::new();
+        assert!(recorder.request(&Request::parse("GET https://a.example/x?q=private").unwrap()));
+        assert_eq!(recorder.recorded().requests[0].to_string(), "GET https://a.example/x");
+    }
+
+    #[test]
+    fn paths_are_joined() {
+        for (directory, path, expected) in
+            [("/", "a", "/a"), ("/data", "a/../b/", "/data/b"), ("/data", "../..", "/"), ("/", ".", "/")]
+        {
+            assert_eq!(joined(directory, path), expected);
+        }
+    }
+}

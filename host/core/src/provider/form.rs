@@ -1,0 +1,117 @@
+//! Which API a document comes from, by its form alone.
+//!
+//! In: a whole response, a message, a list of calls, or one call. Out: the one [`Provider`] whose form it has.
+//! Invariants: a document that several APIs could have sent is an error, never a guess.
+
+use serde_json::Value;
+
+use super::{Provider, ProviderError};
+
+impl Provider {
+    /// The API that sent what [`calls`](Self::calls) is to read, by its form: by the members of a response, of a message or of a
+    /// single call, and in a list by its items. A list of `{"id", "type", "function"}` counts as
+    /// [`OpenAi`](Self::OpenAi)'s; AG-UI writes it in the same form.
+    ///
+    /// # Errors
+    /// [`ProviderError::UnknownForm`] where nothing tells, as in an empty list or a message without calls, and
+    /// [`ProviderError::AmbiguousForm`] where several APIs are told.
+    ///
+    /// ```
+    /// # use serde_json::json;
+    /// # use toolcell::Provider;
+    /// let response = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "now", "input": {}}]});
+    /// let provider = Provider::detect(&response)?;
+    /// assert_eq!(provider, Provider::Anthropic);
+    /// assert_eq!(provider.calls(&response)?.calls[0].name, "now");
+    /// # Ok::<(), toolcell::ProviderError>(())
+    /// ```
+    pub fn detect(document: &Value) -> Result<Self, ProviderError> {
+        let fits = |provider: &Self| match document.as_array() {
+            Some(items) => items.iter().any(|item| provider.wrote_item(item)),
+            None => provider.wrote(document) || provider.wrote_item(document),
+        };
+        let candidates: Vec<_> = Self::ALL.into_iter().filter(fits).collect();
+        match candidates.as_slice() {
+            [] => Err(ProviderError::UnknownForm),
+            [only] => Ok(*only),
+            _ => Err(ProviderError::AmbiguousForm { candidates }),
+        }
+    }
+
+    /// Whether a response or a message has this API's form.
+    fn wrote(self, document: &Value) -> bool {
+        let has_list = |name: &str| document.get(name).is_some_and(Value::is_array);
+        match self {
+            Self::OpenAi => has_list("choices") || has_list("tool_calls"),
+            Self::OpenAiResponses => has_list("output"),
+            // OpenAI's messages may have a list there too, beside their calls.
+            Self::Anthropic => has_list("content") && !has_list("tool_calls") && !has_list("toolCalls"),
+            Self::Gemini => has_list("candidates") || has_list("parts") || document.get("promptFeedback").is_some(),
+            Self::Mcp => document.get("jsonrpc").is_some(),
+            Self::AgUi => has_list("toolCalls"),
+        }
+    }
+
+    /// Whether one item of a list has this API's form.
+    fn wrote_item(self, item: &Value) -> bool {
+        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+        match self {
+            Self::OpenAi => item.get("function").is_some_and(Value::is_object),
+            Self::OpenAiResponses => kind == "function_call",
+            Self::Anthropic => kind == "tool_use",
+            Self::Gemini => item.get("functionCall").is_some(),
+            Self::Mcp => item.get("method").is_some() || (item.get("name").is_some() && item.get("_meta").is_some()),
+            // Events are named in capitals: `TOOL_CALL_START`.
+            Self::AgUi => kind.contains('_') && kind.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_form_is_told_from_the_others() {
+        let call = json!({"name": "now", "arguments": "{}"});
+        for (document, expected) in [
+            (json!({"choices": [{"message": {"role": "assistant"}}]}), "openai"),
+            (json!({"role": "assistant", "content": [], "tool_calls": []}), "openai"),
+            (json!([{"id": "a", "type": "function", "function": call}]), "openai"),
+            (json!({"object": "response", "output": [{"type": "message", "content": []}]}), "openai-responses"),
+            (json!([{"type": "reasoning"}, {"type": "function_call", "call_id": "a"}]), "openai-responses"),
+            (json!({"type": "message", "role": "assistant", "content": [{"type": "text"}]}), "anthropic"),
+            (json!([{"type": "text"}, {"type": "tool_use", "id": "a"}]), "anthropic"),
+            (json!({"candidates": []}), "gemini"),
+            (json!({"promptFeedback": {"blockReason": "SAFETY"}}), "gemini"),
+            (json!({"role": "model", "parts": [{"text": "hm"}]}), "gemini"),
+            (json!([{"text": "hm"}, {"functionCall": {"name": "now"}}]), "gemini"),
+            (json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}), "mcp"),
+            (json!([{"method": "tools/call", "id": 1, "params": call}]), "mcp"),
+            (json!({"name": "now", "arguments": {}, "_meta": {}}), "mcp"),
+            (json!({"role": "assistant", "toolCalls": []}), "agui"),
+            (json!([{"type": "RUN_STARTED"}, {"type": "TOOL_CALL_CHUNK"}]), "agui"),
+        ] {
+            let found = Provider::detect(&document).unwrap_or_else(|error| panic!("{document}: {error}"));
+            assert_eq!(found.name(), expected, "{document}");
+        }
+    }
+
+    #[test]
+    fn what_nothing_or_too_much_tells_is_an_error_that_lists_the_forms() {
+        for document in [json!([]), json!({}), json!(null), json!("x"), json!({"role": "assistant", "content": "hi"})] {
+            let error = Provider::detect(&document).unwrap_err();
+            assert_eq!(error, ProviderError::UnknownForm, "{document}");
+            assert!(Provider::ALL.iter().all(|provider| error.hint().contains(provider.name())), "{error}");
+        }
+        for (document, said) in [
+            (json!({"choices": [], "candidates": []}), "openai, gemini"),
+            (json!([{"type": "tool_use"}, {"type": "function_call"}]), "openai-responses, anthropic"),
+        ] {
+            let error = Provider::detect(&document).unwrap_err();
+            assert!(error.to_string().ends_with(said) && error.hint().contains("agui"), "{error}");
+        }
+    }
+}

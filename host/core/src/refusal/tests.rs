@@ -1,0 +1,35 @@
+//! Tests of the texts of refusals and faults.
+
+use super::*;
+
+#[test]
+fn every_refusal_says_what_to_do() {
+    let wait = Duration::from_secs(1);
+    let others = [
+        Refusal::InvalidArguments(Vec::new()),
+        Refusal::NotVisible,
+        Refusal::NotAllowed,
+        Refusal::CircuitOpen { retry_after: wait },
+        Refusal::Overloaded { retry_after: wait },
+        Refusal::Restarting { retry_after: wait },
+        Refusal::Quarantined,
+        Refusal::UnknownTenant,
+        Refusal::NoTenant,
+    ];
+    let all: Vec<_> = others.into_iter().chain(ResumeFault::ALL.map(Refusal::Resume)).collect();
+    assert_eq!(all.iter().map(Refusal::kind).collect::<Vec<_>>(), KINDS);
+    for refusal in all {
+        let hint = refusal.hint();
+        assert!(!hint.is_empty() && !hint.ends_with('.') && !hint.contains('\n'), "{refusal}: {hint}");
+        assert!(!refusal.to_string().contains(hint) || matches!(refusal, Refusal::Resume(_)), "{refusal}: {hint}");
+    }
+}
+
+#[test]
+fn a_handlers_problems_are_bounded_and_the_rest_counted() {
+    let faults = Fault::of_handler(vec!["é".repeat(MAX_PROBLEM + 1); MAX_FAULTS + 2]);
+    assert_eq!(faults.len(), MAX_FAULTS + 1);
+    assert_eq!(faults[0].expected, "é".repeat(MAX_PROBLEM) + "…");
+    assert_eq!(faults[MAX_FAULTS].expected, "2 more");
+    assert_eq!(Fault::of_handler(vec!["no".into()]), [Fault::new("", "no")]);
+}
