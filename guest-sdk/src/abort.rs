@@ -1,7 +1,7 @@
-//! The caller's wish that the call should end early.
+//! The caller's request to end the call early.
 //!
-//! A tool that sees it should stop and answer with an error; one that does not is stopped by the host. In an author's
-//! own tests nobody has such a wish.
+//! A tool that sees it should stop and return an error; otherwise the host stops it. In native tests there is no such
+//! request.
 
 use crate::imports;
 
@@ -10,12 +10,12 @@ pub fn requested() -> bool {
     imports::abort_requested()
 }
 
-/// Something to wait for: it is ready once the call should end.
+/// Returns an object to wait for: it is ready once the call should end.
 pub fn wait() -> Wait {
     Wait(imports::Wish::new())
 }
 
-/// A wait for the wish that the call should end, see [`wait`].
+/// Waits for the request to end the call: see [`wait`].
 #[derive(Debug)]
 pub struct Wait(imports::Wish);
 
@@ -33,8 +33,8 @@ impl Wait {
         self.0.block();
     }
 
-    /// Gives up the owned handle of the `wasi:io/poll` pollable, for other bindings to wait for it together with other
-    /// things: `Pollable::from_handle` of the `wasi` crate for instance. None outside of a cell.
+    /// Returns the owned handle of the `wasi:io/poll` pollable, so that other bindings can wait for it together with other
+    /// pollables: for example with `Pollable::from_handle` of the `wasi` crate. `None` outside of a cell.
     pub fn into_handle(self) -> Option<u32> {
         self.0.handle()
     }

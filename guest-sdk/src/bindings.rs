@@ -6,7 +6,7 @@
 #![allow(clippy::all, clippy::unwrap_used, clippy::allow_attributes_without_reason, reason = "generated")]
 
 wit_bindgen::generate!({
-    path: "../wit",
+    path: "wit",
     world: "toolbox-with-grants",
     pub_export_macro: true,
     default_bindings_module: "toolcell_guest::bindings",

@@ -16,7 +16,7 @@ pub struct Remaining {
     pub memory: u64,
 }
 
-/// Asks the host. In an author's own tests there is no limit.
+/// Asks the host. In native tests there is no limit.
 pub fn remaining() -> Remaining {
     imports::remaining()
 }

@@ -13,8 +13,8 @@ use crate::outcome::Failure;
 
 /// Where a call comes from. Take it as the last parameter: `context: &Context`.
 ///
-/// In an author's own tests, [`Context::default`] is a first attempt without any ids and without a limit in time, and
-/// the methods `with_…` add the rest.
+/// In native tests, [`Context::default`] is a first attempt without ids and without a time limit, and the methods `with_…`
+/// add the rest.
 ///
 /// ```
 /// use toolcell_guest::{Context, json};
@@ -145,7 +145,7 @@ impl Context {
     }
 }
 
-/// For an author's own tests.
+/// For native tests.
 impl Context {
     /// With this call id.
     #[must_use]

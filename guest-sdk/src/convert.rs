@@ -20,6 +20,20 @@ pub trait Arguments: DeserializeOwned + JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema> Arguments for T {}
 
+/// A type that can be one argument of a tool.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a tool",
+    label = "needs `Deserialize` and `JsonSchema`",
+    note = "write `#[derive(serde::Deserialize, schemars::JsonSchema)]` above it, and the same above the types in it"
+)]
+pub trait Argument: DeserializeOwned + JsonSchema {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema> Argument for T {}
+
+/// Compiles if the type can be one argument.
+pub const fn argument<T: Argument>() {}
+
 /// A type that a tool can return, alone or in a `Result`.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",

@@ -1,6 +1,9 @@
 //! `tools!`: the exports of a component.
 
-/// Makes these functions the tools of the component. Write it once in a component.
+/// Makes these functions the tools of the component. Write it once, at the top level of a module of the component.
+///
+/// Each name is that of a function with `#[tool]`, or its path where the function is in another module:
+/// `tools![add, text::reverse]`. The function itself may be private.
 ///
 /// ```
 /// use toolcell_guest::{tool, tools};
@@ -16,9 +19,16 @@
 /// ```
 #[macro_export]
 macro_rules! tools {
+    ($($($tool:ident)::+),+ $(,)?) => {
+        $crate::tools!(@export [$($crate::__entry!([] $($tool)+)),+]);
+    };
+    // A path of another form: `$crate::add` in a macro of the author's.
     ($($tool:ty),+ $(,)?) => {
+        $crate::tools!(@export [$(<$tool as $crate::__private::Tool>::ENTRY),+]);
+    };
+    (@export [$($entry:expr),+]) => {
         const _: () = {
-            const TOOLS: &[$crate::__private::Entry] = &[$(<$tool as $crate::__private::Tool>::ENTRY),+];
+            const TOOLS: &[$crate::__private::Entry] = &[$($entry),+];
             ::core::assert!(
                 $crate::__private::unique(TOOLS),
                 "two tools of this component have the same name: rename one with `#[tool(name = \"…\")]`"
@@ -52,4 +62,24 @@ macro_rules! tools {
     () => {
         ::core::compile_error!("a component needs at least one tool: `tools![name_of_a_function];`");
     };
+}
+
+/// The entry of the tool at this path: the scope in brackets, then its name.
+///
+/// A function without `#[tool]` has no type of its name, and the compiler would say "expected type, found function". So
+/// an outer block has a type of this name that is not a tool; a real one in the scope hides it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __entry {
+    ([] $tool:ident) => { $crate::__entry!([self] $tool) };
+    ([$($scope:ident)+] $tool:ident) => {{
+        #[allow(non_camel_case_types, dead_code, reason = "has the function's name, and is used only if that is no tool")]
+        enum $tool {}
+        {
+            #[allow(unused_imports, reason = "there may be no tool to import")]
+            use $($scope::)+*;
+            <$tool as $crate::__private::Tool>::ENTRY
+        }
+    }};
+    ([$($scope:ident)*] $next:ident $($rest:ident)+) => { $crate::__entry!([$($scope)* $next] $($rest)+) };
 }

@@ -1,4 +1,4 @@
-//! Requests to servers that an operator granted, small and whole.
+//! HTTP requests to servers that an operator grants. A request and its response are each held in memory as a whole.
 //!
 //! ```
 //! use toolcell_guest::{Failure, http};
@@ -15,8 +15,8 @@
 //! assert_eq!(temperature("São Paulo"), Ok(31.5));
 //! ```
 //!
-//! No redirect is followed: its status and its `location` are the answer. Crates that speak `wasi:http` work under the same
-//! grants. In an author's own tests nobody answers but [`answer_with`].
+//! Redirects are not followed: the response has the redirect's status and `location`. Crates that use `wasi:http` work
+//! under the same grants. In native tests, [`answer_with`] answers the requests.
 
 mod error;
 mod response;
@@ -105,13 +105,13 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Has the host put a secret into it, where the operator said: a header, or the query.
+    /// Has the host put a secret into the request. The operator says where: in a header or in the query.
     pub fn secret(mut self, secret: &'a Secret) -> Self {
         self.secret = Some(secret);
         self
     }
 
-    /// Sets how long all of it may take. What is left of the call is the limit in any case.
+    /// Sets the time limit of the whole request. The time that is left of the call limits it too.
     ///
     /// # Units
     /// Travels in whole milliseconds, rounded up.
@@ -132,7 +132,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// For the answer of an author's own test.
+/// For native tests: look at what was sent.
 impl Request<'_> {
     /// `GET` for instance.
     #[must_use]
@@ -152,7 +152,7 @@ impl Request<'_> {
         response::find(&self.headers, name)
     }
 
-    /// The body. None: no body.
+    /// The body, if there is one.
     #[must_use]
     pub fn sent_body(&self) -> Option<&[u8]> {
         self.body.as_deref()
@@ -165,7 +165,7 @@ impl Request<'_> {
     }
 }
 
-/// For an author's own tests: from now on this answers the requests of this thread. In a cell it does nothing.
+/// For native tests: from now on this function answers the requests of this thread. In a cell it does nothing.
 pub fn answer_with(answer: impl Fn(&Request<'_>) -> Result<Response, Error> + 'static) {
     imports::answer_with(answer);
 }

@@ -1,9 +1,9 @@
-//! Keys and values that outlive the call. Each tool has its own, and for each tenant another.
+//! Keys and values that are kept between calls. Each tool has its own keys, separately for each tenant.
 //!
 //! ```
 //! use toolcell_guest::{Failure, kv};
 //!
-//! /// Counts, and loses no count to another call at the same time.
+//! /// Counts calls, also those that run at the same time.
 //! fn count() -> Result<u64, Failure> {
 //!     loop {
 //!         let entry = kv::get("count")?;
@@ -18,8 +18,8 @@
 //! assert_eq!((count(), count()), (Ok(1), Ok(2)));
 //! ```
 //!
-//! Needs the grant `kv`: `read PREFIX*` to get and to list, `write PREFIX*` for all of it. In an author's own tests each
-//! thread has a store in memory, empty at first, where no value's time is ever over.
+//! Needs the grant `kv`: `read PREFIX*` to get and to list, `write PREFIX*` for everything. In native tests each thread
+//! has a store in memory. It is empty at first, and its values do not expire.
 
 use std::fmt;
 use std::time::Duration;
@@ -69,19 +69,19 @@ impl Entry {
     }
 }
 
-/// Why it was not done. Nothing has changed then.
+/// Why the operation failed. It changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The tool was not granted it. The text says what would have to be granted.
+    /// The tool is not granted it. The text says what the operator can grant.
     Denied(String),
     /// The key is empty or longer than 1 KiB.
     InvalidKey(String),
-    /// The value, or all of them together, would be too large.
+    /// The value is too large, or the store would be too large with it.
     OverQuota(String),
     /// The store does not answer.
     Unavailable(String),
-    /// The value is not what it was read as.
+    /// The value is not of the type that was asked for.
     Unexpected(String),
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The value of a key. None: there is none, or its time is over.
+/// The value of a key. `None` if there is no such key, or its value has expired.
 ///
 /// # Errors
 /// [`Error`].
@@ -126,7 +126,7 @@ pub fn set_for(time: Duration, key: &str, value: impl AsRef<[u8]>) -> Result<u64
     imports::set(key, value.as_ref(), Some(time))
 }
 
-/// Deletes a key, and says whether there was one.
+/// Deletes a key. Returns whether there was one.
 ///
 /// # Errors
 /// [`Error`].
@@ -134,8 +134,8 @@ pub fn delete(key: &str) -> Result<bool, Error> {
     imports::delete(key)
 }
 
-/// Sets a value if its key still is at this version; None: if there is no such key. Gives the new version, or None where
-/// somebody was faster.
+/// Sets a value if its key still has the version `expected`, where `None` means that there is no such key. Returns the new
+/// version, or `None` if the key has another version: nothing is set then.
 ///
 /// # Errors
 /// [`Error`].
@@ -143,7 +143,7 @@ pub fn compare_and_swap(key: &str, expected: Option<u64>, value: impl AsRef<[u8]
     imports::compare_and_swap(key, expected, value.as_ref(), None)
 }
 
-/// The same for a time.
+/// Like [`compare_and_swap`], for a value that expires after this time.
 ///
 /// # Units
 /// Whole milliseconds, rounded up.
@@ -159,7 +159,7 @@ pub fn compare_and_swap_for(
     imports::compare_and_swap(key, expected, value.as_ref(), Some(time))
 }
 
-/// The keys that begin with this, in ascending order of their bytes. They are asked for as the iterator goes on.
+/// The keys that begin with this, in ascending order of their bytes. The iterator asks the host for them page by page.
 pub fn list(prefix: impl Into<String>) -> Keys {
     Keys { prefix: prefix.into(), page: Vec::new().into_iter(), next: Next::Page(None) }
 }

@@ -16,7 +16,7 @@
 //! # }
 //! ```
 //!
-//! The doc comment is what the model reads. [`tool`] has all parameters, return types and options.
+//! The model reads the doc comment. [`tool`] lists all parameters, return types and options.
 //!
 //! # Build
 //! ```toml
@@ -33,36 +33,46 @@
 //! lto = true
 //! codegen-units = 1
 //! panic = "abort"
-//! strip = true
+//! strip = "debuginfo" # keeps the function names that an error shows; `true` makes the component smaller
 //! ```
-//! `cargo build --release --target wasm32-wasip2` writes a component. It imports of `wasi:*` what the standard library
-//! wants for a panic, and of toolcell only what the code calls: [`log`], [`progress`], [`abort`], [`budget`], and what an
-//! operator has to grant: [`http`], [`secrets`], [`kv`].
-//! For `wasm32-unknown-unknown` the result is a module, which `wasm-tools component new` turns into a component that
-//! imports no function at all; a panic then has no message.
+//! `cargo build --release --target wasm32-wasip2` writes a component. It imports the `wasi:*` functions that the standard
+//! library uses for a panic, and the toolcell functions that the code calls: [`log`], [`progress`], [`abort`], [`budget`],
+//! which need no grant, and [`http`], [`secrets`], [`kv`], which do.
+//! For `wasm32-unknown-unknown` the result is a module. `wasm-tools component new` turns it into a component without
+//! imports; a panic then has no message.
 //!
-//! A heap grows page by page, each time with a call into the host. For a tool that is known to need more than the few
-//! pages it starts with, `.cargo/config.toml` gives it memory at once (wasip2; there it counts from the start):
+//! Then `toolcell run` in the folder of the crate finds the component that was built last.
+//!
+//! The heap grows by a page at a time, with a call into the host each time. If a tool always needs more memory than it
+//! starts with, `.cargo/config.toml` can give it that memory at the start (wasip2 only; it counts from the start):
 //! ```toml
 //! [target.wasm32-wasip2]
 //! rustflags = ["-C", "link-arg=--initial-memory=4194304"] # bytes; a multiple of 65536
 //! ```
 //!
 //! # A call
-//! Each call runs in a cell of its own: a fresh instance that nothing survives, statics included. The host has checked
-//! the arguments against the schema before. A tool that wants to ask a person returns a [`Question`], ends, and is called
-//! again with the answer in its [`Context`].
+//! Each call runs in a cell of its own: a new instance, with new statics, that is dropped after the call. The host checks
+//! the arguments against the schema first. To ask a person, a tool returns a [`Question`]; it is called again with the
+//! answer in its [`Context`].
 //!
-//! # What a tool reaches
-//! Nothing, until an operator grants it. `#[tool(needs = […])]` says what to grant, and why; then [`http`] sends requests,
-//! into which the host puts [`secrets`] that the tool never sees; [`kv`] keeps what outlives the call; `std::fs` reads
-//! granted directories and `std::env` granted variables. What was not granted is an error whose text says so, and `?`
-//! takes it to the model. A tool that declares no needs has what its component imports and the operator grants.
+//! Report an error with `Err`: the model reads the text. A panic ends the call with `handler_raised`; its message and the
+//! functions of the tool that were running are in the error. The component has to keep its names for that: see `strip`
+//! above. `std::process::exit` ends the call with `handler_exit`. WASI tells the host only whether the tool exited with
+//! success, so that `exit(3)` and `exit(1)` look the same.
 //!
-//! # Off wasm
-//! The crate compiles for every target, so that tools have ordinary tests: log lines then go to stderr, nobody asks for
-//! an abort and the budget has no end. [`Context::default`] is a context to start from. [`http::answer_with`] and
-//! [`secrets::keep`] give a test what it needs, and [`kv`] keeps its keys in memory, for each thread its own.
+//! # Grants
+//! A tool can use nothing outside of its cell until an operator grants it. `#[tool(needs = […])]` declares what to grant,
+//! and why. With a grant, [`http`] sends requests, into which the host puts [`secrets`] that the tool does not see; [`kv`]
+//! stores values between calls; `std::fs` reads granted directories, and `std::env` granted variables. Without it, they
+//! return an error that names the missing grant; with `?` the model reads it. If no tool of the component declares needs,
+//! each tool gets all that the operator grants. If one does, each tool gets what it declares itself, and a tool without
+//! `needs` gets nothing. `needs = []` says that a tool needs nothing.
+//!
+//! # Native tests
+//! The crate compiles for every target, so that tools have ordinary tests: log lines go to stderr, no call is aborted, and
+//! the budget is unlimited. Start with [`Context::default`]. [`http::answer_with`] answers requests, [`secrets::keep`]
+//! provides secrets, and [`kv`] stores its keys in memory, separately for each thread. [`Outcome`] shows how to look at an
+//! answer.
 
 pub mod abort;
 #[doc(hidden)]
@@ -101,7 +111,7 @@ pub mod __private {
     pub use serde_json::json;
 
     pub use crate::bindings::exports::toolcell::tool::tool as abi;
-    pub use crate::convert::{Arguments, Described, IntoFailure, IntoOutcome};
+    pub use crate::convert::{Argument, Arguments, Described, IntoFailure, IntoOutcome, argument};
     pub use crate::definition::{Definition, Hints, Need, output, pairs};
     pub use crate::tool::{Entry, Handler, Tool, unique};
     pub use crate::wire;

@@ -7,8 +7,7 @@
 //! log::line(log::Level::Warn, "the same, for a text that exists already");
 //! ```
 //!
-//! The host bounds them per call: what is over the bound is counted, not kept. In an author's own tests they go to
-//! stderr.
+//! The host limits the bytes per call: lines beyond the limit are counted and dropped. In native tests they go to stderr.
 
 use crate::imports;
 
@@ -19,13 +18,13 @@ pub use crate::{__debug as debug, __error as error, __info as info, __trace as t
 pub enum Level {
     /// Every step.
     Trace,
-    /// For whoever looks for a mistake in the tool.
+    /// For debugging the tool.
     Debug,
     /// Worth knowing.
     Info,
-    /// Odd, and the tool went on.
+    /// Unexpected, but the tool continues.
     Warn,
-    /// Wrong.
+    /// Something failed.
     Error,
 }
 

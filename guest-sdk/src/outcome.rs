@@ -1,8 +1,8 @@
-//! What a handler says: exactly one of four shapes.
+//! The answer of a tool: exactly one of four shapes.
 //!
 //! Invariants: building any of them cannot fail; a value that cannot be written as JSON becomes [`Outcome::Error`] when
 //! the outcome leaves the tool.
-//! Not here: what the host says of a tool that trapped, ran too long or was refused. A guest has no words for that.
+//! Not here: a trap, a timeout or a refusal, which the host reports.
 
 mod failure;
 mod output;
@@ -17,18 +17,39 @@ pub use output::Output;
 pub use part::{Link, Part};
 pub use suspend::{Halt, Question};
 
-/// What a handler says at the end of a call.
+/// The answer of a tool at the end of a call.
 ///
-/// Most tools never name this type: a returned value is `Ok`, the error of a `Result` is `Error`.
+/// Most tools never name this type: a returned value is `Ok`, the error of a `Result` is `Error`. In a test,
+/// [`value`](Self::value), [`failure`](Self::failure), [`question`](Self::question) and [`halt`](Self::halt) tell which of
+/// the four it is.
+///
+/// ```
+/// use toolcell_guest::{Context, Outcome, Question, tool};
+///
+/// /// Deletes a note.
+/// #[tool(destructive)]
+/// fn delete(name: String, context: &Context) -> Outcome {
+///     match context.answer::<bool>() {
+///         None => Question::new(format!("Delete {name}?")).answer_schema::<bool>().into(),
+///         Some(Ok(true)) => Outcome::ok("deleted"),
+///         Some(_) => Outcome::error("the user did not agree"),
+///     }
+/// }
+///
+/// let asked = delete("a".into(), &Context::default());
+/// assert_eq!(asked.question().map(Question::text), Some("Delete a?"));
+/// let answered = delete("a".into(), &Context::default().with_answer(true));
+/// assert_eq!(answered.value(), Some("deleted".into()));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// Success, with a value.
     Ok(Output),
-    /// The handler reports failure. It reaches the model unchanged.
+    /// The tool reports a failure. It reaches the model unchanged.
     Error(Failure),
-    /// Suspend the loop and ask a person. The tool is called again with the answer.
+    /// Ask a person. The tool is called again with the answer.
     AskUser(Question),
-    /// Stop the loop with this result.
+    /// Stop the agent loop with this result.
     Halt(Halt),
 }
 
@@ -48,12 +69,7 @@ impl Outcome {
         Self::AskUser(question.into())
     }
 
-    /// Stops the loop. `reason` is any word but the host's own: see [`Halt::new`].
-    pub fn halt(reason: impl Into<String>, result: impl Serialize) -> Self {
-        Self::Halt(Halt::new(reason, result))
-    }
-
-    /// The value of `Ok`, None for the other shapes. For tests.
+    /// The value of `Ok`. `None` for the other shapes.
     pub fn value(&self) -> Option<Value> {
         match self {
             Self::Ok(output) => output.value(),
@@ -61,11 +77,27 @@ impl Outcome {
         }
     }
 
-    /// The failure of `Error`, None for the other shapes. For tests.
+    /// The failure of `Error`. `None` for the other shapes.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Error(failure) => Some(failure),
             Self::Ok(_) | Self::AskUser(_) | Self::Halt(_) => None,
+        }
+    }
+
+    /// The question of `AskUser`. `None` for the other shapes.
+    pub fn question(&self) -> Option<&Question> {
+        match self {
+            Self::AskUser(question) => Some(question),
+            Self::Ok(_) | Self::Error(_) | Self::Halt(_) => None,
+        }
+    }
+
+    /// The reason and the result of `Halt`. `None` for the other shapes.
+    pub fn halt(&self) -> Option<&Halt> {
+        match self {
+            Self::Halt(halt) => Some(halt),
+            Self::Ok(_) | Self::Error(_) | Self::AskUser(_) => None,
         }
     }
 }

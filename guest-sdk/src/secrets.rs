@@ -3,7 +3,29 @@
 //! A [`Secret`] is a handle: [`http::Request::secret`](crate::http::Request::secret) has the host put its value into a
 //! request, and the tool never sees it. [`reveal`] is for the rare tool that must compute with the value.
 //!
-//! In an author's own tests there are those that the test gives with [`keep`].
+//! In native tests, [`keep`] provides secrets:
+//!
+//! ```
+//! use toolcell_guest::{Failure, http, secrets, tool};
+//!
+//! /// Tells the weather of a city.
+//! #[tool(needs = [
+//!     http("GET https://api.example.com/v1", "to look up the weather"),
+//!     secret("weather_key", "to authenticate there"),
+//! ])]
+//! fn weather(city: String) -> Result<f64, Failure> {
+//!     let key = secrets::get("weather_key")?;
+//!     let answer = http::get("https://api.example.com/v1/now").query("city", &city).secret(&key).send()?.success()?;
+//!     Ok(answer.json()?)
+//! }
+//!
+//! // Without the secret, the error says what to grant.
+//! assert!(weather("Bern".into()).is_err());
+//!
+//! secrets::keep("weather_key", "not a real key");
+//! http::answer_with(|_| Ok(http::Response::new(200).with_body("21.5")));
+//! assert_eq!(weather("Bern".into()), Ok(21.5));
+//! ```
 
 use std::fmt;
 
@@ -20,13 +42,13 @@ impl Secret {
     }
 }
 
-/// Why there is no secret.
+/// Why a secret is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The tool was not granted it. The text says what would have to be granted.
+    /// The tool is not granted it. The text says what the operator can grant.
     Denied(String),
-    /// It was granted, and the host does not have it now.
+    /// It is granted, but the host does not have its value now.
     Unavailable(String),
 }
 
@@ -41,7 +63,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The secret of this name. Needs the grant `secret`.
+/// The secret of this name, without its value. Needs the grant `secret`.
 ///
 /// # Errors
 /// [`Error`].
@@ -49,8 +71,10 @@ pub fn get(name: &str) -> Result<Secret, Error> {
     imports::secret(name).map(Secret)
 }
 
-/// The value of the secret of this name. Needs the grant `reveal`, which operators give with care: what a tool can read it
-/// can send wherever it may send to. For a request use [`get`].
+/// The value of the secret of this name. Needs the grant `reveal`.
+///
+/// Operators give it rarely: a tool that reads a value can send it to every host that it is granted. For a request use
+/// [`get`].
 ///
 /// # Errors
 /// [`Error`].
@@ -58,7 +82,7 @@ pub fn reveal(name: &str) -> Result<String, Error> {
     imports::reveal(name)
 }
 
-/// For an author's own tests: from now on this thread has a secret of this name. In a cell it does nothing.
+/// For native tests: gives this thread a secret of this name. In a cell it does nothing.
 pub fn keep(name: impl Into<String>, value: impl Into<String>) {
     imports::keep(name.into(), value.into());
 }

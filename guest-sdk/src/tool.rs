@@ -12,8 +12,9 @@ use crate::schema;
 /// A function with `#[tool]`, as a type of the same name.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
-    label = "not a function with `#[tool]`",
-    note = "`tools![…]` takes the names of functions that have `#[tool]` above them"
+    label = "there is no function `{Self}` with `#[tool]`",
+    note = "write `#[tool]` above the function",
+    note = "write the path of a function in another module: `tools![module::name]`"
 )]
 pub trait Tool {
     /// What `tools!` makes its table of.

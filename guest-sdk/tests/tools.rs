@@ -48,6 +48,9 @@ fn sum(a: i32, b: u8) -> Result<Sum, String> {
 #[tool(description = "Nothing at all.")]
 fn nothing() {}
 
+#[tool(description = "Nothing of the host.", title = "Alone", needs = [])]
+fn alone() {}
+
 /// Echoes any object.
 #[tool]
 fn echo(args: Value, context: Context) -> Result<Value, Failure> {
@@ -94,6 +97,12 @@ mod elsewhere {
         args.r#type
     }
 
+    /// Is private.
+    #[tool]
+    fn quiet(text: String) -> String {
+        text.to_lowercase()
+    }
+
     macro_rules! doubles {
         ($name:ident, $ty:ty) => {
             /// Doubles.
@@ -107,7 +116,18 @@ mod elsewhere {
     doubles!(double, u32);
 }
 
-tools![add, sum, nothing, echo, fail, ask, unwritable, elsewhere::private_arguments, elsewhere::double];
+tools![
+    add,
+    sum,
+    nothing,
+    echo,
+    fail,
+    ask,
+    unwritable,
+    elsewhere::private_arguments,
+    elsewhere::double,
+    elsewhere::quiet
+];
 
 fn definition<T: Tool>() -> Definition {
     (T::ENTRY.definition)()
@@ -164,6 +184,10 @@ fn options_reach_the_definition() {
             Need { kind: "kv", pattern: "write *", reason: "to remember" },
         ]
     );
+    // A tool that needs nothing says so; one that has no `needs` says nothing.
+    let alone = definition::<alone>();
+    assert_eq!((alone.needs, alone.extensions), (vec![], vec![("title", json!("Alone")), ("needs", json!([]))]));
+    assert!(definition::<nothing>().extensions.is_empty());
     assert!(sum.validates && sum.hides);
     assert!(!definition::<add>().validates && !definition::<add>().hides);
     let total = json!({ "total": { "description": "The total", "type": "number" } });
@@ -246,11 +270,15 @@ fn failures() {
 #[test]
 fn question_and_answer() {
     let arguments = json!({ "total": 2.5 });
-    let Outcome::AskUser(question) = run::<ask>(&arguments) else { panic!("no question") };
+    let asked = run::<ask>(&arguments);
+    let question = asked.question().expect("a question");
+    assert!(asked.halt().is_none() && asked.value().is_none() && asked.failure().is_none());
     assert_eq!(question.text(), "Sure?");
     assert_eq!(question.offered(), Some(json!(["yes", "no"])));
     let resumed = |answer: Value| Context::default().with_answer(answer).with_state(question.left_state());
-    let Outcome::Halt(halt) = run_in::<ask>(&arguments, resumed(json!(true))) else { panic!("no halt") };
+    let ended = run_in::<ask>(&arguments, resumed(json!(true)));
+    let halt = ended.halt().expect("a halt");
+    assert!(ended.question().is_none());
     assert_eq!((halt.reason(), halt.result()), ("done", Some(json!(2.5))));
     assert_eq!(run_in::<ask>(&arguments, resumed(json!(false))).value(), Some(json!(2.5)));
     let wrong = run_in::<ask>(&arguments, resumed(json!("maybe")));
@@ -267,6 +295,11 @@ fn context_in_an_authors_test() {
     assert!(context.metadata_as::<bool>().is_some_and(|wrong| wrong.is_err()));
     assert_eq!(context.extension("locale"), Some(json!("de")));
     assert_eq!(context.extension("colour"), None);
+}
+
+#[test]
+fn a_private_function_is_a_tool() {
+    assert_eq!(run::<elsewhere::quiet>(&json!({ "text": "A" })).value(), Some(json!("a")));
 }
 
 #[test]

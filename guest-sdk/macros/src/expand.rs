@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Attribute, Expr, ItemFn, Lit, Meta, Type};
+use syn::{Attribute, Expr, ItemFn, Lit, Meta, Type, Visibility};
 
 use crate::errors::Errors;
 use crate::needs::Need;
@@ -42,7 +42,7 @@ fn name(options: &Options, function: &ItemFn, errors: &mut Errors) -> String {
     }
     let name = function.sig.ident.unraw().to_string();
     if let Err(message) = text::check_name(&name) {
-        errors.at(&function.sig.ident, format!("{message}; or say `#[tool(name = \"…\")]`"));
+        errors.at(&function.sig.ident, format!("{message}; or write `#[tool(name = \"…\")]`"));
     }
     name
 }
@@ -56,7 +56,7 @@ fn description(options: &Options, function: &ItemFn, errors: &mut Errors) -> Str
     if description.is_empty() {
         errors.at(
             &function.sig.ident,
-            "a model knows a tool by its description: write what it does in a `///` comment above, or as \
+            "the tool has no description: write what it does, for the model, in a `///` comment above, or as \
              `#[tool(description = \"…\")]`",
         );
     }
@@ -85,9 +85,14 @@ fn local(name: &str) -> Ident {
 }
 
 impl Parts<'_> {
-    /// The type that `tools!` finds under the function's name.
+    /// The type that `tools!` finds under the function's name. Seen in the whole crate, so that a private function can be
+    /// a tool: `tools!` exports it from the component, and nothing else calls it.
     fn marker(&self) -> TokenStream {
-        let (vis, ident) = (&self.function.vis, &self.function.sig.ident);
+        let ident = &self.function.sig.ident;
+        let vis = match &self.function.vis {
+            vis @ Visibility::Public(_) => vis.to_token_stream(),
+            Visibility::Restricted(_) | Visibility::Inherited => quote!(pub(crate)),
+        };
         quote! {
             #[doc(hidden)]
             #[allow(non_camel_case_types, unreachable_pub, reason = "named and seen as the function, for `tools!`")]
@@ -155,6 +160,11 @@ impl Parts<'_> {
             let rename = argument.rename.as_ref().map(|rename| quote!(#[serde(rename = #rename)]));
             quote!(#(#attributes)* #rename #name: #ty)
         });
+        // Before the derives, so that this error comes before theirs.
+        let checks = each.iter().filter(|argument| argument.is_plain()).map(|argument| {
+            let ty = &argument.ty;
+            quote_spanned!(ty.span()=> const _: () = ::toolcell_guest::__private::argument::<#ty>();)
+        });
         // What is flattened takes the arguments that no other parameter has.
         let is_flat = |attribute: &Attribute| {
             attribute.path().is_ident("serde") && attribute.to_token_stream().to_string().contains("flatten")
@@ -162,6 +172,7 @@ impl Parts<'_> {
         let closed = !each.iter().flat_map(|argument| &argument.attributes).any(is_flat);
         let closed = closed.then(|| quote!(#[serde(deny_unknown_fields)]));
         let record = quote! {
+            #(#checks)*
             #[derive(
                 ::toolcell_guest::__private::serde::Deserialize,
                 ::toolcell_guest::__private::schemars::JsonSchema,
@@ -176,18 +187,19 @@ impl Parts<'_> {
 
     fn definition(&self, description: &str, errors: &mut Errors) -> TokenStream {
         let Options { read_only, idempotent, destructive, open_world, .. } = self.options;
-        let needs = self.options.needs.iter().map(|need| {
+        // `needs` alone cannot tell a tool that needs nothing from one that does not say.
+        let nothing = self.options.needs.as_ref().is_some_and(Vec::is_empty);
+        let nothing = nothing.then(|| quote!(("needs", ::toolcell_guest::__private::json!([]))));
+        let needs = self.options.needs.iter().flatten().map(|need| {
             let Need { kind, pattern, reason } = need;
             quote!(::toolcell_guest::__private::Need { kind: #kind, pattern: #pattern, reason: #reason })
         });
         let attributes = self.options.attributes.iter().map(|object| {
             quote!(attributes: ::toolcell_guest::__private::pairs(::toolcell_guest::__private::json!(#object)),)
         });
-        let title = self
-            .options
-            .title
-            .iter()
-            .map(|title| quote!(extensions: ::std::vec![("title", ::toolcell_guest::__private::json!(#title))],));
+        let title =
+            self.options.title.iter().map(|title| quote!(("title", ::toolcell_guest::__private::json!(#title))));
+        let extensions = title.chain(nothing);
         let limit =
             self.options.max_execution_ms.iter().map(|ms| quote!(max_execution_ms: ::core::option::Option::Some(#ms),));
         let output = self.output_type(errors).map(|ty| {
@@ -207,7 +219,8 @@ impl Parts<'_> {
                 validates: #validates,
                 hides: #hides,
                 needs: ::std::vec![#(#needs),*],
-                #(#attributes)* #(#title)* #(#limit)* #output
+                extensions: ::std::vec![#(#extensions),*],
+                #(#attributes)* #(#limit)* #output
                 ..::core::default::Default::default()
             }
         }

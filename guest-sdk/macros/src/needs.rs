@@ -56,7 +56,7 @@ fn one(list: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Need> {
     let kind = list.call(Ident::parse_any).map_err(|error| wrong(error.span(), "http"))?;
     let word = kind.to_string();
     if !KINDS.contains(&word.as_str()) {
-        let message = format!("a tool cannot need `{word}`: there are {}", KINDS.join(", "));
+        let message = format!("`{word}` is not a kind of need; the kinds are {}", KINDS.join(", "));
         return Err(syn::Error::new(kind.span(), message));
     }
     let span = kind.span();
@@ -72,10 +72,10 @@ fn one(list: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Need> {
     };
     if !is_readable(&word, &pattern.value()) {
         let example = example(&word);
-        errors.at(&pattern, format!("`{}` names no `{word}`: write it as `{example}`", pattern.value()));
+        errors.at(&pattern, format!("`{}` is not a pattern for `{word}`: write it like `{example}`", pattern.value()));
     }
     if reason.value().trim().is_empty() {
-        errors.at(&reason, "an operator decides by the reason: write why, in one sentence");
+        errors.at(&reason, "the reason is empty: tell the operator in one sentence why the tool needs this");
     }
     Ok(Need { kind: word, pattern, reason })
 }

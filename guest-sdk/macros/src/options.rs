@@ -44,7 +44,8 @@ pub(crate) struct Options {
     pub(crate) idempotent: bool,
     pub(crate) destructive: bool,
     pub(crate) open_world: bool,
-    pub(crate) needs: Vec<Need>,
+    /// Absent where the option was not written.
+    pub(crate) needs: Option<Vec<Need>>,
 }
 
 /// `output` alone means the type that the function returns.
@@ -79,7 +80,7 @@ impl Options {
             }
         }
         if self.read_only && self.destructive {
-            let message = "`read_only` and `destructive` contradict each other: leave one out";
+            let message = "`read_only` and `destructive` contradict each other: remove one of them";
             errors.push(syn::Error::new(proc_macro2::Span::call_site(), message));
         }
     }
@@ -90,7 +91,7 @@ impl Options {
         })?;
         let word = key.to_string();
         if seen.contains(&word) {
-            errors.at(&key, format!("`{word}` is said twice: leave one out"));
+            errors.at(&key, format!("`{word}` is given twice: remove one of them"));
         }
         match word.as_str() {
             "name" => {
@@ -121,7 +122,7 @@ impl Options {
             "idempotent" => self.idempotent = flag(input, &key)?,
             "destructive" => self.destructive = flag(input, &key)?,
             "open_world" => self.open_world = flag(input, &key)?,
-            "needs" => self.needs = needs::read(input, &key, errors)?,
+            "needs" => self.needs = Some(needs::read(input, &key, errors)?),
             _ => return Err(unknown(&key)),
         }
         seen.push(word);
@@ -132,7 +133,7 @@ impl Options {
 fn unknown(key: &Ident) -> syn::Error {
     let message = match text::nearest(&key.to_string(), &KNOWN) {
         Some(near) => format!("`#[tool(…)]` has no option `{key}`: did you mean `{near}`?"),
-        None => format!("`#[tool(…)]` has no option `{key}`: there are {}", KNOWN.join(", ")),
+        None => format!("`#[tool(…)]` has no option `{key}`; its options are {}", KNOWN.join(", ")),
     };
     syn::Error::new(key.span(), message)
 }

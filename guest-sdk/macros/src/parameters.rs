@@ -48,7 +48,7 @@ pub(crate) fn take(function: &mut ItemFn, errors: &mut Errors) -> (Arguments, Co
         match context_of(&parameter.ty) {
             None => typed.push((parameter.clone(), attributes)),
             Some(_) if position != last => {
-                errors.at(&*parameter, "the context is the last parameter: move it behind the others");
+                errors.at(&*parameter, "the context has to be the last parameter: move it to the end");
             }
             Some(Ok(way)) => context = way,
             Some(Err(message)) => errors.at(&parameter.ty, message),
@@ -85,8 +85,8 @@ fn arguments(mut typed: Vec<(PatType, Vec<Attribute>)>, errors: &mut Errors) -> 
         if is_whole(&parameter.pat) {
             errors.at(
                 &parameter,
-                "this parameter is the whole argument struct, so that no other argument can stand beside it: put the \
-                 others into the struct, or give each argument a parameter with a name of its own",
+                "this parameter takes all arguments as one struct, so there can be no other: put the others into the \
+                 struct, or write one parameter with a plain name for each argument",
             );
             continue;
         }
@@ -96,7 +96,7 @@ fn arguments(mut typed: Vec<(PatType, Vec<Attribute>)>, errors: &mut Errors) -> 
         };
         let argument = Argument::new(name.ident, *parameter.ty, attributes);
         if each.iter().any(|other| other.spoken() == argument.spoken()) {
-            errors.at(&argument.name, format!("two arguments would be called `{}`", argument.spoken()));
+            errors.at(&argument.name, format!("two arguments have the name `{}`", argument.spoken()));
         }
         each.push(argument);
     }
@@ -123,8 +123,8 @@ fn check_whole(parameter: &PatType, errors: &mut Errors) {
         errors.at(
             parameter,
             format!(
-                "a lone parameter of this name is the whole argument object, which `{}` cannot be: \
-                 call it after what it means, or make a struct its type",
+                "a single parameter of this name takes the whole argument object, which `{}` cannot hold: \
+                 rename it after what it means, or use a struct as its type",
                 last.ident
             ),
         );
@@ -133,8 +133,7 @@ fn check_whole(parameter: &PatType, errors: &mut Errors) {
 
 fn check_type(ty: &Type, errors: &mut Errors) {
     if let Type::ImplTrait(_) = ty {
-        errors
-            .at(ty, "the arguments come as JSON, so that each needs a type of its own: write one instead of `impl …`");
+        errors.at(ty, "the arguments are read from JSON, so each needs a concrete type: write one instead of `impl …`");
     } else if borrows(ty.to_token_stream()) {
         let text = matches!(ty, Type::Reference(inner) if inner.elem.to_token_stream().to_string() == "str");
         let instead = if text { "write `String` instead of `&str`" } else { "write an owned type such as `String`" };
@@ -159,6 +158,15 @@ impl Argument {
         });
         let rename = (spoken != plain && !spoken.is_empty() && !named).then(|| spoken.to_owned());
         Self { name, ty, attributes, rename }
+    }
+
+    /// Whether the type itself is read: `#[serde(with = …)]` and the like put something else in its place.
+    pub(crate) fn is_plain(&self) -> bool {
+        let has_with = |attribute: &Attribute| {
+            let own = ["serde", "schemars"].iter().any(|name| attribute.path().is_ident(name));
+            own && attribute.to_token_stream().to_string().contains("with")
+        };
+        !self.attributes.iter().any(has_with)
     }
 
     fn spoken(&self) -> String {

@@ -26,35 +26,35 @@ pub(crate) fn check(function: &ItemFn, errors: &mut Errors) {
     if let Some(keyword) = &signature.asyncness {
         errors.at(
             keyword,
-            "a tool runs alone in its cell and may simply wait: drop `async`, and block where you would await",
+            "a tool is not `async`: remove `async`, and use blocking calls; each call has a cell of its own and blocks only itself",
         );
     }
     if let Some(keyword) = &signature.unsafety {
-        errors.at(keyword, "a tool is a safe function: drop `unsafe`, and use an unsafe block inside");
+        errors.at(keyword, "a tool is a safe function: remove `unsafe`, and use an unsafe block inside");
     }
     if let Some(abi) = &signature.abi {
-        errors.at(abi, "a tool is an ordinary function: drop `extern`; `tools!` writes the export");
+        errors.at(abi, "a tool is an ordinary function: remove `extern`; `tools!` writes the export");
     }
     if let Some(dots) = &signature.variadic {
-        errors.at(dots, "a tool names its arguments: take a `Vec<…>` instead of `...`");
+        errors.at(dots, "each argument of a tool has a name: take a `Vec<…>` instead of `...`");
     }
     if !signature.generics.params.is_empty() || signature.generics.where_clause.is_some() {
         errors.at(
             &signature.generics,
-            "a tool cannot be generic, for its arguments come as JSON: write the types that are meant",
+            "a tool cannot be generic, because its arguments are read from JSON: write concrete types",
         );
     }
     if let Some(FnArg::Receiver(receiver)) = signature.receiver().map(|_| &signature.inputs[0]) {
         errors.at(
             receiver,
-            "a tool has no `self`, for nothing survives a call: move the function out of the `impl`, and take what \
-             it needs as arguments",
+            "a tool cannot take `self`, because each call runs in a new instance: move the function out of the `impl`, \
+             and take what it needs as arguments",
         );
     }
     if PRIMITIVE.iter().any(|primitive| signature.ident == primitive) {
         errors.at(
             &signature.ident,
-            format!("`{0}` is a type already: call the function otherwise, and say `name = \"{0}\"`", signature.ident),
+            format!("`{0}` is the name of a type: rename the function, and write `name = \"{0}\"`", signature.ident),
         );
     }
 }

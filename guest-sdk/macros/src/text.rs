@@ -29,7 +29,7 @@ pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     match number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)) {
-        Some(0) => Err(format!("`{text}` leaves no time at all: write a longer duration, or leave the option out")),
+        Some(0) => Err(format!("`{text}` is no time at all: write a longer duration, or remove the option")),
         Some(milliseconds) => Ok(milliseconds),
         None => Err(wrong()),
     }

@@ -1,26 +1,26 @@
-//! Why there is no response, or not the one that was wanted.
+//! Why a request failed.
 
 use std::fmt;
 
-/// Why there is no response, or not the one that was wanted.
+/// Why a request failed, or its response cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The tool was not granted it. The text says what would have to be granted.
+    /// The tool is not granted it. The text says what the operator can grant.
     Denied(String),
-    /// The request is none that can be sent.
+    /// The request is malformed.
     Invalid(String),
-    /// The name does not resolve, or to no address that may be spoken to.
+    /// The name does not resolve, or only to addresses that are not allowed.
     Unreachable(String),
-    /// Its time was over.
+    /// There was no answer in time.
     Timeout,
-    /// More bytes or more requests than the call may use.
+    /// The call has used up its requests or its bytes.
     OverBudget(String),
-    /// The connection broke, or the server does not speak HTTP/1.1 well.
+    /// The connection broke, or the server violated HTTP/1.1.
     Broken(String),
-    /// The server answered with this status, and only success was wanted.
+    /// The server answered with this status, which is not a success.
     Status(u16),
-    /// The body is not what it was read as.
+    /// The body is not of the type that was asked for.
     Unexpected(String),
 }
 

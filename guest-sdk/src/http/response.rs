@@ -63,7 +63,7 @@ impl Response {
     }
 }
 
-/// For the answer of an author's own test.
+/// For native tests: build the response.
 impl Response {
     /// An empty response of this status.
     #[must_use]

@@ -1,4 +1,4 @@
-//! The failure that a handler reports.
+//! The failure that a tool reports.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -8,10 +8,32 @@ use serde_json::Value;
 
 use crate::json::Json;
 
-/// The handler could not do what was asked, and says why in words that a model can act on.
+/// A failure of the tool. A model reads the message, so say what went wrong and what to change.
 ///
-/// Anything that is `Display` turns into one, so that `?` works on every error. That is why `Failure` itself is
+/// Anything that is `Display` converts into one, so that `?` works on every error. That is why `Failure` itself is
 /// neither `Display` nor `Error`: read [`Failure::message`].
+///
+/// ```
+/// use std::time::Duration;
+/// use toolcell_guest::{Failure, json, tool};
+///
+/// /// Halves an even number.
+/// #[tool]
+/// fn half(number: String) -> Result<i64, Failure> {
+///     let number: i64 = number.parse()?;
+///     if number % 2 != 0 {
+///         return Err(Failure::new("the number is odd: give an even one").data(json!({ "number": number })));
+///     }
+///     Ok(number / 2)
+/// }
+///
+/// assert_eq!(half("8".into()), Ok(4));
+/// let parsed = half("eight".into()).expect_err("not a number");
+/// assert_eq!(parsed.message(), "invalid digit found in string");
+///
+/// let busy = Failure::new("the service is busy").retry_after(Duration::from_secs(2));
+/// assert_eq!(busy.is_retryable(), Some(true));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     pub(crate) message: String,
@@ -21,7 +43,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure with this message, without data, and silent about retrying.
+    /// A failure with this message and nothing else.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), data: None, retryable: None, retry_after: None }
     }
@@ -61,7 +83,7 @@ impl Failure {
         self.data.as_ref()?.parse()
     }
 
-    /// Whether the same call may succeed later. None: not said.
+    /// Whether the same call may succeed later. `None` if the tool does not say.
     pub fn is_retryable(&self) -> Option<bool> {
         self.retryable
     }

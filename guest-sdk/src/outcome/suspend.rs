@@ -1,4 +1,4 @@
-//! The two shapes that end or suspend the loop around a tool.
+//! The two answers that end or suspend the agent loop: a question to a person, and a halt.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,8 +9,31 @@ use crate::schema;
 
 /// A question to a person.
 ///
-/// The tool ends with it. Once the person has answered, the tool is called again with the same arguments, and
-/// [`Context::answer`](crate::Context::answer) and [`Context::state`](crate::Context::state) have the rest.
+/// The call ends with it. Once the person has answered, the tool is called again with the same arguments;
+/// [`Context::answer`](crate::Context::answer) has the answer, and [`Context::state`](crate::Context::state) has what the
+/// first call left with [`state`](Self::state).
+///
+/// ```
+/// use toolcell_guest::{Context, Failure, Outcome, Question, json, tool};
+///
+/// /// Books a table.
+/// #[tool]
+/// fn book(guests: u32, context: &Context) -> Result<Outcome, Failure> {
+///     let Some(answer) = context.answer::<String>() else {
+///         let offered = ["18:00", "20:00"];
+///         return Ok(Question::new("When?").options(offered).state(json!({ "offered": offered })).into());
+///     };
+///     Ok(Outcome::ok(format!("{guests} guests at {}", answer?)))
+/// }
+///
+/// // A test calls the tool twice, as the host does.
+/// let first = book(2, &Context::default()).expect("an outcome");
+/// let question = first.question().expect("a question");
+/// assert_eq!(question.offered(), Some(json!(["18:00", "20:00"])));
+/// let answered = Context::default().with_answer("20:00").with_state(question.left_state());
+/// let second = book(2, &answered).expect("an outcome");
+/// assert_eq!(second.value(), Some(json!("2 guests at 20:00")));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     pub(crate) question: String,
@@ -25,7 +48,7 @@ impl Question {
         Self { question: question.into(), options: None, answer_schema: None, state: None }
     }
 
-    /// Adds what to offer, in any JSON that the person's side understands: a list of choices for instance.
+    /// Adds the choices to offer, as JSON in the form that the application expects: often a list of texts.
     #[must_use]
     pub fn options(mut self, options: impl Serialize) -> Self {
         self.options = Some(Json::of(&options));
@@ -39,8 +62,10 @@ impl Question {
         self
     }
 
-    /// Adds what the tool wants to find again when it is called with the answer: 64 KiB at most. It travels through the
-    /// caller. Not every host seals it, so no secrets; and the same answer may come twice, as nobody keeps a list.
+    /// Adds data that the tool gets back with the answer: at most 64 KiB as JSON.
+    ///
+    /// It travels through the caller. A host may seal it or not, so put no secrets into it. The host does not record which
+    /// questions were answered, so the same answer may arrive twice.
     #[must_use]
     pub fn state(mut self, state: impl Serialize) -> Self {
         self.state = Some(Json::of(&state));
@@ -52,7 +77,7 @@ impl Question {
         &self.question
     }
 
-    /// What is offered, if anything.
+    /// The choices that are offered, if there are any.
     pub fn offered(&self) -> Option<Value> {
         self.options.as_ref()?.parse()
     }
@@ -75,7 +100,21 @@ impl From<String> for Question {
     }
 }
 
-/// The end of the loop.
+/// The end of the agent loop: the model is not asked again, and the application gets the result.
+///
+/// ```
+/// use toolcell_guest::{Halt, Outcome, json, tool};
+///
+/// /// Submits the plan.
+/// #[tool]
+/// fn submit(plan: String) -> Halt {
+///     Halt::new("plan_submitted", json!({ "plan": plan }))
+/// }
+///
+/// let outcome: Outcome = submit("1. measure".into()).into();
+/// let halt = outcome.halt().expect("a halt");
+/// assert_eq!((halt.reason(), halt.result()), ("plan_submitted", Some(json!({ "plan": "1. measure" }))));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Halt {
     pub(crate) reason: String,
@@ -85,8 +124,8 @@ pub struct Halt {
 impl Halt {
     /// Ends the loop with this result.
     ///
-    /// `reason` is any word but the host's own, which the host answers with an error: `ask_user`, `max_turns`,
-    /// `halt_when`, `tool_error`, `cancelled`, `completed`.
+    /// `reason` is a word of the author's choice that is not blank. The host reserves `ask_user`, `max_turns`, `halt_when`,
+    /// `tool_error`, `cancelled` and `completed`, and reports an error if a tool uses one of them.
     pub fn new(reason: impl Into<String>, result: impl Serialize) -> Self {
         Self { reason: reason.into(), result: Json::of(&result) }
     }
@@ -96,7 +135,7 @@ impl Halt {
         &self.reason
     }
 
-    /// The result again. None if it could not be written as JSON.
+    /// The result. `None` if it cannot be written as JSON.
     pub fn result(&self) -> Option<Value> {
         self.result.parse()
     }

@@ -1,9 +1,17 @@
 #![allow(unused, reason = "only the misuse matters")]
 
-use toolcell_guest::tools;
+use toolcell_guest::{tool, tools};
 
 fn add() {}
 
-tools![add];
+mod text {
+    pub fn reverse() {}
+}
+
+/// Is a tool.
+#[tool]
+fn fine() {}
+
+tools![add, fine, text::reverse, missing];
 
 fn main() {}
