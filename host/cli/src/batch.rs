@@ -1,9 +1,10 @@
 //! `toolcell batch`: many calls as one run, from a list to messages, or to events as they come.
 //!
-//! Invariants: nothing runs before every call can be read and every tool is known; a reader who goes away ends the run; each
-//! call has its message, also when a signal ends the command.
+//! Invariants: nothing runs before the list is read and, unless `--unknown-tools answer` says otherwise, every tool is known; a
+//! reader who goes away ends the run; each call has its message, also when a signal ends the command.
 
 mod calls;
+mod forms;
 mod watched;
 
 use std::collections::HashMap;
@@ -12,12 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
+use serde_json::json;
 use toolcell::{
-    AbortSignal, CallContext, Event, Executor, Halted, Limits, Message, OnToolError, Provider, Registry, RunEvent,
-    RunFailure, RunOptions, Runner, Sealer, ToolCall, Usage, agui_events,
+    AbortSignal, CallContext, Event, Executor, Halted, Limits, Message, Provider, Registry, RunEvent, RunFailure,
+    RunOptions, Runner, Sealer, Settled, Usage, agui_events,
 };
 
-use crate::args::{BatchArgs, Global, OnFailure};
+use crate::args::{BatchArgs, Global};
 use crate::config::Config;
 use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
@@ -27,6 +29,7 @@ use crate::interrupt::{self, Interrupt};
 use crate::printer::Printer;
 use crate::units::Size;
 use crate::{components, context, host, state};
+use calls::List;
 use watched::Watched;
 
 /// Makes the calls.
@@ -40,7 +43,8 @@ pub(crate) async fn batch(
     let shown = Shown::of(args)?;
     let context = context(args)?;
     let config = Config::read(global)?;
-    let components = components::chosen(&config, &args.components)?;
+    let words = components::typed(&config, &args.components)?;
+    let components = components::chosen(&config, &words)?;
     let context = config.on_behalf(context, args.tenant.as_deref())?;
     let isolation = config.isolation_of(context.tenant.as_deref());
     let components: Vec<_> = components.into_iter().map(|chosen| chosen.isolated(isolation)).collect();
@@ -48,18 +52,21 @@ pub(crate) async fn batch(
     let limits = components.iter().map(|chosen| chosen.limits).reduce(|one, other| one.tightened(&other));
     let limits = args.limits.over(limits.unwrap_or_default());
     let options = options(args, context, limits);
-    let calls = calls::read(&args.calls)?;
-    // Without a place for a key questions are sealed all the same, for nobody to answer.
+    let calls = calls::read(&args.calls, args.calls_format)?;
+    if let silent @ 1.. = calls.unreadable.iter().filter(|call| call.id.is_none()).count() {
+        printer.note("warning", &format!("{silent} calls cannot be read and have no id: they have no message"));
+    }
+    // Without a place for a key questions are sealed all the same; then no later command can answer them.
     let (sealer, unkept) = match state::sealer(global.state_dir.as_deref()) {
         Ok(sealer) => (sealer, None),
         Err(failure) => (Sealer::generate()?, Some(failure)),
     };
-    let at_once = options.concurrency(calls.len()).min(calls.len()).max(1);
-    // A process is a tenant's or everybody's, never one component's.
+    let at_once = options.concurrency(calls.calls.len()).min(calls.calls.len()).max(1);
+    // A process is a tenant's or that of all calls, never one component's.
     let has_process = components.iter().any(|chosen| chosen.isolation.has_process());
     let registry = Registry::new();
     if has_process {
-        let (components, tenant) = (&args.components, options.context.tenant.as_deref());
+        let (components, tenant) = (&words, options.context.tenant.as_deref());
         let hosted = Hosted { components, tenant, calls: at_once, together: Together::Beside };
         registry.register_all(cordon::start(global, &config, &hosted).await?.tools().iter().cloned())?;
     } else {
@@ -83,7 +90,7 @@ pub(crate) async fn batch(
         printer.note("warning", &format!("{lost} of the tools' logs are over their limits and lost"));
     }
     if let (Some(Halted::AskUser { .. }), Some(failure)) = (&halted, unkept) {
-        failure.about("nobody can answer this run's questions").tell(printer);
+        failure.about("this run's questions cannot be answered later").tell(printer);
     }
     Ok(halted.as_ref().map_or(ExitStatus::Ok, ExitStatus::from))
 }
@@ -127,10 +134,7 @@ fn context(args: &BatchArgs) -> Result<CallContext, Failure> {
 
 fn options(args: &BatchArgs, context: CallContext, limits: Limits) -> RunOptions {
     let options = RunOptions::default().with_context(context).with_tool_timeout(limits.timeout);
-    let options = options.with_on_tool_error(match args.on_tool_error {
-        OnFailure::Continue => OnToolError::Continue,
-        OnFailure::Halt => OnToolError::Halt,
-    });
+    let options = options.with_on_tool_error(args.on_tool_error.into()).with_unknown_tools(args.unknown_tools.into());
     match args.max_concurrency {
         Some(calls) => options.with_max_concurrency(calls.into()),
         None => options,
@@ -142,7 +146,7 @@ struct Batch<'a> {
     printer: &'a Printer,
     registry: Registry,
     executor: Executor,
-    calls: Vec<ToolCall>,
+    calls: List,
     options: RunOptions,
     given_up: AbortSignal,
     logs: Arc<Logs>,
@@ -188,11 +192,12 @@ impl Logs {
 impl Batch<'_> {
     /// Prints all messages at the end, under a bar that counts the calls.
     async fn messages(self, format: Format) -> Result<Option<Halted>, Failure> {
-        let bar = self.printer.bar(self.calls.len() as u64, "calls");
+        let bar = self.printer.bar(self.calls.calls.len() as u64, "calls");
         let (printer, logs, count) = (self.printer, Arc::clone(&self.logs), bar.counter());
-        let order: Vec<_> = self.calls.iter().map(|call| call.id.clone()).collect();
+        let order = self.calls.ids();
+        let unread = self.calls.unread().map(|message| (message.tool_call_id.clone(), message));
+        let mut messages: HashMap<_, _> = unread.collect();
         let mut run = self.watched();
-        let mut messages = HashMap::new();
         while let Some(event) = run.next().await {
             match event {
                 RunEvent::Call(Event::Completed { usage, .. }) => {
@@ -221,23 +226,29 @@ impl Batch<'_> {
 
     fn watched(self) -> Watched {
         let runner = Runner::new(self.registry).with_executor(self.executor);
-        Watched::new(runner, self.calls, self.options, self.given_up)
+        Watched::new(runner, self.calls.calls, self.options, self.given_up)
     }
 
     /// Prints events as they come. Breaks when there is no run, or nobody to print for.
     async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<Halted>>, Failure> {
         let (printer, logs) = (self.printer, Arc::clone(&self.logs));
         let gone = ControlFlow::Break(ExitStatus::Ok);
+        let mut finished = Finished { kind: "run_finished", calls: self.calls.ids().len(), failed: 0 };
+        let unread: Vec<_> = self.calls.unread().map(told).collect();
+        for event in &unread {
+            finished.failed += 1;
+            if form.print(printer, event)?.is_break() {
+                return Ok(gone);
+            }
+        }
         let mut run = self.watched();
         while let Some(event) = run.next().await {
-            if let RunEvent::Call(Event::Completed { usage, .. }) = &event {
-                logs.count(usage);
+            match &event {
+                RunEvent::Call(Event::Completed { usage, .. }) => logs.count(usage),
+                RunEvent::Settled { message, .. } => finished.failed += usize::from(message.is_error),
+                RunEvent::Call(_) | RunEvent::Halted(_) | RunEvent::Error(_) | _ => {}
             }
-            let printed = match form {
-                Form::Own => printer.event(&event)?,
-                Form::AgUi => each(&agui_events(&event), |event| printer.event(event))?,
-            };
-            if printed.is_break() {
+            if form.print(printer, &event)?.is_break() {
                 return Ok(gone);
             }
             if let RunEvent::Error(RunFailure(error)) = event {
@@ -246,8 +257,48 @@ impl Batch<'_> {
                 return Ok(ControlFlow::Break(failure.status()));
             }
         }
-        Ok(ControlFlow::Continue(run.halted()))
+        let halted = run.halted();
+        if halted.is_none() && form.finish(printer, &finished)?.is_break() {
+            return Ok(gone);
+        }
+        Ok(ControlFlow::Continue(halted))
     }
+}
+
+/// The last event of a run that was not halted.
+#[derive(Serialize)]
+struct Finished {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    calls: usize,
+    failed: usize,
+}
+
+impl Form {
+    fn print(self, printer: &Printer, event: &RunEvent) -> Result<ControlFlow<()>, Failure> {
+        match self {
+            Self::Own => printer.event(event),
+            Self::AgUi => each(&agui_events(event), |event| printer.event(event)),
+        }
+    }
+
+    fn finish(self, printer: &Printer, finished: &Finished) -> Result<ControlFlow<()>, Failure> {
+        let Finished { kind, calls, failed } = finished;
+        match self {
+            Self::Own => printer.event(finished),
+            // `RUN_FINISHED` would end the agent's run, of which this is a part.
+            Self::AgUi => {
+                let value = json!({ "calls": calls, "failed": failed });
+                printer.event(&json!({ "type": "CUSTOM", "name": kind, "value": value }))
+            }
+        }
+    }
+}
+
+/// The event of a call that cannot be read.
+fn told(message: Message) -> RunEvent {
+    let settled = Settled::Encoded { id: message.tool_call_id.clone(), content: message.content.clone() };
+    RunEvent::Settled { settled, message }
 }
 
 /// Prints values until the reader goes away.

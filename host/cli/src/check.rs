@@ -1,4 +1,4 @@
-//! `toolcell check`: whether the configuration can be used, and what it comes to for every tool.
+//! `toolcell check`: validates the configuration, and shows the effective grants of each tool.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,12 @@ use toolcell::{Component, Limits, Overlay, Tool};
 
 use crate::approve;
 use crate::args::{CheckArgs, Global};
-use crate::config::{self, Approval, Chosen, Config, Isolation, Lock};
+use crate::config::{self, Approval, Chosen, Config, Development, Isolation, Lock, Problem};
 use crate::difference::Standing;
 use crate::effective::{self, Effective};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
+use crate::gaps::{self, Gap};
 use crate::printer::Printer;
 use crate::signature::Signer;
 use crate::units::{Count, Size, Time};
@@ -20,7 +21,7 @@ use crate::{clean, components, host, table};
 /// Characters of a column.
 const WIDEST: usize = 24;
 
-/// Judges it, and shows it.
+/// Validates it, and shows it.
 pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) -> Result<ExitStatus, Failure> {
     if args.schema {
         printer.json_text(&serde_json::to_string_pretty(&config::schema())?)?;
@@ -28,11 +29,11 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     }
     let config = Config::read(global)?;
     let Some(file) = config.file.clone() else {
-        return Err(config.missing("make one, or name one with `--config FILE`"));
+        return Err(config.missing("write one, or name one with `--config FILE`"));
     };
     let lock = Lock::beside(&config)?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let (mut shown, mut failures, mut unapproved) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut shown, mut failures, mut unapproved, mut components) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for chosen in config.all() {
         let loaded = components::one(printer, &engines, &config, &chosen).await;
         let loaded = loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
@@ -43,7 +44,8 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
             Ok((component, signer)) => {
                 let standing = approve::standing(&lock, name(&chosen), component, signer.as_ref());
                 let signer = signer.as_ref();
-                unapproved.extend((standing != Standing::Locked).then(|| name(&chosen)));
+                let needs_approval = development(&chosen).is_none() && standing != Standing::Locked;
+                unapproved.extend(needs_approval.then(|| name(&chosen)));
                 if args.json {
                     to_json(&config, &chosen, component, signer, standing)
                 } else {
@@ -54,15 +56,20 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
             Err(_) => Value::Null,
         };
         shown.push(judged);
-        failures.extend(loaded.err());
+        match loaded {
+            Ok((component, _)) => components.push((name(&chosen), component)),
+            Err(failure) => failures.push(failure),
+        }
     }
-    let status = if failures.is_empty() { ExitStatus::Ok } else { ExitStatus::Failed };
+    let warnings: Vec<_> = config.warnings.iter().cloned().chain(idle(&config, &components)).collect();
+    let ok = failures.is_empty() && config.unset.is_empty();
+    let status = if ok { ExitStatus::Ok } else { ExitStatus::Failed };
     if args.json {
-        let ok = failures.is_empty();
         let approved = config.approval == Approval::Given && unapproved.is_empty();
-        let warnings = &config.warnings;
+        let unset: Vec<_> = config.unset.keys().map(|name| unset_secret(&config, name, &components)).collect();
         printer.json(&json!({
-            "config": file, "ok": ok, "approved": approved, "warnings": warnings, "components": shown,
+            "config": file, "ok": ok, "approved": approved, "warnings": warnings, "unset_secrets": unset,
+            "components": shown,
         }))?;
         return Ok(status);
     }
@@ -70,33 +77,71 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     if !texts.is_empty() {
         printer.text(&texts.join("\n\n"))?;
     }
-    for warning in &config.warnings {
+    for warning in &warnings {
         printer.note("warning", &warning.to_string());
         printer.note("hint", &warning.hint);
     }
     failures.iter().for_each(|failure| failure.tell(printer));
+    for (secret, problem) in &config.unset {
+        let tools = users(&config, secret, &components);
+        let stops =
+            if tools.is_empty() { "no tool may use it".to_owned() } else { format!("stops `{}`", tools.join("`, `")) };
+        printer.note("error", &format!("{problem}; {stops}"));
+        printer.note("hint", &problem.hint);
+    }
     if config.approval == Approval::Missing {
-        let message =
-            "was found here and is not approved for you: no secret was looked at, no limit is above the default";
+        let message = "was found here, and you have not approved it in its present form: no secret was read, and no \
+                       limit is above its default";
         printer.note("warning", &format!("`{file}` {message}"));
     }
     if !unapproved.is_empty() {
-        printer.note("warning", &format!("not approved as it is now: {}", unapproved.join(", ")));
+        printer.note("warning", &format!("not approved in their present form: {}", unapproved.join(", ")));
     }
     if config.approval == Approval::Missing || !unapproved.is_empty() {
         let approve = config.again.command("approve", &[], &[]);
-        printer.note("hint", &format!("{approve} shows it and asks"));
-    } else if failures.is_empty() {
-        printer.note("note", &format!("`{file}` can be used"));
+        printer.note("hint", &format!("{approve} shows what is new or changed, and asks"));
+    } else if ok {
+        printer.note("note", &format!("`{file}` is valid, and everything in it is approved"));
     }
     Ok(status)
+}
+
+/// Rules that allow nothing.
+fn idle(config: &Config, components: &[(&str, Component)]) -> Vec<Problem> {
+    let rights = |tool: &Tool| tool.rights().cloned().unwrap_or_default();
+    let loaded = components.iter().map(|(name, component)| gaps::Loaded {
+        name,
+        tools: component.tools().iter().map(|tool| (tool.definition(), rights(tool))).collect(),
+    });
+    gaps::idle(config, &loaded.collect::<Vec<_>>())
+}
+
+/// The tools that may use a secret.
+fn users(config: &Config, secret: &str, components: &[(&str, Component)]) -> Vec<String> {
+    let may_use =
+        |tool: &&Tool| tool.rights().is_some_and(|rights| config.unset_of(rights).any(|(name, _)| name == secret));
+    let tools = components.iter().flat_map(|(_, component)| component.tools()).filter(may_use);
+    tools.map(|tool| tool.definition().name.clone()).collect()
+}
+
+fn unset_secret(config: &Config, secret: &str, components: &[(&str, Component)]) -> Value {
+    json!({ "name": secret, "problem": config.unset.get(secret), "tools": users(config, secret, components) })
+}
+
+fn development<'a>(chosen: &Chosen<'a>) -> Option<&'a Development> {
+    chosen.configured.and_then(|(_, configured)| configured.development.as_ref())
+}
+
+/// What a tool declares and is not granted.
+fn not_granted(tool: &Tool) -> Vec<Gap> {
+    tool.rights().map(|rights| gaps::of(rights, tool.definition())).unwrap_or_default()
 }
 
 fn name<'a>(chosen: &Chosen<'a>) -> &'a str {
     chosen.configured.map_or("", |(name, _)| name)
 }
 
-/// What a tool may, for everybody or for one tenant.
+/// The effective grants of a tool, for one tenant if an overlay is given.
 fn left(tool: &Tool, overlay: Option<&std::sync::Arc<Overlay>>) -> Effective {
     let Some(rights) = tool.rights() else { return Effective::new() };
     let rights = rights.narrowed(overlay.cloned(), None);
@@ -119,7 +164,10 @@ fn to_json(
         let definition = tool.definition();
         let limits = limits(&chosen.limits.tightened(&chosen.limits_of(&definition.name)));
         let (name, needs) = (&definition.name, &definition.needs);
-        json!({ "name": name, "needs": needs, "may": left(tool, None), "limits": limits, "tenants": tenants })
+        json!({
+            "name": name, "needs": needs, "not_granted": not_granted(tool), "may": left(tool, None), "limits": limits,
+            "tenants": tenants,
+        })
     };
     json!({
         "name": name(chosen),
@@ -127,6 +175,7 @@ fn to_json(
         "digest": component.examination().digest,
         "signed_by": signer,
         "state": standing,
+        "development": development(chosen).is_some(),
         "limits": limits(&chosen.limits),
         "isolation": chosen.isolation,
         "isolation_of_tenants": tenants(config, chosen).collect::<BTreeMap<_, _>>(),
@@ -142,13 +191,13 @@ fn limits(limits: &Limits) -> Value {
     })
 }
 
-/// How far each tenant's calls of it are kept from others.
+/// The isolation of each tenant's calls.
 fn tenants<'a>(config: &'a Config, chosen: &Chosen<'_>) -> impl Iterator<Item = (&'a str, Isolation)> {
     let own = chosen.isolation;
     config.tenants.keys().map(move |name| (name.as_str(), config.isolation_of(Some(name)).max(own)))
 }
 
-/// That of everybody, and of the tenants for whom it is more.
+/// The component's isolation, and that of tenants who have more.
 fn isolation(config: &Config, chosen: &Chosen<'_>) -> String {
     let more = tenants(config, chosen).filter(|(_, isolation)| *isolation != chosen.isolation);
     let more = more.map(|(name, isolation)| format!(", for {name} {}", isolation.word()));
@@ -169,6 +218,7 @@ fn to_text(
     let limits = &chosen.limits;
     let mut text = vec![format!("component {} ({}): {}", name(chosen), clean::shown(&chosen.shown()), standing.word())];
     text.extend(signer.map(|signer| format!("  signed by {signer}")));
+    text.extend(development(chosen).map(|why| format!("  DEVELOPMENT: used without approval, {why}")));
     text.push(format!("  {}", in_words(limits)));
     text.push(format!("  isolation {}", isolation(config, chosen)));
     for tool in component.tools() {
@@ -180,6 +230,9 @@ fn to_text(
             text.push(format!("    {}", in_words(&tightened)));
         }
         text.push(table::columns(4, WIDEST, &effective::rows(&own)));
+        for gap in not_granted(tool) {
+            text.push(format!("    ! {}", gap.text()));
+        }
         for (name, tenant) in &config.tenants {
             let theirs = left(tool, tenant.overlay.as_ref());
             if theirs == own {

@@ -8,12 +8,13 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use toolcell::defence::{Defence, stands};
-use toolcell::{Access, Component, Examination, Grants, Missing, Suggestion, Tool, names, toml_text};
+use toolcell::{Access, Component, Definition, Examination, Grants, Missing, Suggestion, Tool, names};
 
-use crate::config::{self, Approved, Chosen, Config, Configured, Lock, Section};
+use crate::config::{Approval, Approved, Chosen, Config, Lock};
 use crate::difference::{Difference, Standing};
 use crate::failure::Failure;
 use crate::files;
+use crate::grant_text;
 use crate::host::{self, Engines};
 use crate::printer::Printer;
 use crate::signature::Signer;
@@ -72,6 +73,22 @@ pub(crate) async fn alone(
     component.map_err(|failure| failure.about(chosen.shown()))
 }
 
+/// Whether a component can be used now: the configuration is approved, and the component is as it was approved.
+pub(crate) fn is_approved(
+    config: &Config,
+    chosen: &Chosen<'_>,
+    component: &Component,
+    signer: Option<&Signer>,
+) -> Result<bool, Failure> {
+    let Some((name, _)) = chosen.configured else { return Ok(true) };
+    if config.approval == Approval::Missing {
+        return Ok(false);
+    }
+    let now = Approved::of(component, signer.map(|signer| signer.publisher.clone()));
+    let lock = Lock::beside(config)?;
+    Ok(Difference { old: lock.components.get(name), new: &now }.standing() == Standing::Locked)
+}
+
 /// The component of these bytes under its grants, to be used: as it was approved, if a configuration names it.
 pub(crate) async fn approved(
     printer: &Printer,
@@ -81,7 +98,14 @@ pub(crate) async fn approved(
     chosen: &Chosen<'_>,
     (bytes, signer): (Vec<u8>, Option<Signer>),
 ) -> Result<Component, Failure> {
-    let Some((name, _)) = chosen.configured else { return loaded(printer, engines, config, chosen, bytes).await };
+    let Some((name, configured)) = chosen.configured else {
+        return loaded(printer, engines, config, chosen, bytes).await;
+    };
+    if let Some(development) = &configured.development {
+        printer
+            .note("warning", &format!("development mode: {} is used without approval, {development}", chosen.shown()));
+        return loaded(printer, engines, config, chosen, bytes).await;
+    }
     let approve = config.again.command("approve", &[], &[name]);
     let hint = format!("{approve} shows it and asks");
     let Some(old) = lock.components.get(name) else {
@@ -119,8 +143,10 @@ pub(crate) async fn approved(
             let message =
                 format!("the component `{name}` has other code than was approved, with the same tools and imports");
             printer.note("warning", &message);
-            printer
-                .note("hint", &format!("{approve} writes it down; `digest` in `[components.{name}]` would refuse it"));
+            printer.note(
+                "hint",
+                &format!("{approve} records the new code; `digest` in `[components.{name}]` makes other code an error"),
+            );
         }
         Standing::Changed | Standing::New if stands(Defence::ApprovedDefinitions) => return Err(changed(&difference)),
         Standing::Changed | Standing::New => {}
@@ -157,14 +183,10 @@ pub(crate) async fn loaded(
             Ok(component)
         }
         Err(error) if error.is_not_granted() => {
-            let needs = freely(printer, engines, bytes, chosen).await.map(|component| needs(&component));
+            let free = freely(printer, engines, bytes, chosen).await;
             let failure = Failure::from(error);
-            Err(match needs {
-                Ok(needs) if needs.is_empty() => {
-                    let learn = config.again.command("learn", &["--component", &chosen.word()], &["TOOL", "ARGS"]);
-                    failure.with_hint(format!("it does not declare what it needs: {learn} shows what it asks for"))
-                }
-                Ok(needs) => failure.with_hint(advice(config, chosen, &needs)),
+            Err(match free {
+                Ok(component) => failure.with_hint(how_to_grant(config, chosen, &component)),
                 Err(_) => failure,
             })
         }
@@ -179,43 +201,58 @@ pub(crate) async fn freely(
     bytes: Vec<u8>,
     chosen: &Chosen<'_>,
 ) -> Result<Component, Failure> {
-    let engine = engines.of(chosen.isolation)?;
-    let loaded = host::load(printer, engine, bytes, &chosen.path, Grants::default(), Missing::Denied).await;
-    loaded.map_err(|error| Failure::from(error).about(chosen.shown()))
+    let loaded = granted(printer, engines, bytes, chosen, Grants::default()).await;
+    loaded.map_err(|failure| failure.about(chosen.shown()))
 }
 
-/// What the tools of a component declare that they need.
-fn needs(component: &Component) -> Suggestion {
+/// The component under other grants than the configuration's. What it imports beyond them is denied at its use.
+pub(crate) async fn granted(
+    printer: &Printer,
+    engines: &Engines<'_>,
+    bytes: Vec<u8>,
+    chosen: &Chosen<'_>,
+    grants: Grants,
+) -> Result<Component, Failure> {
+    let engine = engines.of(chosen.isolation)?;
+    Ok(host::load(printer, engine, bytes, &chosen.path, grants, Missing::Denied).await?)
+}
+
+/// What a person can do about imports that are not granted: grant what its tools declare, or find out what they need.
+pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
+    let needs = needs(component.definitions());
+    if needs.is_empty() {
+        let learn = learn_command(config, chosen, "TOOL");
+        return format!("it does not declare what it needs: {learn} shows what a call asks for");
+    }
+    grant_text::advice(config, chosen, &needs)
+}
+
+/// The command that shows what a call of a tool asks for.
+pub(crate) fn learn_command(config: &Config, chosen: &Chosen<'_>, tool: &str) -> String {
+    config.again.command("learn", &[], &[&chosen.word(), tool, "ARGS"])
+}
+
+/// What tools declare that they need.
+pub(crate) fn needs<'a>(definitions: impl Iterator<Item = &'a Definition>) -> Suggestion {
     let mut suggestion = Suggestion::default();
-    component.definitions().flat_map(|tool| &tool.needs).for_each(|need| suggestion.add_need(need));
+    definitions.flat_map(|tool| &tool.needs).for_each(|need| suggestion.add_need(need));
     suggestion
 }
 
-/// Lines to add, and where: into the component's section, or with a section of its own.
-pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion) -> String {
-    let lines = suggestion.lines().join("\n");
-    let file = config.file.as_deref().unwrap_or(config::NAME);
-    match chosen.configured {
-        Some((name, Configured { section: Section { line, has_grants: true }, .. })) => {
-            format!("to allow it, add to [components.{name}.grants] in `{file}`, line {line}:\n{lines}")
-        }
-        Some((name, Configured { section: Section { line, has_grants: false }, .. })) => {
-            format!("to allow it, add to `{file}`, whose line {line} is about it:\n{}", section(name, &lines))
-        }
-        None => {
-            let name: String =
-                chosen.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-            let name: String =
-                name.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(64).collect();
-            let name = if name.is_empty() { "NAME" } else { &name };
-            let path = toml_text(&chosen.shown());
-            format!("to allow it, add to `{file}`:\n[components.{name}]\npath = {path}\n{}", section(name, &lines))
-        }
+/// What was typed for components: all that the configuration names where nothing was.
+///
+/// # Errors
+/// There are none.
+pub(crate) fn typed(config: &Config, words: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    if !words.is_empty() {
+        return Ok(words.to_vec());
     }
-}
-
-fn section(name: &str, lines: &str) -> String {
-    format!("[components.{name}.grants]\n{lines}")
+    const HINT: &str = "name a component by its file, or write a `toolcell.toml` that names components";
+    match &config.file {
+        Some(_) if !config.components.is_empty() => Ok(config.components.keys().map(PathBuf::from).collect()),
+        Some(file) => Err(Failure::usage(format!("`{file}` names no component"), HINT)),
+        None => Err(config.missing(HINT)),
+    }
 }
 
 /// The components that words stand for, to be used.
@@ -240,14 +277,18 @@ pub(crate) async fn tools(
             if let Some(first) = homes.insert(name.clone(), chosen.shown()) {
                 return Err(twice(name, &first, &chosen.shown()));
             }
-            tools.push(tool.clone().with_limits(chosen.limits_of(name)));
+            for (secret, problem) in tool.rights().into_iter().flat_map(|rights| config.unset_of(rights)) {
+                printer.note("warning", &format!("{problem}; calls of `{name}`, which may use `{secret}`, fail"));
+                printer.note("hint", &problem.hint);
+            }
+            tools.push(config.stopped(tool.clone().with_limits(chosen.limits_of(name))));
         }
     }
     match names::look_alike(tools.iter().map(|tool| tool.definition().name.as_str())) {
         Some((tool, other)) if stands(Defence::LookAlikes) => {
             let place = |name: &str| homes.get(name).cloned().unwrap_or_default();
-            let message = anyhow!("`{tool}` of `{}` is taken for `{other}` of `{}`", place(tool), place(other));
-            Err(Failure::file(message, "leave one of them out: a model would call the one for the other"))
+            let message = anyhow!("`{tool}` of `{}` looks like `{other}` of `{}`", place(tool), place(other));
+            Err(Failure::file(message, "leave one of them out: a model could call one for the other"))
         }
         Some(_) | None => Ok(tools),
     }
@@ -255,7 +296,7 @@ pub(crate) async fn tools(
 
 fn twice(tool: &str, first: &str, second: &str) -> Failure {
     let message = if first == second {
-        anyhow!("`{first}` stands twice in the list of components")
+        anyhow!("`{first}` is named twice")
     } else {
         anyhow!("`{first}` and `{second}` both offer a tool `{tool}`")
     };

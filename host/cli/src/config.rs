@@ -1,12 +1,14 @@
-//! `toolcell.toml`: which components there are, what they may reach and use, and what tenants leave of that.
+//! `toolcell.toml`: the components, their grants and limits, and how tenants narrow them.
 //!
-//! In: `--config`, the environment, or the nearest file of that name, unless that is another user's: then it is not read, and
-//! who needs one is told. Out: a [`Config`], or everything that is wrong.
-//! Invariants: nothing of a file is used unless all of it can be; without a file nothing is granted. Of one that was found,
-//! and that this user did not approve, only what takes away counts: none of its components is used, no secret's value is
-//! looked at, no limit is raised.
+//! In: `--config`, the environment, or the nearest file of that name; a file of another user is not read, and a command that
+//! needs one says so. Out: a [`Config`], or everything that is wrong.
+//! Invariants: nothing of a file is used unless all of it can be; without a file nothing is granted. A file that was found and
+//! that this user has not approved can only take away: none of its components is used, no secret's value is read, no limit
+//! is raised.
 
+mod choose;
 mod chosen;
+mod dev;
 mod file;
 mod grants;
 mod isolation;
@@ -14,11 +16,14 @@ mod limits;
 mod lock;
 mod problem;
 mod roots;
+mod rules;
 mod search;
 mod secrets;
 mod shape;
 mod signed;
 mod trust;
+mod typed;
+mod unset;
 mod wanted;
 
 use std::collections::BTreeMap;
@@ -26,41 +31,42 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
-use toolcell::defence::{Defence, stands};
 use toolcell::{CallContext, Executor, Limits, MAX_NAME, StoredSecrets, Tenant, names};
 
 use crate::args::Global;
 use crate::failure::Failure;
-use crate::paste::{Again, quoted};
+use crate::paste::Again;
 use crate::{env, files};
 use problem::{Problems, in_order};
 use roots::Guarded;
 
 pub(crate) use chosen::{Chosen, Configured, Section, Single};
+pub(crate) use dev::Development;
 pub(crate) use isolation::Isolation;
 pub(crate) use limits::unusual;
 pub(crate) use lock::{Approved, Lock};
 pub(crate) use problem::Problem;
+pub(crate) use rules::{RuleOf, WrittenRule};
 pub(crate) use secrets::Origin;
 pub(crate) use signed::Demand;
 pub(crate) use trust::{Approval, Found};
 pub(crate) use wanted::Wanted;
 
-/// The file's name where nobody names it.
+/// The name of the file that is searched for.
 pub(crate) const NAME: &str = "toolcell.toml";
 
-/// What a file says, or nothing.
+/// A configuration, or the empty one where there is no file.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     /// The file, as it is shown.
     pub(crate) file: Option<String>,
-    /// A file that was found and not read, for it is another user's.
-    foreign: Option<PathBuf>,
+    /// A file that was found and not read, because it is another user's.
+    foreign: Option<search::Ignored>,
     /// The file of approvals beside it.
     lock: PathBuf,
     /// Its path without links.
     pub(crate) path: Option<PathBuf>,
-    /// Where it was found, and not named by who typed the command.
+    /// Set if the file was found, not named on the command line or by the environment.
     pub(crate) found: Option<Found>,
     pub(crate) approval: Approval,
     pub(crate) components: BTreeMap<String, Configured>,
@@ -76,6 +82,12 @@ pub(crate) struct Config {
     pub(crate) secrets: StoredSecrets,
     /// Where their values come from, by name.
     pub(crate) origins: BTreeMap<String, Origin>,
+    /// Secrets whose value cannot be read, and why.
+    pub(crate) unset: BTreeMap<String, Problem>,
+    /// Grants that were typed: `--grant`.
+    pub(crate) typed: Vec<String>,
+    /// Its rules, each with its place.
+    pub(crate) rules: Vec<WrittenRule>,
     pub(crate) warnings: Vec<Problem>,
     /// What a hint has to say again.
     pub(crate) again: Again,
@@ -106,19 +118,26 @@ impl Config {
         let found = lock.map(|lock| Found::new(&path, &text, lock, global.state_dir.as_deref()));
         let shown = shown.display().to_string();
         let mut problems = Problems::new(&shown, &text);
-        let config = Self::parsed(&mut problems, (&path, &place), found, global, wanted);
-        let Problems { errors, warnings, .. } = problems;
+        let base = path.parent().unwrap_or(Path::new("/")).to_owned();
+        let unwritten = vec![path.clone(), place.clone()];
+        let places = Places { base, unwritten, secrets: secrets::Secrets::default() };
+        let config = Self::parsed(&mut problems, places, found, global, wanted);
+        let Problems { mut errors, warnings, .. } = problems;
         match config {
             Some(config) if errors.is_empty() => {
-                Ok(Self { file: Some(shown), lock: place, warnings: in_order(warnings), again, ..config })
+                let (path, file) = (Some(path), Some(shown));
+                Ok(Self { path, file, lock: place, warnings: in_order(warnings), again, ..config })
             }
-            Some(_) | None => Err(Failure::config(&shown, in_order(errors))),
+            config => {
+                errors.extend(config.into_iter().flat_map(|config| config.unset.into_values()));
+                Err(Failure::config(&shown, in_order(errors)))
+            }
         }
     }
 
     fn parsed(
         problems: &mut Problems<'_>,
-        places: (&Path, &Path),
+        places: Places,
         found: Option<Found>,
         global: &Global,
         wanted: Wanted<'_>,
@@ -127,7 +146,7 @@ impl Config {
         let (tree, faults) = DeTable::parse_recoverable(text);
         if !faults.is_empty() {
             for fault in faults {
-                let hint = "see https://toml.io for the form; text stands in quotes, a section's name in brackets";
+                let hint = "write text in quotes and a section's name in brackets; https://toml.io explains TOML";
                 problems.error(&fault.span().unwrap_or_default(), fault.message(), hint);
             }
             return None;
@@ -153,14 +172,13 @@ impl Config {
     fn resolved(
         problems: &mut Problems<'_>,
         file: &file::File,
-        (path, place): (&Path, &Path),
+        Places { base, mut unwritten, mut secrets }: Places,
         found: Option<Found>,
         global: &Global,
         wanted: Wanted<'_>,
     ) -> Self {
         let approval = found.as_ref().map_or(Approval::Given, Found::approval);
-        let base = path.parent().unwrap_or(Path::new("/"));
-        let mut secrets = secrets::Secrets::default();
+        let base = base.as_path();
         for component in file.components.values() {
             for (name, said) in component.value.grants.iter().flat_map(|grants| &grants.value.secrets) {
                 // What a tenant's process is not to know is not looked at there, as if nobody had approved it.
@@ -168,7 +186,7 @@ impl Config {
                 secrets.fetch(problems, base, name, &said.span, said.value.from.as_ref(), look);
             }
         }
-        let components = || file.components.values().map(|component| base.join(&component.value.path.value));
+        unwritten.extend(file.components.values().map(|component| base.join(&component.value.path.value)));
         let guarded = Guarded {
             home: env::home(),
             own: [global.cache_dir.clone(), env::cache_dir(), global.state_dir.clone(), env::state_dir()]
@@ -176,14 +194,14 @@ impl Config {
                 .flatten()
                 .collect(),
             unread: secrets.files().map(Path::to_owned).collect(),
-            unwritten: components().chain([path, place].map(Path::to_owned)).collect(),
+            unwritten,
         };
         let guarded = guarded.resolved();
         let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
-        let secrets::Secrets { origins, stored, .. } = secrets;
+        let secrets::Secrets { origins, stored, unset } = secrets;
+        let dev = dev::Folders::of(problems, &file.dev, base, &guarded, found.as_ref());
         let signatures = signed::Signatures::of(problems, file);
         let mut config = Self {
-            path: Some(path.to_owned()),
             found,
             approval,
             defaults,
@@ -191,13 +209,15 @@ impl Config {
             demand: signatures.of_all.clone(),
             secrets: stored,
             origins,
+            unset,
+            rules: rules::written(problems, file),
             ..Self::default()
         };
         let isolation = config.isolation;
         for (name, said) in &file.components {
             if !is_name(name) {
                 let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
-                problems.error(&said.span, format!("`{}` is no name of a component", name.escape_debug()), hint);
+                problems.error(&said.span, format!("`{}` cannot be a component's name", name.escape_debug()), hint);
             }
             let file::Component { path, digest, grants, isolation: own, limits, tools, .. } = &said.value;
             let mut configured = Configured {
@@ -208,6 +228,7 @@ impl Config {
                     .unwrap_or_default(),
                 limits: limits::over(problems, limits, defaults),
                 isolation: isolation.max(isolation::of_component(problems, own)),
+                development: dev.development(&base.join(&path.value)),
                 digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),
                 demand: signatures.of_component(problems, base, &said.value),
                 section: Section {
@@ -218,8 +239,8 @@ impl Config {
             };
             for (tool, said) in tools {
                 if let Some(isolation) = &said.value.isolation {
-                    let hint = format!("write it in [components.{name}]: a component's tools share its cells");
-                    problems.error(&isolation.span, "a tool has no isolation of its own", hint);
+                    let hint = format!("write it in [components.{name}]: all tools of a component share its isolation");
+                    problems.error(&isolation.span, "a single tool cannot have its own isolation", hint);
                 }
                 let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
                 configured.grants.tools.insert(tool.clone(), grants::overlay(problems, &said.value));
@@ -229,7 +250,7 @@ impl Config {
             let same = |other: &Configured| search::is_same_file(&other.path, &configured.path);
             if let Some((first, _)) = config.components.iter().find(|(_, other)| same(other)) {
                 let message = format!("`{first}` and `{name}` are the same file");
-                problems.error(&path.span, message, "leave one of them out: its path would have two meanings");
+                problems.error(&path.span, message, "remove one of them: the path would mean two components");
             }
             config.components.insert(name.clone(), configured);
         }
@@ -240,99 +261,6 @@ impl Config {
             config.tenants_isolation.insert(name.clone(), isolation.max(isolation::said(&said.value.isolation)));
         }
         config
-    }
-
-    /// The component that a word stands for: its name, or its path.
-    pub(crate) fn choose(&self, word: &Path) -> Result<Chosen<'_>, Failure> {
-        if let Some((name, configured)) = word.to_str().and_then(|word| self.components.get_key_value(word)) {
-            return Ok(self.chosen(name, configured));
-        }
-        let is_bare = word.to_str().is_some_and(is_name);
-        if let Some(foreign) = self.foreign.as_deref().filter(|_| is_bare && !word.exists()) {
-            return Err(search::not_used(foreign));
-        }
-        if let Some(file) = &self.file
-            && is_bare
-            && !word.exists()
-        {
-            let asked = word.display().to_string();
-            let near = names::nearest(&asked, self.components.keys().map(String::as_str));
-            let hint = near.map_or_else(|| self.listed(), |near| format!("did you mean `{near}`?"));
-            return Err(Failure::usage(
-                format!("`{file}` names no component `{asked}`, and there is no such file"),
-                hint,
-            ));
-        }
-        let same = |configured: &Configured| search::is_same_file(&configured.path, word);
-        Ok(match self.components.iter().find(|(_, configured)| same(configured)) {
-            Some((name, configured)) => {
-                let chosen = self.chosen(name, configured);
-                let is_surprise = self.found.is_some() && chosen.is_granted_anything();
-                Chosen { path: word.to_owned(), is_surprise, ..chosen }
-            }
-            None => {
-                let (path, limits) = (word.to_owned(), self.bounded(self.defaults));
-                let (isolation, demand) = (self.isolation, self.demand.as_ref());
-                Chosen { path, configured: None, limits, isolation, demand, is_surprise: false }
-            }
-        })
-    }
-
-    /// Why there is no file, for a command that needs one; `hint` is what to do where there is none at all.
-    pub(crate) fn missing(&self, hint: &str) -> Failure {
-        match &self.foreign {
-            Some(foreign) => search::not_used(foreign),
-            None => Failure::usage(format!("there is no `{NAME}` here or above"), hint),
-        }
-    }
-
-    /// How far calls on behalf of a tenant are kept from others at the least.
-    pub(crate) fn isolation_of(&self, tenant: Option<&str>) -> Isolation {
-        tenant.and_then(|tenant| self.tenants_isolation.get(tenant)).copied().unwrap_or(self.isolation)
-    }
-
-    /// The same, to be used and not merely looked at: one of a configuration that nobody approved is refused.
-    pub(crate) fn used(&self, word: &Path) -> Result<Chosen<'_>, Failure> {
-        let chosen = self.choose(word)?;
-        match (self.approval, &self.file, chosen.configured) {
-            (Approval::Missing, Some(file), Some((name, _))) if stands(Defence::FoundConfiguration) => {
-                let message = format!("`{name}` is of `{file}`, which was found here and is not approved as it is now");
-                let approve = self.again.command("approve", &[], &[]);
-                Err(Failure::not_approved(
-                    message,
-                    format!("{approve} shows it and asks; or name it: `--config {}`", quoted(file)),
-                ))
-            }
-            (Approval::Missing | Approval::Given, _, _) => Ok(chosen),
-        }
-    }
-
-    /// All of its components.
-    pub(crate) fn all(&self) -> impl Iterator<Item = Chosen<'_>> {
-        self.components.iter().map(|(name, configured)| self.chosen(name, configured))
-    }
-
-    fn chosen<'a>(&self, name: &'a str, configured: &'a Configured) -> Chosen<'a> {
-        let (path, limits) = (configured.path.clone(), self.bounded(configured.limits));
-        let (isolation, demand) = (configured.isolation, configured.demand.as_ref());
-        Chosen { path, configured: Some((name, configured)), limits, isolation, demand, is_surprise: false }
-    }
-
-    /// What counts of limits that the file sets: what nobody approved only tightens.
-    fn bounded(&self, said: Limits) -> Limits {
-        match self.approval {
-            Approval::Missing if stands(Defence::FoundLimits) => said.tightened(&Limits::default()),
-            Approval::Missing | Approval::Given => said,
-        }
-    }
-
-    fn listed(&self) -> String {
-        let names: Vec<_> = self.components.keys().map(String::as_str).collect();
-        if names.is_empty() {
-            "it names none: add [components.NAME]".to_owned()
-        } else {
-            format!("it names: {}", names.join(", "))
-        }
     }
 
     /// The context of calls for this tenant. Where the file names tenants, another one would be narrowed by nothing: it is
@@ -368,6 +296,16 @@ impl Config {
     }
 }
 
+/// Where a configuration is, for the paths in it.
+struct Places {
+    /// The directory that its relative paths begin at.
+    base: PathBuf,
+    /// Files that no tool may be granted to write.
+    unwritten: Vec<PathBuf>,
+    /// Secrets that are known already.
+    secrets: secrets::Secrets,
+}
+
 /// The JSON Schema of the file.
 pub(crate) fn schema() -> serde_json::Value {
     schemars::schema_for!(file::File).to_value()
@@ -382,10 +320,10 @@ fn pinned(problems: &mut Problems<'_>, digest: &file::At<String>) -> Option<(Str
     let hex = digest.value.strip_prefix("sha256:");
     let is_digest = |hex: &str| hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if !hex.is_some_and(is_digest) {
-        let message = format!("`{}` is no digest", digest.value.escape_debug());
-        problems.error(&digest.span, message, "write `sha256:` and 64 of 0-9 a-f, as `toolcell inspect` shows it");
+        let message = format!("`{}` is not a digest", digest.value.escape_debug());
+        problems.error(&digest.span, message, "write `sha256:` and 64 hex digits, as `toolcell inspect` prints them");
         return None;
     }
-    let hint = "compare the file with where it comes from; if it is the one you want, write its digest here";
+    let hint = "compare the file with its source; if it is the one you want, write its digest here";
     Some((digest.value.clone(), problems.at(&digest.span, "the component is not the one that is pinned", hint)))
 }

@@ -63,7 +63,7 @@ fn resume(value: &Json) -> Result<Resume, Failure> {
 fn json(what: &str, typed: &str) -> Result<Json, Failure> {
     Json::parse(typed.to_owned()).map_err(|fault| {
         let hint = if typed.starts_with('@') {
-            "write the JSON itself: only the arguments can stand in a file"
+            "write the JSON itself: only the arguments can come from a file"
         } else {
             "quote it for the shell: '{\"key\": \"value\"}'"
         };

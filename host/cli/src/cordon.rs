@@ -41,7 +41,8 @@ pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>)
     let program = host::known(env::own_program(), "runs tools in a process of their own")?;
     let chosen = components::chosen(config, hosted.components)?;
     let secrets = config.secrets_of(hosted.tenant, &chosen);
-    let words = [vec![CORDON_WORKER.into()], global.words(), hosted.words(&secrets)].concat();
+    let typed = config.typed.iter().map(|grant| format!("--grant={grant}").into()).collect();
+    let words = [vec![CORDON_WORKER.into()], global.words(), typed, hosted.words(&secrets)].concat();
     // Temporary files go where this process has its own, and with them: a child that is killed does not tidy up.
     let mut cordon = Cordon::builder(program).arguments(words).variable("TMPDIR", tempfile::env::temp_dir());
     for (name, value) in env::own().chain(config.variables_of(&secrets)) {
@@ -82,14 +83,19 @@ pub(crate) fn work(
 }
 
 async fn tools(printer: &Printer, global: &Global, args: &WorkerArgs) -> Result<Vec<Tool>, Failure> {
-    let config = Config::read_with(global, Wanted::Only(&args.secrets))?;
+    let (wanted, config) = (Wanted::Only(&args.secrets), Config::read_with(global, Wanted::Only(&args.secrets))?);
+    let config = match args.components.as_slice() {
+        [only] => config.with_typed(global, only, &args.grants, wanted)?,
+        _ => config,
+    };
     let engines = host::engines(printer, global, args.calls, &config)?;
     let chosen = components::chosen(&config, &args.components)?;
     let chosen: Vec<_> = chosen.into_iter().map(|chosen| chosen.isolated(Isolation::Process)).collect();
     match chosen.as_slice() {
         [only] if !args.beside => {
             let component = components::alone(printer, &engines, &config, only).await?;
-            let limited = |tool: &Tool| tool.clone().with_limits(only.limits_of(&tool.definition().name));
+            let limited =
+                |tool: &Tool| config.stopped(tool.clone().with_limits(only.limits_of(&tool.definition().name)));
             Ok(component.tools().iter().map(limited).collect())
         }
         several => components::tools(printer, &engines, &config, several).await,

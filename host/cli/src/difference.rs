@@ -1,8 +1,10 @@
-//! What a component shows now against what was approved of it.
+//! Compares a component with what was approved of it.
 //!
-//! In: two times [`Approved`]. Out: a [`Standing`], every change with its place, words for a person.
-//! Invariants: what is no change is equal, and what is equal is no change; an invisible character is shown as its number;
-//! of each change the beginning is shown, whatever stands before it, and what is left out is told.
+//! In: two [`Approved`]. Out: a [`Standing`], every change with its place, lines for a person.
+//! Invariants: two definitions that differ have a change, and equal ones have none; an invisible character is shown as its
+//! number; of each change the beginning is shown, however long the changes before it are, and a cut is reported.
+
+mod rest;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,17 +26,17 @@ const NAMED: usize = 5;
 /// For the smallest difference of two texts; after it any difference will do. A stranger wrote both.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// How a component stands to what was approved of it.
+/// A component compared with what was approved of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Standing {
-    /// Just so.
+    /// The same.
     Locked,
     /// Other bytes, the same definitions and imports.
     Rebuilt,
     /// Other definitions or imports.
     Changed,
-    /// Nothing was approved.
+    /// Not approved before.
     New,
 }
 
@@ -124,8 +126,8 @@ impl<'a> Difference<'a> {
         compared.filter(|(_, standing, _)| *standing != Standing::Locked).collect()
     }
 
-    /// What in a tool's definition should be read twice.
-    fn suspicions(&self, tool: &str) -> Vec<Suspicion> {
+    /// Text in a tool's definition that may be meant to steer a model.
+    pub(crate) fn suspicions(&self, tool: &str) -> Vec<Suspicion> {
         self.new.tools.get(tool).map(Definition::suspicions).unwrap_or_default()
     }
 
@@ -174,8 +176,19 @@ impl<'a> Difference<'a> {
         })
     }
 
-    /// Line by line: every tool, every place that changes, and of each change as much as a person reads. Of imports that reach
-    /// nothing a new component has many.
+    /// The warnings about the definitions that are new or changed, one a line.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let of_tool = |name: &str| {
+            let warning = |Suspicion { place, kind, excerpt, .. }: &Suspicion| {
+                format!("{name}{} {kind}: \"{}\"", clean::shown(place), clean::shown(excerpt))
+            };
+            self.suspicions(name).iter().map(warning).collect::<Vec<_>>()
+        };
+        self.tools().into_iter().flat_map(|(name, _, _)| of_tool(name)).collect()
+    }
+
+    /// Line by line: every tool, every place that changes, and of each change as much as a person reads. The many inert
+    /// imports of a new component are counted.
     pub(crate) fn page(&self, inert: &BTreeSet<String>) -> Page {
         let mut is_cut = false;
         let mut lines = vec![match self.old {
@@ -193,15 +206,11 @@ impl<'a> Difference<'a> {
             lines.extend(went.iter().map(|name| marked("-", name)).chain(came.iter().map(|name| marked("+", name))));
         }
         if !unseen.is_empty() {
-            lines.push(format!("    + {} for its language runtime, which reach nothing", unseen.len()));
+            lines.push(format!("    + {} for its language runtime, without effect", unseen.len()));
         }
         for (name, standing, changes) in self.tools() {
             let word = if self.new.tools.contains_key(name) { standing.word() } else { "gone" };
             lines.push(format!("  tool {name}: {word}"));
-            // Right below its name: nobody is to overlook them in a long difference.
-            for Suspicion { place, kind, excerpt, .. } in self.suspicions(name) {
-                lines.push(format!("    ! {} {kind}: \"{}\"", clean::shown(&place), clean::shown(&excerpt)));
-            }
             for change in changes {
                 lines.push(format!("    {}", clean::shown(&change.place)));
                 let page = change.page();

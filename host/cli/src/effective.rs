@@ -16,8 +16,8 @@ const ANY_LABEL: &str = "any-label-of-toolcell";
 const ANY_KEY: char = '\u{10ffff}';
 /// Rules that are compared with each other: a stranger's definition can name any number.
 const MAX_RULES: usize = 1024;
-/// What is told where there are more: none of them, so that nobody takes a part for all.
-pub(crate) const TOO_MANY: &str = "more rules than can be told here: ask `toolcell explain`";
+/// What is shown where there are more: none of them, so that a part is not taken for all.
+pub(crate) const TOO_MANY: &str = "more rules than can be shown here: ask `toolcell explain`";
 
 /// Rules by kind of grant, in the notation of a configuration.
 pub(crate) type Effective = BTreeMap<&'static str, Vec<String>>;
@@ -193,11 +193,14 @@ fn place(rule: &HttpRule) -> String {
 pub(crate) fn rows(left: &Effective) -> Vec<Vec<String>> {
     let row = |(kind, rules): (&&'static str, &Vec<String>)| {
         let kind = if *kind == "reveal" { "REVEAL" } else { *kind };
-        let note =
-            if kind == "REVEAL" { "  (the tool READS these, and can send them wherever it may send to)" } else { "" };
+        let note = if kind == "REVEAL" {
+            "  (the tool READS these values, and can send them to any host that it may reach)"
+        } else {
+            ""
+        };
         vec![kind.to_owned(), format!("{}{note}", rules.join("; "))]
     };
-    if left.is_empty() { vec![vec!["reaches nothing".to_owned()]] } else { left.iter().map(row).collect() }
+    if left.is_empty() { vec![vec!["grants: none".to_owned()]] } else { left.iter().map(row).collect() }
 }
 
 #[cfg(test)]

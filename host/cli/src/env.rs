@@ -6,11 +6,13 @@
 //! | `TOOLCELL_CONFIG` | the configuration, where `--config` does not name one |
 //! | `XDG_CACHE_HOME` | where the user's caches are; ignored unless absolute |
 //! | `XDG_STATE_HOME` | where what is to stay is kept; ignored unless absolute |
+//! | `CARGO_TARGET_DIR` | where cargo writes what it builds, for a component that is named by the folder of its crate |
 //! | `HOME` | its `.cache` and `.local/state` are used where those are not set |
 //!
 //! A configuration names further ones, for the values of secrets.
 //!
-//! The libraries for help and spinner look at `NO_COLOR`, `COLUMNS` and `TERM` by themselves. Nothing here has colours.
+//! The libraries for help, colours and spinner look at `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`, `COLUMNS` and `TERM` by
+//! themselves, that for completions at `TOOLCELL_COMPLETE`.
 
 use std::ffi::OsString;
 use std::io;
@@ -28,13 +30,18 @@ pub(crate) fn program() -> String {
 
 /// What this command reads itself, for a child that is to find the same.
 pub(crate) fn own() -> impl Iterator<Item = (OsString, OsString)> {
-    let names = ["HOME", "TOOLCELL_CONFIG", "TOOLCELL_LOG", "XDG_CACHE_HOME", "XDG_STATE_HOME"];
+    let names = ["CARGO_TARGET_DIR", "HOME", "TOOLCELL_CONFIG", "TOOLCELL_LOG", "XDG_CACHE_HOME", "XDG_STATE_HOME"];
     names.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
 }
 
 /// The file of this very program, to start it again as its own child.
 pub(crate) fn own_program() -> io::Result<PathBuf> {
     std::env::current_exe()
+}
+
+/// Where cargo writes what it builds, if that is set.
+pub(crate) fn cargo_target_dir() -> Option<PathBuf> {
+    std::env::var_os("CARGO_TARGET_DIR").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// The filter of the diagnostic log, if one is set.

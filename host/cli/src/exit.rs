@@ -1,6 +1,6 @@
-//! How the command ends: one number for each way, the same for every command.
+//! Exit statuses: one number for each way to end, the same for every command.
 //!
-//! Invariants: a number never changes its meaning; the table in `--help` is made from here.
+//! Invariants: a number never changes its meaning; the table in `--help` is here.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use toolcell::{CallResult, Halted, Outcome};
 /// The way the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExitStatus {
-    /// The tool answered `ok`, a batch ran to its end, or there was nothing to complain about.
+    /// The tool answered `ok`, a batch ran to its end, or there was no error.
     Ok = 0,
     /// Anything without a number of its own: a file, a component, the machine.
     Failed = 1,
@@ -23,26 +23,27 @@ pub(crate) enum ExitStatus {
     Halt = 12,
     /// The tool could not answer: trap, exit, timeout, unusable return. Or a failure of any kind halted a batch.
     ToolError = 20,
-    /// The host said no before the tool ran.
+    /// The host refused the call before the tool ran.
     Refusal = 21,
 }
 
 /// The table for `--help`.
 pub(crate) const HELP: &str = "\
 Exit status:
-   0  the tool answered `ok`; a batch ran to its end, failed calls or not
-   1  anything not listed here: the file, the component, the machine
+   0  the tool answered `ok`; a batch ran to its end, with or without failed calls
+   1  any other error: a file, a component, an unknown tool, the machine
    2  bad usage
   10  the tool reported an error
   11  the tool asks a person a question
   12  the tool ends the loop (halt)
   20  tool error: it trapped, exited, ran out of fuel or time, or its answer is unusable;
-      or a batch was halted by a failure
-  21  refusal: the host said no before the tool ran, to its arguments or to what nobody approved
-A signal ends it as ever (130 after Ctrl-C, for a shell): a call that is being made is asked to
-end and has two seconds to answer; a second signal stops waiting. `batch` prints a message for
-each call all the same: a call that has not ended by then is `cancelled`. A signal that was ignored
-when the command began, as by `nohup` or in a script's background job, stays ignored.";
+      or a failed call halted a batch
+  21  refusal: the host refused the call before the tool ran, because of its arguments,
+      or because the component is not approved
+A signal ends the command (a shell shows 130 after Ctrl-C). A call that is being made has two
+seconds to finish; a second signal stops it at once. `batch` prints a message for each call
+all the same; a call that did not finish is `cancelled`. A signal that was ignored when the
+command began, as under `nohup` or in a script's background job, stays ignored.";
 
 impl From<&CallResult> for ExitStatus {
     fn from(result: &CallResult) -> Self {

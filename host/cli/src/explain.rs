@@ -1,53 +1,222 @@
-//! `toolcell explain`: whether a tool may, who says no, and what would allow it.
+//! `toolcell explain`: whether a tool may do something, which rule decides, and what would allow it.
 //!
-//! Invariants: decided by the very value that decides when the tool asks.
+//! Invariants: decided by the functions that decide when the tool asks, private networks included.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::{CallContext, Component, Decision, Layer, Request, Suggestion, Tool, names, toml_text};
+use toolcell::{
+    CallContext, Component, Decision, Denial, Egress, HttpRule, KeyRule, Layer, PathRule, Request, Rights, Route,
+    Suggestion, Tool, toml_text,
+};
 
 use crate::args::{ExplainArgs, Global};
-use crate::components;
 use crate::config::{Chosen, Config, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
+use crate::grant_text;
 use crate::host::{self, Engines};
 use crate::printer::Printer;
+use crate::rule_lines::{Item, RuleLines};
+use crate::{components, inspect, target};
+
+/// What was decided.
+enum Answer {
+    Allowed,
+    /// Allowed, but the host's name has no address now.
+    Unresolved(String),
+    Denied(Denial),
+    /// Granted, but not to addresses of these networks.
+    Private(Vec<String>),
+}
+
+/// The rule that decided, and its line.
+struct Rule {
+    text: String,
+    line: usize,
+}
 
 /// Explains.
 pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainArgs) -> Result<ExitStatus, Failure> {
-    let request = Request::parse(&args.request).map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
+    // With one tool its name is not needed: a single word is the request.
+    let (tool, request) = match &args.request {
+        Some(request) => (Some(args.tool.as_str()), request),
+        None => (None, &args.tool),
+    };
+    let request = Request::parse(request).map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
     let config = Config::read_with(global, Wanted::None)?;
     let context = config.on_behalf(CallContext::default(), args.tenant.as_deref())?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let (chosen, tool) = find(printer, &engines, &config, args.component.as_deref(), &args.tool).await?;
-    // What it may is decided by what it declares and by the file, also of a component that could not be loaded with that.
-    let rights = toolcell::Rights::new(chosen.grants().into(), tool.definition());
-    let rights = rights.map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
+    let Found { chosen, component, tool } = find(printer, &engines, &config, &args.component, tool).await?;
+    let name = tool.definition().name.as_str();
+    // It is decided by what it declares and by the file, also of a component that could not be loaded with that.
+    let rights = tool.rights().cloned().unwrap_or_default().with_granted(chosen.grants().into());
     let tenant = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant));
     let rights = rights.narrowed(tenant.and_then(|tenant| tenant.overlay.clone()), None);
-    let decision = rights.allows(&request);
-    let lines = Suggestion::of(&request).lines();
+    let answer = decided(&rights, &request).await;
+    let rule = deciding(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
+    let file = config.file.as_deref().unwrap_or_default();
+    let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
+    let status = if is_allowed { ExitStatus::Ok } else { ExitStatus::Refusal };
     if args.json {
-        let denial = match &decision {
-            Decision::Allowed => None,
-            Decision::Denied(denial) => Some(denial),
-        };
-        let tool = &tool.definition().name;
-        printer.json(
-            &json!({ "tool": tool, "request": request.to_string(), "allowed": denial.is_none(), "denial": denial }),
-        )?;
-    } else {
-        printer.text(&decision.to_string())?;
-        if let Decision::Denied(denial) = &decision {
-            printer.note(
-                "hint",
-                &hint(&config, &chosen, (context.tenant.as_deref(), &args.tool), denial.layer, &request, &lines),
-            );
+        let mut shown = json!({
+            "tool": name, "request": request.to_string(), "allowed": is_allowed, "denial": null,
+            "decided_by": rule.map(|rule| json!({ "file": file, "line": rule.line, "rule": rule.text })),
+        });
+        match answer {
+            Answer::Denied(denial) => shown["denial"] = json!(denial),
+            Answer::Private(networks) => shown["private"] = json!(networks),
+            Answer::Allowed | Answer::Unresolved(_) => {}
+        }
+        printer.json(&shown)?;
+        return Ok(status);
+    }
+    let by = |rule: &Rule| format!("`{}` (`{file}`, line {})", rule.text, rule.line);
+    match &answer {
+        Answer::Allowed | Answer::Unresolved(_) => {
+            printer
+                .text(&rule.as_ref().map_or_else(|| "allowed".to_owned(), |rule| format!("allowed by {}", by(rule))))?;
+        }
+        Answer::Denied(denial) => {
+            let by = rule.as_ref().map(|rule| format!(", by {}", by(rule))).unwrap_or_default();
+            printer.text(&format!("{denial}{by}"))?;
+            let scope = (context.tenant.as_deref(), name);
+            for warning in Suggestion::of(&request).warnings() {
+                printer.note("warning", &warning);
+            }
+            printer.note("hint", &hint(&config, &chosen, scope, denial.layer, &request));
+        }
+        Answer::Private(networks) => {
+            let by =
+                rule.as_ref().map(|rule| format!("; the rule {} names no such network", by(rule))).unwrap_or_default();
+            printer.text(&format!("`{request}` is denied: its host is on a private network{by}"))?;
+            for warning in Suggestion::of(&request).warnings() {
+                printer.note("warning", &warning);
+            }
+            let granted = rights.granted().http.iter().filter(|granted| is_within(&request, granted));
+            let before = granted.flat_map(HttpRule::private).map(ToString::to_string);
+            let networks: BTreeSet<_> =
+                before.chain(networks.iter().cloned()).map(|network| toml_text(&network)).collect();
+            let networks: Vec<_> = networks.into_iter().collect();
+            let rule = rule.map_or_else(|| request.to_string(), |rule| rule.text);
+            let rule = format!("{{ rule = {}, private = [{}] }}", toml_text(&rule), networks.join(", "));
+            printer.note("hint", &format!("to allow it, write this in place of the rule: {rule}"));
         }
     }
-    Ok(if decision == Decision::Allowed { ExitStatus::Ok } else { ExitStatus::Refusal })
+    if let Answer::Unresolved(problem) = &answer {
+        printer.note("note", &format!("a call would fail now: {problem}"));
+    }
+    if is_allowed {
+        unusable(printer, &config, &chosen, &component)?;
+    }
+    Ok(status)
+}
+
+/// The decision, as a call comes to it.
+async fn decided(rights: &Rights, request: &Request<'_>) -> Answer {
+    if let Request::Http { method, target } = request {
+        return match Egress::new().route(rights, *method, target).await {
+            Route::Denied(denial) => Answer::Denied(denial),
+            Route::Private(networks) => Answer::Private(networks.iter().map(ToString::to_string).collect()),
+            Route::Unresolved(problem) => Answer::Unresolved(problem),
+            Route::Open | _ => Answer::Allowed,
+        };
+    }
+    match rights.allows(request) {
+        Decision::Allowed => Answer::Allowed,
+        Decision::Denied(denial) => Answer::Denied(denial),
+    }
+}
+
+/// Says why a call would be refused as a whole, whatever the tool may.
+fn unusable(printer: &Printer, config: &Config, chosen: &Chosen<'_>, component: &Component) -> Result<(), Failure> {
+    let signer = components::bytes(chosen)?.1;
+    if !components::is_approved(config, chosen, component, signer.as_ref())? {
+        let approve = config.again.command("approve", &[], &[]);
+        printer
+            .note("note", &format!("a call is refused until the component is approved: {approve} shows it and asks"));
+    }
+    let missing = inspect::ungranted(component.examination(), &chosen.grants());
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        printer.note("note", &format!("a call is refused while the component imports what is not granted: {missing}"));
+    }
+    Ok(())
+}
+
+/// The key of the configuration under which rules about such a request stand: in grants, and where these are narrowed.
+fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
+    match request {
+        Request::Http { .. } => ("http", "http"),
+        Request::File { .. } => ("directories", "files"),
+        Request::Environment { .. } => ("environment", "environment"),
+        Request::Secret { .. } => ("secrets", "secrets"),
+        Request::Reveal { .. } => ("reveal", "reveal"),
+        Request::Key { .. } | Request::Keys { .. } | _ => ("kv", "kv"),
+    }
+}
+
+/// The rule of the configuration that decided, if one did.
+fn deciding(
+    config: &Config,
+    chosen: &Chosen<'_>,
+    (tenant, tool): (Option<&str>, &str),
+    request: &Request<'_>,
+    answer: &Answer,
+) -> Option<Rule> {
+    let lines = RuleLines::read(config)?;
+    let (name, configured) = chosen.configured?;
+    let (granted, narrowed) = keys(request);
+    let place = match answer {
+        Answer::Allowed | Answer::Unresolved(_) | Answer::Private(_) => {
+            let place = ["components", name, "grants", granted];
+            let covers = |item: &Item| covers(request, &item.text, configured.grants.directories.as_slice());
+            let found = lines.items(&place).into_iter().find(covers).map(|Item { text, line }| {
+                let directory = configured.grants.directories.iter().find(|granted| granted.name == text);
+                let text = match request {
+                    Request::File { .. } => directory.map_or(text, |found| format!("{} {}", found.access, found.name)),
+                    Request::Environment { .. } | Request::Secret { .. } | Request::Reveal { .. } => {
+                        request.to_string()
+                    }
+                    Request::Http { .. } | Request::Key { .. } | Request::Keys { .. } | _ => text,
+                };
+                Rule { text, line }
+            });
+            let scratch = || {
+                let line = lines.line(&["components", name, "grants", "scratch"])?;
+                Some(Rule { text: "scratch".to_owned(), line })
+            };
+            return found.or_else(scratch);
+        }
+        Answer::Denied(Denial { layer: Layer::Tool, .. }) => vec!["components", name, "tools", tool, narrowed],
+        Answer::Denied(Denial { layer: Layer::Tenant, .. }) => vec!["tenants", tenant?, narrowed],
+        Answer::Denied(_) => return None,
+    };
+    let (text, line) = (lines.text_at(&place)?, lines.line(&place)?);
+    Some(Rule { text: format!("{narrowed} = {}", text.split_whitespace().collect::<Vec<_>>().join(" ")), line })
+}
+
+/// Whether a rule as it is written covers a request.
+fn covers(request: &Request<'_>, rule: &str, directories: &[toolcell::Directory]) -> bool {
+    match request {
+        Request::Http { .. } => rule.parse().is_ok_and(|rule| is_within(request, &rule)),
+        Request::File { access, path } => {
+            let granted = directories.iter().find(|directory| directory.name == rule);
+            let rule = granted.and_then(|directory| PathRule::new(directory.access, &directory.name).ok());
+            rule.is_some_and(|rule| rule.covers(*access, path))
+        }
+        Request::Key { access, key } => rule.parse().is_ok_and(|rule: KeyRule| rule.covers(*access, key)),
+        Request::Keys { prefix } => {
+            rule.parse().is_ok_and(|rule: KeyRule| rule.covers_prefix(toolcell::Access::Read, prefix))
+        }
+        Request::Environment { name } | Request::Secret { name } | Request::Reveal { name } => rule == name,
+        _ => false,
+    }
+}
+
+fn is_within(request: &Request<'_>, rule: &HttpRule) -> bool {
+    matches!(request, Request::Http { method, target } if rule.covers(*method, target))
 }
 
 /// What would allow it, and where that would stand.
@@ -57,13 +226,13 @@ fn hint(
     (tenant, tool): (Option<&str>, &str),
     layer: Layer,
     request: &Request<'_>,
-    lines: &[String],
 ) -> String {
     match layer {
-        Layer::Declared => {
-            format!("no grant of yours allows it: the tool's author would have to declare {}", lines.join(", "))
-        }
-        Layer::Granted => components::advice(config, chosen, &Suggestion::of(request)),
+        Layer::Declared => format!(
+            "no grant can allow this: the tool does not declare it; its author can add `#[tool(needs = [{}])]`",
+            request.declaration()
+        ),
+        Layer::Granted => grant_text::advice(config, chosen, &Suggestion::of(request)),
         Layer::Tool | Layer::Tenant | Layer::Call | _ => {
             let of_tool = chosen.section_of(tool).filter(|_| layer == Layer::Tool);
             let section = of_tool.unwrap_or_else(|| format!("tenants.{}", tenant.unwrap_or("NAME")));
@@ -72,8 +241,11 @@ fn hint(
                 Request::File { access, path } => vec![format!("files = [{}]", toml_text(&format!("{access} {path}")))],
                 Request::Environment { name } => vec![format!("environment = [{}]", toml_text(name))],
                 Request::Secret { name } => vec![format!("secrets = [{}]", toml_text(name))],
-                Request::Http { .. } | Request::Reveal { .. } | Request::Key { .. } | Request::Keys { .. } | _ => {
-                    lines.to_vec()
+                Request::Http { method, target } => {
+                    vec![format!("http = [{}]", toml_text(&HttpRule::smallest(*method, target).to_string()))]
+                }
+                Request::Reveal { .. } | Request::Key { .. } | Request::Keys { .. } | _ => {
+                    Suggestion::of(request).lines()
                 }
             };
             format!("to allow it, widen [{section}]: {}", lines.join(", "))
@@ -81,46 +253,25 @@ fn hint(
     }
 }
 
-/// The tool of a name, in one component or in all that the file names. What is not granted does not keep it from being found.
+/// A tool, and the component that offers it.
+pub(crate) struct Found<'a> {
+    pub(crate) chosen: Chosen<'a>,
+    pub(crate) component: Component,
+    pub(crate) tool: Tool,
+}
+
+/// The tool of this name, or the only one, of a component. What is not granted does not keep it from being found.
 pub(crate) async fn find<'a>(
     printer: &Printer,
     engines: &Engines<'_>,
     config: &'a Config,
-    component: Option<&Path>,
-    tool: &str,
-) -> Result<(Chosen<'a>, Tool), Failure> {
-    let places = match component {
-        Some(word) => vec![config.choose(word)?],
-        None => config.all().collect(),
-    };
-    if places.is_empty() {
-        return Err(Failure::usage("no component is named", "name one with `--component FILE`, or in `toolcell.toml`"));
-    }
-    let (mut found, mut known, mut failed) = (Vec::new(), Vec::new(), None);
-    for chosen in places {
-        match load(printer, engines, &chosen).await {
-            Ok(component) => {
-                known.extend(component.definitions().map(|tool| tool.name.clone()));
-                found.extend(component.tool(tool).ok().map(|tool| (chosen, tool.clone())));
-            }
-            Err(failure) => failed = failed.or(Some(failure)),
-        }
-    }
-    if found.len() > 1 {
-        let homes: Vec<_> = found.iter().map(|(chosen, _)| chosen.shown()).collect();
-        let message = format!("several components offer a tool `{tool}`: {}", homes.join(", "));
-        return Err(Failure::usage(message, "say which with `--component NAME`"));
-    }
-    match (found.pop(), failed) {
-        (Some(found), _) => Ok(found),
-        (None, Some(failure)) => Err(failure),
-        (None, None) => {
-            let near = names::nearest(tool, known.iter().map(String::as_str));
-            let hint = near
-                .map_or_else(|| format!("there are: {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
-            Err(Failure::usage(format!("there is no tool `{}`", tool.escape_debug()), hint))
-        }
-    }
+    component: &Path,
+    tool: Option<&str>,
+) -> Result<Found<'a>, Failure> {
+    let chosen = config.choose(component)?;
+    let component = load(printer, engines, &chosen).await?;
+    let tool = target::tool(component.tools(), tool, &chosen.shown())?.clone();
+    Ok(Found { chosen, component, tool })
 }
 
 async fn load(printer: &Printer, engines: &Engines<'_>, chosen: &Chosen<'_>) -> Result<Component, Failure> {

@@ -67,12 +67,23 @@ impl Failure {
         Self { kind: "file", status: ExitStatus::Failed, error: error.into(), hint: hint.into(), problems: Vec::new() }
     }
 
-    /// Nobody said yes to it.
+    /// No tool has this name.
+    pub(crate) fn unknown_tool(name: &str, hint: impl Into<String>) -> Self {
+        let message = format!("there is no tool `{}`", name.escape_debug());
+        Self { kind: "unknown_tool", status: ExitStatus::Failed, ..Self::usage(message, hint) }
+    }
+
+    /// The user has not approved it.
     pub(crate) fn not_approved(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { kind: "not_approved", status: ExitStatus::Refusal, ..Self::usage(message, hint) }
     }
 
-    /// The machine does not give what the command cannot do without.
+    /// A component imports what it was not granted.
+    pub(crate) fn not_granted(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { kind: "not_granted", status: ExitStatus::Failed, ..Self::usage(message, hint) }
+    }
+
+    /// The machine lacks what the command needs.
     pub(crate) fn environment(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
         Self {
             kind: "environment",

@@ -5,10 +5,11 @@
 //! Invariants: the size is known or bounded before anything is read; only regular files are opened, so that nothing
 //! waits for a writer or asks a device, also where a path becomes another thing while it is opened.
 
+use std::fmt;
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, BufRead as _, Read};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use rustix::fs::OFlags;
@@ -43,8 +44,8 @@ const CONFIG_HINT: &str = "give a TOML file, for instance `toolcell.toml`";
 const MAX_CONFIG: u64 = 4 << 20;
 /// Bytes of a lock, which has every definition in it.
 const MAX_LOCK: u64 = 64 << 20;
-/// Bytes of an answer of a person's: more than a word.
-const MAX_ANSWER: u64 = 1 << 10;
+/// Bytes of a line that a person types: more than a terminal passes on.
+const MAX_ANSWER: u64 = 16 << 10;
 /// Bytes of a secret: far more than any key or token.
 const MAX_SECRET: u64 = 64 << 10;
 /// The permission of others than the owner to write.
@@ -138,6 +139,14 @@ pub(crate) fn config(path: &Path) -> Result<String, Failure> {
     own_text(path, "configuration", MAX_CONFIG, "name a configuration of your own with `--config FILE`")
 }
 
+/// The text of a crate's `Cargo.toml`.
+pub(crate) fn manifest(path: &Path) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let file = open(path, "name the file of a component instead")?;
+    read_bounded(file, MAX_CONFIG, &mut bytes).map_err(|error| not_opened(path, error))?;
+    text(bytes, &format!("`{}`", path.display()))
+}
+
 /// The text of a lock, if there is one. One that others could have written is not read.
 pub(crate) fn lock(path: &Path) -> Result<Option<String>, Failure> {
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
@@ -157,7 +166,7 @@ pub(crate) fn signature(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     Ok(Some(bytes))
 }
 
-/// Text that decides what tools may: its owner and the machine's write it, and nobody else.
+/// Text that decides what tools may do. It is refused unless this user or root owns it, and nobody else can write to it.
 fn own_text(path: &Path, what: &str, limit: u64, instead: &str) -> Result<String, Failure> {
     let shown = path.display();
     let file = open(path, CONFIG_HINT)?;
@@ -175,15 +184,42 @@ fn own_text(path: &Path, what: &str, limit: u64, instead: &str) -> Result<String
     }
 }
 
-/// Whether a file that was found is another user's, or stands where another user decides which file it is: then it is not
-/// for this user's tools, as a repository of another user's is not for git (`safe.directory`). A link counts as its maker's.
-pub(crate) fn is_foreign(path: &Path) -> bool {
+/// A file or directory of another user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Foreign {
+    pub(crate) path: PathBuf,
+    /// The owner's number.
+    owner: u32,
+}
+
+impl Foreign {
+    /// The same where it is called otherwise than by its path.
+    pub(crate) fn of(&self, what: &str) -> String {
+        format!("{what} belongs to another user (uid {})", self.owner)
+    }
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.of(&format!("`{}`", self.path.display())))
+    }
+}
+
+/// What makes a file that was found another user's: the file, the link that leads to it, or its directory, whose owner can
+/// replace it. Such a file is not for this user's tools, as a repository of another user is not for git (`safe.directory`).
+pub(crate) fn foreign(path: &Path) -> Option<Foreign> {
     let me = rustix::process::geteuid().as_raw();
-    let is_theirs = |found: io::Result<fs::Metadata>| found.is_ok_and(|found| is_others(found.uid(), me));
-    let is_open = |found: &fs::Metadata| found.mode() & STICKY != 0;
-    let directory = fs::canonicalize(path).ok().and_then(|path| fs::metadata(path.parent()?).ok());
-    let is_their_directory = directory.is_some_and(|found| !is_open(&found) && is_others(found.uid(), me));
-    is_theirs(fs::symlink_metadata(path)) || is_theirs(fs::metadata(path)) || is_their_directory
+    let theirs = |path: &Path, found: io::Result<fs::Metadata>| {
+        let owner = found.ok().map(|found| found.uid()).filter(|owner| is_others(*owner, me))?;
+        Some(Foreign { path: path.to_owned(), owner })
+    };
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let directory = || {
+        let directory = target.parent()?;
+        let found = fs::metadata(directory).ok().filter(|found| found.mode() & STICKY == 0)?;
+        theirs(directory, Ok(found))
+    };
+    theirs(path, fs::symlink_metadata(path)).or_else(|| theirs(&target, fs::metadata(&target))).or_else(directory)
 }
 
 /// Whether an owner is another user, who is not the machine's either.
@@ -191,7 +227,7 @@ fn is_others(owner: u32, me: u32) -> bool {
     ![0, me].contains(&owner)
 }
 
-/// Refuses a directory whose files others could replace.
+/// Refuses a directory in which others could replace files.
 pub(crate) fn own_directory(path: &Path, instead: &str) -> Result<(), Failure> {
     let metadata = fs::metadata(path).map_err(|error| not_opened(path, error))?;
     if metadata.mode() & STICKY != 0 { Ok(()) } else { owned(path, &metadata, instead) }
@@ -199,21 +235,24 @@ pub(crate) fn own_directory(path: &Path, instead: &str) -> Result<(), Failure> {
 
 /// Refuses what others could have written.
 fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Failure> {
-    let shown = path.display();
-    if metadata.mode() & WRITABLE_BY_OTHERS != 0 && stands(Defence::ConfigurationFile) {
+    let (shown, mode) = (path.display(), metadata.mode());
+    if mode & WRITABLE_BY_OTHERS != 0 && stands(Defence::ConfigurationFile) {
         return Err(Failure::file(
-            anyhow!("others than you can write to `{shown}`"),
+            anyhow!(
+                "others than you can write to `{shown}` (mode {:04o}), and could grant rights to tools",
+                mode & 0o7777
+            ),
             format!("`chmod go-w {}`", quoted(&path.to_string_lossy())),
         ));
     }
     if is_others(metadata.uid(), rustix::process::geteuid().as_raw()) {
-        let message = anyhow!("`{shown}` belongs to another user, who would say what tools of yours may reach");
-        return Err(Failure::file(message, instead));
+        let foreign = Foreign { path: path.to_owned(), owner: metadata.uid() };
+        return Err(Failure::file(anyhow!("{foreign}, who could grant rights to tools"), instead));
     }
     Ok(())
 }
 
-/// A line from the terminal, if somebody sits there.
+/// A line from the terminal, unless it is at its end.
 pub(crate) fn answer() -> Option<String> {
     let mut line = String::new();
     let read = io::stdin().lock().take(MAX_ANSWER).read_line(&mut line);
@@ -227,7 +266,9 @@ pub(crate) fn secret(path: &Path) -> Result<String, (String, String)> {
     let file = open(path, "give a file that holds the value").map_err(failed)?;
     let metadata = file.metadata().map_err(|error| failed(not_opened(path, error)))?;
     if metadata.mode() & OPEN_TO_OTHERS != 0 && stands(Defence::SecretFile) {
-        return Err((format!("others can read `{shown}`"), format!("`chmod go= {}`", quoted(&path.to_string_lossy()))));
+        let mode = metadata.mode() & 0o7777;
+        let message = format!("others can read `{shown}` (mode {mode:04o})");
+        return Err((message, format!("`chmod go= {}`", quoted(&path.to_string_lossy()))));
     }
     let mut bytes = Vec::new();
     let size = read_bounded(file, MAX_SECRET, &mut bytes).map_err(|error| failed(not_opened(path, error)))?;
@@ -337,29 +378,4 @@ fn nearest(path: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// As if the pipe had taken the place of a file after the file was asked about. An `open` that waits would not come
-    /// back.
-    #[test]
-    fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
-        let dir = tempfile::tempdir().unwrap();
-        let pipe = dir.path().join("component.wasm");
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
-        for failure in [open_what_is_there(&pipe, "a hint").unwrap_err(), open(&pipe, "a hint").unwrap_err()] {
-            assert!(failure.message().ends_with("is a pipe, not a file"), "{}", failure.message());
-        }
-    }
-
-    #[test]
-    fn a_file_is_its_users_or_the_machines_or_another_users() {
-        for (owner, me, expected) in
-            [(1000, 1000, false), (0, 1000, false), (0, 0, false), (1001, 1000, true), (1000, 0, true)]
-        {
-            assert_eq!(is_others(owner, me), expected, "a file of {owner} for {me}");
-        }
-        let own = tempfile::NamedTempFile::new().unwrap();
-        assert!(!is_foreign(own.path()) && !is_foreign(Path::new("no such file")));
-    }
-}
+mod tests;

@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use toolcell::{Code, Component, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing, Optimise};
+use toolcell::{Code, Component, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing, Optimise, Recorder};
 
 use crate::args::{self, Global};
 use crate::config::{Config, Isolation};
@@ -74,6 +74,13 @@ pub(crate) fn engines<'a>(
 }
 
 impl Engines<'_> {
+    /// The same, which do nothing that a tool asks for, and note it.
+    pub(crate) fn dry_run(mut self, recorder: &Recorder) -> Self {
+        self.builder = self.builder.dry_run(recorder.clone());
+        self.keeping_nothing = self.keeping_nothing.dry_run(recorder.clone());
+        self
+    }
+
     /// The engine whose cells are kept apart as far as this.
     pub(crate) fn of(&self, isolation: Isolation) -> Result<&Engine, Failure> {
         let (kept, kind) = match isolation {
@@ -95,7 +102,7 @@ impl Engines<'_> {
         let Some(dir) = &self.cache else { return Ok(keeping_nothing()?) };
         self.builder.clone().isolation(kind).cache(dir).build().or_else(|error| {
             let engine = keeping_nothing()?;
-            self.printer.note("warning", &format!("{error}; what is compiled now is not kept"));
+            self.printer.note("warning", &format!("{error}; compiled components are not kept"));
             self.printer.note("hint", &format!("{}, with `--cache-dir DIR` or `--no-cache`", error.hint()));
             Ok(engine)
         })
@@ -112,7 +119,7 @@ fn builder(worker: io::Result<PathBuf>, compile_time: Duration) -> Result<Engine
 /// The file of this program, which does such a thing.
 pub(crate) fn known(program: io::Result<PathBuf>, does: &'static str) -> Result<PathBuf, Failure> {
     let program = program.with_context(|| format!("cannot find the file of this program, which {does}"));
-    program.map_err(|error| Failure::environment(error, "on Linux `/proc` tells it: mount that first"))
+    program.map_err(|error| Failure::environment(error, "mount `/proc`: it tells a program its own file"))
 }
 
 fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
@@ -121,8 +128,8 @@ fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
     }
     let dir = global.cache_dir.clone().or_else(env::cache_dir);
     if dir.is_none() {
-        printer.note("warning", "no cache: neither `XDG_CACHE_HOME` nor `HOME` says where it would be");
-        printer.note("hint", "say it with `--cache-dir DIR`, or that there is to be none with `--no-cache`");
+        printer.note("warning", "no cache: neither `XDG_CACHE_HOME` nor `HOME` is set");
+        printer.note("hint", "pass `--cache-dir DIR`, or `--no-cache` if you want none");
     }
     dir
 }

@@ -1,98 +1,148 @@
-//! `toolcell inspect`: what a component offers and what it asks for, also of one that cannot be loaded.
+//! `toolcell inspect`: what a component offers and what it asks for, whatever it is granted.
+//!
+//! Invariants: no tool is called; what cannot be loaded is shown as far as it can be.
 
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::{Code, Component, Definition, Examination, Grants, Hints, Standing, Tool};
+use toolcell::{Code, Component, Definition, Examination, Grants, Hints, Need, Rights, Standing};
 
 use crate::args::{Global, InspectArgs};
-use crate::config::{Config, Isolation, Wanted};
+use crate::config::{Chosen, Config, Wanted};
+use crate::effective::{self, Effective};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::signature::Signer;
 use crate::units::{Size, Time};
-use crate::{clean, components, effective, host, schema, table};
+use crate::{clean, components, host, schema, table};
 
 /// Characters of a column of parameters: a longer type pushes its line to the right.
 const WIDEST: usize = 48;
+
+/// What is shown.
+struct Seen<'a> {
+    chosen: &'a Chosen<'a>,
+    examination: &'a Examination,
+    signer: Option<&'a Signer>,
+    /// Imports that it is not granted.
+    missing: &'a [String],
+}
 
 /// Shows it.
 pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectArgs) -> Result<ExitStatus, Failure> {
     let config = Config::read_with(global, Wanted::None)?;
     let chosen = config.choose(&args.component)?;
     let (bytes, signer) = components::bytes(&chosen)?;
-    let seen = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
+    let examination = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let loaded = components::loaded(printer, &engines, &config, &chosen, bytes).await;
-    let loaded = loaded.map_err(|failure| failure.about(format_args!("{} cannot be loaded", chosen.shown())));
-    let path = &chosen.path;
-    // Whoever looks at a component is about to use it: what comes next finds it optimised.
-    if let Ok(component) = &loaded {
-        host::optimised(printer, component, path).await;
-    }
+    let loaded =
+        components::granted(printer, &engines, bytes, &chosen, Grants::default()).await.and_then(|component| {
+            let names: Vec<_> = component.definitions().map(|tool| tool.name.as_str()).collect();
+            chosen.check_tools(names.into_iter())?;
+            Ok(component)
+        });
+    let missing = ungranted(&examination, &chosen.grants());
+    let seen = Seen { chosen: &chosen, examination: &examination, signer: signer.as_ref(), missing: &missing };
+    let usable = match &loaded {
+        Ok(component) if !missing.is_empty() => {
+            let message = format!("the component imports what is not granted: {}", missing.join(", "));
+            Err(Failure::not_granted(message, components::how_to_grant(&config, &chosen, component)))
+        }
+        Ok(_) => Ok(()),
+        Err(failure) => Err(Failure::of_words(&failure.to_words())),
+    };
     if args.json {
-        printer.json(&to_json(path, &seen, (signer.as_ref(), chosen.isolation), &loaded))?;
+        printer.json(&to_json(&seen, loaded.as_ref().ok(), &usable)?)?;
     } else {
-        printer.text(&to_text(path, &seen, (signer.as_ref(), chosen.isolation), loaded.as_ref().ok()))?;
-        if let Err(failure) = &loaded {
-            failure.tell(printer);
+        printer.text(&to_text(&seen, loaded.as_ref().ok())?)?;
+    }
+    let component = match loaded {
+        Ok(component) => component,
+        Err(failure) => {
+            if !args.json {
+                failure.about(format_args!("{} cannot be loaded", chosen.shown())).tell(printer);
+            }
+            return Ok(ExitStatus::Failed);
+        }
+    };
+    if args.json {
+        return Ok(ExitStatus::Ok);
+    }
+    component.definitions().for_each(|tool| warn(printer, "", tool));
+    if let Err(failure) = usable {
+        printer.note("note", &format!("it cannot be called yet: {}", failure.message()));
+        printer.note("hint", failure.hint());
+        let tool = component.definitions().next().map_or("TOOL", |tool| &*tool.name);
+        if component.definitions().any(|tool| !tool.needs.is_empty()) {
+            let learn = components::learn_command(&config, &chosen, tool);
+            printer.note("hint", &format!("to grant only what one call asks for, see {learn}"));
         }
     }
-    Ok(if loaded.is_ok() { ExitStatus::Ok } else { ExitStatus::Failed })
+    Ok(ExitStatus::Ok)
+}
+
+/// Warns of what in a definition seems to be written to steer a model; `of` names its component, where that is not clear.
+pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
+    for suspicion in tool.suspicions() {
+        let (place, excerpt) = (clean::shown(&suspicion.place), clean::shown(&suspicion.excerpt));
+        printer.note("warning", &format!("{of}{}{place} {}: \"{excerpt}\"", tool.name, suspicion.kind));
+    }
+}
+
+/// Names of the imports that are not granted.
+pub(crate) fn ungranted(examination: &Examination, grants: &Grants) -> Vec<String> {
+    examination.ungranted(grants).map(|(name, _)| name.clone()).collect()
 }
 
 fn to_json(
-    path: &Path,
-    seen: &Examination,
-    (signer, isolation): (Option<&Signer>, Isolation),
-    loaded: &Result<Component, Failure>,
-) -> serde_json::Value {
-    let imports: Vec<_> =
-        seen.imports.iter().map(|(name, standing)| json!({ "name": name, "standing": standing })).collect();
-    let mut shown = json!({
-        "component": path.to_string_lossy(),
-        "digest": seen.digest,
-        "signed_by": signer,
-        "size": seen.size,
-        "imports": imports,
-        "isolation": isolation,
-        "loadable": loaded.is_ok(),
-    });
-    let rest = match loaded {
-        Ok(component) => json!({
-            "cached": component.is_cached(),
-            "compile_us": component.compile_time().map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
-            "code": component.code(),
-            "pooled": component.is_pooled(),
-            "tools": component.definitions().collect::<Vec<_>>(),
-            "rights": component.tools().iter().filter_map(rights).collect::<serde_json::Map<_, _>>(),
-        }),
-        Err(failure) => json!({ "error": failure.to_json() }),
-    };
-    if let (Some(shown), serde_json::Value::Object(mut rest)) = (shown.as_object_mut(), rest) {
-        shown.append(&mut rest);
-    }
-    shown
-}
-
-/// A tool's name and what it may.
-fn rights(tool: &Tool) -> Option<(String, serde_json::Value)> {
-    let definition = tool.definition();
-    Some((definition.name.clone(), json!(effective::effective(tool.rights()?, definition, None))))
-}
-
-fn to_text(
-    path: &Path,
-    seen: &Examination,
-    (signer, isolation): (Option<&Signer>, Isolation),
+    seen: &Seen<'_>,
     loaded: Option<&Component>,
-) -> String {
+    usable: &Result<(), Failure>,
+) -> Result<serde_json::Value, Failure> {
+    let Seen { chosen, examination, signer, .. } = seen;
+    let imports = examination.imports.iter().map(|(name, standing)| json!({ "name": name, "standing": standing }));
+    let mut shown = json!({
+        "component": chosen.path.to_string_lossy(),
+        "digest": examination.digest,
+        "signed_by": signer,
+        "size": examination.size,
+        "imports": imports.collect::<Vec<_>>(),
+        "isolation": chosen.isolation,
+        "loadable": usable.is_ok(),
+    });
+    if let Err(failure) = usable {
+        shown["error"] = failure.to_json();
+    }
+    if let Some(component) = loaded {
+        let compile_time = component.compile_time();
+        shown["cached"] = json!(component.is_cached());
+        shown["compile_us"] = json!(compile_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)));
+        shown["code"] = json!(component.code());
+        shown["pooled"] = json!(component.is_pooled());
+        shown["tools"] = json!(component.definitions().collect::<Vec<_>>());
+        for tool in component.definitions() {
+            shown["rights"][&tool.name] = json!(left(chosen, tool)?);
+            shown["suspicions"][&tool.name] = json!(tool.suspicions());
+        }
+    }
+    Ok(shown)
+}
+
+/// What a tool may do with what its component is granted.
+fn left(chosen: &Chosen<'_>, tool: &Definition) -> Result<Effective, Failure> {
+    let rights = Rights::new(chosen.grants().into(), tool);
+    let rights = rights.map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
+    Ok(effective::effective(&rights, tool, None))
+}
+
+fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failure> {
+    let Seen { chosen, examination, signer, missing } = seen;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut facts = vec![
-        row("component", path.display().to_string()),
-        row("digest", seen.digest.clone()),
-        row("size", Size(seen.size).rounded()),
+        row("component", path(&chosen.path)),
+        row("digest", examination.digest.clone()),
+        row("size", Size(examination.size).rounded()),
     ];
     facts.extend(signer.map(|signer| row("signed by", signer.to_string())));
     if let Some(component) = loaded {
@@ -102,64 +152,65 @@ fn to_text(
         };
         facts.push(row("compiled", format!("{when}; {}", tier(component.code()))));
         let memory = if component.is_pooled() { "from the pool" } else { "made on demand, not from the pool" };
-        facts.push(row("cells", format!("{}: {memory}", isolation.word())));
+        facts.push(row("cells", format!("{}: {memory}", chosen.isolation.word())));
     }
-    let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports(seen)];
-    for shown in loaded.iter().flat_map(|component| component.tools()) {
-        text.extend([String::new(), tool(shown.definition())]);
-        if let Some(rights) = shown.rights().filter(|rights| *rights.granted() != Grants::default()) {
-            let left = effective::effective(rights, shown.definition(), None);
-            text.extend(["  may".to_owned(), table::columns(4, WIDEST, &effective::rows(&left))]);
+    let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports(examination, missing)];
+    for definition in loaded.iter().flat_map(|component| component.definitions()) {
+        text.extend([String::new(), tool(definition)]);
+        let left = left(chosen, definition)?;
+        if left.is_empty() {
+            text.push("  grants: none".to_owned());
+        } else {
+            text.extend(["  grants".to_owned(), table::columns(4, WIDEST, &effective::rows(&left))]);
         }
     }
-    text.join("\n")
+    Ok(text.join("\n"))
+}
+
+fn path(path: &Path) -> String {
+    path.display().to_string()
 }
 
 fn tier(code: Code) -> &'static str {
     match code {
         Code::Optimised => "optimised",
         Code::Unoptimised => "not optimised",
-        Code::Quick => "being optimised",
+        Code::Quick => "not optimised yet",
         _ => "in another way",
     }
 }
 
-fn imports(seen: &Examination) -> String {
-    if seen.imports.is_empty() {
-        return "imports  none".to_owned();
-    }
-    let row = |(name, standing): (String, Standing)| {
+/// The imports of a component and what each means, in lines. `missing` names those that are not granted.
+pub(crate) fn imports(seen: &Examination, missing: &[String]) -> String {
+    let is_inert = |standing: &Standing| *standing == Standing::Inert;
+    let row = |(name, standing): &(String, Standing)| {
         let (word, meaning) = match standing {
-            Standing::Inert if name.starts_with("wasi:sockets/") => {
-                ("inert", "imported by its language runtime; every use is denied")
-            }
-            Standing::Inert => ("inert", "for its language runtime; reaches nothing"),
             Standing::Offered => ("offered", "a service of the host; needs no grant"),
-            Standing::NeedsGrant => ("needs_grant", "would reach out of the cell; needs a grant"),
+            Standing::NeedsGrant if missing.contains(name) => ("needs_grant", "not granted"),
+            Standing::NeedsGrant => ("needs_grant", "granted"),
             Standing::Unknown => ("unknown", "not known to this host"),
-            _ => ("other", ""),
+            Standing::Inert | _ => ("other", ""),
         };
-        vec![name, word.to_owned(), meaning.to_owned()]
+        vec![name.clone(), word.to_owned(), meaning.to_owned()]
     };
-    let rows: Vec<_> = folded(&seen.imports).into_iter().map(row).collect();
-    format!("imports\n{}", table::columns(2, usize::MAX, &rows))
-}
-
-/// The imports, with one line for all the inert interfaces of a package: `wasi:cli/*@0.2.6`.
-fn folded(imports: &[(String, Standing)]) -> Vec<(String, Standing)> {
-    let mut rows = Vec::<(String, Standing)>::new();
-    for (name, standing) in imports {
-        let package = name.split_once('/').zip(name.rsplit_once('@')).filter(|_| *standing == Standing::Inert);
-        let shown =
-            package.map_or_else(|| name.clone(), |((package, _), (_, version))| format!("{package}/*@{version}"));
-        if !rows.iter().any(|(row, _)| *row == shown) {
-            rows.push((shown, *standing));
-        }
+    let rows: Vec<_> = seen.imports.iter().filter(|(_, standing)| !is_inert(standing)).map(row).collect();
+    let inert = seen.imports.iter().filter(|(_, standing)| is_inert(standing)).count();
+    let mut text = vec!["imports".to_owned()];
+    if !rows.is_empty() {
+        text.push(table::columns(2, usize::MAX, &rows));
     }
-    rows
+    match inert {
+        0 if rows.is_empty() => return "imports  none".to_owned(),
+        0 => {}
+        _ => text.push(format!(
+            "  {inert} WASI interfaces for its language runtime, which give access to nothing by themselves"
+        )),
+    }
+    text.join("\n")
 }
 
-fn tool(definition: &Definition) -> String {
+/// A tool as a person reads it: what it does, takes, returns, claims and needs.
+pub(crate) fn tool(definition: &Definition) -> String {
     let mut text = vec![format!("tool {}", definition.name)];
     if !definition.description.trim().is_empty() {
         text.push(table::paragraph(2, &definition.description));
@@ -192,13 +243,15 @@ fn tool(definition: &Definition) -> String {
     ];
     let hints: Vec<_> = hints.iter().filter_map(|(set, name)| set.then_some(*name)).collect();
     if !hints.is_empty() {
-        text.push(format!("  says of itself: {}", hints.join(", ")));
+        text.push(format!("  claims to be {}", hints.join(", ")));
     }
     if let Some(bound) = definition.max_execution {
         text.push(format!("  runs for at most {}", Time(bound)));
     }
-    for need in &definition.needs {
-        text.push(table::paragraph(2, &format!("needs {} {}: {}", need.kind, need.pattern, need.reason)));
+    if !definition.needs.is_empty() {
+        let row = |need: &Need| vec![need.kind.clone(), need.pattern.clone(), need.reason.clone()];
+        let rows: Vec<_> = definition.needs.iter().map(row).collect();
+        text.extend(["  needs".to_owned(), table::columns(4, WIDEST, &rows)]);
     }
     text.join("\n")
 }

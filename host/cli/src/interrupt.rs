@@ -78,10 +78,15 @@ impl Interrupt {
         interrupt
     }
 
-    /// The wish that is uttered by the first signal from here on; the next one ends the process.
+    /// Raised by the first signal from here on, to end the calls; the next signal ends the process.
     pub(crate) fn wish(&self) -> AbortSignal {
         self.0.asked.store(true, Ordering::SeqCst);
         self.0.wish.clone()
+    }
+
+    /// Tells that no call is being made any more, until the next [`wish`](Self::wish): a signal ends the process at once.
+    pub(crate) fn idle(&self) {
+        self.0.asked.store(false, Ordering::SeqCst);
     }
 
     /// Raised when the run is given up, by the second signal or some time after [`GRACE`]. Who asks for it prints what there is
@@ -102,8 +107,7 @@ impl Interrupt {
                 continue;
             }
             self.0.wish.raise();
-            let words =
-                format!("what runs was asked to end, and has {} seconds; once more ends it now", GRACE.as_secs());
+            let words = format!("the call has {} s to finish; press Ctrl-C again to stop now", GRACE.as_secs());
             self.0.printer.note("interrupted", &words);
             self.later(GRACE + LAST, Self::give_up);
         }

@@ -47,7 +47,7 @@ impl Keys {
             Some(state) => opened(state, &self.project)
                 .map_err(|error| StoreError::Unavailable(format!("{error}; hint: {}", error.hint()))),
             None => Err(StoreError::Unavailable(
-                "neither `XDG_STATE_HOME` nor `HOME` says where it would be; hint: say it with `--state-dir DIR`"
+                "there is no place for keys: neither `XDG_STATE_HOME` nor `HOME` is set; hint: pass `--state-dir DIR`"
                     .into(),
             )),
         };

@@ -1,31 +1,69 @@
-//! `toolcell learn`: what a tool asks for when it is given nothing, as lines to be pasted.
+//! `toolcell learn`: what a tool asks for in a dry run, as a configuration to be pasted.
 //!
-//! Invariants: the tool is granted nothing, whatever the configuration says; what it asked for is text of a stranger.
+//! In: a tool, arguments, what is granted already. Out: the smallest grants for what it asked for beyond that.
+//! Invariants: nothing is changed, and nothing leaves that is not granted; of what is granted only what reads is used, and
+//! only where the user approved it; no secret is looked at; what the tool asked for is text of a stranger.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use serde_json::json;
 use toolcell::{
-    CallOptions, CallResult, DEFAULT_ARGUMENTS, Denial, Event, Executor, Layer, Request, Suggestion, ToolCall,
+    CallOptions, CallResult, Decision, Definition, Denial, Event, Executor, Grants, Host, HttpRule, Layer, Need,
+    Outcome, Recorded, Recorder, Request, Rights, Suggestion, ToolCall,
 };
 
 use crate::args::{DEFAULT_ID, Global, LearnArgs};
 use crate::config::{Config, Wanted};
 use crate::exit::ExitStatus;
+use crate::explain::{self, Found};
 use crate::failure::Failure;
+use crate::grant_text::{self, Pasted};
 use crate::printer::Printer;
-use crate::{components, explain, files, host};
+use crate::stand_in::{StandIn, directory_of};
+use crate::target::Target;
+use crate::{clean, components, host};
 
 /// Denials that are kept: a tool can ask a hundred thousand times.
 const MAX_DENIALS: usize = 1000;
+/// Runs of the tool, each with the files that the one before looked for.
+const MAX_RUNS: usize = 16;
+
+/// What a dry run showed.
+#[derive(Default)]
+struct Learned {
+    /// What would be granted beyond what is.
+    asked: Suggestion,
+    /// What is granted already.
+    granted: BTreeSet<String>,
+    /// What is granted to its component, and not left to the tool.
+    narrowed: BTreeSet<String>,
+    /// A host is named that was not looked up.
+    names_host: bool,
+}
 
 /// Learns.
 pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) -> Result<ExitStatus, Failure> {
-    let arguments = files::arguments(&args.arguments, DEFAULT_ARGUMENTS)?;
+    let target = Target::of(args.tool.as_deref(), &args.arguments)?;
+    let arguments = target.arguments.read()?;
     let config = Config::read_with(global, Wanted::None)?;
-    let engines = host::engines(printer, global, 1, &config)?;
-    let (chosen, tool) = explain::find(printer, &engines, &config, args.component.as_deref(), &args.tool).await?;
+    let recorder = Recorder::new();
+    let engines = host::engines(printer, global, 1, &config)?.dry_run(&recorder);
+    let found = explain::find(printer, &engines, &config, &args.component, target.tool).await?;
+    let Found { chosen, component, tool } = found;
+    let name = tool.definition().name.clone();
+    let arguments = arguments.of(tool.definition());
+    let (bytes, signer) = components::bytes(&chosen)?;
+    let is_approved = components::is_approved(&config, &chosen, &component, signer.as_ref())?;
+    let granted = chosen.grants();
+    let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::new(granted.clone()));
+    let used = if is_approved { granted.clone() } else { Grants::default() };
+    let mut root = StandIn::new(used, tool.definition())?;
+    let component = components::granted(printer, &engines, bytes, &chosen, root.grants()).await;
+    let component = component.map_err(|failure| failure.about(chosen.shown()))?;
+    let tool = component.tool(&name)?.clone().with_limits(chosen.limits_of(&name));
     let denials = Arc::<Mutex<Vec<Denial>>>::default();
     let heard = Arc::clone(&denials);
     let executor = Executor::new().with_limits(args.limits.over(chosen.limits)).with_events(move |event| {
@@ -36,50 +74,161 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
             }
         }
     });
-    let tool = tool.with_limits(chosen.limits_of(&args.tool));
-    let call = ToolCall::new(DEFAULT_ID, &args.tool, arguments.text);
-    let result = executor.call(&tool, call, CallOptions::default()).await.result;
+    // All runs begin within the time of one call.
+    let until = Instant::now() + args.limits.over(chosen.limits).timeout;
+    let mut result;
+    let mut runs = 0;
+    loop {
+        let call = ToolCall::new(DEFAULT_ID, &name, arguments.text.clone());
+        result = executor.call(&tool, call, CallOptions::default()).await.result;
+        runs += 1;
+        let is_last = runs == MAX_RUNS || Instant::now() >= until;
+        if is_last || matches!(result, CallResult::Refusal(_)) || !root.grown(&recorder.recorded())? {
+            break;
+        }
+    }
     if let CallResult::Refusal(refusal) = &result {
         printer.note("error", &refusal.to_string());
         printer.note("hint", refusal.hint());
         return Ok(ExitStatus::Refusal);
     }
-    let denials = std::mem::take(&mut *denials.lock());
-    let mut asked = Suggestion::default();
-    for denial in denials.iter().filter(|denial| denial.layer == Layer::Granted) {
-        if let Ok(request) = Request::parse(&denial.request) {
-            asked.add(&request);
-        }
-    }
-    let hopeless = |denial: &&Denial| matches!(denial.layer, Layer::Declared | Layer::Host);
-    let hopeless: Vec<_> = denials.iter().filter(hopeless).collect();
-    let mut declared = Suggestion::default();
-    tool.definition().needs.iter().for_each(|need| declared.add_need(need));
-    let ending = ExitStatus::from(&result);
+    let definition = tool.definition();
+    let recorded = recorder.recorded();
+    let Learned { asked, granted, narrowed, names_host } = learned(&rights, definition, &recorded);
+    let mut denials = std::mem::take(&mut *denials.lock());
+    let is_granted = |denial: &Denial| {
+        Request::parse(&denial.request).is_ok_and(|request| rights.allows(&request) == Decision::Allowed)
+    };
+    denials.retain(|denial| !is_granted(denial));
+    let declared = components::needs(std::iter::once(definition));
+    let Pasted { place, lines } = grant_text::pasted(&config, &chosen, &asked);
     if args.json {
-        let (asked, declared) = (asked.lines(), declared.lines());
         printer.json(&json!({
-            "tool": args.tool, "ended": result, "denied": denials, "grants": asked, "declared": declared,
+            "tool": name, "ended": result, "denied": denials, "grants": asked.to_paste(), "granted": granted,
+            "declared": declared.lines(), "steps": grant_text::steps(&chosen, &asked), "warnings": asked.warnings(),
         }))?;
         return Ok(ExitStatus::Ok);
     }
+    for warning in asked.warnings() {
+        printer.note("warning", &warning);
+    }
     if asked.is_empty() {
-        printer.note("note", "it asked for nothing that a grant could allow");
+        printer.note("note", "it asked for nothing that a grant could allow and that is not granted already");
     } else {
-        printer.text(&asked.lines().join("\n"))?;
-        printer.note("hint", &components::advice(&config, &chosen, &asked));
-        if let Some(section) = chosen.section_of(&args.tool) {
-            printer.note("note", &format!("[{section}] narrows this tool: what it names has to leave these too"));
+        printer.text(&lines.join("\n"))?;
+        printer.note("hint", &format!("to allow it, {place}: the lines above"));
+        grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.point(step));
+        let approve = config.again.command("approve", &[], &[]);
+        printer.point(&format!("approve the configuration as it is then: {approve}"));
+    }
+    if let Some(section) = chosen.section_of(&name) {
+        if !asked.is_empty() {
+            printer.note("note", &format!("[{section}] narrows this tool: it has to leave these grants too"));
+        }
+        if !narrowed.is_empty() {
+            let listed = narrowed.iter().cloned().collect::<Vec<_>>().join(", ");
+            printer.note("note", &format!("[{section}] narrows this tool: it does not leave {listed}"));
         }
     }
-    for denial in hopeless {
-        printer.note("note", &format!("{denial}: no grant would allow it"));
+    if !granted.is_empty() {
+        let listed = granted.iter().cloned().collect::<Vec<_>>().join(", ");
+        printer.note("note", &format!("already granted, and asked for: {listed}"));
     }
-    if !declared.is_empty() {
-        printer.note("note", &format!("it declares that it needs:\n{}", declared.lines().join("\n")));
+    if !is_approved && chosen.is_granted_anything() {
+        let approve = config.again.command("approve", &[], &[]);
+        printer.note(
+            "note",
+            &format!("what is granted was not used, since it is not approved: {approve} shows it and asks"),
+        );
     }
-    if ending != ExitStatus::Ok {
-        printer.note("note", "it did not end well without what it asked for: with these grants it may ask for more");
+    for denial in denials.iter().filter(|denial| matches!(denial.layer, Layer::Declared | Layer::Host)) {
+        printer.note("note", &format!("{denial}; {}", denial.hint()));
+    }
+    if recorded.environment && !definition.needs.iter().any(|need| need.kind == "environment") {
+        let message =
+            "it read its environment variables, and declares none: toolcell cannot see which ones it looks for";
+        printer.note("note", message);
+    }
+    if names_host {
+        printer.note(
+            "note",
+            "the names of hosts were not looked up: `toolcell explain` tells whether one is on a private network",
+        );
+    }
+    let unused: Vec<_> = definition.needs.iter().filter(|need| !is_used(definition, need, &recorded)).collect();
+    if !unused.is_empty() {
+        let listed: Vec<_> =
+            unused.iter().map(|need| format!("{} {}: {}", need.kind, need.pattern, need.reason)).collect();
+        printer.note("note", &format!("it declares more needs, which this call did not use:\n{}", listed.join("\n")));
+    }
+    if let Some(ending) = ending(&result) {
+        printer
+            .note("note", &format!("the dry run did not end well ({ending}): with real answers it may ask for more"));
     }
     Ok(ExitStatus::Ok)
+}
+
+/// Whether a tool asked for anything of what it declares with this need.
+fn is_used(definition: &Definition, need: &Need, recorded: &Recorded) -> bool {
+    let mut alone = definition.clone();
+    alone.needs = vec![need.clone()];
+    let Ok(rights) = Rights::new(Arc::default(), &alone) else { return true };
+    let is_within = |request: &Request<'_>| match rights.allows(request) {
+        Decision::Denied(denial) => denial.layer != Layer::Declared,
+        Decision::Allowed => true,
+    };
+    let mut paths = recorded.paths.iter();
+    recorded.requests.iter().any(is_within)
+        || paths.any(|(path, used)| is_within(&Request::File { access: used.access, path: path.as_str().into() }))
+        || recorded.environment && need.kind == "environment"
+}
+
+/// Divides what a tool asked for into what is granted and what is not.
+fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded) -> Learned {
+    let mut learned = Learned::default();
+    let mut judge = |request: &Request<'_>, add: &mut dyn FnMut(&mut Suggestion)| match rights.allows(request) {
+        Decision::Allowed => drop(learned.granted.insert(request.to_string())),
+        Decision::Denied(Denial { layer: Layer::Granted, .. }) => {
+            add(&mut learned.asked);
+            if let Request::Http { target, .. } = request {
+                learned.names_host |= matches!(target.host(), Host::Name(name) if name != "localhost");
+            }
+        }
+        Decision::Denied(Denial { layer: Layer::Tool, .. }) => drop(learned.narrowed.insert(request.to_string())),
+        Decision::Denied(_) => {}
+    };
+    for request in &recorded.requests {
+        judge(request, &mut |asked| {
+            asked.add(request);
+            // Where a secret goes is known from the requests that it was put into.
+            if let Request::Secret { name } = request {
+                let declared = || definition.needs.iter().filter(|need| need.kind == "http");
+                let rules: Vec<HttpRule> = match recorded.secrets.get(name.as_ref()) {
+                    Some(places) => places.iter().map(|(method, target)| HttpRule::smallest(*method, target)).collect(),
+                    None => declared().filter_map(|need| need.pattern.parse().ok()).collect(),
+                };
+                rules.iter().for_each(|rule| asked.add_secret(name, rule));
+            }
+        });
+    }
+    for (path, used) in recorded.paths.iter().filter(|(path, used)| *path != "/" || used.is_directory) {
+        let request = Request::File { access: used.access, path: path.as_str().into() };
+        judge(&request, &mut |asked| asked.add_directory(directory_of(definition, path, *used), used.access));
+    }
+    if recorded.environment {
+        for need in definition.needs.iter().filter(|need| need.kind == "environment") {
+            let request = Request::Environment { name: need.pattern.as_str().into() };
+            judge(&request, &mut |asked| asked.add(&request));
+        }
+    }
+    learned
+}
+
+/// How a call ended that did not end well, in a few words.
+fn ending(result: &CallResult) -> Option<String> {
+    match result {
+        CallResult::Outcome(Outcome::Error(error)) => Some(clean::note(&error.message).into_owned()),
+        CallResult::ToolError(error) => Some(error.to_string()),
+        CallResult::Outcome(_) | CallResult::Refusal(_) => None,
+    }
 }

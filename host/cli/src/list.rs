@@ -1,13 +1,15 @@
 //! `toolcell list`: the tools of several components, one a line.
 
 use serde_json::json;
+use toolcell::Component;
 
 use crate::args::{Global, ListArgs};
-use crate::config::{Config, Wanted};
+use crate::config::{Chosen, Config, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
+use crate::host::Engines;
 use crate::printer::Printer;
-use crate::{components, host, table};
+use crate::{components, host, inspect, table};
 
 /// Characters of a tool's first sentence.
 const SENTENCE: usize = 100;
@@ -17,10 +19,10 @@ pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) ->
     let config = Config::read_with(global, Wanted::None)?;
     let engines = host::engines(printer, global, 1, &config)?;
     let (mut tools, mut failures) = (Vec::new(), Vec::new());
-    for word in &args.components {
+    for word in &components::typed(&config, &args.components)? {
         let name = word.display().to_string();
         let loaded = match config.choose(word) {
-            Ok(chosen) => components::one(printer, &engines, &config, &chosen).await.map(|(component, _)| component),
+            Ok(chosen) => shown(printer, &engines, &chosen).await,
             Err(failure) => Err(failure),
         };
         match loaded {
@@ -31,7 +33,10 @@ pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) ->
     if args.json {
         let tools: Vec<_> = tools
             .iter()
-            .map(|(path, tool)| json!({ "component": path, "tool": tool.name, "description": tool.description }))
+            .map(|(path, tool)| {
+                let (description, suspicions) = (&tool.description, tool.suspicions());
+                json!({ "component": path, "tool": tool.name, "description": description, "suspicions": suspicions })
+            })
             .collect();
         let errors: Vec<_> =
             failures.iter().map(|(path, failure)| json!({ "component": path, "error": failure.to_json() })).collect();
@@ -43,11 +48,21 @@ pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) ->
         if !tools.is_empty() {
             printer.text(&table::columns(0, usize::MAX, &tools.iter().map(row).collect::<Vec<_>>()))?;
         }
+        for (path, tool) in &tools {
+            inspect::warn(printer, &format!("{path}: "), tool);
+        }
         for (_, failure) in &failures {
             failure.tell(printer);
         }
     }
     Ok(if failures.is_empty() { ExitStatus::Ok } else { ExitStatus::Failed })
+}
+
+/// The component as it can be listed: also one that is not granted what it imports.
+async fn shown(printer: &Printer, engines: &Engines<'_>, chosen: &Chosen<'_>) -> Result<Component, Failure> {
+    let component = components::freely(printer, engines, components::bytes(chosen)?.0, chosen).await?;
+    chosen.check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
+    Ok(component)
 }
 
 /// Up to the first full stop that ends a sentence, or as much as fits a line.

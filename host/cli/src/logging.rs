@@ -4,12 +4,14 @@
 
 use tracing_subscriber::EnvFilter;
 
+use crate::args::Global;
 use crate::env;
 use crate::printer::Printer;
 
-/// Starts it. `TOOLCELL_LOG` wins over `-v`.
-pub(crate) fn start(printer: &Printer, verbose: u8) {
-    let level = match verbose {
+/// Starts it. `TOOLCELL_LOG` overrides `-v` and `-q`.
+pub(crate) fn start(printer: &Printer, global: &Global) {
+    let level = match global.verbose {
+        0 if global.quiet => "error",
         0 => "warn",
         1 => "warn,toolcell=info",
         _ => "warn,toolcell=debug",
@@ -33,8 +35,8 @@ pub(crate) fn tell_panics(printer: &Printer) {
     let printer = printer.clone();
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-        printer.note("bug", &format!("toolcell met a mistake of its own at {place}"));
-        printer.note("hint", "please report it, with what was typed");
+        printer.note("bug", &format!("toolcell has a bug at {place}"));
+        printer.note("hint", "please report it, with the command that you typed");
     }));
 }
 

@@ -1,11 +1,12 @@
 //! The command `toolcell`: what was typed → [`args`] → one command → [`printer`] and an exit status.
 //!
 //! Invariants: data on standard output, everything else on standard error; only [`printer`] writes, only [`env`] reads
-//! the environment, only [`files`] reads files, [`written`] and the library write them; a stranger's text is made harmless before a terminal sees it.
+//! the environment, only [`files`] reads files, [`written`], [`stand_in`] and the library write them; a stranger's text is made harmless before a terminal sees it.
 
 mod approve;
 mod args;
 mod batch;
+mod built;
 mod check;
 mod clean;
 mod components;
@@ -21,6 +22,8 @@ mod explain;
 mod failure;
 mod files;
 mod format;
+mod gaps;
+mod grant_text;
 mod host;
 mod inspect;
 mod interrupt;
@@ -31,18 +34,21 @@ mod logging;
 mod mistyped;
 mod paste;
 mod printer;
+mod rule_lines;
 mod run;
 mod schema;
 mod signature;
+mod stand_in;
 mod state;
+mod stdout;
 mod table;
+mod target;
 mod tools;
 mod units;
 mod written;
 
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
 use clap::Parser as _;
 
 use args::{Args, Command};
@@ -55,6 +61,7 @@ fn main() -> ExitCode {
     core_dumps::off();
     // Standard output may be a file with a limit.
     toolcell::survive_file_size_limit();
+    args::complete::answer();
     let printer = Printer::new();
     logging::tell_panics(&printer);
     let args = match Args::try_parse_from(env::args()) {
@@ -64,7 +71,11 @@ fn main() -> ExitCode {
     if let Command::CompileWorker { order } = &args.command {
         return compile(order);
     }
-    logging::start(&printer, args.global.verbose);
+    let printer = if args.global.quiet { printer.quiet() } else { printer };
+    if let Some(failure) = unprintable() {
+        return failure.show(&printer, false).into();
+    }
+    logging::start(&printer, &args.global);
     let json = args.command.is_json();
     let interrupt = Interrupt::begin(&printer);
     let status = match dispatch(&printer, &interrupt, args) {
@@ -90,15 +101,19 @@ fn dispatch(printer: &Printer, interrupt: &Interrupt, args: Args) -> Result<Exit
         Command::Explain(args) => waiting.block_on(explain::explain(printer, &global, &args)),
         Command::Learn(args) => waiting.block_on(learn::learn(printer, &global, &args)),
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "toolcell", &mut script);
-            printer.text(String::from_utf8_lossy(&script).trim_end())?;
+            printer.text(&args::complete::script(shell)?)?;
             Ok(ExitStatus::Ok)
         }
         Command::CordonWorker(args) => cordon::work(printer, &global, &args, &waiting),
         // Answered by `main`, before there is a printer's worth of set-up.
         Command::CompileWorker { .. } => Ok(ExitStatus::Failed),
     }
+}
+
+/// A command whose result would be lost does not run.
+fn unprintable() -> Option<Failure> {
+    let fault = stdout::fault()?;
+    Some(Failure::file(anyhow::anyhow!(fault), "open it, or send it to `/dev/null` if you do not want the result"))
 }
 
 /// Compiles one component for the process that started this one.

@@ -20,7 +20,10 @@ const TIP: &str = "tip: ";
 /// Prints it: a person gets all of it, a program the fault and what to do.
 pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
     if !error.use_stderr() {
-        // Its own printing knows about colours and terminals; a closed pipe is nobody's failure.
+        if let Some(failure) = crate::unprintable() {
+            return failure.show(printer, false);
+        }
+        // Its own printing knows about colours and terminals. A reader who went away is no failure.
         let _ = error.print();
         return ExitStatus::Ok;
     }
@@ -33,7 +36,10 @@ pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
         let advice: Vec<_> = tips.map(str::to_owned).chain([hint()]).collect();
         return Failure::usage(message, advice.join("; ")).show(printer, true);
     }
-    printer.lines(&format!("{text}\n"));
+    match text.strip_prefix("error: ") {
+        Some(text) => printer.error_lines(&format!("{text}\n")),
+        None => printer.lines(&format!("{text}\n")),
+    }
     printer.note("hint", &hint());
     ExitStatus::BadUsage
 }
@@ -43,8 +49,8 @@ fn hint() -> String {
     // With its errors ignored the parser still finds the command among options that have values.
     let seen = Args::command().ignore_errors(true).try_get_matches_from(env::args()).ok();
     match seen.as_ref().and_then(clap::ArgMatches::subcommand_name).filter(|name| !HIDDEN.contains(name)) {
-        Some(name) => format!("`toolcell {name} --help` shows what it takes"),
-        None => "`toolcell --help` shows what there is".to_owned(),
+        Some(name) => format!("`toolcell {name} --help` shows its arguments and options"),
+        None => "`toolcell --help` shows the commands".to_owned(),
     }
 }
 

@@ -2,12 +2,15 @@
 //!
 //! In: text of ours and of strangers. Out: standard output and standard error, and a spinner or a bar there.
 //! Invariants: no harmful character of a stranger reaches a terminal (`clean`); a reader who went away is no failure;
-//! lines on stderr never mix with what is drawn there; no colours.
+//! lines on stderr never mix with what is drawn there; labels have colours on a terminal alone, unless the environment says
+//! otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use anstream::{AutoStream, ColorChoice};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -34,13 +37,24 @@ pub(crate) enum Listener {
 pub(crate) struct Printer {
     drawings: MultiProgress,
     reader: Reader,
+    has_colours: bool,
+    is_quiet: bool,
 }
+
+/// Labels of what is printed in spite of `--quiet`.
+const LOUD: [&str; 7] = ["error", "caused by", "reason", "in", "bug", "interrupted", "receipt"];
 
 impl Printer {
     /// One per process.
     pub(crate) fn new() -> Self {
         // Draws to standard error, and nothing at all where that is no terminal.
-        Self { drawings: MultiProgress::new(), reader: Reader::of_stdout() }
+        let has_colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
+        Self { drawings: MultiProgress::new(), reader: Reader::of_stdout(), has_colours, is_quiet: false }
+    }
+
+    /// The same for results and errors alone.
+    pub(crate) fn quiet(self) -> Self {
+        Self { is_quiet: true, ..self }
     }
 
     /// Plain text that is laid out for reading, and an end of line, on standard output.
@@ -79,8 +93,28 @@ impl Printer {
 
     /// `label: text` on standard error. Further lines of the text are indented, so that none looks like one of ours.
     pub(crate) fn note(&self, label: &str, text: &str) {
+        if self.is_quiet && !LOUD.contains(&label.trim_start()) {
+            return;
+        }
         let (clean, _) = clean::text(text.trim_end());
-        self.err(&format!("{label}: {}\n", clean.replace('\n', "\n    ")));
+        self.err(&format!("{}: {}\n", self.coloured(label), clean.replace('\n', "\n    ")));
+    }
+
+    /// An error of several lines of ours on standard error.
+    pub(crate) fn error_lines(&self, text: &str) {
+        self.err(&format!("{}: {}", self.coloured("error"), clean::text(text).0));
+    }
+
+    /// A label, in its colour.
+    fn coloured<'a>(&self, label: &'a str) -> Cow<'a, str> {
+        let colour = match label {
+            "error" | "bug" => "1;31",
+            "warning" | "interrupted" => "1;33",
+            "hint" => "1;36",
+            "note" => "1;32",
+            _ => return label.into(),
+        };
+        if self.has_colours { format!("\u{1b}[{colour}m{label}\u{1b}[0m").into() } else { label.into() }
     }
 
     /// Lines of ours on standard error, as they are but for what was typed into them.
@@ -99,8 +133,13 @@ impl Printer {
 
     /// Asks a person for a word, if there is one.
     pub(crate) fn ask(&self, question: &str) -> Option<String> {
-        self.err(&format!("{question} [y/N] "));
+        self.prompt(&format!("{question} [y/N] "));
         files::answer()
+    }
+
+    /// The words before what a person is to type.
+    pub(crate) fn prompt(&self, words: &str) {
+        self.err(words);
     }
 
     /// One of several points that belong to the note before.
@@ -128,6 +167,9 @@ impl Printer {
     }
 
     fn drawn(&self, bar: ProgressBar, template: &str) -> Progress {
+        if self.is_quiet {
+            return Progress(ProgressBar::hidden());
+        }
         let bar = self.drawings.add(match ProgressStyle::with_template(template) {
             Ok(style) => bar.with_style(style),
             Err(_) => bar,

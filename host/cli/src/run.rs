@@ -1,26 +1,35 @@
-//! `toolcell run`: one call, from what was typed to what is printed.
+//! `toolcell run`: one call, from the command line to what is printed.
 
+mod answer;
 mod live;
 mod report;
 mod resume;
 
-use toolcell::{CallOptions, CallResult, Completion, DEFAULT_ARGUMENTS, Limits, Outcome, Refusal, Tool, ToolCall};
+use std::sync::Arc;
+
+use toolcell::{
+    CallContext, CallOptions, CallResult, Completion, Executor, Limits, Outcome, Question, Refusal, Resume, Tool,
+    ToolCall,
+};
 
 use crate::args::{Global, RunArgs};
-use crate::config::{Chosen, Config};
+use crate::config::{Chosen, Config, Wanted};
 use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
+use crate::files::Arguments;
 use crate::interrupt::{self, Interrupt};
 use crate::paste::Again;
 use crate::printer::Printer;
+use crate::target::{self, Target};
 use crate::units::Size;
-use crate::{components, context, files, host, state};
+use crate::{components, context, host, state};
 use live::Live;
 
-/// What was typed, and what it came to.
+/// The command line, and what was made of it.
 struct Typed<'a> {
     args: &'a RunArgs,
+    tool: &'a str,
     /// As text.
     arguments: &'a str,
     limits: Limits,
@@ -39,65 +48,101 @@ pub(crate) async fn run(
 ) -> Result<ExitStatus, Failure> {
     // Everything that was typed is judged before anything is read, and everything is read before anything is compiled.
     let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
-    let arguments = files::arguments(&args.arguments, DEFAULT_ARGUMENTS)?;
-    let config = Config::read(global)?;
+    let target = Target::of(args.tool.as_deref(), &args.arguments)?;
+    let arguments = target.arguments.read()?;
+    let config = Config::read(global)?.with_typed(global, &args.component, &args.grants, Wanted::All)?;
     let chosen = config.used(&args.component)?;
     let context = config.on_behalf(context, args.tenant.as_deref())?;
     let chosen = chosen.isolated(config.isolation_of(context.tenant.as_deref()));
     let limits = args.limits.over(chosen.limits);
     // An answer needs it at once, a question at the end; any other call does without.
-    let (sealer, unsealed) = match state::sealer(global.state_dir.as_deref()) {
+    let (sealer, mut unsealed) = match state::sealer(global.state_dir.as_deref()) {
         Ok(sealer) => (Some(sealer), None),
         Err(failure) if context.resume.is_some() => return Err(failure),
         Err(failure) => (None, Some(failure)),
     };
-    let tool = &tool(printer, global, args, &config, &chosen, context.tenant.as_deref()).await?;
+    let tool = &tool(printer, global, (args, target.tool), &config, &chosen, context.tenant.as_deref()).await?;
+    let name = tool.definition().name.as_str();
+    let arguments = arguments.of(tool.definition());
 
-    let live = Live::start(printer);
-    let mut executor = config.executor().with_limits(limits).with_events(live.sink());
-    if let Some(sealer) = sealer {
-        executor = executor.with_sealer(sealer);
-    }
-    let call = ToolCall::new(&args.id, &args.tool, arguments.text.clone());
-    let options = CallOptions::default().with_context(context);
-    let options = options.with_abort(interrupt.wish()).with_stop_grace(interrupt::GRACE);
-    let mut completion = executor.call(tool, call, options).await;
-    live.finish();
-    if let lost @ 1.. = completion.usage.log_bytes_lost {
-        printer.note("warning", &format!("{} of the tool's log are over its limit and lost", Size(lost).rounded()));
-    }
-    if let Some(size) = arguments.oversize {
-        state_size(&mut completion, size);
-    }
-
-    if let (CallResult::Outcome(Outcome::AskUser(_)), Some(failure)) = (&completion.result, unsealed) {
-        return Err(failure.about("the tool asks a question that cannot be sealed"));
-    }
-
-    let status = ExitStatus::from(&completion.result);
-    if args.json {
-        printer.json(&completion)?;
-    } else {
-        let typed = Typed {
-            args,
-            arguments: &arguments.text,
-            limits,
-            section: chosen.section_of(&args.tool),
-            again: &config.again,
+    let executor = config.executor().with_limits(limits);
+    let executor = sealer.into_iter().fold(executor, Executor::with_sealer);
+    let asking = Call { printer, interrupt, args, executor, tool, arguments: &arguments };
+    let mut context = context;
+    loop {
+        let completion = asking.made(context.clone()).await;
+        let question = if let CallResult::Outcome(Outcome::AskUser(question)) = &completion.result {
+            Some(question)
+        } else {
+            None
         };
-        report::show(printer, &typed, tool, &completion.result)?;
+        if question.is_some()
+            && let Some(failure) = unsealed.take()
+        {
+            return Err(failure.about("the tool asks a question that cannot be sealed"));
+        }
+        let section = chosen.section_of(name);
+        let typed = Typed { args, tool: name, arguments: &arguments.text, limits, section, again: &config.again };
+        if let Some(question) = question.filter(|_| !args.json) {
+            report::question(printer, question)?;
+            interrupt.idle();
+            if let Some(resume) = answered(printer, question) {
+                context.resume = Some(resume);
+                continue;
+            }
+            printer.note("hint", &resume::hint(&typed, question));
+        } else if args.json {
+            printer.json(&completion)?;
+        } else {
+            report::show(printer, &typed, tool, &completion.result)?;
+        }
+        if args.receipt {
+            printer.note("receipt", &receipt(&completion));
+        }
+        return Ok(ExitStatus::from(&completion.result));
     }
-    if args.receipt {
-        printer.note("receipt", &receipt(&completion));
+}
+
+/// The answer of the person at the terminal, if there is one who gives one.
+fn answered(printer: &Printer, question: &Question) -> Option<Resume> {
+    answer::ask(printer, question).map(|answer| Resume { answer, state: question.state.clone() })
+}
+
+/// A call that is made once, and again with each answer.
+struct Call<'a> {
+    printer: &'a Printer,
+    interrupt: &'a Interrupt,
+    args: &'a RunArgs,
+    executor: Executor,
+    tool: &'a Tool,
+    arguments: &'a Arguments,
+}
+
+impl Call<'_> {
+    async fn made(&self, context: CallContext) -> Completion {
+        let Self { printer, interrupt, args, executor, tool, arguments } = self;
+        let live = Live::start(printer);
+        let call = ToolCall::new(&args.id, &*tool.definition().name, arguments.text.clone());
+        let options = CallOptions::default().with_context(Arc::new(context));
+        let options = options.with_abort(interrupt.wish()).with_stop_grace(interrupt::GRACE);
+        let executor = executor.clone().with_events(live.sink());
+        let mut completion = executor.call(tool, call, options).await;
+        live.finish(&completion.result);
+        if let lost @ 1.. = completion.usage.log_bytes_lost {
+            printer.note("warning", &format!("{} of the tool's log are over its limit and lost", Size(lost).rounded()));
+        }
+        if let Some(size) = &arguments.oversize {
+            state_size(&mut completion, size.clone());
+        }
+        completion
     }
-    Ok(status)
 }
 
 /// The tool, here or in a process of its own.
 async fn tool(
     printer: &Printer,
     global: &Global,
-    args: &RunArgs,
+    (args, name): (&RunArgs, Option<&str>),
     config: &Config,
     chosen: &Chosen<'_>,
     tenant: Option<&str>,
@@ -105,11 +150,15 @@ async fn tool(
     if chosen.isolation.has_process() {
         let components = std::slice::from_ref(&args.component);
         let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone };
-        return Ok(cordon::start(global, config, &hosted).await?.tool(&args.tool)?.clone());
+        let worker = cordon::start(global, config, &hosted).await?;
+        return target::tool(worker.tools(), name, &chosen.shown()).cloned();
     }
     let engines = host::engines(printer, global, 1, config)?;
     let component = components::alone(printer, &engines, config, chosen).await?;
-    Ok(component.tool(&args.tool)?.clone().with_limits(chosen.limits_of(&args.tool)))
+    let tool = target::tool(component.tools(), name, &chosen.shown())?.clone();
+    config.has_secrets(&tool, tenant)?;
+    let limits = chosen.limits_of(&tool.definition().name);
+    Ok(tool.with_limits(limits))
 }
 
 /// Puts the true size into the refusal of arguments that were not read to their end.

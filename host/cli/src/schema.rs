@@ -1,6 +1,6 @@
 //! A JSON Schema in few words, for a person who looks at a tool.
 //!
-//! In: a stranger's schema, of any shape. Out: parameters with a name, a type and a description.
+//! In: a stranger's schema, of any shape. Out: parameters with a path, a type with its bounds, and a description.
 //! Invariants: never fails, follows references to a bounded depth, says `any` where it is not sure.
 //! Not here: whether a value fits (the library).
 
@@ -9,7 +9,11 @@ use serde_json::Value;
 /// References and alternatives inside each other that are followed.
 const MAX_DEPTH: usize = 5;
 /// Alternatives and values that are spelled out.
-const MAX_CHOICES: usize = 8;
+const MAX_CHOICES: usize = 16;
+/// Members that are listed, those of members included.
+const MAX_MEMBERS: usize = 100;
+/// Characters of a pattern that are shown.
+const MAX_PATTERN: usize = 60;
 
 /// One member of an object.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,28 +24,98 @@ pub(crate) struct Parameter {
     pub(crate) description: String,
 }
 
-/// The members that an object schema names.
+/// The members that an object schema names, and theirs below them: `style.digits`, `steps[].id`.
 pub(crate) fn parameters(schema: &Value) -> Vec<Parameter> {
-    let target = resolve(schema, schema, 0);
+    let mut found = Vec::new();
+    members(schema, schema, "", 0, &mut found);
+    found
+}
+
+fn members(schema: &Value, root: &Value, above: &str, depth: usize, found: &mut Vec<Parameter>) {
+    let target = resolve(schema, root, 0);
+    if depth > MAX_DEPTH {
+        return;
+    }
+    if depth > 0 && target.get("type").and_then(Value::as_str) == Some("array") {
+        if let Some(items) = target.get("items") {
+            members(items, root, &format!("{above}[]"), depth + 1, found);
+        }
+        return;
+    }
+    for alternative in ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| target.get(key)?.as_array()).flatten() {
+        members(alternative, root, above, depth + 1, found);
+    }
     let required = |name: &str| {
         let names = target.get("required").and_then(Value::as_array);
         names.is_some_and(|names| names.iter().any(|required| required.as_str() == Some(name)))
     };
-    let Some(members) = target.get("properties").and_then(Value::as_object) else {
-        return Vec::new();
-    };
-    let parameter = |(name, member): (&String, &Value)| Parameter {
-        name: name.clone(),
-        kind: kind_of(member, schema, 0),
-        required: required(name),
-        description: description(member, schema),
-    };
-    members.iter().map(parameter).collect()
+    for (name, member) in target.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+        if found.len() >= MAX_MEMBERS || found.iter().any(|parameter| parameter.name == path) {
+            continue;
+        }
+        let default = member.get("default").or_else(|| resolve(member, root, 0).get("default"));
+        let default = default.map(|value| format!("; default {value}")).unwrap_or_default();
+        found.push(Parameter {
+            name: path.clone(),
+            kind: format!("{}{default}", kind_of(member, root, 0)),
+            required: required(name),
+            description: description(member, root),
+        });
+        members(member, root, &path, depth + 1, found);
+    }
 }
 
 /// The type of what the schema takes, in words.
 pub(crate) fn kind(schema: &Value) -> String {
     kind_of(schema, schema, 0)
+}
+
+/// The JSON types that a member of the object may have; none where the schema does not say.
+pub(crate) fn types_of<'a>(schema: &'a Value, member: &str) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    if let Some(member) = resolve(schema, schema, 0).get("properties").and_then(|members| members.get(member)) {
+        types(member, schema, 0, &mut found);
+    }
+    found
+}
+
+/// The JSON types of what the schema takes; none where it does not say.
+pub(crate) fn own_types(schema: &Value) -> Vec<&str> {
+    let mut found = Vec::new();
+    types(schema, schema, 0, &mut found);
+    found
+}
+
+fn types<'a>(schema: &'a Value, root: &'a Value, depth: usize, found: &mut Vec<&'a str>) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    let schema = resolve(schema, root, depth);
+    let list = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
+    match schema.get("type") {
+        Some(Value::String(name)) => found.push(name),
+        Some(Value::Array(names)) => found.extend(names.iter().filter_map(Value::as_str)),
+        Some(_) | None => {
+            for value in schema.get("const").into_iter().chain(list("enum")) {
+                found.push(type_of(value));
+            }
+            for inner in ["anyOf", "oneOf", "allOf"].into_iter().flat_map(list) {
+                types(inner, root, depth + 1, found);
+            }
+        }
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 fn description(schema: &Value, root: &Value) -> String {
@@ -93,11 +167,62 @@ fn kind_of(schema: &Value, root: &Value, depth: usize) -> String {
 }
 
 fn named(name: &str, schema: &Value, root: &Value, depth: usize) -> String {
-    match (name, schema.get("items"), schema.get("format").and_then(Value::as_str)) {
-        ("array", Some(items), _) => format!("array of {}", kind_of(items, root, depth + 1)),
-        ("string", _, Some(format)) => format!("string ({format})"),
-        _ => name.to_owned(),
+    let (word, bounds) = match (name, schema.get("items")) {
+        ("array", Some(items)) => {
+            (format!("array of {}", kind_of(items, root, depth + 1)), counted(schema, "Items", "items"))
+        }
+        ("array", None) => (name.to_owned(), counted(schema, "Items", "items")),
+        ("string", _) => (name.to_owned(), counted(schema, "Length", "characters")),
+        ("integer" | "number", _) => (name.to_owned(), range(schema)),
+        _ => (name.to_owned(), None),
+    };
+    let format = schema.get("format").and_then(Value::as_str).filter(|_| name == "string").map(str::to_owned);
+    let pattern = schema.get("pattern").and_then(Value::as_str).filter(|_| name == "string");
+    let pattern = pattern.map(|pattern| format!("matches {}", pattern.chars().take(MAX_PATTERN).collect::<String>()));
+    let bounds: Vec<_> = [format, bounds, pattern].into_iter().flatten().collect();
+    if bounds.is_empty() { word } else { format!("{word} ({})", bounds.join(", ")) }
+}
+
+/// How many there may be: of characters or of items.
+fn counted(schema: &Value, of: &str, unit: &str) -> Option<String> {
+    let bound = |side: &str| schema.get(format!("{side}{of}")).and_then(Value::as_u64);
+    match (bound("min").filter(|least| *least > 0), bound("max")) {
+        (Some(least), Some(most)) if least == most => Some(format!("{most} {unit}")),
+        (Some(least), Some(most)) => Some(format!("{least} to {most} {unit}")),
+        (Some(least), None) => Some(format!("at least {least} {unit}")),
+        (None, Some(most)) => Some(format!("at most {most} {unit}")),
+        (None, None) => None,
     }
+}
+
+/// Between which numbers it lies.
+fn range(schema: &Value) -> Option<String> {
+    // What a type of so many bits holds anyway bounds nothing that a person would ask about.
+    let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
+    let of_type = |key: &str, value: &Value| {
+        let bits = format.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse::<u32>().unwrap_or_default();
+        if !(8..=64).contains(&bits) {
+            return false;
+        }
+        let most = if format.starts_with('u') { u64::MAX >> (64 - bits) } else { u64::MAX >> (65 - bits) };
+        match key {
+            "maximum" => value.as_u64() == Some(most),
+            "minimum" => value.as_i64().is_some_and(|least| least < 0 && least.unsigned_abs() == most + 1),
+            _ => false,
+        }
+    };
+    let bound = |key: &str| schema.get(key).filter(|value| value.is_number() && !of_type(key, value));
+    let least = bound("minimum").map(|least| format!("at least {least}"));
+    let least = least.or_else(|| bound("exclusiveMinimum").map(|least| format!("more than {least}")));
+    let most = bound("maximum").map(|most| format!("at most {most}"));
+    let most = most.or_else(|| bound("exclusiveMaximum").map(|most| format!("less than {most}")));
+    let step = bound("multipleOf").map(|step| format!("multiple of {step}"));
+    let bounds = match (bound("minimum"), bound("maximum")) {
+        (Some(least), Some(most)) => vec![Some(format!("{least} to {most}")), step],
+        _ => vec![least, most, step],
+    };
+    let bounds: Vec<_> = bounds.into_iter().flatten().collect();
+    if bounds.is_empty() { None } else { Some(bounds.join(", ")) }
 }
 
 fn choices(kinds: impl Iterator<Item = String>, between: &str) -> String {
@@ -128,7 +253,23 @@ mod tests {
             (json!({"type": "string", "format": "date"}), "string (date)"),
             (json!({"type": "array", "items": {"type": "array", "items": true}}), "array of array of any"),
             (json!({"enum": ["a", 1]}), "\"a\" | 1"),
-            (json!({"enum": (0..20).collect::<Vec<_>>()}), "0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | …"),
+            (
+                json!({"enum": (0..20).collect::<Vec<_>>()}),
+                "0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | …",
+            ),
+            (json!({"type": "integer", "format": "uint32", "minimum": 0, "maximum": u32::MAX}), "integer (at least 0)"),
+            (json!({"type": "integer", "format": "int8", "minimum": -128, "maximum": 127}), "integer"),
+            (json!({"type": "integer", "format": "uint8", "minimum": 0, "maximum": 127}), "integer (0 to 127)"),
+            (json!({"type": ["integer", "null"], "minimum": 0, "maximum": 3}), "integer (0 to 3) or null"),
+            (
+                json!({"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.5}),
+                "number (more than 0, multiple of 0.5)",
+            ),
+            (
+                json!({"type": "string", "minLength": 10, "maxLength": 10, "pattern": "^a"}),
+                "string (10 characters, matches ^a)",
+            ),
+            (json!({"type": "array", "items": {"type": "string"}, "maxItems": 3}), "array of string (at most 3 items)"),
             (
                 json!({"anyOf": [{"type": "number"}, {"$ref": "#/$defs/x"}], "$defs": {"x": {"type": "null"}}}),
                 "number or null",
@@ -160,5 +301,18 @@ mod tests {
         assert_eq!((find("steps").kind.as_str(), find("steps").required), ("array of object", false));
         assert_eq!((find("first").description.as_str(), find("first").required), ("A step.", true));
         assert_eq!(parameters(&json!({"properties": 3})), []);
+        let deep = json!({
+            "properties": {
+                "style": {"anyOf": [{"$ref": "#/$defs/style"}, {"type": "null"}]},
+                "steps": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "string"}}}},
+                "itself": {"$ref": "#"},
+            },
+            "$defs": {"style": {"properties": {"digits": {"type": "integer", "default": 1}}, "required": ["digits"]}},
+        });
+        let found = parameters(&deep);
+        assert!(found.len() <= MAX_MEMBERS);
+        let find = |name: &str| found.iter().find(|parameter| parameter.name == name).unwrap();
+        assert_eq!((find("style.digits").kind.as_str(), find("style.digits").required), ("integer; default 1", true));
+        assert_eq!(find("steps[].id").kind, "string");
     }
 }

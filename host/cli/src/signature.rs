@@ -5,7 +5,7 @@
 //! Invariants: no I/O; a signature counts when it is over these bytes, for this purpose, by an Ed25519 key of a publisher's; a
 //! key is one publisher's; one that was revoked is good nowhere; a stranger's text is cut and shown harmless.
 //! Not here: that an older version is put back, whose signature is as good as ever. A digest or the lock tells it.
-//! Source: OpenSSH, PROTOCOL.sshsig; security design, row 60.
+//! Source: OpenSSH, PROTOCOL.sshsig; docs/threat-model.md, row 60.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,8 +71,8 @@ pub(crate) enum BadKey {
 impl fmt::Display for BadKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotEd25519 => f.write_str("this is no public key of Ed25519"),
-            Self::Taken(publisher) => write!(f, "this is a key of `{publisher}` already"),
+            Self::NotEd25519 => f.write_str("this is not an Ed25519 public key"),
+            Self::Taken(publisher) => write!(f, "this key already belongs to `{publisher}`"),
         }
     }
 }
@@ -84,7 +84,7 @@ impl BadKey {
             Self::NotEd25519 => {
                 "write the line of a `.pub` file, \"ssh-ed25519 AAAA…\"; `ssh-keygen -t ed25519` makes one"
             }
-            Self::Taken(_) => "leave one of the two out: a key means one publisher",
+            Self::Taken(_) => "remove one of the two: a key belongs to one publisher",
         }
     }
 }
@@ -102,7 +102,7 @@ pub(crate) enum Fault {
     OtherAlgorithm,
     /// It is made for something else: its own words, cut and harmless.
     OtherPurpose(String),
-    /// It is no signature of these bytes.
+    /// It is not a signature of these bytes.
     OtherBytes,
     /// It is good, by a key that no publisher has.
     UnknownKey(String),
@@ -112,17 +112,17 @@ pub(crate) enum Fault {
     OtherPublisher(Signer),
 }
 
-/// What is said of the file: "… is no SSH signature".
+/// What is said of the file: "… is not an SSH signature".
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => f.write_str("is not there"),
             Self::TooLarge => f.write_str("is too large for a signature"),
-            Self::NoSignature => f.write_str("is no SSH signature"),
+            Self::NoSignature => f.write_str("is not an SSH signature"),
             Self::OtherAlgorithm => f.write_str("is not made with an Ed25519 key"),
             Self::OtherPurpose(purpose) => write!(f, "is made for `{purpose}`, not for `{NAMESPACE}`"),
-            Self::OtherBytes => f.write_str("is no signature of these bytes"),
-            Self::UnknownKey(key) => write!(f, "is made with a key that no publisher has here: {key}"),
+            Self::OtherBytes => f.write_str("is not a signature of these bytes"),
+            Self::UnknownKey(key) => write!(f, "is made with a key of no publisher in the configuration: {key}"),
             Self::Revoked(Signer { publisher, key }) => {
                 write!(f, "is made with a key of `{publisher}` that was revoked: {key}")
             }
@@ -151,7 +151,7 @@ impl Fault {
             }
             Self::Revoked(_) => "do not use it: ask its publisher for one that is signed with another key".to_owned(),
             Self::OtherPublisher(_) => {
-                "do not use it, unless this is who you meant: then say so in `publisher`".to_owned()
+                "do not use it, unless you meant this publisher: then name it in `publisher`".to_owned()
             }
         }
     }

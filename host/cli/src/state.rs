@@ -25,7 +25,7 @@ pub(crate) fn sealer(dir: Option<&Path>) -> Result<Sealer, Failure> {
     let Some(dir) = dir.map(Path::to_owned).or_else(env::state_dir) else {
         return Err(Failure::file(
             anyhow!("no place for the key that seals questions: neither `XDG_STATE_HOME` nor `HOME` is set"),
-            "say where with `--state-dir DIR`",
+            "name a directory with `--state-dir DIR`",
         ));
     };
     Sealer::kept_in(dir).map_err(Failure::from)

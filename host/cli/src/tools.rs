@@ -13,7 +13,7 @@ use crate::{components, host};
 /// Prints them: all, or none.
 pub(crate) async fn tools(printer: &Printer, global: &Global, args: &ToolsArgs) -> Result<ExitStatus, Failure> {
     let config = Config::read_with(global, Wanted::None)?;
-    let components = components::chosen(&config, &args.components)?;
+    let components = components::chosen(&config, &components::typed(&config, &args.components)?)?;
     let engines = host::engines(printer, global, 1, &config)?;
     let tools = components::tools(printer, &engines, &config, &components).await?;
     let definitions = tools.iter().map(Tool::definition);

@@ -4,45 +4,49 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 
-use super::LimitArgs;
+use super::{LimitArgs, complete};
 
-/// Show what is new or changed in the components of `toolcell.toml`, and have it approved
+/// Show what is new or changed in the components of `toolcell.toml`, and approve it
 ///
-/// A component that the configuration names is used only as it was approved: its tools' definitions and its imports stand
-/// in `toolcell.lock`, beside the configuration, to be kept under version control. What has changed since is shown line by
-/// line, with what the grants come to; with a yes the lock is written. A configuration that was found, not named, is approved
-/// in the same way, as a whole, for this user and with this content. A component that is used by its file, and that no
-/// configuration names, needs no approval: it is granted nothing.
+/// A component of the configuration is used only in the form that was approved. `toolcell.lock`, beside the configuration,
+/// records that form: the definitions of its tools, its imports, its digest. Keep it under version control. A new component is
+/// shown as `inspect` shows it, a changed one as a difference, then the effective grants, and warnings last. After a yes the
+/// lock is written.
 ///
-/// Nobody is asked about what they cannot see: where a change is too long to be shown whole, or standard output is no
-/// terminal, look at `--json` and say `--yes`.
+/// A configuration that was found, not named with `--config`, is approved together with its components, for this user. A
+/// comment or white space changes nothing; any other change needs a new approval. A component that no configuration names
+/// needs no approval: it has no grants.
+///
+/// Approval covers exactly what was shown. If the page is too long for a terminal, or standard output is not a terminal, read
+/// `--json` and approve with `--yes`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   toolcell approve
   toolcell approve notes
   toolcell approve --json | jq '.components[] | select(.state == \"changed\")'
-  toolcell approve --yes                                   in a script, for somebody who has looked
+  toolcell approve --yes                                   without a question, after reading it
 
-Exit status: 0 all is approved, 21 something is not, 2 bad usage, 1 anything else")]
+Exit status: 0 everything is approved, 21 something is not, 2 bad usage, 1 anything else")]
 pub(crate) struct ApproveArgs {
-    /// The components, by name in `toolcell.toml`; otherwise all of them, and the configuration where it was found
+    /// The components, by name in `toolcell.toml`; default: all of them
     #[arg(value_name = "NAME")]
     pub(crate) components: Vec<String>,
-    /// Approve without being asked: where there is no terminal, or not all could be shown, nothing is approved otherwise
+    /// Approve without a question. Required where there is no terminal, or where the page is too long for one
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Print one JSON object instead, and ask nobody
+    /// Print one JSON object instead, without a question: nothing is approved unless `--yes` is given too
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Judge `toolcell.toml`, and show what it grants to every tool
+/// Validate `toolcell.toml` and show the effective grants of each tool
 ///
-/// Everything that is wrong is told at once, each thing with its line. Then every component is loaded, and for each of its
-/// tools, and each tenant, what is left of the grants is printed: what the tool declares, of what the file grants, of what
-/// the tenant is left. A tool that declares nothing gets all that its component is granted. Waits until the components are
-/// optimised, for every command that uses them later.
+/// Prints all errors at once, each with its line. Then loads every component and prints the effective grants of each tool, for
+/// each tenant: what the tool declares, reduced to what the file grants, reduced by the sections of the tool and the tenant.
+/// If no tool of a component declares needs, each gets everything that the component is granted; if one does, a tool without
+/// needs gets nothing. Also prints what a tool declares and is not granted, rules that allow nothing, and secrets without a
+/// value. Waits until the components are optimised, so that later commands start faster.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -50,9 +54,9 @@ Examples:
   toolcell check --config server/toolcell.toml --json | jq '.components[].tools[]'
   toolcell check --schema > toolcell.schema.json           for an editor
 
-Exit status: 0 all is well, 1 something is wrong, 2 bad usage")]
+Exit status: 0 no errors, 1 errors, 2 bad usage")]
 pub(crate) struct CheckArgs {
-    /// Print the file's JSON Schema instead
+    /// Print the JSON Schema of the configuration instead
     #[arg(long)]
     pub(crate) schema: bool,
     /// Print one JSON object instead
@@ -60,13 +64,19 @@ pub(crate) struct CheckArgs {
     pub(crate) json: bool,
 }
 
-/// Say whether a tool may do something, and if not, who says no and what would allow it
+/// Say whether a tool may do something, which rule decides, and what would allow it
+///
+/// Decides as a call does, private networks included: the name of a host is looked up, and nothing is sent to it. The rule
+/// that decides is shown with its line in `toolcell.toml`. Where no grant can help, the hint shows what the tool's author
+/// has to declare.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
+#[command(
+    override_usage = "toolcell explain [OPTIONS] <COMPONENT> [TOOL] <REQUEST>",
+    after_long_help = "\
 Examples:
   toolcell explain fetch 'GET https://api.example.com/v1/users'
-  toolcell explain search 'read /data/notes.txt' --tenant acme
-  toolcell explain --component notes.wasm save 'kv write notes/1'
+  toolcell explain notes search 'read /data/notes.txt' --tenant acme
+  toolcell explain notes.wasm save 'kv write notes/1'
 
 A request is one of:
   GET https://example.com/x    or another method
@@ -74,16 +84,18 @@ A request is one of:
   environment NAME, secret NAME, reveal NAME
   kv read KEY, kv write KEY, kv list PREFIX
 
-Exit status: 0 it is allowed, 21 it is denied, 2 bad usage, 1 anything else")]
+Exit status: 0 it is allowed, 21 it is denied, 2 bad usage, 1 anything else"
+)]
 pub(crate) struct ExplainArgs {
-    /// The tool's name
+    /// The component: its name in `toolcell.toml`, or its file
+    #[arg(value_hint = ValueHint::FilePath, add = complete::components())]
+    pub(crate) component: PathBuf,
+    /// The tool's name; not needed for a component with one tool
+    #[arg(add = complete::tools())]
     pub(crate) tool: String,
-    /// What it would ask for
-    pub(crate) request: String,
-    /// The component that offers it, by name or by file; otherwise all of `toolcell.toml` are looked at
-    #[arg(long, value_hint = ValueHint::FilePath)]
-    pub(crate) component: Option<PathBuf>,
-    /// On whose behalf
+    /// What the tool would ask for
+    pub(crate) request: Option<String>,
+    /// The tenant of the call
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
     /// Print one JSON object instead
@@ -91,27 +103,32 @@ pub(crate) struct ExplainArgs {
     pub(crate) json: bool,
 }
 
-/// Run a tool with everything denied, and print the grants that it wanted
+/// Run a tool without effects, and print the grants that this call needs
 ///
-/// The tool is called once. Whatever it asks for is denied and written down, whatever `toolcell.toml` says; then the
-/// smallest grants are printed that would have allowed it, to be pasted. A tool may give up at its first denial: what it
-/// declares that it needs is printed too.
+/// A dry run. What is not granted is noted and answered by a stand-in: a request by status 200 and `{}`, a file by an empty
+/// one, a secret by a handle without a value; keys and files are kept for the dry run only. Of what is granted and approved
+/// the tool reads directories, variables and, by GET, HEAD and OPTIONS without a secret, servers. It changes nothing. It is
+/// run again, at most 16 times, while it looks for more files.
+///
+/// On standard output are the smallest grants that are missing, as lines for `toolcell.toml`; beside them, what is granted
+/// already, what is to be filled in, and warnings. Names of hosts are not looked up.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   toolcell learn fetch '{\"path\": \"/v1/users\"}'
-  toolcell learn --component notes.wasm save @note.json
+  toolcell learn notes.wasm save @note.json
 
-Exit status: 0 it ran, whatever it answered, 21 it refused the arguments, 2 bad usage, 1 anything else")]
+Exit status: 0 it ran, whatever it answered, 21 the arguments were refused, 2 bad usage, 1 anything else")]
 pub(crate) struct LearnArgs {
-    /// The tool's name
-    pub(crate) tool: String,
-    /// The arguments: a JSON object, `@FILE` to read it from a file, `-` from standard input (at most 1 MiB)
-    #[arg(value_name = "ARGS", default_value = "{}")]
-    pub(crate) arguments: String,
-    /// The component that offers it, by name or by file; otherwise all of `toolcell.toml` are looked at
-    #[arg(long, value_hint = ValueHint::FilePath)]
-    pub(crate) component: Option<PathBuf>,
+    /// The component: its name in `toolcell.toml`, or its file
+    #[arg(value_hint = ValueHint::FilePath, add = complete::components())]
+    pub(crate) component: PathBuf,
+    /// The tool's name; not needed for a component with one tool
+    #[arg(add = complete::tools())]
+    pub(crate) tool: Option<String>,
+    /// The arguments, as for `toolcell run`: NAME=VALUE and NAME:=JSON, or one JSON object, `@FILE`, or `-`
+    #[arg(value_name = "ARGS")]
+    pub(crate) arguments: Vec<String>,
     /// Print one JSON object instead
     #[arg(long)]
     pub(crate) json: bool,

@@ -14,6 +14,9 @@ pub(crate) struct WorkerArgs {
     /// A secret that may be looked at
     #[arg(long = "secret")]
     pub(crate) secrets: Vec<String>,
+    /// A grant that was typed
+    #[arg(long = "grant", value_name = "KIND=RULE")]
+    pub(crate) grants: Vec<String>,
     /// The tools are offered beside each other
     #[arg(long)]
     pub(crate) beside: bool,
@@ -25,7 +28,7 @@ pub(crate) struct WorkerArgs {
 impl Global {
     /// The same as it can be typed.
     pub(crate) fn words(&self) -> Vec<OsString> {
-        let Self { config, cache_dir, cache_size, no_cache, state_dir, seed, now, compile_time, verbose } = self;
+        let Self { config, cache_dir, cache_size, no_cache, state_dir, seed, now, compile_time, verbose, quiet } = self;
         let mut words = Vec::new();
         for (option, path) in [("--config", config), ("--cache-dir", cache_dir), ("--state-dir", state_dir)] {
             // In one word: a path may begin like an option.
@@ -38,6 +41,7 @@ impl Global {
         words.extend(now.map(|date| format!("--now={date}").into()));
         words.push(format!("--cache-size={cache_size}").into());
         words.push(format!("--compile-time={compile_time}").into());
+        words.extend(quiet.then(|| "--quiet".into()));
         words.extend((0..*verbose).map(|_| "--verbose".into()));
         words
     }
@@ -74,8 +78,9 @@ mod tests {
         ];
         // The first and the last of what can be written.
         let least = [&typed[..3], &["--now", "0", "--compile-time", "1ms"]].concat();
+        let quiet = [&typed[..3], &["--quiet"]].concat();
         let most = [&typed[..3], &["--now", "253402300799", "--compile-time", "1000000m"]].concat();
-        for words in [&typed[..], &typed[..3], &least, &most] {
+        for words in [&typed[..], &typed[..3], &least, &most, &quiet] {
             let global = Args::try_parse_from(words).unwrap().global;
             let again = ["toolcell".into(), "list".into(), "x.wasm".into()].into_iter().chain(global.words());
             assert_eq!(format!("{:?}", Args::try_parse_from(again).unwrap().global), format!("{global:?}"));

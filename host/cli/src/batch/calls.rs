@@ -1,6 +1,7 @@
 //! A batch's calls as they were written down.
 //!
-//! In: a JSON array, or one JSON object a line. Out: [`ToolCall`]s in their order.
+//! In: a JSON array, or one JSON object a line, in our own form; or what a provider sent, as a whole or a line. Out: calls in
+//! their order, and those of a provider that cannot be read.
 //! Invariants: all or none; what is wrong is told with its place. Arguments are passed on as they stand and judged with
 //! the call, which fails alone.
 
@@ -10,11 +11,14 @@ use std::path::Path;
 use anyhow::anyhow;
 use serde::Deserialize;
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use toolcell::ToolCall;
+use toolcell::{Message, Provider, ToolCall, UnreadableCall};
 
+use super::forms;
 use crate::failure::Failure;
 use crate::files;
+use crate::format::Format;
 
 /// Calls of one batch: their messages wait in memory for the last.
 const MAX_CALLS: usize = 1_000_000;
@@ -22,35 +26,119 @@ const MAX_CALLS: usize = 1_000_000;
 const MAX_PROBLEM: usize = 200;
 
 /// What is wrong with how calls are written.
-const HINT: &str = r#"write a JSON array of calls, or one call a line: {"id": "c1", "name": "greet", "arguments": {}}"#;
+const HINT: &str = r#"write a JSON array of calls, or one call a line: {"id": "c1", "name": "greet", "arguments": {}}; `toolcell batch --help` lists the other forms, and `--calls-format` says which it is"#;
 
-/// The calls in a file, or on standard input for `-`.
-pub(super) fn read(path: &Path) -> Result<Vec<ToolCall>, Failure> {
-    let (text, source) = files::calls(path)?;
-    parse(&text).map_err(|problem| Failure::file(anyhow!("{source}: {problem}"), HINT))
+/// The calls of a batch.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct List {
+    pub(super) calls: Vec<ToolCall>,
+    /// Those that a provider sent and that cannot be read, by their place among all calls.
+    pub(super) unreadable: Vec<UnreadableCall>,
 }
 
-/// The calls in a text, or what is wrong and where.
-fn parse(text: &str) -> Result<Vec<ToolCall>, String> {
-    let mut calls = Vec::new();
+impl List {
+    fn len(&self) -> usize {
+        self.calls.len() + self.unreadable.len()
+    }
+
+    /// The messages of the calls that cannot be read, where one can be sent.
+    pub(super) fn unread(&self) -> impl Iterator<Item = Message> {
+        self.unreadable.iter().filter_map(UnreadableCall::message)
+    }
+
+    /// The ids of the calls in order, those that cannot be read in their places.
+    pub(super) fn ids(&self) -> Vec<String> {
+        let mut ids: Vec<_> = self.calls.iter().map(|call| call.id.clone()).collect();
+        for unreadable in &self.unreadable {
+            ids.insert(unreadable.index.min(ids.len()), unreadable.id.clone().unwrap_or_default());
+        }
+        ids
+    }
+
+    fn extend(&mut self, read: toolcell::Calls) {
+        let before = self.len();
+        self.calls.extend(read.calls);
+        self.unreadable.extend(read.unreadable.into_iter().map(|mut call| {
+            call.index += before;
+            call
+        }));
+    }
+}
+
+/// The calls in a file, or on standard input for `-`.
+pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List, Failure> {
+    let (text, source) = files::calls(path)?;
+    let list = match form {
+        None => parse(&text),
+        Some(Format::Own) => own(&text),
+        Some(Format::Of(provider)) => sent(&text, Some(provider)),
+    };
+    list.map_err(|problem| Failure::file(anyhow!("{source}: {problem}"), HINT))
+}
+
+/// The calls in a text, or what is wrong and where. Our own form is tried first: it is read call by call, without a tree.
+fn parse(text: &str) -> Result<List, String> {
+    own(text).or_else(|problem| match sent(text, None) {
+        Ok(list) => Ok(list),
+        // One document that is JSON and not a list of ours: say which forms there are.
+        Err(told) if is_a_document(text) => Err(told),
+        Err(_) => Err(problem),
+    })
+}
+
+/// Whether a text is one JSON value without a call of our own form in it.
+fn is_a_document(text: &str) -> bool {
+    let is_ours = |item: &Value| item.get("name").is_some() || item.get("function").is_some();
+    match serde_json::from_str(text) {
+        Ok(Value::Array(items)) => !items.iter().any(is_ours),
+        Ok(Value::Object(members)) => !members.is_empty() && !is_ours(&Value::Object(members)),
+        Ok(_) | Err(_) => false,
+    }
+}
+
+/// What a provider sent: one document, or one a line among calls of our own.
+fn sent(text: &str, form: Option<Provider>) -> Result<List, String> {
+    let mut list = List::default();
+    if let Ok(document) = toolcell::Json::parse(text.to_owned()) {
+        list.extend(forms::read(&document.to_value(), form)?);
+        return Ok(list);
+    }
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let place = format!("line {}", index + 1);
+        let read = serde_json::from_str(line).and_then(|written| push(&mut list, written));
+        if form.is_some() || read.is_err() {
+            let document: Value = serde_json::from_str(line).map_err(|error| told(&place, &error))?;
+            let read = forms::read(&document, form).map_err(|problem| format!("{place}: {problem}"))?;
+            list.extend(read);
+        }
+        if list.len() > MAX_CALLS {
+            return Err(format!("{place}: more than {MAX_CALLS} calls"));
+        }
+    }
+    Ok(list)
+}
+
+/// A list in our own form.
+fn own(text: &str) -> Result<List, String> {
+    let mut list = List::default();
     if text.trim_start().starts_with('[') {
         let mut parser = serde_json::Deserializer::from_str(text);
-        let read = parser.deserialize_seq(Array(&mut calls));
+        let read = parser.deserialize_seq(Array(&mut list));
         // The parser is past the last call that it could read, or past all of them.
-        read.map_err(|error| (format!("call {}, line {}", calls.len() + 1, error.line()), error))
+        read.map_err(|error| (format!("call {}, line {}", list.len() + 1, error.line()), error))
             .and_then(|()| parser.end().map_err(|error| (format!("after the calls, line {}", error.line()), error)))
             .map_err(|(place, error)| told(&place, &error))?;
     } else {
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let read = serde_json::from_str(line).and_then(|written| push(&mut calls, written));
+            let read = serde_json::from_str(line).and_then(|written| push(&mut list, written));
             read.map_err(|error| told(&format!("line {}", index + 1), &error))?;
         }
     }
-    Ok(calls)
+    Ok(list)
 }
 
 /// An array, read call by call.
-struct Array<'a>(&'a mut Vec<ToolCall>);
+struct Array<'a>(&'a mut List);
 
 impl<'de> Visitor<'de> for Array<'_> {
     type Value = ();
@@ -96,8 +184,8 @@ struct Function<'a> {
 }
 
 /// Adds one call. One without an id is named after its place, from 1.
-fn push<E: serde::de::Error>(calls: &mut Vec<ToolCall>, written: Written<'_>) -> Result<(), E> {
-    if calls.len() == MAX_CALLS {
+fn push<E: serde::de::Error>(list: &mut List, written: Written<'_>) -> Result<(), E> {
+    if list.len() == MAX_CALLS {
         return Err(E::custom(format_args!("more than {MAX_CALLS} calls")));
     }
     let (name, arguments) = match written {
@@ -111,8 +199,8 @@ fn push<E: serde::de::Error>(calls: &mut Vec<ToolCall>, written: Written<'_>) ->
     let arguments = text.map_err(|_| E::custom("the string `arguments` has a broken escape"))?;
     // What several models write for a tool without parameters.
     let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
-    let id = written.id.unwrap_or_else(|| format!("call-{}", calls.len() + 1));
-    calls.push(ToolCall::new(id, name, arguments));
+    let id = written.id.unwrap_or_else(|| format!("call-{}", list.len() + 1));
+    list.calls.push(ToolCall::new(id, name, arguments));
     Ok(())
 }
 
@@ -166,7 +254,7 @@ mod tests {
                 both,
             ),
         ] {
-            assert_eq!(parse(text).as_ref(), Ok(&expected), "{text}");
+            assert_eq!(parse(text).map(|list| list.calls), Ok(expected), "{text}");
         }
     }
 
@@ -187,6 +275,15 @@ mod tests {
             ),
             (r#"[{"name": "y", "name": "x"}]"#, "call 1, line 1 column 21: duplicate field `name`"),
             ("{}", "line 1: missing field `name`"),
+            // A document that is none of ours and of no provider.
+            (
+                r#"{"role": "assistant", "content": "hi"}"#,
+                "this is no response and no list of calls of any known API; the",
+            ),
+            (
+                r#"{"choices": [], "candidates": []}"#,
+                "this could come from several APIs: openai, gemini; the forms are:",
+            ),
             (r#"{"id": 5, "name": "y"}"#, "line 1 column 8: invalid type: integer `5`, expected a string"),
             (r#"{"name": "x", "function": {"name": "y"}}"#, "line 1: either `name`"),
             (r#"{"name": "x", "type": "function"}"#, "line 1: either `name`"),
@@ -199,6 +296,51 @@ mod tests {
         }
         let long = format!("{{\"{}\": 1}}", "é".repeat(100_000));
         assert!(parse(&long).unwrap_err().chars().count() < MAX_PROBLEM + 40);
+    }
+
+    #[test]
+    fn what_a_provider_sent_is_read_as_it_came() {
+        let function = r#"{"id": "a", "type": "function", "function": {"name": "x", "arguments": "{\"n\": 1}"}}"#;
+        let request =
+            r#"{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x", "arguments": {"n":1}}}"#;
+        let (text, compact) = (r#"{"n": 1}"#, r#"{"n":1}"#);
+        for (document, id, arguments) in [
+            (format!(r#"{{"choices": [{{"message": {{"role": "assistant", "tool_calls": [{function}]}}}}]}}"#), "a", text),
+            (format!(r#"{{"role": "assistant", "content": null, "tool_calls": [{function}]}}"#), "a", text),
+            (format!("[{}]", function.replace(r#"{"id""#, r#"{"index": 0, "id""#)), "a", text),
+            (r#"{"output": [{"type": "function_call", "call_id": "a", "name": "x", "arguments": "{\"n\": 1}"}]}"#.into(), "a", text),
+            (r#"[{"type": "function_call", "call_id": "a", "name": "x", "arguments": "{\"n\": 1}"}]"#.into(), "a", text),
+            (r#"{"type": "message", "content": [{"type": "text"}, {"type": "tool_use", "id": "a", "name": "x", "input": {"n": 1}}]}"#.into(), "a", compact),
+            (r#"[{"type": "tool_use", "id": "a", "name": "x", "input": {"n": 1}}]"#.into(), "a", compact),
+            (r#"{"candidates": [{"content": {"parts": [{"functionCall": {"name": "x", "args": {"n": 1}}}]}}]}"#.into(), "toolcell-call-0", compact),
+            (r#"[{"functionCall": {"id": "a", "name": "x", "args": {"n": 1}}}]"#.into(), "a", compact),
+            (request.to_owned(), "7", compact),
+            (format!("[{request}]"), "7", compact),
+            (format!(r#"{{"role": "assistant", "toolCalls": [{function}]}}"#), "a", text),
+            (r#"[{"type": "TOOL_CALL_CHUNK", "toolCallId": "a", "toolCallName": "x", "delta": "{\"n\": 1}"}]"#.into(), "a", text),
+        ] {
+            let expected = vec![call(id, "x", arguments)];
+            assert_eq!(parse(&document).map(|list| list.calls), Ok(expected), "{document}");
+        }
+        let lines =
+            format!("{request}\n{{\"name\": \"y\"}}\n{{\"role\": \"assistant\", \"toolCalls\": [{function}]}}\n");
+        let expected = vec![call("7", "x", compact), call("call-2", "y", "{}"), call("a", "x", text)];
+        assert_eq!(parse(&lines).map(|list| list.calls), Ok(expected));
+        // Without a call it tells nothing, until the form is typed.
+        let silent = r#"{"role": "assistant", "content": "hi"}"#;
+        assert_eq!(sent(silent, Some(Provider::OpenAi)), Ok(List::default()));
+    }
+
+    #[test]
+    fn a_call_that_cannot_be_read_keeps_its_place() {
+        let list = r#"[{"type": "tool_use", "id": "a"}, {"type": "tool_use", "id": "b", "name": "x", "input": {}}]"#;
+        let read = parse(list).unwrap();
+        assert_eq!(
+            (read.calls.as_slice(), read.ids()),
+            (&[call("b", "x", "{}")][..], vec!["a".to_owned(), "b".to_owned()])
+        );
+        let told: Vec<_> = read.unread().map(|message| (message.tool_call_id, message.is_error)).collect();
+        assert_eq!(told, [("a".to_owned(), true)]);
     }
 
     #[test]

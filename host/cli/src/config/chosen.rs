@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use toolcell::{Grants, Limits, names};
 
+use super::dev::Development;
 use super::isolation::Isolation;
 use super::problem::Problem;
 use super::signed::Demand;
@@ -19,9 +20,11 @@ pub(crate) struct Configured {
     pub(crate) grants: Grants,
     pub(crate) limits: Limits,
     pub(crate) isolation: Isolation,
-    /// The digest that it has to have, and what is wrong where it has not.
+    /// Set if it needs no approval.
+    pub(crate) development: Option<Development>,
+    /// The digest that it must have, and the error if it has another one.
     pub(crate) digest: Option<(String, Problem)>,
-    /// That it has to be signed, if it has to.
+    /// That it must be signed, if it has to.
     pub(super) demand: Option<Demand>,
     pub(crate) section: Section,
     /// What is said of single tools; what they are left is in the grants.
@@ -53,11 +56,11 @@ pub(crate) struct Chosen<'a> {
     pub(crate) configured: Option<(&'a str, &'a Configured)>,
     /// What counts for it now; what the file says of it may be more.
     pub(crate) limits: Limits,
-    /// That it has to be signed, if it has to.
+    /// That it must be signed, if it has to.
     pub(crate) demand: Option<&'a Demand>,
     /// How far its calls are kept from others; a tenant's may be further.
     pub(crate) isolation: Isolation,
-    /// A grant comes from a file that nobody named for a component that was named by its path: worth a word.
+    /// The component was named by its path, and its grants come from a file that was found: a note says so.
     pub(crate) is_surprise: bool,
 }
 
@@ -93,7 +96,7 @@ impl Chosen<'_> {
         configured.tools.contains_key(tool).then(|| format!("components.{name}.tools.{tool}"))
     }
 
-    /// Whether every tool that the file speaks of is there: a slip would leave one with more than was meant.
+    /// Refuses a section for a tool that the component does not have: with a misspelt name nothing would be narrowed.
     pub(crate) fn check_tools<'b>(&self, known: impl Iterator<Item = &'b str> + Clone) -> Result<(), Failure> {
         let said = self.configured.into_iter().flat_map(|(_, configured)| &configured.tools);
         let unknown = said.filter(|(name, _)| !known.clone().any(|known| known == *name));

@@ -17,40 +17,51 @@ use toml::Spanned;
 
 use super::isolation::Isolation;
 
-/// What toolcell's components may reach and use. Nothing that does not stand here is granted.
+/// The components of toolcell, and their grants. What is not in this file is not granted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct File {
     /// Components by the name under which they are run: `[A-Za-z0-9_-]`, 64 characters at most.
     pub(super) components: BTreeMap<String, At<Component>>,
-    /// What counts where a component says nothing of its own.
+    /// Defaults for components that do not say otherwise.
     pub(super) defaults: Defaults,
-    /// What counts for all components, also for those that are run by their path, and for every tenant.
+    /// For development: what needs no approval. Used only if the file is named with `--config` or `TOOLCELL_CONFIG`.
+    pub(super) dev: Dev,
+    /// For all components, including those that are run by their path, and for all tenants.
     pub(super) host: Host,
-    /// Who signs components, by name.
+    /// Publishers, who sign components, by name.
     pub(super) publishers: BTreeMap<String, At<Publisher>>,
-    /// Tenants by name. Each narrows every component, and gives nothing.
+    /// Tenants by name. A section narrows all components for the tenant; it never grants.
     pub(super) tenants: BTreeMap<String, At<Narrowing>>,
 }
 
-/// What counts for all components, also for those that are run by their path, and for every tenant.
+/// For all components, including those that are run by their path, and for all tenants.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Host {
-    /// Whether each has to be signed by one of the publishers. Default: only where it names one.
+    /// Whether every component must be signed by one of the publishers. Default: only those that name a publisher.
     pub(super) require_signed: Option<At<bool>>,
-    /// How far calls are kept from each other: cells from a `pooled` memory; `strict`, each of memory of its own; or
-    /// `process`, the same in a process for each tenant. A component and a tenant may say more than this, and never less.
+    /// How far calls are isolated from each other: `pooled`, cells from a shared pool of memory; `strict`, each cell with memory
+    /// of its own; `process`, the same in one process per tenant. A component or tenant can ask for more, never for less.
     pub(super) isolation: Option<At<Isolation>>,
 }
 
-/// Somebody who signs components: `ssh-keygen -Y sign -n toolcell -f KEY FILE`.
+/// For development: what needs no approval. Used only if the file is named with `--config` or `TOOLCELL_CONFIG`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Dev {
+    /// Folders, seen from this file. Components of this file that lie in one of them need no approval: each build is used at
+    /// once, with its grants. `target/wasm32-wasip2/release`
+    pub(super) folders: Vec<At<String>>,
+}
+
+/// A publisher of components, who signs them: `ssh-keygen -Y sign -n toolcell -f KEY FILE`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Publisher {
-    /// Their public keys, as a `.pub` file has them: `ssh-ed25519 AAAA…`.
+    /// Public keys, as in a `.pub` file: `ssh-ed25519 AAAA…`.
     pub(super) keys: Vec<At<String>>,
-    /// Those of their keys that are good no more, whether or not they stand in `keys` too.
+    /// Keys that are no longer valid, whether or not they are in `keys` too.
     #[serde(default)]
     pub(super) revoked: Vec<At<String>>,
 }
@@ -61,25 +72,26 @@ pub(super) struct Publisher {
 pub(super) struct Component {
     /// Its file, seen from this file.
     pub(super) path: At<String>,
-    /// `sha256:` and 64 hex digits: with other bytes it is not loaded.
+    /// `sha256:` and 64 hex digits. A file with other bytes is not loaded.
     pub(super) digest: Option<At<String>>,
-    /// The publisher by whom it has to be signed.
+    /// The publisher who must have signed it.
     pub(super) publisher: Option<At<String>>,
     /// The file of its signature, seen from this file. Default: its own path with `.sig` after it.
     pub(super) signature: Option<At<String>>,
-    /// What it may reach.
+    /// Its grants.
     pub(super) grants: Option<At<Grants>>,
-    /// How far its calls are kept from others: `pooled` or `strict`. A `process` is a tenant's.
+    /// How far its calls are isolated from others: `pooled` or `strict`. `process` is for the host or a tenant.
     pub(super) isolation: Option<At<Isolation>>,
     /// How much one call may use.
     #[serde(default)]
     pub(super) limits: Limits,
-    /// Single tools of it by name. Each is narrowed further, and given nothing.
+    /// Its single tools by name. A section narrows a tool further; it never grants.
     #[serde(default)]
     pub(super) tools: BTreeMap<String, At<Narrowing>>,
 }
 
-/// What a component may reach. Each tool of it gets what it declares of this.
+/// The grants of a component. A tool that declares needs gets only those. If one tool of the component declares needs, a tool
+/// that declares none gets nothing.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Grants {
@@ -93,7 +105,7 @@ pub(super) struct Grants {
     pub(super) environment: BTreeMap<String, At<String>>,
     /// Secrets that the host puts into requests, by the name under which the tool asks for them.
     pub(super) secrets: BTreeMap<String, At<SecretUse>>,
-    /// Names of secrets whose values the tool may READ. Whatever it reads it can send anywhere it may send to.
+    /// Names of secrets whose values the tool may READ. It can then send them wherever it may send requests.
     pub(super) reveal: Vec<At<String>>,
     /// Keys of the tool's own store: `read *`, `write notes/*`.
     pub(super) kv: Vec<At<String>>,
@@ -105,7 +117,7 @@ pub(super) struct Grants {
 pub(super) struct HttpTable {
     /// The rule: `GET http://localhost:8080`.
     pub(super) rule: At<String>,
-    /// Networks that are denied otherwise because they are not part of the public internet: `127.0.0.0/8`.
+    /// Networks outside the public internet, which are denied otherwise: `127.0.0.0/8`.
     #[serde(default)]
     pub(super) private: Vec<At<String>>,
 }
@@ -116,9 +128,9 @@ pub(super) struct HttpTable {
 pub(super) struct Directory {
     /// The tool's name for it: an absolute path.
     pub(super) name: At<String>,
-    /// Where it is, seen from this file.
+    /// The directory, seen from this file.
     pub(super) path: At<String>,
-    /// What may be done with it. Writing includes reading.
+    /// `read`, or `write`, which includes reading.
     pub(super) access: Access,
     /// Bytes of all files together: `64MiB`.
     pub(super) bytes: Option<At<Amount>>,
@@ -145,17 +157,17 @@ pub(super) struct Room {
     pub(super) files: Option<At<Amount>>,
 }
 
-/// Where a secret comes from, where it goes, and how.
+/// Where a secret comes from, and into which requests the host puts it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SecretUse {
-    /// Requests that it may be put into, as a rule of `http`. These must be granted on their own.
+    /// Requests into which it is put, as a rule of `http`. The requests must be granted by `http` too.
     #[serde(rename = "for")]
     pub(super) bound_to: Option<At<String>>,
-    /// How it is put in. Default: `bearer`.
+    /// How it is put into them. Default: `bearer`.
     #[serde(rename = "as")]
     pub(super) placed: Option<At<Either<String, Placed>>>,
-    /// Where its value is. Default: in the environment variable of its name.
+    /// Where its value is stored. Default: the environment variable of its name.
     pub(super) from: Option<At<From>>,
 }
 
@@ -177,7 +189,7 @@ pub(super) struct Placed {
 pub(super) struct From {
     /// In this environment variable of the command.
     pub(super) env: Option<At<String>>,
-    /// In this file, which nobody else may read. A last line's end is no part of it.
+    /// In this file, which no other user may read. A line end at its end is left out.
     pub(super) file: Option<At<String>>,
 }
 
@@ -201,7 +213,7 @@ pub(super) struct Limits {
     pub(super) host_calls: Option<At<Amount>>,
 }
 
-/// What counts where a component says nothing of its own.
+/// Defaults for components that do not say otherwise.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Defaults {
@@ -209,8 +221,7 @@ pub(super) struct Defaults {
     pub(super) limits: Limits,
 }
 
-/// What narrows every call of one tenant, or of one tool. A kind that is not named is narrowed by nothing, an empty one is
-/// taken away.
+/// Narrows every call of one tenant, or of one tool. A kind that is absent is not narrowed; an empty list takes the kind away.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Narrowing {
@@ -228,7 +239,7 @@ pub(super) struct Narrowing {
     pub(super) reveal: Option<Vec<At<String>>>,
     /// Keys that are left.
     pub(super) kv: Option<Vec<At<String>>>,
-    /// How far a tenant's calls are kept from others. A tool has that of its component.
+    /// How far a tenant's calls are isolated from others. Not for tools: a tool has its component's.
     pub(super) isolation: Option<At<Isolation>>,
 }
 

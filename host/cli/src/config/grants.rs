@@ -43,14 +43,14 @@ pub(super) fn grants(
         if name.is_empty() || name.contains(['=', '\0']) {
             problems.error(
                 &value.span,
-                format!("`{}` is no name of a variable", name.escape_debug()),
+                format!("`{}` cannot be a variable's name", name.escape_debug()),
                 "write NAME = \"value\"",
             );
         } else if value.value == PLACEHOLDER {
             problems.error(
                 &value.span,
                 format!("the variable `{name}` has no value yet"),
-                "put it in the place of `…`",
+                "replace `…` with the value",
             );
         } else {
             grants.environment.insert(name.clone(), value.value.clone());
@@ -69,7 +69,7 @@ pub(super) fn grants(
             problems.error(
                 &name.span,
                 message,
-                "say where it is: secrets = { NAME = { from = { env = \"VARIABLE\" } } }",
+                "say where its value is: secrets = { NAME = { from = { env = \"VARIABLE\" } } }",
             );
         }
     }
@@ -85,7 +85,7 @@ fn http(problems: &mut Problems<'_>, line: &At<Either<String, file::HttpTable>>)
                 match network.value.parse() {
                     Ok(parsed) => networks.push(parsed),
                     Err(_) => {
-                        let message = format!("`{}` is no network", network.value.escape_debug());
+                        let message = format!("`{}` is not a network", network.value.escape_debug());
                         problems.error(&network.span, message, "write an address and its bits: `127.0.0.0/8`");
                     }
                 }
@@ -129,7 +129,7 @@ fn directories(problems: &mut Problems<'_>, said: &file::Grants, base: &Path, gu
             }
         };
         if said.scratch.is_some() && nested(Path::new(&made.name), Path::new(SCRATCH)) {
-            let message = format!("`{}` and `{SCRATCH}` would be one in the other", made.name);
+            let message = format!("`{}` and `{SCRATCH}` overlap", made.name);
             problems.error(&name.span, message, "give the directory another name");
         }
         for other in &grants.directories {
@@ -150,13 +150,12 @@ fn clash(first: &Directory, second: &Directory) -> Option<(String, &'static str)
         return None;
     }
     let (read, write) = (&first.name, &second.name);
-    let hint =
-        "grant the same to both, or keep them apart: what may be written at one name may not be read-only at another";
+    let hint = "give both the same access, or use separate directories: a file cannot be read-only under one name and writable under another";
     if nested(&first.path, &second.path) {
         return Some((format!("`{read}` and `{write}` share files of the host, with different access"), hint));
     }
     nested(Path::new(read), Path::new(write))
-        .then(|| (format!("`{read}` and `{write}` are one in the other, with different access"), hint))
+        .then(|| (format!("`{read}` and `{write}` overlap, with different access"), hint))
 }
 
 fn nested(one: &Path, other: &Path) -> bool {
@@ -176,19 +175,19 @@ fn secret(
     };
     let Some(bound_to) = &use_.value.bound_to else {
         if !said.reveal.iter().any(|revealed| revealed.value == name) {
-            let message = format!("the secret `{name}` goes nowhere");
-            problems.error(
-                &use_.span,
-                message,
-                "say into which requests it may be put: for = \"https://api.example.com\"",
-            );
+            let message = format!("the secret `{name}` is put into no request");
+            problems.error(&use_.span, message, "name the requests it is for: for = \"https://api.example.com\"");
         }
         return None;
     };
     let rule: HttpRule = problems.rule(bound_to)?;
     if !effective::meets(&rule, &grants.http) {
         let message = format!("the secret `{name}` is for requests that are not granted: `{rule}`");
-        problems.warning(&bound_to.span, message, format!("grant them too, if they are meant: http = [\"{rule}\"]"));
+        problems.warning(
+            &bound_to.span,
+            message,
+            format!("to send it there, grant the requests too: http = [\"{rule}\"]"),
+        );
     }
     Some(SecretUse::new(rule, placed?))
 }
@@ -207,7 +206,7 @@ fn placed(problems: &mut Problems<'_>, said: &At<Either<String, file::Placed>>) 
     };
     if placed.is_none() {
         let hint = "write as = \"bearer\", { basic = \"USER\" }, { header = \"X-Key\" } or { query = \"key\" }";
-        problems.error(&said.span, "this is no way to put a secret into a request", hint);
+        problems.error(&said.span, "this is not a way to put a secret into a request", hint);
     }
     placed
 }

@@ -15,7 +15,7 @@ use toolcell::{Component, Definition, toml_text};
 
 use super::file::At;
 use super::problem::Problems;
-use super::{Config, NAME};
+use super::{Config, Found, NAME};
 use crate::failure::Failure;
 use crate::written::Written;
 use crate::{clean, files};
@@ -35,9 +35,9 @@ pub(super) fn place(config: &Path) -> Result<PathBuf, Failure> {
     let usual = Path::new(NAME).with_extension(ENDING);
     let own = if name == NAME { usual.clone() } else { Path::new(name).with_added_extension(ENDING) };
     let problem = if Path::new(name).extension().is_some_and(|ending| ending == ENDING) {
-        format!("that is how a lock is called, and `{NAME}` is how a configuration is")
+        format!("that is the name of a lock; a configuration is called `{NAME}`")
     } else if name != NAME && own == usual {
-        format!("its lock would be that of `{NAME}`")
+        format!("its lock would have the same name as the lock of `{NAME}`")
     } else {
         return Ok(config.with_file_name(own));
     };
@@ -51,7 +51,10 @@ pub(crate) struct Lock {
     path: PathBuf,
     /// As it was read, to see whether somebody else has written it since.
     text: Option<String>,
+    /// What this user approved, or trusts because the configuration was named.
     pub(crate) components: BTreeMap<String, Approved>,
+    /// The rest of the file: this user approved the lock without these.
+    pub(crate) others: BTreeMap<String, Approved>,
 }
 
 /// What a component showed when it was approved, or shows now.
@@ -113,7 +116,7 @@ impl Lock {
     pub(crate) fn beside(config: &Config) -> Result<Self, Failure> {
         let path = config.lock.clone();
         if config.file.is_none() {
-            return Ok(Self { path, text: None, components: BTreeMap::new() });
+            return Ok(Self { path, text: None, components: BTreeMap::new(), others: BTreeMap::new() });
         }
         let text = match &config.found {
             Some(found) => found.lock.clone(),
@@ -121,13 +124,26 @@ impl Lock {
         };
         let anew = config.again.command("approve", &[], &[]);
         let restore = format!("restore it from version control, or remove it and approve anew with {anew}");
-        let components = text.as_ref().map(|text| parsed(&path, text, &restore)).transpose()?.unwrap_or_default();
-        Ok(Self { path, text, components })
+        let all = text.as_ref().map(|text| parsed(&path, text, &restore)).transpose()?.unwrap_or_default();
+        let only = config.found.as_ref().and_then(Found::only);
+        let is_approved = |name: &String, _: &mut Approved| only.is_none_or(|only| only.contains(name));
+        let mut others = all;
+        let components = others.extract_if(.., is_approved).collect();
+        Ok(Self { path, text, components, others })
     }
 
-    /// The same file with other approvals.
-    pub(crate) fn with(&self, components: BTreeMap<String, Approved>) -> Self {
-        Self { path: self.path.clone(), text: self.text.clone(), components }
+    /// The same file with these components approved, and without the ones of these names.
+    pub(crate) fn with(&self, approved: impl IntoIterator<Item = (String, Approved)>, gone: &[String]) -> Self {
+        let (mut components, mut others) = (self.components.clone(), self.others.clone());
+        for (name, approved) in approved {
+            others.remove(&name);
+            components.insert(name, approved);
+        }
+        for name in gone {
+            components.remove(name);
+            others.remove(name);
+        }
+        Self { path: self.path.clone(), text: self.text.clone(), components, others }
     }
 
     /// Its file, as it is shown.
@@ -137,7 +153,7 @@ impl Lock {
 
     /// What its file says when it is written.
     pub(crate) fn text(&self) -> String {
-        to_text(&self.components)
+        to_text(self.components.iter().chain(&self.others))
     }
 
     /// The new text, to be put into its place; none where it says that already.
@@ -145,8 +161,8 @@ impl Lock {
         let text = self.text();
         let now = files::lock(&self.path)?;
         if now != self.text {
-            let message = anyhow!("somebody else has just written `{}`", self.shown());
-            return Err(Failure::file(message, "approve again: what was shown is compared with what is there now"));
+            let message = anyhow!("another process has just written `{}`", self.shown());
+            return Err(Failure::file(message, "approve again: the difference is then shown against the new file"));
         }
         if now.as_ref() == Some(&text) {
             return Ok(None);
@@ -195,7 +211,7 @@ fn definition(problems: &mut Problems<'_>, name: String, said: &Tool, restore: &
         problems.error(&at.span, format!("the lock is damaged: {what} `{name}`"), restore);
     };
     match serde_json::from_str::<Definition>(&said.definition.value) {
-        Err(_) => damaged(problems, &said.definition, "this is no definition of"),
+        Err(_) => damaged(problems, &said.definition, "this is not a definition of"),
         Ok(definition) if definition.name != name => {
             damaged(problems, &said.definition, "this is not the definition of")
         }
@@ -207,8 +223,9 @@ fn definition(problems: &mut Problems<'_>, name: String, said: &Tool, restore: &
     None
 }
 
-fn to_text(components: &BTreeMap<String, Approved>) -> String {
+fn to_text<'a>(components: impl IntoIterator<Item = (&'a String, &'a Approved)>) -> String {
     let mut text = format!("{HEADER}\nversion = {VERSION}\n");
+    let components: BTreeMap<_, _> = components.into_iter().collect();
     for (name, Approved { digest, imports, publisher, tools }) in components {
         // Into a string nothing fails to be written.
         let _ = write!(text, "\n[components.{name}]\ndigest = {}\nimports = [", quoted(digest));
@@ -307,7 +324,7 @@ mod tests {
             ("\"name\": \"t\"", "\"name\": \"u\"", 13, "not the definition of `t`"),
             ("\"name\": \"t\"", "\"name\": \"\u{7f}", 1, "damaged"),
             ("hash = \"sha256:", "hash = \"sha256:0", 12, "this is not the hash"),
-            ("{", "[", 13, "no definition of `t`"),
+            ("{", "[", 13, "not a definition of `t`"),
             ("digest =", "digset =", 5, "unknown field `digset`"),
             ("digest =", "digest", 5, "damaged"),
             ("'''\n{", "{", 1, "damaged"),

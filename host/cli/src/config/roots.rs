@@ -1,6 +1,6 @@
 //! Which directories of the host may be granted at all.
 //!
-//! In: a path as it was written. Out: the directory that it leads to, links resolved, or why it is none to grant.
+//! In: a path as it was written. Out: the directory that it leads to, links resolved, or why it cannot be granted.
 //! Invariants: judged is what the path leads to, not how it is spelled; what is granted is what was judged.
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use toolcell::Access;
 use toolcell::defence::{Defence, stands};
 
-/// Where a home keeps what programs start from: whoever writes there decides what runs next.
+/// Directories of a home from which programs start: a write there decides what runs next.
 const STARTING: [&str; 3] = [".config", ".local", "bin"];
 
 /// What must not be reached, beyond what no machine's tools may.
@@ -37,26 +37,26 @@ impl Guarded {
         }
     }
 
-    /// Why this directory is none to grant, its links resolved.
+    /// Why this directory, its links resolved, cannot be granted.
     fn forbids(&self, path: &Path, access: Access) -> Option<String> {
         if let Some(why) = toolcell::forbidden_root(path) {
             return Some(why);
         }
         if self.home.as_ref().is_some_and(|home| home.starts_with(path)) {
-            return Some("has your whole home in it".to_owned());
+            return Some("contains your whole home directory".to_owned());
         }
         let starts = |place: &&&str| self.home.as_ref().is_some_and(|home| path.starts_with(home.join(place)));
         if let (Access::Write, Some(place)) = (access, STARTING.iter().find(starts)) {
-            return Some(format!("lies in `~/{place}`, which programs of yours start from"));
+            return Some(format!("is in `~/{place}`, from which your programs start"));
         }
         if self.own.iter().any(|own| path.starts_with(own) || own.starts_with(path)) {
-            return Some("has what toolcell keeps for itself".to_owned());
+            return Some("contains toolcell's own files".to_owned());
         }
         if let Some(file) = self.unread.iter().find(|file| file.starts_with(path)) {
-            return Some(format!("has `{}` in it, the value of a secret", file.display()));
+            return Some(format!("contains `{}`, the value of a secret", file.display()));
         }
         let file = self.unwritten.iter().find(|file| access == Access::Write && file.starts_with(path))?;
-        Some(format!("has `{}` in it, which a tool must not change", file.display()))
+        Some(format!("contains `{}`, which tools must not change", file.display()))
     }
 
     /// The directory that a path leads to, or what is wrong with it and what to do.
@@ -64,7 +64,7 @@ impl Guarded {
         let fault =
             |problem: String, hint: &str| Err((format!("`{}` {problem}", written.escape_debug()), hint.to_owned()));
         if written.contains('*') {
-            return fault("has a wildcard".into(), "name one directory: all that is in it is granted with it");
+            return fault("has a wildcard".into(), "name one directory: everything in it is granted with it");
         }
         // Collected anew it has no last `/` or `/.`, which would hide that it is a link.
         let path: PathBuf = base.join(written).components().collect();
@@ -82,13 +82,10 @@ impl Guarded {
             return fault(why, "grant a directory that was made for the tool");
         }
         if is_link {
-            return fault(
-                "is a link".into(),
-                &format!("write where it leads to, if that is meant: `{}`", led.display()),
-            );
+            return fault("is a link".into(), &format!("write its target instead: `{}`", led.display()));
         }
         if !led.is_dir() {
-            return fault("is no directory".into(), "grant the directory that it lies in");
+            return fault("is not a directory".into(), "grant the directory that contains it");
         }
         Ok(led)
     }

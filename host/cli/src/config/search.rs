@@ -1,4 +1,4 @@
-//! Where a configuration is found that was not named.
+//! Finds the configuration when the command line names none: the nearest `toolcell.toml`, from the working directory up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,36 +7,46 @@ use anyhow::anyhow;
 
 use super::NAME;
 use crate::failure::Failure;
+use crate::files::Foreign;
 use crate::{env, files};
 
-/// What is found from the working directory upwards.
+/// What was found.
 #[derive(Default)]
 pub(super) struct Nearest {
-    /// The nearest file of that name that does not belong to another user.
+    /// The nearest file that is not another user's.
     pub(super) own: Option<PathBuf>,
-    /// A nearer one that does.
-    pub(super) foreign: Option<PathBuf>,
+    /// A nearer file that is another user's.
+    pub(super) foreign: Option<Ignored>,
 }
 
-/// Looks from here upwards. Goes on past a file of another user's, so that it hides none above it.
+/// A file that is not read, because another user decides what it says.
+#[derive(Debug)]
+pub(crate) struct Ignored {
+    file: PathBuf,
+    why: Foreign,
+}
+
+/// Searches from here upwards. A file of another user is skipped, so that it hides no file above it.
 pub(super) fn nearest() -> Nearest {
     let Some(here) = env::current_dir().ok() else { return Nearest::default() };
     let shown = |path: PathBuf| path.strip_prefix(&here).map(Path::to_owned).unwrap_or(path);
     let mut foreign = None;
     for path in here.ancestors().map(|dir| dir.join(NAME)).filter(|path| path.is_file()) {
-        if !files::is_foreign(&path) {
-            return Nearest { own: Some(shown(path)), foreign };
-        }
-        tracing::warn!(file = %path.display(), "ignored a configuration that belongs to another user");
-        foreign.get_or_insert_with(|| shown(path));
+        let Some(why) = files::foreign(&path) else { return Nearest { own: Some(shown(path)), foreign } };
+        tracing::warn!(file = %path.display(), owner = %why, "ignored a configuration that belongs to another user");
+        foreign.get_or_insert_with(|| Ignored { why, file: shown(path) });
     }
     Nearest { own: None, foreign }
 }
 
-/// Why a file that is another user's is no configuration.
-pub(super) fn not_used(foreign: &Path) -> Failure {
-    let message = format!("`{}` is ignored: it belongs to another user", foreign.display());
-    Failure::file(anyhow!(message), "name a configuration of your own with `--config FILE`")
+/// The error of a command that would need it.
+pub(super) fn not_used(Ignored { file, why }: &Ignored) -> Failure {
+    // Named once, unless it is a link's target or the directory.
+    let message = match why.path.ends_with(file) {
+        true => anyhow!("`{}` is ignored: {}", file.display(), why.of("it")),
+        false => anyhow!("`{}` is ignored: {why}", file.display()),
+    };
+    Failure::file(message, "name a configuration of your own with `--config FILE`")
 }
 
 /// Whether both are paths of one file.

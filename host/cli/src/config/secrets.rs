@@ -1,6 +1,7 @@
 //! The values of secrets, from where the file says that they are.
 //!
-//! Invariants: a value is in no message; a name means one value in the whole file.
+//! Invariants: a value is in no message; a name means one value in the whole file; a value that cannot be read stops the tools
+//! that may use it (`unset`), not the configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +11,11 @@ use std::path::{Path, PathBuf};
 use toolcell::{Secret, StoredSecrets};
 
 use super::file;
-use super::problem::Problems;
+use super::problem::{Problem, Problems};
 use super::trust::Approval;
 use crate::{env, files};
 
-/// Where a value is.
+/// Where a value is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Variable(String),
@@ -35,10 +36,12 @@ impl fmt::Display for Origin {
 pub(super) struct Secrets {
     pub(super) origins: BTreeMap<String, Origin>,
     pub(super) stored: StoredSecrets,
+    /// What is wrong with a value, by name: tools that may use such a secret do not run, all others do.
+    pub(super) unset: BTreeMap<String, Problem>,
 }
 
 impl Secrets {
-    /// Fetches the value of a secret, where it may be looked at.
+    /// Reads the value of a secret, if it may be read.
     pub(super) fn fetch(
         &mut self,
         problems: &mut Problems<'_>,
@@ -51,8 +54,12 @@ impl Secrets {
         let Some((origin, span)) = origin(problems, base, name, place, from) else { return };
         if let Some(first) = self.origins.insert(name.to_owned(), origin.clone()) {
             if first != origin {
-                let message = format!("the secret `{name}` is already said to come from elsewhere");
-                problems.error(span, message, "give one of the two another name: a name means one value");
+                let message = format!("the secret `{name}` comes from another place further up");
+                problems.error(
+                    span,
+                    message,
+                    "give one of the two another name: a name has one value in the whole file",
+                );
             }
             return;
         }
@@ -74,7 +81,9 @@ impl Secrets {
         });
         match secret {
             Ok(secret) => self.stored = std::mem::take(&mut self.stored).with(name, secret),
-            Err((message, hint)) => problems.error(span, message, hint),
+            Err((message, hint)) => {
+                self.unset.insert(name.to_owned(), problems.at(span, message, hint));
+            }
         }
     }
 
@@ -99,7 +108,7 @@ fn origin<'a>(
         (Some(variable), None) => Some((Origin::Variable(variable.value.clone()), &variable.span)),
         (None, Some(path)) => Some((Origin::File(base.join(&path.value)), &path.span)),
         (Some(_), Some(_)) | (None, None) => {
-            let message = format!("the secret `{name}` has to come from one place");
+            let message = format!("the secret `{name}` must come from exactly one place");
             problems.error(&from.span, message, "write from = { env = \"VARIABLE\" } or from = { file = \"path\" }");
             None
         }

@@ -19,7 +19,7 @@ use crate::signature::{Publishers, Signer, Trust};
 /// The ending of a signature's file, after the component's own: as `ssh-keygen -Y sign` makes it.
 const ENDING: &str = ".sig";
 
-/// That a component has to be signed.
+/// That a component must be signed.
 #[derive(Debug, Clone)]
 pub(crate) struct Demand {
     publishers: Arc<Publishers>,
@@ -40,7 +40,7 @@ impl Demand {
         judged.map_err(|fault| {
             let by = self.publisher.as_ref().map(|publisher| format!(" by `{publisher}`")).unwrap_or_default();
             let (component, signature) = (component.display(), signature.display());
-            let message = format!("`{component}` has to be signed{by}: `{signature}` {fault}");
+            let message = format!("`{component}` must be signed{by}: `{signature}` {fault}");
             let file = &self.problem.file;
             Failure::config(file, vec![Problem { message, hint: fault.hint(), ..self.problem.clone() }])
         })
@@ -67,7 +67,7 @@ impl<'a> Signatures<'a> {
         for (name, said) in &file.publishers {
             if !super::is_name(name) {
                 let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
-                problems.error(&said.span, format!("`{}` is no name of a publisher", name.escape_debug()), hint);
+                problems.error(&said.span, format!("`{}` cannot be a publisher's name", name.escape_debug()), hint);
             }
             let good = said.value.keys.iter().map(|key| (key, Trust::Good));
             let revoked = said.value.revoked.iter().map(|key| (key, Trust::Revoked));
@@ -80,8 +80,8 @@ impl<'a> Signatures<'a> {
         let mut signatures = Self { file, publishers: Arc::new(publishers), of_all: None };
         if let Some(said) = file.host.require_signed.as_ref().filter(|said| said.value) {
             if file.publishers.is_empty() {
-                let hint = "add [publishers.NAME] with the `keys` of whom you trust";
-                problems.error(&said.span, "everything has to be signed, and there is nobody to sign it", hint);
+                let hint = "add [publishers.NAME] with the `keys` of a publisher you trust";
+                problems.error(&said.span, "every component must be signed, but no publisher is named", hint);
             }
             let problem = problems.at(&said.span, "", "");
             signatures.of_all = stands(Defence::RequireSigned).then(|| signatures.demand(None, None, problem));
@@ -112,7 +112,7 @@ impl<'a> Signatures<'a> {
             return Some(self.demand(Some(publisher.value.clone()), path, problem));
         }
         if let (Some(signature), None) = (&said.signature, &self.of_all) {
-            let message = "nothing says whose signature this has to be";
+            let message = "a signature is named, but not who must have signed";
             problems.error(
                 &signature.span,
                 message,

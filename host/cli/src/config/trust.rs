@@ -1,10 +1,11 @@
-//! Whether a configuration that nobody named may be used: whoever made the folder may not be who works in it.
+//! Whether a configuration that was found, and not named, may be used: another person may have made its folder.
 //!
-//! In: where it was found, its text and its lock's, the state directory. Out: an [`Approval`].
-//! Invariants: what is approved is a content at a place; the record is the user's own, never in the folder itself; a record
-//! that cannot be read is none; a record is written as a whole or not at all.
+//! In: its path, its text, the text of its lock, the state directory. Out: an [`Approval`].
+//! Invariants: an approval is for the parsed content of one path, and for its lock to the byte; the record is the user's own,
+//! never in the folder itself; a record that cannot be read approves nothing; a record is written as a whole or not at all.
 //! Layout: `approvals/store.db` below the state directory, with a record for each configuration by the hash of its path.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ const DIRECTORY: &str = "approvals";
 /// Where earlier versions had a file for each record, and what that is called when they were carried over.
 const OLD_DIRECTORY: &str = "approved";
 const CARRIED_OVER: &str = "approved.old";
+/// What is between the lock's hash and the names of components in a record.
+const ONLY: &str = " only ";
 /// What to do where it cannot be kept.
 const ELSEWHERE: &str =
     "name a directory of your own with `--state-dir DIR`, or the configuration with `--config FILE`";
@@ -31,7 +34,7 @@ pub(crate) enum Approval {
     /// It was named, or approved.
     #[default]
     Given,
-    /// Nobody approved what it says now.
+    /// This user has not approved what it says now.
     Missing,
 }
 
@@ -44,8 +47,21 @@ pub(crate) struct Found {
     pub(crate) text: String,
     /// What was approved of its components: the text that is judged is the one that is used.
     pub(super) lock: Option<String>,
-    /// Where the user's state is, if there is such a place.
+    /// The user's state directory, if there is one.
     state: Option<PathBuf>,
+    /// The record of the last approval, or why it cannot be read.
+    kept: Result<Option<Kept>, String>,
+}
+
+/// What this user approved last.
+#[derive(Debug)]
+struct Kept {
+    /// The hash of the lock.
+    lock: String,
+    /// The components of the lock that were shown and approved; absent: all of them.
+    only: Option<BTreeSet<String>>,
+    /// The configuration's text.
+    text: String,
 }
 
 /// A record that is to be kept.
@@ -66,64 +82,101 @@ impl Record {
 impl Found {
     pub(super) fn new(path: &Path, text: &str, lock: Option<String>, state: Option<&Path>) -> Self {
         let state = state.map(Path::to_owned).or_else(env::state_dir);
-        Self { path: path.to_owned(), text: text.to_owned(), lock, state }
+        let mut found = Self { path: path.to_owned(), text: text.to_owned(), lock, state, kept: Ok(None) };
+        found.kept = found.read().map_err(|failure| {
+            tracing::warn!(error = failure.message(), "the record of approvals is not used");
+            failure.message()
+        });
+        found
     }
 
-    /// Whether this user approved it as it is.
+    /// Whether this user approved what it says now. Comments, white space and the order of keys say nothing.
     pub(super) fn approval(&self) -> Approval {
-        let now = self.record_of(self.lock.as_deref().unwrap_or_default());
-        let is_given = self.kept().is_some_and(|kept| kept == now);
+        let lock = hash(self.lock.as_deref().unwrap_or_default());
+        let is_given = self.kept().is_some_and(|kept| kept.lock == lock && says_the_same(&kept.text, &self.text));
         if is_given { Approval::Given } else { Approval::Missing }
     }
 
-    /// Whether this user approved the lock, be it beside another text of the configuration: what is in it is no news then.
+    /// Whether this user approved the lock as it is, with this or another text of the configuration.
     pub(crate) fn is_lock_known(&self) -> bool {
-        let head = self.head(self.lock.as_deref().unwrap_or_default());
-        self.kept().is_some_and(|kept| kept.starts_with(&head))
+        self.kept().is_some_and(|kept| kept.lock == hash(self.lock.as_deref().unwrap_or_default()))
+    }
+
+    /// The components of the lock that this user approved; absent: all of them.
+    pub(crate) fn only(&self) -> Option<&BTreeSet<String>> {
+        self.kept().and_then(|kept| kept.only.as_ref())
     }
 
     /// What it said when this user approved it last.
     pub(crate) fn before(&self) -> Option<String> {
-        let kept = self.kept()?;
-        kept.split_once('\n').map(|(_, text)| text.to_owned()).filter(|text| !text.is_empty())
+        self.kept().map(|kept| kept.text.clone()).filter(|text| !text.is_empty())
     }
 
-    /// The record of what was approved last.
-    fn kept(&self) -> Option<String> {
-        let state = self.state.as_ref()?;
-        let kept = match [DIRECTORY, OLD_DIRECTORY].iter().any(|dir| state.join(dir).is_dir()) {
-            true => records(state).and_then(|store| store.get(&namespace(), &self.name()).map_err(unkept)),
-            false => Ok(None),
-        };
-        let kept = kept.unwrap_or_else(|failure| {
-            tracing::warn!(error = failure.message(), "the record of approvals is not used");
-            None
-        });
-        kept.and_then(|kept| String::from_utf8(kept.data).ok())
+    /// Why the record of the last approval cannot be read, if there may be one.
+    pub(super) fn unread(&self) -> Option<&str> {
+        self.kept.as_ref().err().map(String::as_str)
     }
 
-    /// The record that it is approved with this lock.
-    pub(crate) fn approved(&self, lock: &str) -> Result<Record, Failure> {
+    fn kept(&self) -> Option<&Kept> {
+        self.kept.as_ref().ok()?.as_ref()
+    }
+
+    /// Reads the record of the last approval.
+    fn read(&self) -> Result<Option<Kept>, Failure> {
+        let Some(state) = &self.state else { return Ok(None) };
+        if ![DIRECTORY, OLD_DIRECTORY].iter().any(|dir| state.join(dir).is_dir()) {
+            return Ok(None);
+        }
+        let kept = records(state)?.get(&namespace(), &self.name()).map_err(unkept)?;
+        Ok(kept.and_then(|kept| self.parsed(&String::from_utf8(kept.data).ok()?)))
+    }
+
+    fn parsed(&self, record: &str) -> Option<Kept> {
+        let rest = record.strip_prefix(&self.head())?;
+        let (first, text) = rest.split_once('\n')?;
+        let (lock, only) = first.split_once(ONLY).map_or((first, None), |(lock, names)| (lock, Some(names)));
+        let only = only.map(|names| names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect());
+        Some(Kept { lock: lock.to_owned(), only, text: text.to_owned() })
+    }
+
+    /// The record that this user approves it with this lock: all components of the lock, or only these.
+    pub(crate) fn approved(&self, lock: &str, only: Option<&BTreeSet<String>>) -> Result<Record, Failure> {
         let Some(state) = &self.state else {
             let message = anyhow!("no place to keep the approval: neither `XDG_STATE_HOME` nor `HOME` is set");
             return Err(Failure::file(message, ELSEWHERE));
         };
-        Ok(Record { store: records(state)?, name: self.name(), content: self.record_of(lock) })
+        Ok(Record { store: records(state)?, name: self.name(), content: self.record_of(lock, only) })
     }
 
-    /// One record for each configuration, so that approvals do not get into each other's way.
+    /// The name of its record: each configuration has its own.
     fn name(&self) -> String {
         hex(self.path.as_os_str().as_bytes())
     }
 
-    /// A record: by what the lock is known, and the text of the configuration, so that a change of it can be shown.
-    fn record_of(&self, lock: &str) -> String {
-        self.head(lock) + &self.text
+    /// A record: a line with the lock's hash and what was approved of it, and the configuration's text, so that a later
+    /// change can be shown.
+    fn record_of(&self, lock: &str, only: Option<&BTreeSet<String>>) -> String {
+        let only =
+            only.map(|names| format!("{ONLY}{}", names.iter().map(String::as_str).collect::<Vec<_>>().join(",")));
+        format!("{}{}{}\n{}", self.head(), hash(lock), only.unwrap_or_default(), self.text)
     }
 
-    fn head(&self, lock: &str) -> String {
-        format!("{} lock sha256:{}\n", self.path.display(), hex(lock.as_bytes()))
+    fn head(&self) -> String {
+        format!("{} lock sha256:", self.path.display())
     }
+}
+
+/// Whether two texts of a configuration have the same content: the same keys with the same values, lists in the same order.
+fn says_the_same(one: &str, other: &str) -> bool {
+    one == other || matches!((content(one), content(other)), (Some(one), Some(other)) if one == other)
+}
+
+fn content(text: &str) -> Option<toml::Table> {
+    text.parse().ok()
+}
+
+fn hash(lock: &str) -> String {
+    hex(lock.as_bytes())
 }
 
 /// The records of a state directory, with those of earlier versions.
@@ -178,13 +231,74 @@ mod tests {
 
     use super::*;
 
+    /// Every comment and every way to write the same is the same; every other value, name or order of a list is not.
+    #[test]
+    fn a_comment_changes_nothing_and_a_value_everything() {
+        let text = "[host]\nrequire_signed = false\n\n[components.a]\npath = \"a.wasm\"\n[components.a.grants]\n\
+                    http = [\"https://a.example\", \"https://b.example\"]\nscratch = true\n\
+                    limits_of_none = { fuel = 1000, timeout = \"2s\" }\n[tenants.t]\nkv = []\n";
+        for (from, to) in [
+            ("[host]", "# why\n\n[host] # because"),
+            ("path = ", "path   =\t"),
+            ("\"a.wasm\"", "'a.wasm'"),
+            ("\n[components.a]\n", "\n\n\r\n[components . \"a\"]\n"),
+            ("[\"https://a", "[ # one\n  \"https://a"),
+            ("{ fuel = 1000, timeout = \"2s\" }", "{ timeout = \"2s\", fuel = 1_000 }"),
+            ("[tenants.t]\nkv = []\n", "[tenants]\nt.kv = [ ]"),
+        ] {
+            let other = text.replacen(from, to, 1);
+            assert!(other != text && says_the_same(text, &other), "{other}");
+        }
+        for (from, to) in [
+            ("false", "true"),
+            ("a.wasm", "a.wasn"),
+            ("a.wasm", "a.wasm "),
+            ("a.wasm", "a.wasm # not a comment"),
+            ("\"https://a.example\", \"https://b.example\"", "\"https://b.example\", \"https://a.example\""),
+            (", \"https://b.example\"", ""),
+            ("1000", "\"1000\""),
+            ("1000", "1000.0"),
+            ("scratch", "# scratch"),
+            ("kv = []", ""),
+            ("[tenants.t]\nkv = []\n", ""),
+            ("[tenants.t]", "[tenants.u]"),
+            ("[tenants.t]", "[tenants.t]\nhttp = []"),
+            ("[host]", "[[host]]"),
+            ("[host]", "[host"),
+        ] {
+            let other = text.replacen(from, to, 1);
+            assert!(other != text && !says_the_same(text, &other), "{other}");
+        }
+        // Any single line: a comment beside it says nothing, without it something is gone, unless it was empty.
+        for (at, line) in text.lines().enumerate() {
+            let with = |line: &str| {
+                let lines: Vec<_> = text.lines().enumerate().map(|(n, old)| if n == at { line } else { old }).collect();
+                lines.join("\n")
+            };
+            assert!(says_the_same(text, &with(&format!("{line} # {at}\n"))), "{line}");
+            assert_eq!(says_the_same(text, &with("")), line.is_empty(), "{line}");
+        }
+        assert!(says_the_same("not = = toml", "not = = toml") && !says_the_same("not = = toml", "not = = toml "));
+    }
+
+    /// Of what somebody else put into the lock nothing is approved with it.
+    #[test]
+    fn single_components_of_a_lock_are_approved() {
+        let state = tempfile::tempdir().unwrap();
+        let found = || Found::new(Path::new("/a/toolcell.toml"), "x = 1", Some("lock".into()), Some(state.path()));
+        for only in [Some(BTreeSet::from(["one".to_owned(), "two".to_owned()])), Some(BTreeSet::new()), None] {
+            found().approved("lock", only.as_ref()).unwrap().put().unwrap();
+            assert_eq!((found().approval(), found().only()), (Approval::Given, only.as_ref()));
+        }
+    }
+
     #[test]
     fn what_is_approved_is_a_content_at_a_place() {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("state");
         let found = |path: &str, text: &str| Found::new(Path::new(path), text, None, Some(&state));
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
-        let written = found("/a/toolcell.toml", "x").approved("").unwrap();
+        let written = found("/a/toolcell.toml", "x").approved("", None).unwrap();
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing, "not before it is in its place");
         written.put().unwrap();
         for (path, text, expected) in [
@@ -218,18 +332,20 @@ mod tests {
         fs::write(&record, "").unwrap();
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
         let nowhere = Found::new(Path::new("/a"), "x", None, Some(&record));
-        assert!(nowhere.approval() == Approval::Missing && nowhere.approved("").is_err());
+        assert!(nowhere.approval() == Approval::Missing && nowhere.approved("", None).is_err());
     }
     /// Once, and none that others could have written. The files stay as a copy.
     #[test]
     fn records_of_earlier_versions_are_carried_over() {
         let state = tempfile::tempdir().unwrap();
         let old = state.path().join(OLD_DIRECTORY);
-        fs::create_dir(&old).unwrap();
         let found = |path: &str| Found::new(Path::new(path), "x", None, Some(state.path()));
-        for (path, mode) in [("/a/toolcell.toml", 0o600), ("/b/toolcell.toml", 0o622)] {
-            let file = old.join(found(path).name());
-            fs::write(&file, found(path).record_of("")).unwrap();
+        let records =
+            [("/a/toolcell.toml", 0o600), ("/b/toolcell.toml", 0o622)].map(|(path, mode)| (found(path), mode));
+        fs::create_dir(&old).unwrap();
+        for (found, mode) in records {
+            let file = old.join(found.name());
+            fs::write(&file, found.record_of("", None)).unwrap();
             fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
         }
         for _ in 0..2 {

@@ -99,7 +99,7 @@ fn how_it_stands() {
     assert!(!is_cut);
     for line in [
         "    + a",
-        "    + 1 for its language runtime, which reach nothing",
+        "    + 1 for its language runtime, without effect",
         "  tool t: new",
         "      + \"Twice.\"",
         "    /parameters/properties/a~1b/enum",
@@ -165,4 +165,48 @@ fn the_largest_description_is_shown_whole() {
     });
     let Page { lines, is_cut } = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new());
     assert_eq!((lines.concat().matches('n').count() >= 4095, is_cut), (true, false));
+}
+
+/// What a description in words leaves out is shown with its place: text of its author's, wherever it is.
+#[test]
+fn of_a_definition_what_was_not_shown_is_left() {
+    let shown =
+        "tool t\n  Greets. Twice.\n    a/b  \"x\" | \"y\"  optional  who\n  needs http GET https://a.example: r";
+    for (place, value, expected) in [
+        ("/description", json!("Greets. Twice."), &[][..]),
+        ("/description", json!("Greets.\u{200b} Twice."), &["/description", r#"+ "Greets.\u{200b} Twice.""#]),
+        (
+            "/parameters/properties/a~1b/description",
+            json!("who, and your keys"),
+            &["/parameters/properties/a~1b/description", "+ \"who, and your keys\""],
+        ),
+        (
+            "/parameters/properties/a~1b/enum",
+            json!(["x", "read"]),
+            &["/parameters/properties/a~1b/enum", "+ [\"x\",\"read\"]"],
+        ),
+        (
+            "/parameters/properties",
+            json!({ "send your keys": { "type": "string" } }),
+            &["/parameters/properties/send your keys/type", "+ \"string\""],
+        ),
+        (
+            "/parameters",
+            json!({ "type": "object", "default": { "type": "your keys" } }),
+            &["/parameters/default/type", "+ \"your keys\""],
+        ),
+        ("/parameters", json!({ "title": "Hm" }), &["/parameters/title", "+ \"Hm\""]),
+        ("/attributes", json!({ "team": 7 }), &["/attributes/team", "+ 7"]),
+        ("/extensions", json!({ "needs": [] }), &["/extensions/needs", "+ []"]),
+    ] {
+        let mut definition = definition();
+        definition["attributes"] = json!({});
+        definition["extensions"] = json!({});
+        definition["parameters"] = json!({ "properties": { "a/b": { "enum": ["x", "y"], "description": "who" } } });
+        *definition.pointer_mut(place).unwrap() = value;
+        let definition: Definition = serde_json::from_value(definition).unwrap();
+        let Page { lines, is_cut } = Page::of_rest(&definition, shown);
+        let lines: Vec<_> = lines.iter().map(|line| line.trim()).collect();
+        assert_eq!((lines.as_slice(), is_cut), (expected, false));
+    }
 }

@@ -1,39 +1,86 @@
 //! Log lines and progress of a running tool, on standard error while it runs.
 //!
-//! Invariants: a slow terminal never holds up the call. Log lines wait, the call's log limit bounds them; progress that
-//! nobody could read is left out.
+//! Invariants: a slow terminal never delays the call. Log lines wait, bounded by the call's log limit; progress is dropped
+//! while too many lines wait. The text of a panic is not printed here, because the error has it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use toolcell::{Event, LogLevel, LogSource};
+use toolcell::{CallResult, Event, LogLevel, LogSource, ToolError};
 
+use super::report;
 use crate::printer::Printer;
 
 /// Lines that may wait before progress is left out.
 const QUEUE: usize = 256;
 
-/// A label and a text; none at the end.
-type Line = Option<(&'static str, String)>;
+/// The label of a line on the tool's standard error.
+const STDERR: &str = "tool stderr";
+
+/// A label and a text.
+type Line = (&'static str, String);
+
+/// What the printing thread receives.
+enum Message {
+    Line(Line),
+    /// The call has ended.
+    End {
+        /// Whether the call's error has the text of a panic.
+        has_panic: bool,
+    },
+}
+
+/// Lines of standard error that may be the text of a panic: not printed until the call has ended.
+#[derive(Default)]
+struct Held(Vec<Line>);
+
+impl Held {
+    /// The lines to print now. The runtime of a Rust tool writes an empty line before a panic.
+    fn next(&mut self, line: Line) -> Vec<Line> {
+        if line.0 != STDERR {
+            return vec![line];
+        }
+        self.0.push(line);
+        let is_held = self.0.iter().any(|(_, text)| is_panic(text)) || self.0.iter().all(|(_, text)| text.is_empty());
+        if is_held { Vec::new() } else { std::mem::take(&mut self.0) }
+    }
+}
+
+/// Whether a panic of a Rust tool begins with this line.
+fn is_panic(line: &str) -> bool {
+    line.starts_with("thread '") && line.contains(" panicked at ")
+}
 
 /// The printing side of one call.
 pub(super) struct Live {
-    lines: Sender<Line>,
+    lines: Sender<Message>,
     waiting: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Live {
     pub(super) fn start(printer: &Printer) -> Self {
-        let (lines, queue) = channel::<Line>();
+        let (lines, queue) = channel::<Message>();
         let waiting = Arc::<AtomicUsize>::default();
         let (printer, left) = (printer.clone(), Arc::clone(&waiting));
         let show = move || {
-            while let Ok(Some((label, text))) = queue.recv() {
-                left.fetch_sub(1, Ordering::Relaxed);
-                printer.note(label, &text);
+            let mut held = Held::default();
+            for message in queue {
+                let lines = match message {
+                    Message::Line(line) => {
+                        left.fetch_sub(1, Ordering::Relaxed);
+                        held.next(line)
+                    }
+                    Message::End { has_panic } => {
+                        if !has_panic {
+                            held.0.iter().for_each(|(label, text)| printer.note(label, text));
+                        }
+                        return;
+                    }
+                };
+                lines.iter().for_each(|(label, text)| printer.note(label, text));
             }
         };
         let thread = std::thread::Builder::new().name("toolcell-lines".into()).spawn(show).ok();
@@ -50,15 +97,18 @@ impl Live {
                 return;
             }
             waiting.fetch_add(1, Ordering::Relaxed);
-            // Without a thread to print there is nobody to lose it.
-            let _ = lines.send(Some(line));
+            // Fails only if there is no thread to print it.
+            let _ = lines.send(Message::Line(line));
         }
     }
 
-    /// Waits until every line is written.
-    pub(super) fn finish(self) {
-        // The executor still holds a sender, so the end is said and not left to be seen.
-        let _ = self.lines.send(None);
+    /// Waits until every line is written. The call has ended with this result.
+    pub(super) fn finish(self, result: &CallResult) {
+        let error =
+            if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result { Some(raised) } else { None };
+        let has_panic = error.is_some_and(report::has_panic);
+        // The executor still has a sender, so the channel does not close by itself.
+        let _ = self.lines.send(Message::End { has_panic });
         if let Some(thread) = self.thread {
             let _ = thread.join();
         }
@@ -66,7 +116,7 @@ impl Live {
 }
 
 /// An event as a label and a text, if it has any.
-fn line(event: Event) -> Line {
+fn line(event: Event) -> Option<Line> {
     match event {
         Event::Denied { denial, .. } => Some(("denied", denial.to_string())),
         Event::Log { source, level, message, .. } => Some((label(source, level), message)),
@@ -84,11 +134,33 @@ fn label(source: LogSource, level: LogLevel) -> &'static str {
     match (source, level) {
         (LogSource::Host, _) => "toolcell",
         (LogSource::Stdout, _) => "tool stdout",
-        (LogSource::Stderr, _) => "tool stderr",
+        (LogSource::Stderr, _) => STDERR,
         (LogSource::Log, LogLevel::Trace) => "tool log trace",
         (LogSource::Log, LogLevel::Debug) => "tool log debug",
         (LogSource::Log, LogLevel::Info) => "tool log info",
         (LogSource::Log, LogLevel::Warn) => "tool log warn",
         (LogSource::Log, LogLevel::Error) => "tool log error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_panic_is_held() {
+        const PANIC: &str = "thread 'main' panicked at a.rs:1:2:";
+        for (lines, printed) in [
+            (&["a", "", "b"][..], &["a", "", "b"][..]),
+            (&["a", "", PANIC, "no", ""], &["a"]),
+            (&[PANIC, "no"], &[]),
+            (&["", ""], &[]),
+        ] {
+            let mut held = Held::default();
+            let shown = lines.iter().flat_map(|line| held.next((STDERR, (*line).to_owned())));
+            assert_eq!(shown.map(|(_, text)| text).collect::<Vec<_>>(), printed, "{lines:?}");
+        }
+        let mut held = Held(vec![(STDERR, PANIC.to_owned())]);
+        assert_eq!(held.next(("tool log info", "b".to_owned())).len(), 1);
     }
 }

@@ -28,11 +28,7 @@ pub(super) fn show(printer: &Printer, typed: &Typed<'_>, tool: &Tool, result: &C
     match result {
         CallResult::Outcome(Outcome::Ok(output)) => ok(printer, output),
         CallResult::Outcome(Outcome::Error(error)) => handler_error(printer, error),
-        CallResult::Outcome(Outcome::AskUser(question)) => {
-            ask_user(printer, question)?;
-            printer.note("hint", &resume::hint(typed, question));
-            Ok(())
-        }
+        CallResult::Outcome(Outcome::AskUser(question)) => self::question(printer, question),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
             value(printer, result)?;
             printer.note("halt", &clean::note(reason));
@@ -94,7 +90,8 @@ fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure>
     printer.json(&Told { error: message, data: data.as_ref(), retryable: *retryable, retry_after_ms: *retry_after_ms })
 }
 
-fn ask_user(printer: &Printer, question: &Question) -> Result<(), Failure> {
+/// Prints a tool's question, what it offers, and what the answer must be.
+pub(super) fn question(printer: &Printer, question: &Question) -> Result<(), Failure> {
     let mut text = vec![question.question.clone()];
     match question.options.as_ref().map(Json::to_value) {
         Some(Value::Array(options)) => text.extend(options.iter().map(|option| format!("  - {}", plain(option)))),
@@ -133,9 +130,22 @@ fn shallow(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// Whether this has the whole text of a panic, which is then printed with the error.
+pub(super) fn has_panic(raised: &Raised) -> bool {
+    raised.panic_message.as_deref().is_some_and(|text| text.starts_with("panicked at "))
+}
+
 fn tool_error(printer: &Printer, typed: &Typed<'_>, tool: &Tool, error: &ToolError) {
-    printer.note("error", &error.to_string());
-    printer.note("  reason", &reason(error));
+    let told = serde_json::to_value(error).unwrap_or_default();
+    let mut shown = error.clone();
+    if let ToolError::HandlerRaised(raised) = &mut shown
+        && !has_panic(raised)
+    {
+        // What another runtime wrote is printed above, as it was written.
+        raised.panic_message = None;
+    }
+    printer.note("error", &shown.to_string());
+    printer.note("  reason", &reason(&told));
     if let ToolError::HandlerRaised(Raised { backtrace, .. }) = error {
         let named = backtrace.iter().filter(|frame| !frame.starts_with(NAMELESS)).take(FRAMES);
         let shown = named.map(|frame| printer.note("  in", frame)).count();
@@ -148,8 +158,7 @@ fn tool_error(printer: &Printer, typed: &Typed<'_>, tool: &Tool, error: &ToolErr
 }
 
 /// The reason and its cause, in the words of the contract: `timeout: fuel, budget 1000, used 1000`.
-fn reason(error: &ToolError) -> String {
-    let told = serde_json::to_value(error).unwrap_or_default();
+fn reason(told: &Value) -> String {
     let mut words = told.get("reason").map(shallow).unwrap_or_default();
     let Some(cause) = told.get("cause").and_then(Value::as_object) else {
         return words;
@@ -164,6 +173,11 @@ fn reason(error: &ToolError) -> String {
     words
 }
 
+/// Whether there are functions, and none of them has a name.
+fn is_nameless(backtrace: &[String]) -> bool {
+    !backtrace.is_empty() && backtrace.iter().all(|frame| frame.starts_with(NAMELESS))
+}
+
 /// What to do about it.
 fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
     let own = tool.limits();
@@ -173,13 +187,21 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
         | ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, .. }) => more_memory,
         ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind, .. }), .. }) => fixed(*kind).to_owned(),
         ToolError::HandlerRaised(Raised { kind: RaisedKind::StackOverflow, .. }) => {
-            "the arguments may nest too deep for it; otherwise tell its author".to_owned()
+            "the arguments may be nested too deep for the tool; otherwise tell its author".to_owned()
         }
         ToolError::HandlerRaised(Raised { kind: RaisedKind::HostPanic, .. }) => {
-            "a mistake of toolcell's own, not of the tool's: its words are above".to_owned()
+            "this is a bug in toolcell, not in the tool: the message above says where".to_owned()
         }
-        ToolError::HandlerRaised(_) => "a mistake in the tool: tell its author, with the output of `--json`".to_owned(),
-        ToolError::HandlerExit(Exit::Called { .. }) => "a tool has to return an answer: tell its author".to_owned(),
+        ToolError::HandlerRaised(Raised { backtrace, .. }) if is_nameless(backtrace) => {
+            "a bug in the tool: tell its author; built with `strip = \"debuginfo\"` in `[profile.release]`, it has names of \
+             functions to show here"
+                .to_owned()
+        }
+        ToolError::HandlerRaised(_) => "a bug in the tool: tell its author, with the output of `--json`".to_owned(),
+        ToolError::HandlerExit(Exit::Called { .. }) => {
+            "a tool has to return an answer: tell its author; of an exit code WASI tells the host only success or failure"
+                .to_owned()
+        }
         ToolError::HandlerExit(_) => "try again".to_owned(),
         ToolError::Timeout(Timeout::Fuel { .. }) => raise(typed, "fuel", Count(typed.limits.fuel), Count(own.fuel)),
         ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => {
@@ -188,11 +210,13 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
                 None => raise(typed, "timeout", Time(typed.limits.timeout), Time(own.timeout)),
             }
         }
-        ToolError::InvalidReturn(ReturnRule::TooLarge { .. } | ReturnRule::TooManyParts { .. }) => {
-            "ask it for less".to_owned()
+        ToolError::InvalidReturn(ReturnRule::TooLarge { .. }) => {
+            let (by_all, own) = (Size(typed.limits.result), Size(own.result));
+            raise_or(typed, ("result", "max-result"), by_all, own, "ask it for less")
         }
-        ToolError::InvalidReturn(_) => "a mistake in the tool: tell its author".to_owned(),
-        ToolError::NotFound => "nothing runs for this tool".to_owned(),
+        ToolError::InvalidReturn(ReturnRule::TooManyParts { .. }) => "ask it for less".to_owned(),
+        ToolError::InvalidReturn(_) => "a bug in the tool: tell its author".to_owned(),
+        ToolError::NotFound => "call another tool: this one is answered by the program that offers it".to_owned(),
         ToolError::EncodingFailed(_) => "look at the result with `--json`".to_owned(),
     }
 }
@@ -201,10 +225,9 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
 fn fixed(kind: LimitKind) -> &'static str {
     match kind {
         LimitKind::HostCalls => "the tool calls the host again and again: tell its author",
-        LimitKind::HostBytes => "it has the host keep too much for it at once: give it less to do, or tell its author",
+        LimitKind::HostBytes => "the host keeps too much for it at once: give it less to do, or tell its author",
         LimitKind::OpenFiles => {
-            "it and the calls beside it have too many files open: try again with fewer at once; one that does so alone \
-             is a mistake in the tool"
+            "too many files are open in this call and those beside it: try again with fewer at once; if the call was alone, the tool has a bug"
         }
         LimitKind::TableElements => "no tool needs a table of that size: tell its author",
         LimitKind::Memory | _ => "give it less to do",
@@ -213,11 +236,20 @@ fn fixed(kind: LimitKind) -> &'static str {
 
 /// Where a limit is raised: by the option, or in the tool's own section where that is the tighter one.
 fn raise<T: PartialOrd + Display>(typed: &Typed<'_>, limit: &str, by_all: T, own: T) -> String {
+    raise_or(typed, (limit, limit), by_all, own, "give it less to do")
+}
+
+/// The same of a limit by its names in the file and among the options, and what else to do.
+fn raise_or<T: PartialOrd + Display>(
+    typed: &Typed<'_>,
+    (limit, option): (&str, &str),
+    by_all: T,
+    own: T,
+    instead: &str,
+) -> String {
     match &typed.section {
-        Some(section) if own < by_all => {
-            format!("raise `{limit}` in [{section}.limits] (now {own}), or give it less to do")
-        }
-        Some(_) | None => format!("raise `--{limit}` (now {by_all}), or give it less to do"),
+        Some(section) if own < by_all => format!("raise `{limit}` in [{section}.limits] (now {own}), or {instead}"),
+        Some(_) | None => format!("raise `--{option}` (now {by_all}), or {instead}"),
     }
 }
 
@@ -234,8 +266,10 @@ fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
     for fault in faults {
         printer.point(&fault.to_string());
     }
-    if files::is_forgotten_at(&typed.args.arguments) {
-        printer.note("hint", &format!("did you mean `{}`?", quoted(&format!("@{}", typed.args.arguments))));
+    if let [only] = typed.args.arguments.as_slice()
+        && files::is_forgotten_at(only)
+    {
+        printer.note("hint", &format!("did you mean `{}`?", quoted(&format!("@{only}"))));
         return;
     }
     let inspect = typed.again.command("inspect", &[], &[&typed.args.component.to_string_lossy()]);
@@ -252,8 +286,8 @@ mod tests {
     fn each_limit_has_a_hint_of_its_own() {
         for (kind, needle) in [
             (LimitKind::HostCalls, "again and again"),
-            (LimitKind::HostBytes, "has the host keep too much"),
-            (LimitKind::OpenFiles, "too many files open: try again with fewer at once"),
+            (LimitKind::HostBytes, "the host keeps too much"),
+            (LimitKind::OpenFiles, "try again with fewer at once"),
             (LimitKind::TableElements, "a table of that size"),
         ] {
             assert!(fixed(kind).contains(needle), "{kind:?}");

@@ -16,30 +16,21 @@ const MAX_REPEATED: usize = 4096;
 pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
     let Typed { args, arguments, .. } = typed;
     let mut words =
-        vec![env::program(), "run".into(), args.component.to_string_lossy().into_owned(), args.tool.clone()];
-    let mut before = "to answer, put it in the place of ANSWER:";
-    if args.arguments.starts_with('@') {
-        words.push(args.arguments.clone());
-    } else if args.arguments != "-" {
+        vec![env::program(), "run".into(), args.component.to_string_lossy().into_owned(), typed.tool.to_owned()];
+    let mut before = "to answer, replace ANSWER with your answer:";
+    let given = args.tool.iter().chain(&args.arguments).find(|word| *word == "-" || word.starts_with('@'));
+    if let Some(file) = given.filter(|word| *word != "-") {
+        words.push(file.clone());
+    } else if given.is_none() || arguments.len() <= MAX_REPEATED {
         // Escaped, not left out by the printer: the answer must come with the very same arguments.
-        words.push(clean::json(&args.arguments));
-    } else if arguments.len() <= MAX_REPEATED {
         words.push(clean::json_line(arguments.trim()));
     } else {
         words.push("-".to_owned());
-        before = "to answer, put it in the place of ANSWER, with the same standard input:";
+        before = "to answer, replace ANSWER with your answer, and repeat the standard input:";
     }
     words.extend(typed.again.words());
+    words.extend(args.limits.words());
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    if let Some(timeout) = args.limits.timeout {
-        option("--timeout", timeout.to_string());
-    }
-    if let Some(fuel) = args.limits.fuel {
-        option("--fuel", fuel.to_string());
-    }
-    if let Some(memory) = args.limits.memory {
-        option("--memory", memory.to_string());
-    }
     if let Some(tenant) = &args.tenant {
         option("--tenant", tenant.clone());
     }
@@ -62,8 +53,8 @@ pub(super) fn remedy(fault: ResumeFault) -> &'static str {
     match fault {
         ResumeFault::Missing => "repeat the `--state` that came with the question",
         ResumeFault::Tampered => "copy `--state` whole, and keep the state directory of the call that asked",
-        ResumeFault::Expired | ResumeFault::Upgraded => "leave out `--answer` and `--state`: the tool asks anew",
-        ResumeFault::Foreign => "name the tenant of the call that asked in `--context`",
+        ResumeFault::Expired | ResumeFault::Upgraded => "leave out `--answer` and `--state`: the tool asks again",
+        ResumeFault::Foreign => "name the tenant of the call that asked with `--tenant`",
         ResumeFault::OtherTool => "call the tool that asked",
         ResumeFault::OtherArguments => "repeat the arguments of the call that asked",
     }

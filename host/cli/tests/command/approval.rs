@@ -60,7 +60,10 @@ fn a_component_of_the_configuration_is_used_when_somebody_approved_it() {
         &["tools", "mine"],
     ] {
         refused(&place.typed(&named(words)), "the component `mine` is not approved yet");
-        refused(&place.typed(words), "`mine` is of `toolcell.toml`, which was found here");
+        refused(
+            &place.typed(words),
+            "`mine` comes from `./toolcell.toml`, which you have not approved in its present form",
+        );
     }
     let json = place.typed(&named(&[&run[..], &["--json"]].concat()));
     assert_eq!((json.status, &json.json()["error"]["kind"]), (21, &"not_approved".into()), "{json}");
@@ -86,22 +89,22 @@ fn a_component_of_the_configuration_is_used_when_somebody_approved_it() {
     );
     check("lock", &Shown { status: 0, stdout: lock(&place).unwrap(), stderr: String::new() });
     assert_eq!(place.typed(&named(&run)).stdout, "Hello, Ada!\n");
-    refused(&place.typed(&run), "was found here");
+    refused(&place.typed(&run), "which you have not approved");
     let once = place.typed(&["approve", "--yes"]);
-    assert!(once.stdout.contains("tool greet: new"), "what is in the lock is not yet this user's: {once}");
+    assert!(once.stdout.contains("mine.wasm): new\n"), "what is in the lock is not yet this user's: {once}");
     assert_eq!(place.typed(&run).stdout, "Hello, Ada!\n", "a single `approve` is enough");
     let checked = place.typed(&["check", "--json"]).json();
     assert_eq!((&checked["components"][0]["state"], &checked["approved"]), (&"locked".into(), &true.into()));
     let again = place.typed(&["approve"]);
     assert_eq!(
         (again.status, again.stderr.as_str()),
-        (0, "note: everything in `toolcell.toml` is approved as it is now\n")
+        (0, "note: everything in `toolcell.toml` is approved in its present form\n")
     );
     let unknown = place.typed(&["approve", "mien"]);
     assert!(unknown.status == 2 && unknown.stderr.ends_with("hint: did you mean `mine`?\n"), "{unknown}");
     // What the configuration has no more is forgotten.
     place.write("");
-    assert!(place.typed(&["approve", "--yes"]).stdout.contains("component mine: gone from the configuration"));
+    assert!(place.typed(&["approve", "--yes"]).stdout.contains("component mine: removed from the configuration"));
     assert!(!lock(&place).unwrap().contains("mine"));
     fs::remove_file(place.path().join("toolcell.toml")).unwrap();
     assert_eq!(place.typed(&["approve"]).status, 2);
@@ -169,8 +172,8 @@ fn what_is_too_long_to_be_shown_is_cut_and_said_to_be() {
     for needle in [
         " more characters: `--json` has all)\n",
         "      + \"after it\"\n",
-        "granted to mine\n",
-        "\nnot all of it is shown here: `toolcell approve --json` has all\n",
+        "grants of mine\n",
+        "\nthis page is cut: `toolcell approve --json` prints everything\n",
     ] {
         assert!(shown.stdout.contains(needle), "{needle}: {shown}");
     }
@@ -194,7 +197,7 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     ] {
         refused(
             &place.typed(words),
-            "`mine` is of `toolcell.toml`, which was found here and is not approved as it is now",
+            "`mine` comes from `./toolcell.toml`, which you have not approved in its present form",
         );
     }
     assert_eq!(
@@ -209,12 +212,8 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     assert_eq!((shown.status, lock(&place)), (21, None), "{shown}");
     check("approve_found", &shown);
     assert!(!place.state().join("toolcell/approved").exists(), "nothing is kept");
-    // To approve a component is not to approve what it is granted.
-    let part = place.typed(&["approve", "mine", "--yes"]);
-    assert_eq!((part.status, lock(&place)), (2, None), "{part}");
-    assert!(part.stderr.ends_with("hint: `toolcell approve` shows all of it and asks\n"), "{part}");
     place.typed(&named(&["approve", "--yes"]));
-    refused(&run(), "was found here");
+    refused(&run(), "which you have not approved");
     assert_eq!(place.typed(&["--config", "toolcell.toml", "run", "mine", "greet", ARGUMENTS]).status, 0, "it is named");
     let by_environment = place.shown(place.command().env("TOOLCELL_CONFIG", "toolcell.toml").args(call));
     assert_eq!(by_environment.status, 0, "{by_environment}");
@@ -222,28 +221,30 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     assert_eq!(run().status, 0);
     let elsewhere = tempfile::tempdir().unwrap();
     let other_user = place.shown(place.command().env("XDG_STATE_HOME", elsewhere.path()).args(call));
-    refused(&other_user, "was found here");
+    refused(&other_user, "which you have not approved");
     // Whoever brings another component brings the lock that fits it.
     let path = place.path().join("toolcell.lock");
     let approved = fs::read_to_string(&path).unwrap();
     fs::write(&path, format!("{approved}\n# somebody else's\n")).unwrap();
-    refused(&run(), "was found here");
+    refused(&run(), "which you have not approved");
     let shown = place.typed(&["approve"]);
-    assert!(shown.stdout.contains("tool greet: new"), "what is not this user's approval is shown whole: {shown}");
+    assert!(shown.stdout.contains("mine.wasm): new\n"), "what is not this user's approval is shown whole: {shown}");
     fs::write(&path, approved).unwrap();
     assert_eq!(run().status, 0);
-    place.write(&format!("{GRANTING}\n# changed\n"));
-    refused(&run(), "was found here");
+    place.write(&format!("# changed\n{}", GRANTING.replace(" = ", "  =\t")));
+    assert_eq!(run().status, 0, "a comment and white space are no change");
+    place.write(&format!("{GRANTING}\n[tenants.t]\n"));
+    refused(&run(), "which you have not approved");
     let shown = place.typed(&["approve"]).stdout;
-    assert!(shown.contains("mine.wasm): locked\ngranted to mine\n"), "this user's own lock is no news: {shown}");
+    assert!(shown.contains("mine.wasm): locked\ngrants of mine\n"), "this user's own lock is no news: {shown}");
     place.approve();
     assert_eq!(run().status, 0);
     place.write(PLAIN);
-    refused(&run(), "was found here");
+    refused(&run(), "which you have not approved");
     place.approve();
     assert_eq!(run().status, 0);
     let other_user = place.shown(place.command().env("XDG_STATE_HOME", elsewhere.path()).args(["tools", "mine"]));
-    refused(&other_user, "was found here");
+    refused(&other_user, "which you have not approved");
 }
 
 /// Not even for who only looks at what it asks for.
@@ -253,14 +254,14 @@ fn a_configuration_that_was_only_found_raises_no_limit() {
     exchange(&place, &Hostile::answering(Answer::Megabytes(2)).component());
     fs::write(place.path().join("other.wasm"), Hostile::answering(Answer::Megabytes(3)).component()).unwrap();
     let ends = |key: &str| {
-        let learned = place.typed(&["learn", "hostile", "--component", "mine", "--json"]).json();
+        let learned = place.typed(&["learn", "mine", "hostile", "--json"]).json();
         assert!(learned["ended"].get(key).is_some(), "{learned:.200}");
         let run = place.typed(&["run", "other.wasm", "hostile", "--json"]).json();
         assert!(run["outcome"].get(key).is_some(), "{run:.200}");
     };
     ends("tool_error");
     let shown = place.typed(&["approve"]);
-    assert!(shown.stdout.contains("  limit  result  8MiB, in place of 1MiB\n"), "a yes is for these too: {shown}");
+    assert!(shown.stdout.contains("  limit  result  8MiB; the default is 1MiB\n"), "a yes is for these too: {shown}");
     place.approve();
     ends("ok");
 }
@@ -317,7 +318,7 @@ fn each_configuration_has_its_own_lock_and_a_hint_that_can_be_pasted() {
     }
     fs::write(place.path().join("mine.lock"), PLAIN).unwrap();
     let shown = place.typed(&["--config", "mine.lock", "check"]);
-    assert!(shown.status == 1 && shown.stderr.contains("that is how a lock is called"), "{shown}");
+    assert!(shown.status == 1 && shown.stderr.contains("that is the name of a lock"), "{shown}");
     assert!(shown.stderr.contains("\nhint: give it another name"), "{shown}");
 }
 
@@ -335,7 +336,7 @@ fn an_approval_that_cannot_be_kept_is_none() {
         assert!(shown.stderr.contains("hint: name a directory of your own with `--state-dir DIR`"), "{shown}");
     }
     let shown = homeless(place.command().args(["run", "mine", "greet", ARGUMENTS]));
-    refused(&shown, "was found here");
+    refused(&shown, "which you have not approved");
 }
 
 #[test]
@@ -376,10 +377,10 @@ fn a_tool_that_is_taken_for_another_is_not_offered_beside_it() {
     fs::write(place.path().join("one.wasm"), named("read_file")).unwrap();
     fs::write(place.path().join("two.wasm"), named("read_fi1e")).unwrap();
     let approved = place.typed(&["approve", "--yes"]);
-    assert!(approved.stderr.contains("warning: the tool `read_fi1e` is taken for `read_file`"), "{approved}");
+    assert!(approved.stdout.contains("  ! the tool name `read_fi1e` looks like `read_file`"), "{approved}");
     for words in [&["tools", "one", "two"][..], &["batch", "one", "two", "--calls", "-"]] {
         let shown = place.typed(words);
-        let message = "error: `read_fi1e` of `HERE/two.wasm` is taken for `read_file` of `HERE/one.wasm`";
+        let message = "error: `read_fi1e` of `HERE/two.wasm` looks like `read_file` of `HERE/one.wasm`";
         assert!(shown.status == 1 && shown.stderr.starts_with(message), "{shown}");
     }
     assert_eq!(place.typed(&["tools", "one"]).status, 0);

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::place::Place;
 use crate::typed::{check, command, example, fed, typed};
 
 #[test]
@@ -28,7 +29,7 @@ fn what_is_no_usable_component() {
         (&file("text", b"fn main() {}"), "an unknown format", "wasm32-wasip2"),
         (&file("wat", b"(component)"), "WebAssembly text", "wasm-tools parse"),
         (&file("core", b"\0asm\x01\0\0\0"), "a core WebAssembly module", "wasm-tools component new"),
-        (&file("truncated", &hello[..hello.len() / 2]), "malformed", "may be incomplete"),
+        (&file("truncated", &hello[..hello.len() / 2]), "malformed", "download it again"),
         (&file("no_tools", b"\0asm\x0d\0\x01\0"), "offers no tools", "toolcell_guest::tools!"),
     ] {
         let commands: [&[&str]; 3] = [&["run", path, "greet"], &["inspect", path], &["list", path]];
@@ -94,7 +95,7 @@ fn a_component_made_to_stall_the_compiler() {
     let path = file.path().to_str().unwrap();
     let shown = typed(&["inspect", path, "--compile-time", "1s", "--no-cache"]);
     assert_eq!(shown.status, 1, "{shown}");
-    assert!(shown.stderr.contains("cannot be compiled within 1s of processor time"), "{shown}");
+    assert!(shown.stderr.contains("cannot be compiled within the limits of 1s of CPU time"), "{shown}");
 }
 
 /// Its parent may die before it is tied to that one's life. It would refuse this component, with another status.
@@ -116,23 +117,25 @@ fn a_component_made_to_stall_the_optimiser() {
     let (path, cache) = (path.to_str().unwrap(), cache.to_str().unwrap());
     let run = typed(&["run", path, "hostile", "{}", "--cache-dir", cache]);
     assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{run}");
+    let config = Place::new(&format!("[components.bomb]\npath = \"{path}\"\n"));
     for warnings in [1, 0] {
-        let shown = typed(&["inspect", path, "--json", "--cache-dir", cache, "--compile-time", "1s"]);
-        let json = shown.json();
-        assert_eq!((&json["code"], &json["cached"]), (&"unoptimised".into(), &true.into()), "{shown}");
+        let shown = config.typed(&["check", "--cache-dir", cache, "--compile-time", "1s"]);
+        assert_eq!(shown.status, 0, "{shown}");
         assert_eq!(shown.stderr.matches("stays unoptimised").count(), warnings, "{shown}");
     }
 }
 
-/// Who looks at a component prepares it for those who use it.
+/// `check` prepares a component for the commands that use it; to look at one waits for nothing.
 #[test]
-fn a_component_that_was_inspected_is_optimised() {
-    let dir = tempfile::tempdir().unwrap();
+fn a_component_is_optimised_by_check_and_not_by_inspect() {
+    let (dir, place) = (tempfile::tempdir().unwrap(), Place::new("[components.hello]\npath = \"hello.wasm\"\n"));
     let cache = dir.path().to_str().unwrap();
-    for cached in [false, true] {
-        let json = typed(&["inspect", "hello.wasm", "--json", "--cache-dir", cache]).json();
-        assert_eq!((&json["code"], &json["cached"]), (&"optimised".into(), &cached.into()), "{json}");
-    }
+    let inspected = || place.typed(&["inspect", "hello", "--json", "--cache-dir", cache]).json();
+    let json = inspected();
+    assert_eq!((&json["code"], &json["cached"]), (&"quick".into(), &false.into()), "{json}");
+    assert_eq!(place.typed(&["check", "--cache-dir", cache]).status, 0);
+    let json = inspected();
+    assert_eq!((&json["code"], &json["cached"]), (&"optimised".into(), &true.into()), "{json}");
     let json = typed(&["inspect", "hello.wasm", "--json", "--no-cache"]).json();
     assert_eq!((&json["code"], &json["cached"]), (&"unoptimised".into(), &false.into()), "{json}");
 }
@@ -200,7 +203,7 @@ fn what_is_typed_wrongly() {
         ("unknown_command", &["rum"]),
         ("hidden_command", &["compile-workers"]),
         ("unknown_shell", &["completions", "cmd"]),
-        ("no_tool", &["run", "hello.wasm"]),
+        ("no_tool", &["run", "desk.wasm"]),
         ("unknown_option", &["run", "hello.wasm", "greet", "--feul", "1"]),
         ("bad_time", &["--timeout", "5"]),
         ("bad_size", &["--memory", "64MB"]),
@@ -228,7 +231,7 @@ fn what_is_typed_wrongly() {
     let json = typed(&[&call[..], &["--json", "--timeout", "5"]].concat());
     assert_eq!((json.status, &json.json()["error"]["kind"]), (2, &"usage".into()), "{json}");
     let json = typed(&[&call[..], &["--json", "--feul", "5"]].concat());
-    let advice = "a similar argument exists: '--fuel'; `toolcell run --help` shows what it takes";
+    let advice = "a similar argument exists: '--fuel'; `toolcell run --help` shows its arguments and options";
     assert_eq!(json.json()["error"]["hint"], advice, "{json}");
 }
 

@@ -48,7 +48,8 @@ fn a_list_has_two_forms_and_messages_have_its_order() {
         let shown = batch(&[nothing], &[]);
         assert_eq!((shown.status, shown.stdout.as_str()), (0, "{\"messages\":[]}\n"), "{shown}");
         let shown = batch(&[nothing], &["--stream"]);
-        assert_eq!((shown.status, shown.stdout.as_str()), (0, ""), "{shown}");
+        let finished = "{\"type\":\"run_finished\",\"calls\":0,\"failed\":0}\n";
+        assert_eq!((shown.status, shown.stdout.as_str()), (0, finished), "{shown}");
     }
 }
 
@@ -73,10 +74,13 @@ fn a_halted_run_says_why_and_ends_every_call() {
 
         let stream = batch(calls, &["--on-tool-error", policy, "--stream"]);
         let mut events = lines(&stream);
-        let last = if status == 0 { Value::Null } else { events.pop().expect("a last line") };
+        let last = events.pop().expect("a last line");
         assert_eq!((stream.status, events.len()), (status, 3 * calls.len()), "{stream}");
-        assert_eq!(last["type"].as_str(), (status != 0).then_some("run_halted"), "{stream}");
-        if status != 0 {
+        assert_eq!(last["type"], if status == 0 { "run_finished" } else { "run_halted" }, "{stream}");
+        if status == 0 {
+            let failed = calls.iter().filter(|call| **call == NOBODY).count();
+            assert_eq!((&last["calls"], &last["failed"]), (&json!(calls.len()), &json!(failed)), "{stream}");
+        } else {
             let member = if status == 11 { "pending_tool_call_id" } else { "halt_tool_call_id" };
             for halt in [&printed["halt"], &last["halt"]] {
                 assert_eq!((&halt["halted_reason"], &halt[member]), (&json!(reason), &json!(id)), "{shown}");
@@ -93,12 +97,13 @@ fn events_come_in_the_order_of_each_call() {
     let shown = batch(&[SUM, NOBODY], &["--stream", "--max-concurrency", "1"]);
     let told: Vec<_> = lines(&shown)
         .iter()
-        .map(|event| format!("{} {}", event["type"].as_str().unwrap(), event["id"].as_str().unwrap()))
+        .map(|event| format!("{} {}", event["type"].as_str().unwrap(), event["id"].as_str().unwrap_or_default()))
         .collect();
     let of = |id: &str| {
         ["tool_execution_started", "tool_execution_completed", "tool_result_encoded"].map(|kind| format!("{kind} {id}"))
     };
-    assert_eq!(told, [of("sum"), of("nobody")].concat(), "{shown}");
+    let last = ["run_finished ".to_owned()];
+    assert_eq!(told, [&of("sum")[..], &of("nobody"), &last].concat(), "{shown}");
     let call = r#"{"name": "services", "arguments": {}}"#;
     let shown = fed(&["batch", "mischief.wasm", "--calls", "-", "--stream"], call.as_bytes());
     assert!(lines(&shown).iter().any(|event| event["type"] == "tool_log" && event["id"] == "call-1"), "{shown}");
@@ -135,7 +140,7 @@ fn messages_in_a_providers_form() {
 fn nothing_runs_when_one_call_cannot() {
     let long = format!("[{SUM}, {{\"{}\": 1}}]", "x".repeat(100_000));
     let table: [(&[&str], i32, &str, &str); 8] = [
-        (&[SUM, SUM], 1, "two calls have the id `sum`", "an id of its own"),
+        (&[SUM, SUM], 1, "two calls have the id `sum`", "its own id"),
         (&[SUM, r#"{"name": "gret"}"#], 1, "there is no tool `gret`", "did you mean `greet`?"),
         (&[SUM, "", "{\"name\""], 1, "standard input: line 3 column 7: EOF", "write a JSON array of calls"),
         (&["[", SUM, ",", "5]"], 1, "standard input: call 2, line 4 column 1: invalid type", "one call a line"),
@@ -173,12 +178,14 @@ fn nothing_runs_when_one_call_cannot() {
 fn what_is_typed_wrongly() {
     for (words, message) in [
         (&["batch", "hello.wasm"][..], "--calls <FILE>"),
-        (&["batch", "--calls", "-"], "<COMPONENT>"),
+        (&["batch", "--calls", "-"], "there is no `toolcell.toml` in this directory or above it"),
+        (&["batch", "hello.wasm", "--calls", "-", "--calls-format", "open-ai"], "a similar value exists: 'openai'"),
         (&["batch", "hello.wasm", "--calls", "-", "--max-concurrency", "0"], "0 is not in 1..=4000"),
         (&["batch", "hello.wasm", "--calls", "-", "--format", "open-ai"], "a similar value exists: 'openai'"),
         (&["batch", "hello.wasm", "--calls", "-", "--on-tool-error", "stop"], "[possible values: continue, halt]"),
         (&["batch", "hello.wasm", "--calls", "-", "--context", r#"{"resume": {"answer": 1}}"#], "belongs to one call"),
-        (&["tools"], "<COMPONENT>"),
+        (&["tools"], "there is no `toolcell.toml` in this directory or above it"),
+        (&["list"], "there is no `toolcell.toml` in this directory or above it"),
     ] {
         let shown = typed(words);
         assert_eq!((shown.status, shown.stdout.as_str()), (2, ""), "{shown}");
@@ -195,7 +202,7 @@ fn a_tool_stands_in_one_component() {
     for words in [&["batch", "--calls", "-"][..], &["tools"]] {
         for (components, message) in [
             (["hello.wasm", copy], format!("error: `{hello}` and `{copy}` both offer a tool `greet`")),
-            (["hello.wasm", "hello.wasm"], format!("error: `{hello}` stands twice in the list of components")),
+            (["hello.wasm", "hello.wasm"], format!("error: `{hello}` is named twice")),
             (["hello.wasm", "no such file"], "error: cannot open `no such file`".to_owned()),
         ] {
             let shown = typed(&[words, &components].concat());
@@ -230,7 +237,7 @@ fn hundreds_of_calls() {
         let expected = (format!("call-{}", n + 1), (n + 1).to_string());
         assert_eq!((&message["tool_call_id"], &message["content"]), (&json!(expected.0), &json!(expected.1)));
     }
-    assert_eq!(lines(&batch(&calls, &["--stream"])).len(), 1500);
+    assert_eq!(lines(&batch(&calls, &["--stream"])).len(), 1501);
 }
 
 #[test]
@@ -268,7 +275,7 @@ fn questions_without_a_place_for_the_key_are_for_nobody() {
     assert_eq!((status, stderr.as_str()), (Some(12), ""));
     let (status, stdout, stderr) = run(ASK);
     assert!(status == Some(11) && stdout.contains(r#""state":"tc1."#), "{stdout}");
-    assert!(stderr.contains("nobody can answer this run's questions") && stderr.contains("`--state-dir DIR`"));
+    assert!(stderr.contains("this run's questions cannot be answered later") && stderr.contains("`--state-dir DIR`"));
 }
 
 #[test]
@@ -329,5 +336,8 @@ fn every_refusal_has_a_hint() {
     fs::write(file.path(), hidden.component()).unwrap();
     let shown = typed(&["run", file.path().to_str().unwrap(), "hostile", "{}"]);
     assert_eq!(shown.status, 21, "{shown}");
-    assert!(shown.stderr.contains("  reason: not_visible\nhint: call a tool that is offered here"), "{shown}");
+    assert!(
+        shown.stderr.contains("  reason: not_visible\nhint: call another tool: this one is not offered"),
+        "{shown}"
+    );
 }

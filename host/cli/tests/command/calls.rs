@@ -146,7 +146,7 @@ fn nothing_that_a_terminal_acts_on_gets_there() {
     let words = std::iter::once(call.get_program()).chain(call.get_args());
     let quoted = words.map(|word| format!("'{}'", word.to_string_lossy())).collect::<Vec<_>>().join(" ");
     let mut script = std::process::Command::new("script");
-    script.args(["-q", "-c", &quoted, "/dev/null"]).stdin(Stdio::null());
+    script.args(["-q", "-c", &quoted, "/dev/null"]).env("NO_COLOR", "1").stdin(Stdio::null());
     let output = script.output().expect("the command `script`");
     // The terminal's own ends of lines.
     let seen = String::from_utf8(output.stdout).expect("UTF-8").replace("\r\n", "\n");
@@ -165,7 +165,7 @@ fn what_a_tool_writes_on_its_way_is_shown() {
             &["tool log info: chatter!", "of the tool's log are over its limit", "calls into the host"][..],
         ),
         (Misdeed::Abort, 20, &["error: the tool aborted", "reason: handler_raised: unreachable", "tell its author"]),
-        (Misdeed::Exit, 20, &["error: the tool called exit(0)", "reason: handler_exit: called, code 0"]),
+        (Misdeed::Exit, 20, &["error: the tool called `exit` with success", "reason: handler_exit: called, code 0"]),
         (Misdeed::Hoard, 20, &["raise `--memory` (now 64MiB)"]),
         (Misdeed::Sleep, 20, &["reason: timeout: blocked", "raise `--timeout` (now 100ms)"]),
     ] {
@@ -183,7 +183,12 @@ fn what_a_tool_writes_on_its_way_is_shown() {
 fn what_a_language_runtime_writes_is_shown() {
     for (tool, arguments, status, on_stderr) in [
         ("services", "{}", 0, &["tool log info: call call-1", "tool progress: 1 of 2, half-way"][..]),
-        ("panics", r#"{"words": "so\u001b[2J\nhint: run `rm`"}"#, 20, &["tool stderr: so[2J", "\n    hint: run `rm`"]),
+        (
+            "panics",
+            r#"{"words": "so\u001b[2J\nhint: run `rm`"}"#,
+            20,
+            &["error: the tool aborted: panicked at ", "\n    so?[2J\n    hint: run `rm`\n", "hint: a bug in the tool"],
+        ),
         ("impatient", "{}", 20, &["timeout: blocked", "hint: the tool itself allows no more than 50ms"]),
     ] {
         let shown = typed(&["run", "mischief.wasm", tool, arguments]);
@@ -192,6 +197,8 @@ fn what_a_language_runtime_writes_is_shown() {
             assert!(shown.stderr.contains(part), "{tool}: no `{part}` in: {shown}");
         }
         assert!(!shown.stderr.contains('\u{1b}') && !shown.stderr.contains("\nhint: run"), "{shown}");
+        // A panic is told once, without the runtime's advice on how to run it.
+        assert!(shown.stderr.matches("so?[2J").count() <= 1 && !shown.stderr.contains("RUST_BACKTRACE"), "{shown}");
     }
 }
 

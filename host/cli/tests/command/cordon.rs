@@ -120,8 +120,8 @@ fn who_looks_at_tools_looks_at_no_secret() {
         (vec!["list", "careful"], false),
         (vec!["inspect", "careful"], false),
         (vec!["tools", "careful"], false),
-        (vec!["explain", "asks", "reveal key", "--component", "careful"], false),
-        (vec!["learn", "asks", "--component", "careful"], false),
+        (vec!["explain", "careful", "asks", "reveal key"], false),
+        (vec!["learn", "careful", "asks"], false),
         (vec!["run", "careful", "asks"], true),
         (vec!["check"], true),
     ] {
@@ -159,7 +159,7 @@ fn lives(pid: u32) -> bool {
     told.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// Source: security design, row 52.
+/// Source: docs/threat-model.md, row 52.
 #[test]
 fn a_tenants_process_knows_the_tenants_secrets_alone_and_dies_with_the_command() {
     let config = r#"

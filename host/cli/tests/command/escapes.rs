@@ -69,6 +69,7 @@ fn no_text_of_a_component_reaches_a_terminal_raw() {
             &["explain", "herald", "secret s\u{1b}[2J\u{202e}"],
             &["explain", "herald", "kv read x\u{1b}[2J\u{202e}"],
             &["explain", "her\u{1b}[2Jald", "GET https://a.example/\u{202e}"],
+            &["explain", "herald", "her\u{1b}[2Jald", "GET https://a.example/\u{202e}"],
             &["learn", "herald"],
             &["learn", "herald", "--json"],
             &["run", "herald", "herald"],

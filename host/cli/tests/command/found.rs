@@ -47,7 +47,7 @@ fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
             &["list", "hello.wasm"],
             &["inspect", "hello.wasm"],
             &["tools", "hello.wasm"],
-            &["explain", "greet", "GET https://a.example", "--component", "hello.wasm"],
+            &["explain", "hello.wasm", "greet", "GET https://a.example"],
         ] {
             let shown = typed(words);
             assert_eq!(shown.status, if words[0] == "explain" { 21 } else { 0 }, "{config:?} {words:?}: {shown}");
@@ -60,10 +60,20 @@ fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
         for words in [&["run", "named", "greet"][..], &["check"], &["approve", "--yes"]] {
             let shown = typed(words);
             assert!(shown.status == 1 && shown.stderr.contains("belongs to another user"), "{config:?}: {shown}");
+            let named = "error: `HERE/shared/toolcell.toml` is ignored: it belongs to another user (uid 65534)\n";
+            assert!(shown.stderr.contains(named), "{config:?}: {shown}");
             assert!(shown.stderr.contains("\nhint: name a configuration of your own"), "{config:?}: {shown}");
         }
         fs::remove_file(&file).expect("it is there");
     }
+    // Its directory's owner could replace it.
+    fs::write(&file, "").expect("a place");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).expect("a place");
+    chown(&shared, Some(65_534), None).expect("as before");
+    let shown = place.shown(place.command().current_dir(shared.join("mine")).args(["check"]));
+    let named = "is ignored: `HERE/shared` belongs to another user (uid 65534)\n";
+    assert!(shown.status == 1 && shown.stderr.contains(named), "{shown}");
+    chown(&shared, Some(0), None).expect("as before");
     // It hides none above it.
     fs::write(&file, "= broken").expect("a place");
     chown(&file, Some(65_534), None).expect("as before");

@@ -180,12 +180,12 @@ fn from_a_refusal_to_a_grant() {
         place.approve();
         place.typed(&["run", "mine", "asks"])
     });
-    let learned = place.typed(&["learn", "asks", "--component", "asks.wasm"]);
+    let learned = place.typed(&["learn", "asks.wasm", "asks"]);
     check("learn", &learned);
-    check("learn_declared", &place.typed(&["learn", "asks", "--component", "mine"]));
-    let lines = learned.stdout.replace("\"…\"", "\"https://a.example\", from = { env = \"TOKEN\" }");
-    let lines = lines.replace(" } }\n", " }, key = { from = { file = \"token\" } } }\n");
-    place.write(&format!("[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants]\n{lines}"));
+    check("learn_declared", &place.typed(&["learn", "mine"]));
+    // As it is printed, but for what only the operator knows.
+    let config = learned.stdout.replace('…', "https://a.example").replace("env = \"key\"", "file = \"token\"");
+    place.write(&config.replace("env = \"token\"", "env = \"TOKEN\""));
     place.approve();
     let shown = place.typed(&["run", "asks", "asks", "{\"a\": 1}"]);
     assert_eq!((shown.status, shown.stdout.as_str(), shown.stderr.as_str()), (0, "{\"a\": 1}\n", ""), "{shown}");
@@ -202,16 +202,16 @@ fn from_a_refusal_to_a_grant() {
 fn explained() {
     let place = Place::new(GOOD);
     for (name, status, words) in [
-        ("allowed", 0, &["greet", "GET https://api.example.com/v1/users?page=1"][..]),
-        ("granted", 21, &["greet", "DELETE https://api.example.com/v1/users?page=1"]),
-        ("path", 21, &["greet", "write /data/x"]),
-        ("tenant", 21, &["greet", "read /data/x", "--tenant", "acme"]),
-        ("tenant_free", 0, &["greet", "read /data/x", "--tenant", "free"]),
-        ("no_tenant", 2, &["greet", "read /data/x", "--tenant", "acne"]),
-        ("no_request", 2, &["greet", "fetch https://api.example.com"]),
-        ("no_tool", 2, &["great", "read /data/x"]),
-        ("declared", 21, &["asks", "kv write k", "--component", "declares.wasm"]),
-        ("ambiguous", 0, &["asks", "reveal key"]),
+        ("allowed", 0, &["hello", "greet", "GET http://localhost:8080/v1/users?page=1"][..]),
+        ("granted", 21, &["hello", "greet", "DELETE https://api.example.com/v1/users?page=1"]),
+        ("path", 21, &["hello", "greet", "write /data/x"]),
+        ("tenant", 21, &["hello", "read /data/x", "--tenant", "acme"]),
+        ("tenant_free", 0, &["hello", "greet", "read /data/x", "--tenant", "free"]),
+        ("no_tenant", 2, &["hello", "greet", "read /data/x", "--tenant", "acne"]),
+        ("no_request", 2, &["hello", "greet", "fetch https://api.example.com"]),
+        ("no_tool", 1, &["hello", "great", "read /data/x"]),
+        ("declared", 21, &["declares.wasm", "asks", "kv write k"]),
+        ("no_component", 2, &["great", "reveal key"]),
     ] {
         let shown = place.typed(&[&["explain"], words].concat());
         assert_eq!(shown.status, status, "{name}: {shown}");
@@ -221,11 +221,11 @@ fn explained() {
     place.write(&GOOD.replace("files = []", "files = []\nsecrets = []\nenvironment = []"));
     for (asked, line) in [("secret token", r#"secrets = ["token"]"#), ("environment LANG", r#"environment = ["LANG"]"#)]
     {
-        let shown = place.typed(&["explain", "greet", asked, "--tenant", "acme"]);
+        let shown = place.typed(&["explain", "hello", "greet", asked, "--tenant", "acme"]);
         assert!(shown.stderr.contains(&format!("widen [tenants.acme]: {line}")), "{shown}");
     }
     place.write(GOOD);
-    let json = place.typed(&["explain", "greet", "write /data/x", "--json"]).json();
+    let json = place.typed(&["explain", "hello", "greet", "write /data/x", "--json"]).json();
     assert_eq!((&json["allowed"], &json["denial"]["layer"]), (&false.into(), &"granted".into()), "{json}");
 }
 

@@ -1,8 +1,10 @@
 //! What the command says of itself.
 
+use std::fs;
 use std::process::Command;
 
-use crate::typed::{check, command, typed};
+use crate::place::Place;
+use crate::typed::{check, command, example, typed};
 
 #[test]
 fn help() {
@@ -10,6 +12,8 @@ fn help() {
         ("help", &["--help"][..]),
         ("help_short", &["-h"]),
         ("help_run", &["run", "--help"]),
+        ("help_run_short", &["run", "-h"]),
+        ("help_completions", &["completions", "--help"]),
         ("help_inspect", &["inspect", "--help"]),
         ("help_list", &["list", "--help"]),
         ("help_batch", &["batch", "--help"]),
@@ -28,7 +32,7 @@ fn nothing_typed() {
     let output = Command::new(command().get_program()).output().expect("the binary runs");
     let stderr = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{stderr}");
-    assert!(stderr.contains("Usage: toolcell") && stderr.ends_with("hint: `toolcell --help` shows what there is\n"));
+    assert!(stderr.contains("Usage: toolcell") && stderr.ends_with("hint: `toolcell --help` shows the commands\n"));
 }
 
 #[test]
@@ -36,9 +40,52 @@ fn completions() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let shown = typed(&["completions", shell]);
         assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{shell}");
-        for word in ["inspect", "completions", "timeout", "cache-dir", "batch", "on-tool-error"] {
-            assert!(shown.stdout.contains(word), "{shell}: no `{word}`");
-        }
+        assert!(shown.stdout.contains("TOOLCELL_COMPLETE"), "{shown}");
     }
     assert_eq!(typed(&["completions", "cmd"]).status, 2);
+}
+
+/// What the shell's script asks, and what the command answers: commands, options, components and tools.
+#[test]
+fn names_are_completed() {
+    let config = "[components.desk]\npath = \"desk.wasm\"\n[components.hello]\npath = \"hello.wasm\"\n";
+    let place = Place::new(config);
+    fs::copy(example("desk"), place.path().join("desk.wasm")).unwrap();
+    let place = place.approved();
+    let completed = |words: &[&str]| {
+        let mut command = Command::new(command().get_program());
+        command.env_clear().current_dir(place.path()).env("XDG_STATE_HOME", place.state());
+        command.env("TOOLCELL_COMPLETE", "fish").args(["--", "toolcell"]).args(words);
+        let shown = place.shown(&mut command);
+        assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{shown}");
+        let names = shown.stdout.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    for (words, expected) in [
+        (&["insp"][..], "inspect"),
+        (&["batch", "--on-tool"], "--on-tool-error"),
+        (&["batch", "--format", "anth"], "anthropic"),
+        (&["run", "des"], "desk"),
+        (&["list", "hello", "des"], "desk"),
+        (&["run", "hello"], "hello.wasm"),
+        (&["run", "desk", "book"], "book_table"),
+        (&["learn", "desk", "sub"], "submit_plan"),
+        (&["explain", "desk", ""], "submit_plan"),
+        (&["--config", "toolcell.toml", "run", "hello", ""], "greet"),
+    ] {
+        let names = completed(words);
+        assert!(names.iter().any(|name| name == expected), "{words:?}: {names:?}");
+    }
+    place.write("nonsense");
+    assert!(!completed(&["run", "desk", "book"]).iter().any(|name| name == "book_table"), "an unusable configuration");
+}
+
+/// `-h` is for a screen: no examples, no lists, and each option in a line.
+#[test]
+fn short_help_is_short() {
+    for words in [&["-h"][..], &["run", "-h"], &["batch", "-h"], &["tools", "-h"], &["list", "-h"]] {
+        let (short, whole) = (typed(words), typed(&[&words[..words.len() - 1], &["--help"]].concat()));
+        let (short, whole) = (short.stdout.lines().count(), whole.stdout.lines().count());
+        assert!(short <= 45 && short < whole, "{words:?}: {short} lines of {whole}");
+    }
 }

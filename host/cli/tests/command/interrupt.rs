@@ -104,7 +104,8 @@ fn a_tool_that_listens_has_time_to_answer() {
         let output = ended(&place, child);
         assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
         assert_eq!(output.stdout, b"[\"done\",\"stopped\"]\n", "{output:?}");
-        assert!(output.stderr.starts_with(b"interrupted: "), "{output:?}");
+        let told = b"interrupted: the call has 2 s to finish; press Ctrl-C again to stop now\n";
+        assert!(output.stderr.starts_with(told), "{output:?}");
     }
 }
 

@@ -103,7 +103,7 @@ fn without_a_state_directory_only_what_needs_one_fails() {
         let shown = run("desk", words);
         assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
         assert!(shown.stderr.contains("neither `XDG_STATE_HOME` nor `HOME` is set"), "{shown}");
-        assert!(shown.stderr.contains("hint: say where with `--state-dir DIR`"), "{shown}");
+        assert!(shown.stderr.contains("hint: name a directory with `--state-dir DIR`"), "{shown}");
         assert_ne!(run("desk", &[words, &known].concat()).status, 1);
     }
 }

@@ -147,7 +147,7 @@ fn an_approval_that_is_killed_is_whole_or_not_there() {
         let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with(".toolcell")).collect();
         assert!(left.is_empty(), "{left:?}");
         let shown = place.typed(&["approve"]);
-        assert!(shown.status == 0 && shown.stderr.contains("is approved as it is now"), "{shown}");
+        assert!(shown.status == 0 && shown.stderr.contains("is approved in its present form"), "{shown}");
     }
     assert!(outcomes[0] > 0, "it was never killed in time: {outcomes:?}");
 }

@@ -88,7 +88,11 @@ fn a_forged_signature_is_refused() {
     let good = signature(ACME, "toolcell", &component);
     let digest = "sha256:5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
     for (name, forged, needle) in [
-        ("by a stranger", signature(STRANGER, "toolcell", &component), "is made with a key that no publisher has here"),
+        (
+            "by a stranger",
+            signature(STRANGER, "toolcell", &component),
+            "is made with a key of no publisher in the configuration",
+        ),
         ("by another publisher", signature(OTHER, "toolcell", &component), "is made by other (SHA256:"),
         (
             "by a revoked key",
@@ -99,30 +103,30 @@ fn a_forged_signature_is_refused() {
         ("by a key of ECDSA", ECDSA.to_owned(), "is not made with an Ed25519 key"),
         ("for files", signature(ACME, "file", &component), "is made for `file`, not for `toolcell`"),
         ("for a terminal", signature(ACME, "\u{1b}[2J", &component), "is made for `\\u{1b}[2J`, not"),
-        ("over another file", signature(ACME, "toolcell", b"another"), "is no signature of these bytes"),
-        ("over its name", signature(ACME, "toolcell", b"mine.wasm"), "is no signature of these bytes"),
-        ("over a digest", signature(ACME, "toolcell", digest.as_bytes()), "is no signature of these bytes"),
-        ("cut in two", good[..good.len() / 2].to_owned(), "is no SSH signature"),
-        ("with text after it", format!("{good}and so on\n"), "is no SSH signature"),
-        ("with text before it", format!("so\n{good}"), "is no SSH signature"),
-        ("twice", good.repeat(2), "is no SSH signature"),
-        ("with nothing in it", String::new(), "is no SSH signature"),
-        ("no text", "\u{0}\u{fffd}".repeat(100), "is no SSH signature"),
-        ("a public key", public(ACME), "is no SSH signature"),
+        ("over another file", signature(ACME, "toolcell", b"another"), "is not a signature of these bytes"),
+        ("over its name", signature(ACME, "toolcell", b"mine.wasm"), "is not a signature of these bytes"),
+        ("over a digest", signature(ACME, "toolcell", digest.as_bytes()), "is not a signature of these bytes"),
+        ("cut in two", good[..good.len() / 2].to_owned(), "is not an SSH signature"),
+        ("with text after it", format!("{good}and so on\n"), "is not an SSH signature"),
+        ("with text before it", format!("so\n{good}"), "is not an SSH signature"),
+        ("twice", good.repeat(2), "is not an SSH signature"),
+        ("with nothing in it", String::new(), "is not an SSH signature"),
+        ("no text", "\u{0}\u{fffd}".repeat(100), "is not an SSH signature"),
+        ("a public key", public(ACME), "is not an SSH signature"),
     ] {
         fs::write(place.path().join("mine.wasm.sig"), forged).unwrap();
         let shown = place.typed(&RUN);
-        refused(&shown, "7:13", "`HERE/mine.wasm` has to be signed by `acme`: `HERE/mine.wasm.sig` is ");
+        refused(&shown, "7:13", "`HERE/mine.wasm` must be signed by `acme`: `HERE/mine.wasm.sig` is ");
         refused(&shown, "7:13", needle);
         assert!(!shown.stderr.contains('\u{1b}'), "{name}: {shown}");
     }
     // A good one of another version, in both directions.
     put(&place, b"another version", ACME);
     fs::write(place.path().join("mine.wasm"), &component).unwrap();
-    refused(&place.typed(&RUN), "7:13", "is no signature of these bytes");
+    refused(&place.typed(&RUN), "7:13", "is not a signature of these bytes");
     fs::write(place.path().join("mine.wasm"), [&component[..], &[0, 2, 1, b'x']].concat()).unwrap();
     fs::write(place.path().join("mine.wasm.sig"), &good).unwrap();
-    refused(&place.typed(&RUN), "7:13", "is no signature of these bytes");
+    refused(&place.typed(&RUN), "7:13", "is not a signature of these bytes");
 }
 
 /// Nothing of it is waited for, or read to its end.
@@ -182,11 +186,11 @@ fn no_command_uses_a_component_that_is_not_signed_as_it_has_to_be() {
         &["inspect", "mine"],
         &["check"],
         &["approve", "--yes"],
-        &["learn", "greet", "{}"],
-        &["explain", "greet", "GET https://a.example"],
+        &["learn", "mine", "{}"],
+        &["explain", "mine", "greet", "GET https://a.example"],
     ] {
         let shown = place.typed(words);
-        let needle = "`HERE/signatures/mine` is no signature of these bytes";
+        let needle = "`HERE/signatures/mine` is not a signature of these bytes";
         assert!(shown.status == 1 && shown.stdout.is_empty() && shown.stderr.contains(needle), "{words:?}: {shown}");
     }
 }
@@ -197,10 +201,10 @@ fn everything_has_to_be_signed_where_the_configuration_says_so() {
     let place = place(&config("[host]\nrequire_signed = true", ""), OTHER).approved();
     let by_path = ["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"];
     assert_eq!(place.typed(&RUN).status, 0, "any of the publishers will do");
-    refused(&place.typed(&by_path), "2:18", "`hello.wasm` has to be signed: `hello.wasm.sig` is not there");
+    refused(&place.typed(&by_path), "2:18", "`hello.wasm` must be signed: `hello.wasm.sig` is not there");
     let sign = |seed| fs::write(place.path().join("hello.wasm.sig"), signature(seed, "toolcell", &bytes("hello")));
     sign(STRANGER).unwrap();
-    refused(&place.typed(&by_path), "2:18", "is made with a key that no publisher has here: SHA256:");
+    refused(&place.typed(&by_path), "2:18", "is made with a key of no publisher in the configuration: SHA256:");
     sign(REVOKED).unwrap();
     refused(&place.typed(&by_path), "2:18", "is made with a key of `acme` that was revoked: SHA256:");
     sign(OTHER).unwrap();

@@ -1,0 +1,146 @@
+//! The page that a person reads before the question: configuration, components, grants, and the warnings at its end.
+//!
+//! Invariants: everything that an approval covers is on it, or it is said to be cut; a new component is shown as `inspect`
+//! shows it, with what that leaves out below; the warnings are its last lines, right above the question.
+
+use toolcell::names;
+
+use super::{Matter, Seen, WIDEST};
+use crate::config;
+use crate::difference::{Difference, Page, Standing};
+use crate::effective::{self, TOO_MANY};
+use crate::{clean, inspect, table};
+
+impl Matter<'_> {
+    /// Everything that an approval covers.
+    pub(super) fn to_page(&self) -> Page {
+        let mut page = Page::default();
+        if let Some(found) = self.unapproved() {
+            page.lines.push(format!("configuration {}: found here, not approved in its present form", self.file));
+            // All of it, whatever it means: publishers, pins, tenants, isolation.
+            page.append(Page::of_texts(found.before(), found.text.clone()));
+        }
+        let shown = || {
+            let is_shown = |difference: &Difference<'_>| difference.standing() != Standing::Locked || self.is_found();
+            self.differences().filter(move |(_, difference)| is_shown(difference))
+        };
+        for (seen, difference) in shown() {
+            let standing = difference.standing();
+            let path = clean::shown(&seen.chosen.shown());
+            page.lines.push(format!("component {} ({path}): {}", seen.name, standing.word()));
+            page.lines.extend(seen.signer.as_ref().map(|signer| format!("  signed by {signer}")));
+            match standing {
+                Standing::New => page.append(seen.page()),
+                Standing::Changed | Standing::Rebuilt => page.append(difference.page(&seen.inert())),
+                Standing::Locked => {}
+            }
+        }
+        for (seen, _) in shown() {
+            page.lines.push(format!("grants of {}", seen.name));
+            let given = self.given(&seen.chosen);
+            if !given.is_empty() {
+                page.block(&table::columns(2, WIDEST, &given));
+            }
+            for (tool, may) in &seen.may {
+                page.lines.push(format!("  tool {tool}"));
+                page.block(&table::columns(4, WIDEST, &effective::rows(may)));
+                page.is_cut |= may.values().flatten().any(|rule| rule == TOO_MANY);
+            }
+        }
+        page.lines.extend(self.gone.iter().map(|name| format!("component {name}: removed from the configuration")));
+        let warnings = self.warnings();
+        if !warnings.is_empty() {
+            page.lines.push("warnings".to_owned());
+            page.lines.extend(warnings.iter().map(|warning| format!("  ! {warning}")));
+        }
+        page
+    }
+
+    /// What to look at twice, one a line.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (seen, difference) in self.differences().filter(|(_, difference)| difference.standing() != Standing::Locked)
+        {
+            warnings.extend(difference.warnings().into_iter().map(|warning| format!("{}: {warning}", seen.name)));
+        }
+        for (name, first) in self.look_alikes() {
+            warnings.push(format!("the tool name `{name}` looks like `{first}`: a model may call one for the other"));
+        }
+        for (tool, gap) in self.seen.iter().flat_map(|seen| &seen.gaps) {
+            warnings.push(format!("`{tool}` {}", gap.text()));
+        }
+        let problems = self.config.warnings.iter().chain(&self.idle);
+        warnings.extend(problems.map(|problem| clean::shown(&problem.to_string())));
+        warnings
+    }
+
+    /// Pairs of tools whose names look alike, the later one first.
+    pub(super) fn look_alikes(&self) -> Vec<(&str, &str)> {
+        let mut names: Vec<_> = self.seen.iter().flat_map(|seen| seen.now.tools.keys().map(String::as_str)).collect();
+        let mut found = Vec::new();
+        while let Some((name, first)) = names::look_alike(names.iter().copied()) {
+            found.push((name, first));
+            names.retain(|other| *other != name);
+        }
+        found
+    }
+
+    /// What the tools' names for things stand for on this machine, and limits that are not the defaults.
+    pub(super) fn given(&self, chosen: &config::Chosen<'_>) -> Vec<Vec<String>> {
+        let grants = chosen.grants();
+        let row = |kind: &str, name: &str, what: String| vec![kind.to_owned(), clean::shown(name), clean::shown(&what)];
+        let directories = grants.directories.iter().map(|directory| {
+            row("directory", &directory.name, format!("{}, to {}", directory.path.display(), directory.access))
+        });
+        let variables = grants.environment.iter().map(|(name, value)| row("environment", name, value.clone()));
+        let of_secret = |name: &String| self.config.origins.get(name).map(ToString::to_string).unwrap_or_default();
+        let secrets = grants.secrets.iter();
+        let secrets =
+            secrets.map(|(name, use_)| row("secret", name, format!("{}, for {}", of_secret(name), use_.bound_to)));
+        let revealed = grants.reveal.iter().map(|name| row("REVEALED", name, of_secret(name)));
+        let said = chosen.configured.map_or(chosen.limits, |(_, configured)| configured.limits);
+        let limits = config::unusual(&said).into_iter();
+        let limits = limits.map(|[name, said, usual]| row("limit", &name, format!("{said}; the default is {usual}")));
+        let store = grants.store.iter().filter(|_| !grants.keys.is_empty());
+        let stores =
+            store.map(|name| row("keys", name, "kept from one version to the next, for this configuration".into()));
+        directories.chain(variables).chain(secrets).chain(revealed).chain(stores).chain(limits).collect()
+    }
+}
+
+impl Seen<'_> {
+    /// A new component: what `inspect` shows of it, and what that leaves out.
+    fn page(&self) -> Page {
+        let mut page = Page::default();
+        page.lines.push(format!("  digest {}", self.examination.digest));
+        let missing = inspect::ungranted(&self.examination, &self.chosen.grants());
+        page.indented(&inspect::imports(&self.examination, &missing));
+        for definition in self.now.tools.values() {
+            let shown = inspect::tool(definition);
+            page.indented(&shown);
+            let rest = Page::of_rest(definition, &shown);
+            if !rest.lines.is_empty() {
+                page.lines.push("    also in its definition".to_owned());
+                page.append(Page { lines: rest.lines.iter().map(|line| format!("  {line}")).collect(), ..rest });
+            }
+        }
+        page
+    }
+}
+
+impl Page {
+    fn append(&mut self, other: Self) {
+        self.lines.extend(other.lines);
+        self.is_cut |= other.is_cut;
+    }
+
+    /// Several lines of ours.
+    fn block(&mut self, text: &str) {
+        self.lines.extend(text.lines().map(str::to_owned));
+    }
+
+    /// The same below a heading.
+    fn indented(&mut self, text: &str) {
+        self.lines.extend(text.lines().map(|line| format!("  {line}")));
+    }
+}

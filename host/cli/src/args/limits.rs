@@ -1,0 +1,64 @@
+//! How much one call may use, as it can be typed.
+
+use toolcell::{DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_RESULT, DEFAULT_TIMEOUT, Limits};
+
+use crate::units::{Count, Size, Time};
+
+/// How much one call may use. An option wins over `toolcell.toml`, which wins over the defaults; a tool's and a tenant's own
+/// limits still apply.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArgs {
+    #[arg(long, value_name = "TIME", help = limit_help("Wall time, waiting included", Time(DEFAULT_TIMEOUT)), long_help = limit_help(
+        "Wall time, waiting included: `500ms`, `2s`, `1m`; a tool's own bound can be shorter", Time(DEFAULT_TIMEOUT)
+    ))]
+    pub(crate) timeout: Option<Time>,
+    #[arg(long, value_name = "N", help = limit_help("Instruction units", Count(DEFAULT_FUEL)), long_help = limit_help(
+        "Instruction units, about one a wasm instruction: `1000000`, `500M`, `10G`", Count(DEFAULT_FUEL)
+    ))]
+    pub(crate) fuel: Option<Count>,
+    #[arg(long, value_name = "SIZE", help = limit_help("Memory of the tool", Size(DEFAULT_MEMORY)), long_help = limit_help(
+        "All memories and tables of the cell together: `512KiB`, `64MiB`, `1GiB`", Size(DEFAULT_MEMORY)
+    ))]
+    pub(crate) memory: Option<Size>,
+    #[arg(long, value_name = "SIZE", help = limit_help("Size of the answer", Size(DEFAULT_RESULT)), long_help = limit_help(
+        "Everything that the tool answers, as JSON: `64KiB`, `8MiB`", Size(DEFAULT_RESULT)
+    ))]
+    pub(crate) max_result: Option<Size>,
+}
+
+fn limit_help(meaning: &str, default: impl std::fmt::Display) -> String {
+    format!("{meaning} [default: {default}]")
+}
+
+impl LimitArgs {
+    /// The options, and these limits where there is no option.
+    pub(crate) fn over(&self, mut limits: Limits) -> Limits {
+        if let Some(Time(timeout)) = self.timeout {
+            limits = limits.with_timeout(timeout);
+        }
+        if let Some(Count(fuel)) = self.fuel {
+            limits = limits.with_fuel(fuel);
+        }
+        if let Some(Size(memory)) = self.memory {
+            limits = limits.with_memory(memory);
+        }
+        match self.max_result {
+            Some(Size(result)) => limits.with_result(result),
+            None => limits,
+        }
+    }
+
+    /// The options as they can be typed again.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let Self { timeout, fuel, memory, max_result } = self;
+        let size = |size: &Option<Size>| size.as_ref().map(ToString::to_string);
+        let options = [
+            ("--timeout", timeout.as_ref().map(ToString::to_string)),
+            ("--fuel", fuel.as_ref().map(ToString::to_string)),
+            ("--memory", size(memory)),
+            ("--max-result", size(max_result)),
+        ];
+        options.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten().collect()
+    }
+}

@@ -1,0 +1,93 @@
+//! The component that `cargo build` wrote, for a crate that is named by its folder.
+//!
+//! Invariants: a folder without a `Cargo.toml` is left alone; nothing is built.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::anyhow;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::paste::quoted;
+use crate::{env, files};
+
+const TARGET: &str = "wasm32-wasip2";
+/// Folders of cargo's own profiles.
+const PROFILES: [&str; 2] = ["release", "debug"];
+
+/// What is read of a `Cargo.toml`.
+#[derive(Deserialize)]
+struct Manifest {
+    package: Option<Package>,
+    #[serde(default)]
+    lib: Library,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Library {
+    name: Option<String>,
+    #[serde(default)]
+    crate_type: Vec<String>,
+}
+
+/// The path itself, or the component that was built last where it is the folder of a crate.
+pub(crate) fn component(path: &Path) -> Result<PathBuf, Failure> {
+    let manifest = path.join("Cargo.toml");
+    if !manifest.is_file() {
+        return Ok(path.to_owned());
+    }
+    let shown = manifest.display();
+    let read: Manifest = toml::from_str(&files::manifest(&manifest)?)
+        .map_err(|error| Failure::file(anyhow!("cannot read `{shown}`: {}", error.message()), "correct it"))?;
+    let Some(package) = read.package else {
+        let hint = "name the folder of one of its packages, or the file of a component";
+        return Err(Failure::file(anyhow!("`{shown}` is a workspace and has no package of its own"), hint));
+    };
+    // A library's file has the name of its crate, a program's that of its package.
+    let library = read.lib.name.unwrap_or_else(|| package.name.replace('-', "_"));
+    let names = [format!("{library}.wasm"), format!("{}.wasm", package.name)];
+    newest(path, &names).ok_or_else(|| {
+        let missing = anyhow!("the crate `{}` is not built: `{TARGET}` has no `{}`", package.name, names[0]);
+        let is_component = read.lib.crate_type.iter().any(|kind| kind == "cdylib");
+        let mut hint = format!("build it: `{}`", build(path));
+        if !is_component && !path.join("src/main.rs").is_file() {
+            hint = format!("write `crate-type = [\"cdylib\"]` below `[lib]` in `{shown}`, then {hint}");
+        }
+        Failure::file(missing, hint)
+    })
+}
+
+/// The command that builds it.
+fn build(path: &Path) -> String {
+    let command = format!("cargo build --release --target {TARGET}");
+    if path.as_os_str().is_empty() || path == Path::new(".") {
+        return command;
+    }
+    format!("{command} --manifest-path {}", quoted(&path.join("Cargo.toml").to_string_lossy()))
+}
+
+/// The file of these names that was written last. It is below the crate's folder, or below that of its workspace.
+fn newest(path: &Path, names: &[String]) -> Option<PathBuf> {
+    let folder = path.canonicalize().ok()?;
+    let targets: Vec<PathBuf> = match env::cargo_target_dir() {
+        Some(target) => vec![target],
+        None => {
+            let crates = folder.ancestors().filter(|folder| folder.join("Cargo.toml").is_file());
+            crates.map(|folder| folder.join("target")).collect()
+        }
+    };
+    let files = targets.iter().flat_map(|target| PROFILES.map(|profile| target.join(TARGET).join(profile)));
+    let files = files.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
+    let written = |file: PathBuf| -> Option<(SystemTime, PathBuf)> {
+        let metadata = file.metadata().ok().filter(|metadata| metadata.is_file())?;
+        Some((metadata.modified().ok()?, file))
+    };
+    files.filter_map(written).max().map(|(_, file)| file)
+}

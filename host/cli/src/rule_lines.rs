@@ -1,0 +1,109 @@
+//! Where in the configuration a rule is written.
+//!
+//! In: the file's text, read again. Out: lines, counted from 1.
+//! Not here: what the rules mean; by the time that this is asked the file has been read and found good.
+
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::config::Config;
+use crate::files;
+
+/// The text of a configuration.
+pub(crate) struct RuleLines(String);
+
+/// An item of a list or a table: its text, and its line.
+pub(crate) struct Item {
+    pub(crate) text: String,
+    pub(crate) line: usize,
+}
+
+impl RuleLines {
+    /// Of this configuration, if there is a file that can still be read.
+    pub(crate) fn read(config: &Config) -> Option<Self> {
+        files::config(Path::new(config.file.as_deref()?)).ok().map(Self)
+    }
+
+    /// Of this text.
+    #[cfg(test)]
+    pub(crate) fn of(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The line of a member.
+    pub(crate) fn line(&self, place: &[&str]) -> Option<usize> {
+        self.at(place, |value| value.span()).map(|span| self.line_of(&span))
+    }
+
+    /// A member's value as it is written. Of a table with a header of its own that is the header.
+    pub(crate) fn text_at(&self, place: &[&str]) -> Option<&str> {
+        let span = self.at(place, |value| value.span())?;
+        self.0.get(span).map(str::trim)
+    }
+
+    /// The items of a list: the text of each, or what a table says as its `rule` or its `name`. Of a table: its keys.
+    pub(crate) fn items(&self, place: &[&str]) -> Vec<Item> {
+        let spans = |value: &Spanned<DeValue<'_>>| -> Vec<(String, Range<usize>)> {
+            match value.get_ref() {
+                DeValue::Array(items) => items.iter().filter_map(|item| Some((text_of(item)?, item.span()))).collect(),
+                DeValue::Table(table) => table.keys().map(|key| (key.get_ref().to_string(), key.span())).collect(),
+                DeValue::String(_)
+                | DeValue::Integer(_)
+                | DeValue::Float(_)
+                | DeValue::Boolean(_)
+                | DeValue::Datetime(_) => Vec::new(),
+            }
+        };
+        let found = self.at(place, spans).unwrap_or_default();
+        found.into_iter().map(|(text, span)| Item { text, line: self.line_of(&span) }).collect()
+    }
+
+    fn at<T>(&self, place: &[&str], look: impl FnOnce(&Spanned<DeValue<'_>>) -> T) -> Option<T> {
+        let (tree, _) = DeTable::parse_recoverable(&self.0);
+        let (last, above) = place.split_last()?;
+        let mut table = tree.get_ref();
+        for name in above {
+            table = table.get(*name)?.get_ref().as_table()?;
+        }
+        table.get(*last).map(look)
+    }
+
+    fn line_of(&self, span: &Range<usize>) -> usize {
+        self.0.get(..span.start).unwrap_or(&self.0).matches('\n').count() + 1
+    }
+}
+
+fn text_of(item: &Spanned<DeValue<'_>>) -> Option<String> {
+    let text = |value: &DeValue<'_>| value.as_str().map(str::to_owned);
+    text(item.get_ref()).or_else(|| {
+        let table = item.get_ref().as_table()?;
+        ["rule", "name"].iter().find_map(|key| text(table.get(*key)?.get_ref()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_found_where_they_are_written() {
+        let text = "[components.x]\npath = \"x\"\n[components.x.grants]\nhttp = [\n  \"GET https://a.example\",\n\
+                    { rule = \"GET http://b\", private = [] },\n]\nkv = [\"read a\"]\n[components.x.grants.secrets]\n\
+                    key = { for = \"https://a.example\" }\n";
+        let lines = RuleLines(text.to_owned());
+        let items = |kind: &str| -> Vec<(String, usize)> {
+            let items = lines.items(&["components", "x", "grants", kind]);
+            items.into_iter().map(|item| (item.text, item.line)).collect()
+        };
+        assert_eq!(items("http"), [("GET https://a.example".to_owned(), 5), ("GET http://b".to_owned(), 6)]);
+        assert_eq!(items("secrets"), [("key".to_owned(), 10)]);
+        assert!(items("reveal").is_empty());
+        assert_eq!(lines.line(&["components", "x", "grants"]), Some(3));
+        assert_eq!(lines.text_at(&["components", "x", "grants", "kv"]), Some("[\"read a\"]"));
+        let header = lines.text_at(&["components", "x", "grants", "secrets"]);
+        assert_eq!(header, Some("[components.x.grants.secrets]"));
+    }
+}

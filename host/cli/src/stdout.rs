@@ -1,0 +1,36 @@
+//! Whether standard output takes what is printed.
+//!
+//! Rust's runtime opens `/dev/null` in the place of a closed standard output before `main`, and its library ignores that a
+//! descriptor cannot be written to: results would be lost without a word. So this looks before the runtime does.
+
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::OFlags;
+
+/// Standard output was closed when the process began.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// The number of standard output.
+const NUMBER: i32 = 1;
+
+#[used]
+#[expect(unsafe_code, reason = "functions of this section run before Rust's runtime, and nothing else does")]
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;
+
+extern "C" fn look() {
+    #[expect(unsafe_code, reason = "the descriptor is only asked whether it is open")]
+    let output = unsafe { BorrowedFd::borrow_raw(NUMBER) };
+    CLOSED.store(rustix::io::fcntl_getfd(output).is_err(), Ordering::Relaxed);
+}
+
+/// Why nothing that is printed would arrive, if so.
+pub(crate) fn fault() -> Option<&'static str> {
+    if CLOSED.load(Ordering::Relaxed) {
+        return Some("standard output is closed");
+    }
+    let flags = rustix::fs::fcntl_getfl(std::io::stdout().as_fd());
+    let is_read_only = flags.is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDONLY);
+    is_read_only.then_some("standard output is open for reading only")
+}

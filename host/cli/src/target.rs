@@ -1,0 +1,246 @@
+//! A tool and its arguments, as they are typed after a component: `[TOOL] [ARGS]…`.
+//!
+//! In: words. Out: the tool that they name, and its arguments as JSON text.
+//! Invariants: whether a word is a tool's name is told by its form alone; what a value is, by the tool's schema.
+//! Not here: whether the arguments fit (the library).
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use toolcell::{DEFAULT_ARGUMENTS, Definition, Tool, names};
+
+use crate::failure::Failure;
+use crate::files::{self, Arguments};
+use crate::schema;
+
+/// What is typed after a component.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Target<'a> {
+    /// The tool's name. A component with one tool needs none.
+    pub(crate) tool: Option<&'a str>,
+    pub(crate) arguments: Given<'a>,
+}
+
+/// Arguments as they are typed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Given<'a> {
+    /// One JSON object, `@FILE`, or `-`.
+    Text(&'a str),
+    /// `NAME=VALUE` and `NAME:=JSON`.
+    Members(Vec<Member<'a>>),
+}
+
+/// `NAME=VALUE` or `NAME:=JSON`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Member<'a> {
+    name: &'a str,
+    value: &'a str,
+    is_json: bool,
+}
+
+/// Arguments that are known as far as they can be without the tool.
+#[derive(Debug)]
+pub(crate) enum Read<'a> {
+    Text(Arguments),
+    Members(Vec<Member<'a>>),
+}
+
+impl<'a> Target<'a> {
+    /// Tells the tool's name from the arguments.
+    ///
+    /// # Errors
+    /// Words that are neither one text nor members, and a member that is given twice or is not JSON.
+    pub(crate) fn of(tool: Option<&'a str>, rest: &'a [String]) -> Result<Self, Failure> {
+        let words = tool.filter(|word| is_arguments(word)).into_iter().chain(rest.iter().map(String::as_str));
+        let words: Vec<_> = words.collect();
+        let tool = tool.filter(|word| !is_arguments(word));
+        let arguments = match words.as_slice() {
+            [] => Given::Text("{}"),
+            [only] if member(only).is_none() => Given::Text(only),
+            several => Given::Members(members(several)?),
+        };
+        Ok(Self { tool, arguments })
+    }
+}
+
+impl<'a> Given<'a> {
+    /// Reads what a text stands for.
+    pub(crate) fn read(self) -> Result<Read<'a>, Failure> {
+        match self {
+            Self::Text(text) => files::arguments(text, DEFAULT_ARGUMENTS).map(Read::Text),
+            Self::Members(members) => Ok(Read::Members(members)),
+        }
+    }
+}
+
+impl Read<'_> {
+    /// The arguments of this tool.
+    pub(crate) fn of(self, tool: &Definition) -> Arguments {
+        match self {
+            Self::Text(arguments) => arguments,
+            Self::Members(members) => {
+                let schema = tool.parameters.as_ref();
+                let object: serde_json::Map<_, _> =
+                    members.iter().map(|member| (member.name.to_owned(), member.value(schema))).collect();
+                Arguments { text: Value::from(object).to_string(), oversize: None }
+            }
+        }
+    }
+}
+
+impl Member<'_> {
+    fn value(&self, schema: Option<&Value>) -> Value {
+        if self.is_json {
+            return serde_json::from_str(self.value).unwrap_or_default();
+        }
+        let types = schema.map(|schema| schema::types_of(schema, self.name)).unwrap_or_default();
+        value(self.value, &types)
+    }
+}
+
+/// A typed text as a value of one of these JSON types: text where that is one of them or none is known, otherwise what it says
+/// as JSON.
+pub(crate) fn value(typed: &str, types: &[&str]) -> Value {
+    let text = || Value::from(typed);
+    if types.is_empty() || types.contains(&"string") {
+        text()
+    } else {
+        serde_json::from_str(typed).unwrap_or_else(|_| text())
+    }
+}
+
+/// The tool of a component that was asked for: its only one where no name was typed.
+///
+/// # Errors
+/// No such tool, or no name where there are several.
+pub(crate) fn tool<'a>(tools: &'a [Tool], name: Option<&str>, component: &str) -> Result<&'a Tool, Failure> {
+    let known = || tools.iter().map(|tool| tool.definition().name.as_str());
+    match (name, tools) {
+        (None, [only]) => Ok(only),
+        (None, _) => {
+            let known = known().collect::<Vec<_>>().join(", ");
+            Err(Failure::usage(format!("`{component}` offers several tools: say which"), format!("there are: {known}")))
+        }
+        (Some(name), _) => tools.iter().find(|tool| tool.definition().name == name).ok_or_else(|| {
+            let near = names::nearest(name, known());
+            let listed = || format!("there are: {}", known().collect::<Vec<_>>().join(", "));
+            Failure::unknown_tool(name, near.map_or_else(listed, |near| format!("did you mean `{near}`?")))
+        }),
+    }
+}
+
+/// Whether a word has the form of arguments, which no tool's name has but `-`.
+fn is_arguments(word: &str) -> bool {
+    let word = word.trim_start();
+    word.is_empty() || word == "-" || word.starts_with(['{', '[', '"', '@']) || member(word).is_some()
+}
+
+fn member(word: &str) -> Option<Member<'_>> {
+    let (name, value) = word.split_once('=').filter(|_| !word.trim_start().starts_with(['{', '[', '"', '@']))?;
+    let (name, is_json) = name.strip_suffix(':').map_or((name, false), |name| (name, true));
+    (!name.is_empty()).then_some(Member { name, value, is_json })
+}
+
+fn members<'a>(words: &[&'a str]) -> Result<Vec<Member<'a>>, Failure> {
+    let mut found = BTreeSet::new();
+    let mut members = Vec::new();
+    for word in words {
+        let hint = "write NAME=VALUE and NAME:=JSON, or one JSON object in quotes for the shell";
+        let shown = || shortened(word);
+        let Some(member) = member(word) else {
+            return Err(Failure::usage(format!("`{}` is neither NAME=VALUE nor NAME:=JSON", shown()), hint));
+        };
+        if !found.insert(member.name) {
+            let message = format!("the argument `{}` is given twice", shortened(member.name));
+            return Err(Failure::usage(message, "leave one of them out; for a list write NAME:='[…]'"));
+        }
+        if member.is_json
+            && let Err(error) = toolcell::Json::parse(member.value.to_owned())
+        {
+            let hint = "after `:=` write JSON, with quotes for the shell: NAME:='[\"a\"]'; text goes after `=`";
+            return Err(Failure::usage(format!("`{}`: {error}", shown()), hint));
+        }
+        members.push(member);
+    }
+    Ok(members)
+}
+
+fn shortened(word: &str) -> Cow<'_, str> {
+    const MOST: usize = 60;
+    match word.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", word.get(..end).unwrap_or_default()).into(),
+        None => word.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn target(words: &[&str]) -> Result<(Option<String>, String), String> {
+        let rest: Vec<_> = words.iter().skip(1).map(|word| (*word).to_owned()).collect();
+        let target = Target::of(words.first().copied(), &rest).map_err(|failure| failure.message())?;
+        let definition = Definition::new("t", "").unwrap().with_parameters(json!({
+            "properties": {
+                "n": {"type": "integer"}, "on": {"type": ["boolean", "null"]}, "either": {"type": ["string", "number"]},
+                "list": {"$ref": "#/$defs/List"}, "size": {"enum": ["S", "L"]}, "level": {"enum": [1, 2]},
+                "when": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "any": true
+            },
+            "$defs": {"List": {"type": "array"}}
+        }));
+        let tool = target.tool.map(str::to_owned);
+        target.arguments.read().map(|read| (tool, read.of(&definition).text)).map_err(|failure| failure.message())
+    }
+
+    #[test]
+    fn a_tools_name_is_told_from_its_arguments() {
+        let greet = || Some("greet".to_owned());
+        for (words, expected) in [
+            (&[][..], (None, "{}")),
+            (&["greet"], (greet(), "{}")),
+            (&["greet", r#"{"a": 1}"#], (greet(), r#"{"a": 1}"#)),
+            (&[r#"{"a": "x=y"}"#], (None, r#"{"a": "x=y"}"#)),
+            (&["greet", "nonsense"], (greet(), "nonsense")),
+            (&["greet", ""], (greet(), "")),
+            (&[""], (None, "")),
+            (&["greet", "name=Ada"], (greet(), r#"{"name":"Ada"}"#)),
+            (&["name=Ada", "n=3"], (None, r#"{"n":3,"name":"Ada"}"#)),
+            (&["name=a=b", "empty="], (None, r#"{"empty":"","name":"a=b"}"#)),
+        ] {
+            assert_eq!(target(words), Ok((expected.0, expected.1.to_owned())), "{words:?}");
+        }
+        for (words, problem) in [
+            (&["greet", "a=1", "b"][..], "`b` is neither"),
+            (&["a=1", "a=2"], "`a` is given twice"),
+            (&["a:=x"], "`a:=x`: not valid JSON"),
+            (&["greet", "{}", "a=1"], "`{}` is neither"),
+        ] {
+            let told = target(words).unwrap_err();
+            assert!(told.contains(problem), "{words:?}: {told}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_what_the_schema_wants() {
+        for (word, expected) in [
+            ("n=3", "3"),
+            ("n=three", r#""three""#),
+            ("on=true", "true"),
+            ("either=3", r#""3""#),
+            ("either:=3", "3"),
+            ("list=[1]", "[1]"),
+            ("size=L", r#""L""#),
+            ("level=2", "2"),
+            ("when=5", "5"),
+            ("any=5", r#""5""#),
+            ("unknown=5", r#""5""#),
+            ("unknown:={\"a\":null}", r#"{"a":null}"#),
+        ] {
+            let (name, _) = word.split_once(['=', ':']).unwrap();
+            assert_eq!(target(&[word]), Ok((None, format!("{{\"{name}\":{expected}}}"))), "{word}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `toolcell run DIR`: the component of a crate, found where cargo writes it.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::typed::{Shown, command, example};
+
+/// Runs `greet` of what is named, from a folder.
+fn greet(dir: &Path, named: &str) -> Shown {
+    let mut command = command();
+    command.current_dir(dir).args(["run", named, "greet", r#"{"name": "Ada"}"#]);
+    let output = command.output().expect("the binary runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    Shown { status: output.status.code().expect("no signal"), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn write(path: &Path, bytes: &[u8], age: u64) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a place");
+    fs::write(path, bytes).expect("a place");
+    File::options()
+        .append(true)
+        .open(path)
+        .expect("a place")
+        .set_modified(SystemTime::now() - Duration::from_secs(age))
+        .expect("a place");
+}
+
+const MANIFEST: &str = "[package]\nname = \"my-tool\"\n\n[lib]\ncrate-type = [\"cdylib\"]\n";
+
+#[test]
+fn the_newest_component_of_a_crate_is_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let hello = fs::read(example("hello")).unwrap();
+    fs::write(dir.path().join("Cargo.toml"), MANIFEST).unwrap();
+    write(&dir.path().join("target/wasm32-wasip2/release/my_tool.wasm"), b"an older build", 60);
+    write(&dir.path().join("target/wasm32-wasip2/debug/my_tool.wasm"), &hello, 10);
+    let shown = greet(dir.path(), ".");
+    assert_eq!((shown.status, shown.stdout.as_str()), (0, "Hello, Ada!\n"), "{shown}");
+    write(&dir.path().join("target/wasm32-wasip2/release/my_tool.wasm"), b"a newer build", 0);
+    assert!(greet(dir.path(), ".").stderr.contains("release/my_tool.wasm"), "{}", greet(dir.path(), "."));
+}
+
+#[test]
+fn the_component_of_a_workspace_is_in_the_folder_of_the_workspace() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("Cargo.toml"), "[workspace]\nmembers = [\"tool\"]\n").unwrap();
+    write(&dir.path().join("tool/Cargo.toml"), b"[package]\nname = \"t\"\n[lib]\nname = \"other\"\n", 0);
+    write(&dir.path().join("target/wasm32-wasip2/release/other.wasm"), &fs::read(example("hello")).unwrap(), 0);
+    let shown = greet(dir.path(), "tool");
+    assert_eq!((shown.status, shown.stdout.as_str()), (0, "Hello, Ada!\n"), "{shown}");
+}
+
+#[test]
+fn a_crate_that_is_not_built_says_how() {
+    let dir = tempfile::tempdir().unwrap();
+    for (folder, manifest, named, error, hint) in [
+        ("", MANIFEST, ".", "the crate `my-tool` is not built", "`cargo build --release --target wasm32-wasip2`"),
+        ("a b", MANIFEST, "a b", "is not built", "--manifest-path 'a b/Cargo.toml'`"),
+        ("lib", "[package]\nname = \"t\"\n", "lib", "is not built", "write `crate-type = [\"cdylib\"]` below `[lib]`"),
+        ("space", "[workspace]\n", "space", "is a workspace", "name the folder of one of its packages"),
+        ("broken", "[package", "broken", "cannot read `broken/Cargo.toml`", "correct it"),
+    ] {
+        let path = dir.path().join(folder).join("Cargo.toml");
+        write(&path, manifest.as_bytes(), 0);
+        let shown = greet(dir.path(), named);
+        fs::remove_file(&path).unwrap();
+        assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
+        assert!(shown.stderr.starts_with("error: ") && shown.stderr.contains(error), "{shown}");
+        assert!(shown.stderr.lines().any(|line| line.starts_with("hint: ") && line.contains(hint)), "{hint}: {shown}");
+    }
+}

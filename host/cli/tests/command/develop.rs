@@ -1,0 +1,137 @@
+//! Development: grants on the command line, and folders whose components need no approval.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use toolcell_test_guests::example;
+
+use crate::place::Place;
+use crate::typed::check;
+
+const TOKEN: &str = "secret=token={ for = 'https://a.example', from = { file = 'token' } }";
+const KEY: &str = "secret=key={ from = { env = 'TOKEN' } }";
+
+/// For a file that no configuration names: with a warning at each use, and with the errors of a configuration.
+#[test]
+fn grants_are_typed_for_a_file() {
+    let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n");
+    let call = ["run", "asks.wasm", "asks", "{\"a\": 1}"];
+    let grants = ["--grant", TOKEN, "--grant", "http=https://a.example", "--grant", KEY, "--grant", "reveal=key"];
+    let shown = place.typed(&[&call[..], &grants].concat());
+    assert_eq!((shown.status, shown.stdout.as_str()), (0, "{\"a\": 1}\n"), "{shown}");
+    let warning = "warning: development mode: asks.wasm is used without approval, with the grants of `--grant`\n";
+    assert_eq!(shown.stderr, warning);
+    // Without one of them it is not loaded, and the hint can be added as it is.
+    let shown = place.typed(&["run", "declares.wasm", "asks", "--grant", "http=GET https://api.example.com"]);
+    assert_eq!(shown.status, 1, "{shown}");
+    assert!(shown.stderr.contains("hint: to allow it, add to the command:\n"), "{shown}");
+    assert!(shown.stderr.contains("    --grant 'reveal = [\"key\"]'\n"), "{shown}");
+    // In a process of its own too.
+    place.write("[host]\nisolation = \"process\"\n");
+    let shown = place.typed(&[&call[..], &grants].concat());
+    assert_eq!((shown.status, shown.stdout.as_str()), (0, "{\"a\": 1}\n"), "{shown}");
+    assert_eq!(shown.stderr, warning);
+    // A tool must not write what decides what tools may do.
+    fs::write(place.path().join("data/toolcell.toml"), "").expect("a place");
+    let write = ["--config", "data/toolcell.toml", "--grant", "directory=write /data=data"];
+    let shown = place.typed(&[&call[..], &write].concat());
+    assert!(shown.status == 2 && shown.stderr.contains("contains `HERE/data/toolcell.toml`"), "{shown}");
+    for (name, typed) in [
+        ("kinds", &["htp=GET https://a.example"][..]),
+        ("rules", &["kv=*", "http=GET nowhere", "variable=A=\u{2026}"]),
+        ("directory", &["directory=read /data=/etc"]),
+        ("unset", &["secret=token=https://a.example", "http=https://a.example"]),
+        ("scratch", &["scratch=much"]),
+    ] {
+        let grants: Vec<_> = typed.iter().flat_map(|grant| ["--grant", grant]).collect();
+        let shown = place.typed(&[&call[..], &grants].concat());
+        assert_eq!((shown.status, shown.stdout.as_str()), (2, ""), "{name}: {shown}");
+        check(&format!("grant_{name}"), &shown);
+    }
+    place.write("[components.asks]\npath = \"asks.wasm\"\n");
+    for component in ["asks.wasm", "asks"] {
+        let shown = place.typed(&["run", component, "asks", "--grant", "kv=read *"]);
+        assert!(shown.status == 2 && shown.stderr.contains("`asks` is a component of `toolcell.toml`"), "{shown}");
+    }
+}
+
+/// What such a component keeps is its own: a component of the configuration by the same name has other keys.
+#[test]
+fn keys_of_a_typed_grant_are_kept_apart() {
+    let place = Place::new("[components.notes]\npath = \"notes.wasm\"\ngrants = { kv = [\"write notes/*\"] }\n");
+    fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");
+    fs::create_dir(place.path().join("build")).expect("a place");
+    fs::copy(example("notes"), place.path().join("build/notes.wasm")).expect("a place");
+    place.approve();
+    let add = r#"{"action": "add", "title": "milk", "text": "two litres"}"#;
+    let list = r#"{"action": "list"}"#;
+    let typed = |words: &[&str]| place.typed(&[words, &["--grant", "kv=write notes/*"]].concat());
+    assert_eq!(typed(&["run", "build/notes.wasm", "notes", add]).status, 0);
+    assert!(typed(&["run", "build/notes.wasm", "notes", list]).stdout.contains("milk"), "they outlive the call");
+    assert!(!place.typed(&["run", "notes", "notes", list]).stdout.contains("milk"));
+}
+
+const DEV: &str = "[dev]\nfolders = [\"target\", \"not_built_yet\"]\n[components.dev]\npath = \"target/hello.wasm\"\n\
+                   grants = { environment = { A = \"B\" } }\n[components.other]\npath = \"other.wasm\"\n";
+const GREET: [&str; 4] = ["run", "dev", "greet", "{\"name\": \"Ada\"}"];
+
+fn built(config: &str) -> Place {
+    let place = Place::new(config);
+    fs::create_dir(place.path().join("target")).expect("a place");
+    fs::copy(example("hello"), place.path().join("target/hello.wasm")).expect("a place");
+    fs::copy(example("text_stats"), place.path().join("other.wasm")).expect("a place");
+    place
+}
+
+/// With a warning at each use; components elsewhere need an approval as ever.
+#[test]
+fn a_folder_of_builds_needs_no_approval() {
+    let place = built(DEV);
+    let named = |words: &[&str]| place.typed(&[&["--config", "toolcell.toml"], words].concat());
+    let warning = "warning: development mode: HERE/target/hello.wasm is used without approval, because it lies in \
+                   `HERE/target`, a folder of [dev]\n";
+    let shown = named(&GREET);
+    assert_eq!((shown.status, shown.stdout.as_str(), shown.stderr.as_str()), (0, "Hello, Ada!\n", warning), "{shown}");
+    assert!(named(&["tools", "dev"]).stderr.contains(warning));
+    let checked = named(&["check"]);
+    assert!(
+        checked.stdout.contains("  DEVELOPMENT: used without approval, because it lies in `HERE/target`"),
+        "{checked}"
+    );
+    assert!(checked.stderr.contains("not approved in their present form: other\n"), "{checked}");
+    let other = named(&["run", "other", "text_stats"]);
+    assert!(other.status == 21 && other.stderr.contains("not approved yet"), "{other}");
+    // A link into the folder does not put it there, and a link in the folder does not keep what it leads to.
+    fs::remove_file(place.path().join("target/hello.wasm")).expect("it is there");
+    std::os::unix::fs::symlink("../hello.wasm", place.path().join("target/hello.wasm")).expect("a place");
+    assert_eq!(named(&GREET).status, 21);
+    // Others who can write into it could put in what they like.
+    fs::set_permissions(place.path().join("target"), fs::Permissions::from_mode(0o777)).expect("a place");
+    let open = named(&GREET);
+    assert!(open.status == 1 && open.stderr.contains("others than you can write to `HERE/target`"), "{open}");
+    // Nor is a whole home, or a folder of the system's.
+    for folder in [".", "/etc", "/"] {
+        place.write(&DEV.replacen("target", folder, 1));
+        let shown = named(&["check"]);
+        assert!(
+            shown.status == 1 && shown.stderr.contains("hint: name the folder that your builds"),
+            "{folder}: {shown}"
+        );
+    }
+}
+
+/// A folder that somebody else made, with a configuration in it: approved or not, its components are not used as they come.
+#[test]
+fn a_configuration_that_was_found_waives_no_approval() {
+    let place = built(DEV);
+    assert_eq!(place.typed(&GREET).status, 21, "not approved at all");
+    place.approve();
+    assert_eq!(place.typed(&GREET).status, 0, "in the form that was approved");
+    let bytes = fs::read(place.path().join("target/hello.wasm")).expect("it is there");
+    fs::write(place.path().join("target/hello.wasm"), [&bytes[..], &[0, 2, 1, b'x']].concat()).expect("a place");
+    let shown = place.typed(&GREET);
+    assert!(shown.status == 21 && shown.stderr.contains("is not the one that was approved"), "{shown}");
+    let warning = "warning: toolcell.toml:2:12: [dev] is not used: this file was found, not named\n\
+                   hint: name the file with `--config FILE` to use it\n";
+    assert!(place.typed(&["check"]).stderr.contains(warning), "{}", place.typed(&["check"]));
+}

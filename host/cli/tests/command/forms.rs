@@ -1,0 +1,125 @@
+//! `toolcell batch` with what a model's provider sent, and with tools that there are not.
+
+use serde_json::{Value, json};
+
+use crate::typed::{Shown, fed};
+
+const HEAD: [&str; 5] = ["batch", "calculator.wasm", "hello.wasm", "--calls", "-"];
+
+fn batch(document: &Value, words: &[&str]) -> Shown {
+    fed(&[&HEAD[..], words].concat(), document.to_string().as_bytes())
+}
+
+/// Whole responses and bare lists, each answered in its own provider's form.
+#[test]
+fn what_a_provider_sent_is_found_out_and_answered() {
+    let arguments = r#"{"expression": "6 * 7"}"#;
+    let input = json!({"expression": "6 * 7"});
+    let function = json!({"id": "c1", "type": "function", "function": {"name": "calculator", "arguments": arguments}});
+    let item = json!({"type": "function_call", "call_id": "c1", "name": "calculator", "arguments": arguments});
+    let block = json!({"type": "tool_use", "id": "c1", "name": "calculator", "input": input});
+    let part = json!({"functionCall": {"id": "c1", "name": "calculator", "args": input}});
+    let request = json!({"jsonrpc": "2.0", "id": "c1", "method": "tools/call",
+        "params": {"name": "calculator", "arguments": input}});
+    let event =
+        json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c1", "toolCallName": "calculator", "delta": arguments});
+    let message = json!({"role": "assistant", "content": null, "tool_calls": [function]});
+    for (format, whole, list, pointer) in [
+        ("openai", json!({"choices": [{"message": message}]}), json!([function]), "/messages/0/tool_call_id"),
+        ("openai-responses", json!({"object": "response", "output": [item]}), json!([item]), "/messages/0/call_id"),
+        (
+            "anthropic",
+            json!({"type": "message", "role": "assistant", "content": [{"type": "text", "text": "hm"}, block]}),
+            json!([block]),
+            "/messages/0/content/0/tool_use_id",
+        ),
+        (
+            "gemini",
+            json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]}),
+            json!([part]),
+            "/messages/0/parts/0/functionResponse/id",
+        ),
+        ("mcp", request.clone(), json!([request]), "/messages/0/_meta/toolcell~1tool_call_id"),
+        ("agui", json!({"role": "assistant", "toolCalls": [function]}), json!([event]), "/messages/0/toolCallId"),
+    ] {
+        for document in [whole, list] {
+            for words in [&["--format", format][..], &["--format", format, "--calls-format", format]] {
+                // AG-UI and OpenAI write a bare list alike, and MCP's requests are lines to the library.
+                let shown = batch(&document, words);
+                assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{document}\n{shown}");
+                assert_eq!(shown.json().pointer(pointer), Some(&json!("c1")), "{document}\n{shown}");
+                assert!(shown.stdout.contains("42"), "{shown}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_document_that_does_not_tell_its_form_is_an_error_that_lists_the_forms() {
+    let silent = json!({"role": "assistant", "content": "hi"});
+    let shown = batch(&silent, &[]);
+    assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
+    for form in
+        ["calls (our own)", "openai", "openai-responses", "anthropic", "gemini", "mcp", "agui", "--calls-format"]
+    {
+        assert!(shown.stderr.contains(form), "no {form}: {shown}");
+    }
+    let both = batch(&json!({"choices": [], "candidates": []}), &[]);
+    assert!(both.status == 1 && both.stderr.contains("could come from several APIs: openai, gemini"), "{both}");
+    let said = batch(&silent, &["--calls-format", "openai"]);
+    assert_eq!((said.status, said.stdout.as_str()), (0, "{\"messages\":[]}\n"), "{said}");
+    let other = batch(&json!([{"name": "greet"}]), &["--calls-format", "anthropic", "--json"]);
+    assert_eq!((other.status, other.json()["messages"].clone()), (0, json!([])), "no call of Anthropic's: {other}");
+}
+
+/// Its place is kept, and the other calls are made.
+#[test]
+fn a_call_that_cannot_be_read_fails_alone() {
+    let list = json!([
+        {"type": "tool_use", "id": "a"},
+        {"type": "tool_use", "id": "b", "name": "greet", "input": {"name": "Ada"}},
+    ]);
+    let messages = batch(&list, &[]).json()["messages"].clone();
+    assert_eq!((&messages[0]["tool_call_id"], &messages[0]["is_error"]), (&json!("a"), &json!(true)), "{messages}");
+    assert_eq!((&messages[1]["tool_call_id"], &messages[1]["content"]), (&json!("b"), &json!("Hello, Ada!")));
+    let stream = batch(&list, &["--stream"]);
+    let events: Vec<Value> = stream.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&events[0]["type"], &events[0]["id"]), (&json!("tool_result_encoded"), &json!("a")), "{stream}");
+    assert_eq!(events.last(), Some(&json!({"type": "run_finished", "calls": 2, "failed": 1})), "{stream}");
+}
+
+#[test]
+fn an_unknown_tool_is_an_error_or_an_answer() {
+    let calls = json!([{"id": "a", "name": "gret"}, {"id": "b", "name": "greet", "arguments": {"name": "Ada"}}]);
+    let refused = batch(&calls, &[]);
+    assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused}");
+    let answered = batch(&calls, &["--unknown-tools", "answer"]);
+    let messages = &answered.json()["messages"];
+    assert_eq!(answered.status, 0, "{answered}");
+    let said = r#"{"error":"there is no tool `gret`; did you mean `greet`?"}"#;
+    assert_eq!((&messages[0]["content"], &messages[0]["is_error"]), (&json!(said), &json!(true)), "{answered}");
+    assert_eq!(messages[1]["content"], "Hello, Ada!", "{answered}");
+    let stream = batch(&calls, &["--unknown-tools", "answer", "--stream", "--max-concurrency", "1"]);
+    let second: Value = serde_json::from_str(stream.stdout.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(second["result"]["tool_error"]["reason"], "not_found", "{stream}");
+    let halted = batch(&calls, &["--unknown-tools", "answer", "--on-tool-error", "halt"]);
+    assert_eq!((halted.status, &halted.json()["halt"]["halt_tool_call_id"]), (20, &json!("a")), "{halted}");
+}
+
+/// Text without JSON around it for a person, an object that stays one for a model.
+#[test]
+fn results_are_what_the_providers_form_has_for_them() {
+    let calls = json!([
+        {"id": "a", "name": "calculator", "arguments": {"expression": "1/0"}},
+        {"id": "b", "name": "jq", "arguments": {"filter": ".", "input": {"deep": [1, {"n": 9007199254740993_u64}]}}},
+    ]);
+    let head = ["batch", "calculator.wasm", "jq.wasm", "--calls", "-", "--format"];
+    let of = |format: &str| fed(&[&head[..], &[format]].concat(), calls.to_string().as_bytes()).json();
+    let agui = of("agui");
+    let error = agui["messages"][0]["error"].as_str().expect("text");
+    assert!(!error.contains('{') && !error.is_empty(), "{agui}");
+    let gemini = of("gemini");
+    let response = gemini.pointer("/messages/0/parts/1/functionResponse/response/output").expect("a response");
+    assert!(response.is_object() || response.is_array(), "{gemini}");
+    assert!(response.to_string().contains(r#""9007199254740993""#), "{gemini}");
+}

@@ -1,0 +1,56 @@
+//! A server on this machine that tells what it was asked.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// A server that answers every request with one text.
+pub(crate) struct Server {
+    address: SocketAddr,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    /// One whose port has five digits.
+    pub(crate) fn answering(body: &'static str) -> Self {
+        let bound = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let listener =
+            std::iter::repeat_with(bound).find(|listener| listener.local_addr().expect("bound").port() > 9999);
+        let listener = listener.expect("a port");
+        let heads = Arc::<Mutex<Vec<String>>>::default();
+        let server = Self { address: listener.local_addr().expect("bound"), heads: Arc::clone(&heads) };
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let head = answered(stream, body);
+                heads.lock().push(head);
+            }
+        });
+        server
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// The heads of the requests that came, in their order.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().clone()
+    }
+}
+
+fn answered(mut stream: TcpStream, body: &str) -> String {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+        head.push(byte[0]);
+    }
+    // A client that is gone needs no answer.
+    let _ =
+        write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    String::from_utf8_lossy(&head).into_owned()
+}
