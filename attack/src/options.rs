@@ -113,7 +113,7 @@ pub enum Name {
 }
 
 impl Name {
-    /// How many cases a whole campaign has at least. Source: threat model, section 1.
+    /// How many cases a whole campaign has at least. Source: docs/threat-model.md, section 1.
     #[must_use]
     pub fn whole(self) -> u64 {
         match self {

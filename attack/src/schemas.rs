@@ -11,7 +11,7 @@ use crate::stage::{Stage, is_typed};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
-/// What taking a definition, or checking arguments by it, may take. Source: the threat model, row 7.
+/// What taking a definition, or checking arguments by it, may take. Source: docs/threat-model.md, row 7.
 const BOUND: Duration = Duration::from_millis(50);
 /// Beyond it is a failure on the busiest machine.
 const FAR: Duration = Duration::from_secs(2);

@@ -11,7 +11,7 @@ use anyhow::Result;
 use toolcell::{ApiKey, ApiKeys};
 use toolcell_benches::timing::percentile;
 
-/// Of each kind. Source: threat model, row 49.
+/// Of each kind. Source: docs/threat-model.md, row 49.
 const TRIES: usize = 200_000;
 /// Below it the kinds are not told apart. Source: the same.
 const TARGET: f64 = 4.5;

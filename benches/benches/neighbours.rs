@@ -39,7 +39,7 @@ struct Crowd {
 
 const CROWDS: [Crowd; 2] = [
     Crowd {
-        title: "threat model, row 1: 64 infinite loops that end every 50 ms, all at once",
+        title: "docs/threat-model.md, row 1: 64 infinite loops that end every 50 ms, all at once",
         calls: 64,
         tenant: None,
         limit: Duration::from_millis(50),
@@ -47,7 +47,7 @@ const CROWDS: [Crowd; 2] = [
         slip: 3.0,
     },
     Crowd {
-        title: "threat model, row 56: one tenant with ten times as many loops as there are cells, and nine others",
+        title: "docs/threat-model.md, row 56: one tenant with ten times as many loops as there are cells, and nine others",
         calls: 10 * DEFAULT_CELLS as usize,
         tenant: Some("abuser"),
         limit: Duration::from_secs(1),

@@ -20,7 +20,7 @@ use toolcell_tests::server::{Server, response};
 const ROUNDS: usize = 5;
 const CALLS: usize = 200;
 const SCHEMA: &str = r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
-/// Source: threat model, row 47.
+/// Source: docs/threat-model.md, row 47.
 const TARGET: f64 = 1000.0;
 const BYTES: usize = 64 << 10;
 /// How many secrets there are to look for.

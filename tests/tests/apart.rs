@@ -64,7 +64,7 @@ fn calls(tenant: &str, batch: usize) -> Vec<ToolCall> {
     numbered.map(|(number, (name, arguments))| ToolCall::with_value(format!("{number}"), name, &arguments)).collect()
 }
 
-/// Source: security design, row 55.
+/// Source: docs/threat-model.md, row 55.
 #[test]
 fn what_a_tenant_is_told_never_names_another() {
     let tenants = ["ann", "bob"].map(canary);

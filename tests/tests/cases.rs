@@ -131,6 +131,9 @@ fn caller() {}
 /// Tested by name, in `files.rs`.
 fn clerk() {}
 
+/// Tested by name, in the command's `path_to_grant.rs`.
+fn forecast() {}
+
 /// Tested by name, in `secrets.rs`.
 fn gossip() {}
 

@@ -156,7 +156,7 @@ fn what_goes_with_a_call_arrives() {
     });
     let stopped = wait(made(cordon.tool("stops").expect("it").clone(), json!({}), executor, options));
     assert_eq!(said(&stopped), json!("stopped"));
-    // Without a grace it is not waited for.
+    // Without a grace, a call that does not end by itself is not waited for.
     let abort = AbortSignal::new();
     let options = CallOptions::default().with_abort(abort.clone());
     let executor = Executor::new().with_events(move |event| {
@@ -164,14 +164,14 @@ fn what_goes_with_a_call_arrives() {
             abort.raise();
         }
     });
-    let ended = wait(made(cordon.tool("stops").expect("it").clone(), json!({}), executor, options));
+    let ended = wait(made(cordon.tool("hangs").expect("it").clone(), json!({}), executor, options));
     assert_eq!(ending(&ended.result), "handler_exit/cancelled");
     assert_eq!(ending(&call(&cordon, "hidden", json!({})).result), "refusal/not_visible");
     let hidden = cordon.tool("hidden").expect("it").clone();
     assert!(!wait(async move { hidden.is_visible(&context(&json!({}))).await }));
 }
 
-/// Source: security design, row 83.
+/// Source: docs/threat-model.md, row 83.
 #[test]
 fn a_child_that_dies_ends_its_own_calls_and_no_others() {
     let (one, other) = (cordon(), cordon());

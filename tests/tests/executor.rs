@@ -219,7 +219,7 @@ fn arguments_that_are_refused() {
         ("null", "got null"),
         ("{}", "required member `name` is missing"),
         (r#"{"name": 7}"#, "at `/name`: expected a string, got 7"),
-        (r#"{"name": "a", "mood": "gald"}"#, r#"did you mean "glad"?"#),
+        (r#"{"name": "a", "mood": "gald"}"#, "did you mean `glad`?"),
         (deep.as_str(), "nested deeper"),
         (huge.as_str(), "at most 1048576 bytes"),
     ] {

@@ -263,7 +263,7 @@ fn returns_that_are_no_answer() {
         (Answer::Value("{} {}"), "invalid_return/not_json"),
         (Answer::Value(nested), "invalid_return/not_json"),
         (Answer::Megabytes(1), "invalid_return/too_large"),
-        (Answer::Megabytes(16), "invalid_return/unreadable"),
+        (Answer::Megabytes(16), "invalid_return/too_large"),
         (Answer::Parts(MAX_PARTS), "ok"),
         (Answer::Parts(MAX_PARTS + 1), "invalid_return/too_many_parts"),
         (Answer::Halt("done"), "halt"),

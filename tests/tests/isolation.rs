@@ -61,7 +61,7 @@ fn assert_nothing_is_left(isolation: Isolation, placement: Placement, rounds: us
     }
 }
 
-/// One cell, so that each call has what the one before it had. Source: security design, row 54.
+/// One cell, so that each call has what the one before it had. Source: docs/threat-model.md, row 54.
 #[test]
 fn nothing_is_left_in_a_slot() {
     for placement in PLACEMENTS {

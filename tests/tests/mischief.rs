@@ -64,6 +64,9 @@ fn a_panic_keeps_its_words() {
     };
     let words = raised.panic_message.as_deref().expect("the panic's words");
     assert!(words.contains("ouch ?[31m") && !words.contains('\u{1b}'), "{words}");
+    assert!(words.starts_with("panicked at ") && !words.contains("RUST_BACKTRACE"), "{words}");
+    let told = serde_json::to_value(&completion.result).expect("JSON");
+    assert_eq!(told["tool_error"]["message"], format!("the tool aborted: {words}"));
     assert!(!raised.backtrace.is_empty());
 }
 

@@ -117,7 +117,10 @@ fn a_wrong_closure_says_what_to_write() {
         let label = at["label"].as_str().expect("a label");
         let two = "invocation: Arc<toolcell::Invocation>| …";
         assert!(label.starts_with("expected `") && label.contains(one) && label.contains(two), "{why}: {label}");
-        assert!(all.contains("it must return an `Outcome`, a `serde_json::Value`, or `Result<"), "{why}: {all}");
+        assert!(
+            all.contains("it must return an `Outcome`, an `Output`, a `serde_json::Value`, or `Result<"),
+            "{why}: {all}"
+        );
         assert_eq!(said.iter().filter(|message| message["code"].is_object()).count(), 1, "{why}: one error: {said:?}");
     }
 }

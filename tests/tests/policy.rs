@@ -121,7 +121,7 @@ fn an_async_policy_that_fails_halts_the_run() {
         let texts: Vec<_> = outcome.messages.iter().map(|message| message.content.clone()).collect();
         assert_eq!(
             texts,
-            [(); 2].map(|()| json!({"error": format!("the run's policy for failures {expected}")}).to_string())
+            [(); 2].map(|()| json!({"error": format!("the policy function of the run {expected}")}).to_string())
         );
         let exception = Some(expected.to_owned());
         assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "0".into(), exception }));

@@ -110,7 +110,15 @@ fn each_refusal_says_why() {
     let table = [
         (&fresh, tool, ASKED, context(Some(&sealed)), 0, "ok", ""),
         (&fresh, tool, ASKED, context(None), 0, "refusal/resume_missing", "comes without the state"),
-        (&fresh, tool, ASKED, context(Some(&truncated)), 0, "refusal/resume_tampered", "not as it came"),
+        (
+            &fresh,
+            tool,
+            ASKED,
+            context(Some(&truncated)),
+            0,
+            "refusal/resume_tampered",
+            "state of the question was changed",
+        ),
         (&other_key, tool, ASKED, context(Some(&sealed)), 0, "refusal/resume_tampered", "this host did not seal it"),
         (
             &fresh,

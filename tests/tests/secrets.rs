@@ -108,7 +108,7 @@ fn whatever_a_tool_says_of_a_secret_nobody_hears_it() {
     assert_eq!(server.requests().len(), 0);
 }
 
-/// Source: threat model, row 44.
+/// Source: docs/threat-model.md, row 44.
 #[test]
 fn a_value_is_nowhere_in_the_memory_of_who_has_a_handle_to_it() {
     let server = server();

@@ -251,7 +251,7 @@ fn where_tenants_are_defined_a_call_of_no_such_tenant_is_refused() {
         (&some, Some("a"), "ok"),
         (&some, Some("b"), "refusal/unknown_tenant"),
         (&some, Some(""), "refusal/unknown_tenant"),
-        (&some, None, "refusal/unknown_tenant"),
+        (&some, None, "refusal/no_tenant"),
         (&own, None, "ok"),
         (&own, Some("a"), "ok"),
         (&own, Some("b"), "refusal/unknown_tenant"),

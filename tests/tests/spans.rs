@@ -108,7 +108,7 @@ fn a_span_per_call_of_a_run() {
     let text = lines.text();
     for (id, said) in [
         ("good", [r#"outcome="ok""#, "duration_us="]),
-        ("late", [r#"reason="timeout""#, "still waiting for the host after 20ms"]),
+        ("late", [r#"reason="timeout""#, "still waiting after 20ms"]),
         ("wrong", [r#"outcome="error""#, "no such city"]),
         ("refused", [r#"outcome="refusal""#, r#"reason="invalid_arguments""#]),
     ] {

@@ -41,7 +41,7 @@ fn tool_errors() -> Vec<Value> {
     let mut errors = vec![
         json!({"reason": "handler_raised", "cause": raised}),
         json!({"reason": "handler_raised", "cause": {"kind": "native_panic"}}),
-        json!({"reason": "handler_exit", "cause": {"status": "called", "code": 3}}),
+        json!({"reason": "handler_exit", "cause": {"status": "called", "code": 1}}),
         json!({"reason": "handler_exit", "cause": {"status": "died"}}),
         json!({"reason": "timeout", "cause": {"kind": "fuel", "budget": 5, "used": 6}}),
         json!({"reason": "timeout", "cause": {"kind": "deadline", "budget_ms": 5, "used_ms": 6}}),
@@ -71,6 +71,7 @@ fn refusals() -> Vec<Value> {
         "not_allowed",
         "quarantined",
         "unknown_tenant",
+        "no_tenant",
         "resume_missing",
         "resume_tampered",
         "resume_expired",

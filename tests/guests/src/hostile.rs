@@ -67,6 +67,10 @@ pub struct Hostile {
     pub description: &'static str,
     /// What its tool declares that it needs: kind, pattern and reason.
     pub needs: &'static [[&'static str; 3]],
+    /// Extensions of its tool's definition: a name and a JSON text.
+    pub extensions: &'static [[&'static str; 2]],
+    /// The name of a second tool, which does the same and declares nothing.
+    pub sibling: Option<&'static str>,
     /// How often it lists its tool.
     pub listed: u32,
     /// Whether the first eight letters of its tool's name are others each time it is asked.
@@ -94,6 +98,8 @@ impl Hostile {
             name: "hostile",
             description: "Does what its test says.",
             needs: &[],
+            extensions: &[],
+            sibling: None,
             listed: 1,
             unsteady: false,
             symbol: "recurse",
@@ -221,6 +227,9 @@ impl Hostile {
         let schemas = [self.parameters, self.output].map(|schema| schema.map(|schema| memory.text(schema)));
         let needs: Vec<_> = self.needs.iter().flatten().flat_map(|text| memory.text(text)).collect();
         let needs = memory.words(&needs);
+        let extensions: Vec<_> = self.extensions.iter().flatten().flat_map(|text| memory.text(text)).collect();
+        let extensions = memory.words(&extensions);
+        let sibling = self.sibling.map(|name| memory.text(name));
         let checks = u8::from(self.place == Place::Validate || self.problem.is_some())
             | u8::from(self.place == Place::Visible || !self.visible) << 1;
         let mut record = [0_u8; 88];
@@ -231,6 +240,8 @@ impl Hostile {
         word(12, description[1]);
         word(72, needs);
         word(76, u32::try_from(self.needs.len()).expect("a short list"));
+        word(80, extensions);
+        word(84, u32::try_from(self.extensions.len()).expect("a short list"));
         for (at, schema) in [16, 28].into_iter().zip(schemas) {
             if let Some([text, bytes]) = schema {
                 word(at, 1);
@@ -239,7 +250,13 @@ impl Hostile {
             }
         }
         record[49] = checks;
-        let list = memory.put(&record.repeat(self.listed as usize));
+        let mut records = record.repeat(self.listed as usize);
+        if let Some([name, bytes]) = sibling {
+            let name = [name.to_le_bytes(), bytes.to_le_bytes()].concat();
+            records.extend([&name[..], &record[8..72], &[0; 16]].concat());
+        }
+        let listed = u32::try_from(records.len() / record.len()).expect("a short list");
+        let list = memory.put(&records);
         let rename = if self.unsteady {
             // Half of each byte, as one of the letters A to P.
             let letters = "(i64.and (call $random) (i64.const 0x0f0f0f0f0f0f0f0f))";
@@ -247,7 +264,7 @@ impl Hostile {
         } else {
             String::new()
         };
-        (memory.words(&[list, self.listed]), rename)
+        (memory.words(&[list, listed]), rename)
     }
 }
 
@@ -305,7 +322,15 @@ fn extended(more: &str, exports: &str) -> Vec<u8> {
 /// When this crate's own text does not assemble.
 #[must_use]
 pub fn asker(needs: &'static [[&'static str; 3]]) -> Vec<u8> {
-    let asks = Hostile { name: "asks", needs, ..Hostile::answering(Answer::Echo) };
+    asking(&Hostile { name: "asks", needs, ..Hostile::answering(Answer::Echo) })
+}
+
+/// The same of tools that are declared in another way.
+///
+/// # Panics
+/// When this crate's own text does not assemble.
+#[must_use]
+pub fn asking(asks: &Hostile) -> Vec<u8> {
     let imports = r#"
   (import "toolcell:tool/secrets@0.1.0" "get" (func $get (param i32 i32 i32)))
   (import "toolcell:tool/reveal@0.1.0" "value" (func $value (param i32 i32 i32)))

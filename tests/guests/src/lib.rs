@@ -27,7 +27,7 @@ use std::path::PathBuf;
 pub use answer::Answer;
 pub use functions::{Function, functions};
 pub use herald::herald;
-pub use hostile::{Hostile, Place, asker, compile_bomb, importing, with_record, with_text};
+pub use hostile::{Hostile, Place, asker, asking, compile_bomb, importing, with_record, with_text};
 pub use misdeed::Misdeed;
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));

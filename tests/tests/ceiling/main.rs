@@ -175,7 +175,7 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
         hostile(Misdeed::SayTooMuch, &["handler_raised/host_call"]),
         hostile(Misdeed::Chatter, &["handler_raised/host_call+host_calls"]),
         answering(Answer::Megabytes(1), &["ok", "invalid_return/too_large", "invalid_return/not_json"]),
-        answering(Answer::Megabytes(12), &["invalid_return/unreadable"]),
+        answering(Answer::Megabytes(12), &["invalid_return/too_large"]),
         kind(load(Hostile::answering(Answer::Echo).component()), &echo, &["ok"]),
         kind(load(bytes("clerk")), &writes.to_string(), &["ok", "invalid_return/too_large"]),
         kind(load(bytes("clerk")), &flood.to_string(), &["handler_raised/host_call"]),

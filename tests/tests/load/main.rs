@@ -122,13 +122,13 @@ fn definitions_that_cannot_be_served() {
         (Hostile { name: "a\u{1b}[31m", ..echo() }, definition, r"`a\u{1b}[31m` is not a tool name"),
         (Hostile { listed: 2, ..echo() }, definition, "two tools of this name"),
         (Hostile { listed: 0, ..echo() }, component, "names none"),
-        (Hostile { parameters: Some(r#"{"type": 7}"#), ..echo() }, definition, "`hostile` is not usable"),
-        (Hostile { output: Some(r#"{"type": "text"}"#), ..echo() }, definition, "`hostile` is not usable"),
-        (Hostile { parameters: Some("{"), ..echo() }, definition, "`hostile` is not usable"),
+        (Hostile { parameters: Some(r#"{"type": 7}"#), ..echo() }, definition, "`hostile` is not valid"),
+        (Hostile { output: Some(r#"{"type": "text"}"#), ..echo() }, definition, "`hostile` is not valid"),
+        (Hostile { parameters: Some("{"), ..echo() }, definition, "`hostile` is not valid"),
         (
             Hostile { parameters: Some(r#"{"$ref": "http://127.0.0.1:9/x"}"#), ..echo() },
             definition,
-            "`hostile` is not usable",
+            "`hostile` is not valid",
         ),
     ] {
         assert_refused(load(&ENGINE, guest.component()), is, needle);
@@ -328,7 +328,7 @@ fn a_cache_that_cannot_be_used() {
 /// for those.
 #[test]
 fn proposals_that_are_off_are_refused() {
-    let named = |names: &str| format!("the component needs WebAssembly proposals that this host disables: {names}");
+    let named = |names: &str| format!("the component uses WebAssembly proposals that this host disables: {names}");
     for (text, names) in [
         ("(tag $e) (func (throw $e))", "exceptions"),
         ("(type (struct (field i32)))", "garbage collection"),

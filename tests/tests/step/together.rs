@@ -89,6 +89,28 @@ fn a_malformed_call_or_a_stop_ends_the_turn_before_anything_runs() {
     assert_eq!((words(&steps), agent.dispatched()), (vec!["abort/stopped_by_user".to_owned(); 2], 0));
 }
 
+/// With an id the model's call can be answered: arguments that are no object are its mistake to repair.
+#[test]
+fn malformed_arguments_are_told_to_the_model() {
+    let agent = Loop::new();
+    let mut turn = Turn::default();
+    for (arguments, said) in [
+        (json!("{\"say\": "), "not valid JSON"),
+        (json!([1]), "expected a JSON object"),
+        (json!("{\"a\":1,\"a\":2}"), "stands twice"),
+    ] {
+        let call = json!({"id": "c1", "name": "say", "args": arguments});
+        let steps = agent.step_all([call.clone(), say("")], &mut turn);
+        assert_eq!(words(&steps), ["history/failed", "history/ok"], "{call}");
+        let error = response(&steps[0])["result"]["error"].to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let failed = json!({"id": "c1", "name": "say", "args": "{"});
+    assert_eq!(agent.dispatched(), 3, "the calls beside it ran");
+    assert_eq!(words(&agent.step_all([failed], &mut turn)), ["history/failed"]);
+    assert_eq!((agent.dispatched(), turn.consecutive_errors()), (0, 1), "it is counted, and nothing ran");
+}
+
 /// A closed or unknown tool is answered in its place; a window that a call opens is not for the calls beside it.
 #[test]
 fn what_is_closed_is_answered_beside_what_runs() {
@@ -164,7 +186,7 @@ fn a_policy_decides_what_the_model_gets() {
     let halted = |id: &str, exception: Option<&str>| {
         Some(Halted::ToolError { tool_call_id: id.into(), exception: exception.map(str::to_owned) })
     };
-    let why = "the run's policy for failures panicked: policy bug";
+    let why = "the policy function of the run panicked: policy bug";
     for (step, (expected, is_error, halted)) in steps.iter().zip([
         (json!("ok"), false, None),
         (json!("{\"instead of\":\"no such city\"}"), false, None),

@@ -2,10 +2,12 @@
 //!
 //! A check takes files and gives complaints. `each_check_can_fail` shows every one of them a file that breaks its rule.
 
+mod papers;
 mod repository;
 
 use std::collections::BTreeSet;
 
+use papers::{dead_citations, incomplete_packages};
 use repository::{File, core, named, repository, rust, word};
 
 const MAX_LINES: usize = 400;
@@ -294,6 +296,8 @@ rules! {
     nothing_is_bound_to_a_machine: machine_bound,
     promises_are_kept_by_tests: unkept_promises,
     checks_are_named_in_the_readme: unnamed_checks,
+    citations_lead_somewhere: dead_citations,
+    packages_are_complete: incomplete_packages,
 }
 
 #[test]
@@ -307,7 +311,17 @@ fn each_check_can_fail() {
         (promises("- It\n  flies. [`tests/a::flies`]"), promises("- It flies."), promises("- It. [`tests/b::works`]"));
     let works = ("tests/tests/a.rs", "//! A.\n#[test]\nfn works() {}\nfn flies() {}\n");
     let ci = (".ci/run", "cargo xtask lint\n");
-    let table: [(Check, Files<'_>, &str); 25] = [
+    let threats = ("docs/threat-model.md", "<a id=\"row-1\"></a>");
+    let package = "description = \"A\"\nreadme = \"README.md\"\nkeywords = []\ncategories = []\nrust-version.workspace = true\n\
+        license.workspace = true\nrepository.workspace = true\n[package.metadata.docs.rs]\n";
+    let bare = package.replace("keywords = []\n", "");
+    let (apache, mit, readme) = ("host/a/LICENSE-APACHE", "host/a/LICENSE-MIT", ("host/a/README.md", "A."));
+    let ours = [("LICENSE-APACHE", "apache"), ("LICENSE-MIT", "mit"), (apache, "apache")];
+    let files = |more: &[(&'static str, &'static str)]| [&ours[..], more].concat();
+    let (foreign, unread) = (files(&[(mit, "other"), readme]), files(&[(mit, "mit")]));
+    let [foreign, unread] = [foreign, unread].map(|files| [&files[..], &[("host/a/Cargo.toml", package)]].concat());
+    let wordless = [&files(&[(mit, "mit"), readme])[..], &[("host/a/Cargo.toml", bare.as_str())]].concat();
+    let table: [(Check, Files<'_>, &str); 31] = [
         (too_long, &[("host/core/src/call.rs", &long)], "401 lines of 400"),
         (without_header, &[("xtask/src/a.rs", "use a;\n//! Late.")], "xtask/src/a.rs"),
         (engine_named_outside, &[("host/core/src/wasm.rs", "use wasmtime_wasi::a;")], "wasm.rs"),
@@ -333,6 +347,12 @@ fn each_check_can_fail() {
         (unkept_promises, &[], "no SPECIFICATION.md"),
         (unnamed_checks, &[ci, ("README.md", "cargo xtask test")], "`cargo xtask lint`"),
         (unnamed_checks, &[ci], "no README.md"),
+        (dead_citations, &[threats, ("a.rs", "//! Source: threat model,\n//! rows 1 and 2.")], "cites row 2"),
+        (dead_citations, &[("a.rs", "// (docs/contract.md, section 1)")], "cites section 1"),
+        (dead_citations, &[threats, ("SPECIFICATION.md", "- `a`, row 3: b [`c`]\n- `a`, row 1: b")], "cites row 3"),
+        (incomplete_packages, &foreign, "host/a/LICENSE-MIT is not"),
+        (incomplete_packages, &unread, "no README.md"),
+        (incomplete_packages, &wordless, "no line `keywords"),
     ];
     for (check, files, needle) in table {
         let files: Vec<_> =

@@ -43,7 +43,8 @@ fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) {
                 walk(&entry.path(), &format!("{prefix}{name}/"), paths);
             }
             // A file of that name is git's own too: it tells where the repository of a work tree lies.
-            Ok(kind) if kind.is_file() && name != ".git" => paths.push(format!("{prefix}{name}")),
+            // A link to a file counts as one.
+            Ok(_) if entry.path().is_file() && name != ".git" => paths.push(format!("{prefix}{name}")),
             _ => {}
         }
     }

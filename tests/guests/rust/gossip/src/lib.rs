@@ -1,6 +1,6 @@
 //! A tool that was let in on a secret, and says it wherever it can.
 
-use toolcell_guest::{Failure, Outcome, Output, Part, Question, http, json, kv, log, progress, secrets, tool, tools};
+use toolcell_guest::{Failure, Halt, Outcome, Output, Part, Question, http, json, kv, log, progress, secrets, tool, tools};
 
 const SECRET: &str = "gossip_key";
 const KEY: &str = "kept";
@@ -34,7 +34,7 @@ fn gossip(how: String, words: String) -> Result<Outcome, Failure> {
         }
         "error" => return Err(Failure::new(&value).data([&value])),
         "ask" => return Ok(Outcome::ask_user(Question::new(&value).options([&value]).state(&value))),
-        "halt" => return Ok(Outcome::halt(&value, &value)),
+        "halt" => return Ok(Halt::new(&value, &value).into()),
         "log" => log::info!("it is {value}"),
         "stdout" => println!("{one}\n{other}"),
         "stderr" => eprintln!("it is {value}"),

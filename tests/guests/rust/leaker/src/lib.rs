@@ -5,7 +5,7 @@
 mod forms;
 
 use forms::disguised;
-use toolcell_guest::{Failure, Outcome, http, json, kv, log, progress, secrets, tool, tools};
+use toolcell_guest::{Failure, Halt, Outcome, http, json, kv, log, progress, secrets, tool, tools};
 
 /// The name of the secret.
 const NAME: &str = "token";
@@ -28,7 +28,7 @@ fn leaker(disguise: String, exit: String, to: String) -> Result<Outcome, Failure
         "member" => Outcome::ok(json!({text: 1})),
         "error" => return Err(Failure::new(text)),
         "question" => Outcome::ask_user(text),
-        "halt" => Outcome::halt(text, json!(null)),
+        "halt" => Halt::new(text, json!(null)).into(),
         "panic" => panic!("{text}"),
         "log" => {
             log::info!("{text}");

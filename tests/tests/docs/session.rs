@@ -1,0 +1,148 @@
+//! Sessions: each `$ command` of a `console` block, and the lines that it prints on both outputs.
+//!
+//! A line that is `…` stands for any lines, and `…` within a line for any text. `$ cd` holds until the end of the page. A
+//! page below `docs/` is worked through in a new folder with the example tools, where its configurations (`# toolcell.toml`)
+//! are saved as they come; any other page in the repository itself. Commands that build or make keys are parsed and not run.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::code::CONFIGURATION;
+use super::{Block, Page, blocks, root, shell};
+
+/// What is run on a page below `docs/`, beside `toolcell`: it stays in the folder.
+const HARMLESS: [&str; 4] = ["cat ", "printf ", "ls ", "(umask "];
+const EXAMPLES: &str = "example-tools/target/wasm32-wasip2/release";
+
+/// Where a page is worked through.
+struct Place {
+    dir: PathBuf,
+    state: TempDir,
+    /// The page's own folder, if it has one.
+    own: Option<TempDir>,
+}
+
+impl Place {
+    fn new(page: &Page) -> Self {
+        let state = tempfile::tempdir().expect("a folder");
+        if !page.path.starts_with("docs") {
+            return Self { dir: root().to_owned(), state, own: None };
+        }
+        let own = tempfile::tempdir().expect("a folder");
+        let built = fs::read_dir(root().join(EXAMPLES)).expect("the example tools").flatten().map(|entry| entry.path());
+        let components = built.filter(|path| path.extension().is_some_and(|extension| extension == "wasm"));
+        for file in components.chain([root().join("example-tools/calls.jsonl")]) {
+            fs::copy(&file, own.path().join(file.file_name().expect("a name"))).expect("a copy");
+        }
+        Self { dir: own.path().to_owned(), state, own: Some(own) }
+    }
+
+    /// `$ cd` leads below the root; the page's own folder is where it asks to go.
+    fn change(&mut self, to: &str) {
+        if self.own.is_none() {
+            self.dir.push(to.trim());
+        }
+    }
+
+    fn save(&self, block: &Block<'_>) {
+        if self.own.is_none() {
+            return;
+        }
+        let file = self.dir.join("toolcell.toml");
+        fs::write(&file, block.lines.join("\n") + "\n").expect("a file");
+        // A file that the group can write is not used, whatever the mask is here.
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("a file");
+    }
+
+    fn runs(&self, command: &str) -> bool {
+        let harmless = || HARMLESS.iter().any(|start| command.starts_with(start));
+        command.starts_with("toolcell ") || (self.own.is_some() && harmless())
+    }
+}
+
+/// Whether these lines were to be seen.
+fn fits(expected: &[&str], seen: &[&str]) -> bool {
+    match expected {
+        [] => seen.is_empty(),
+        ["…", rest @ ..] => (0..=seen.len()).any(|skipped| fits(rest, &seen[skipped..])),
+        [line, rest @ ..] => seen.first().is_some_and(|first| fits_line(line, first)) && fits(rest, &seen[1..]),
+    }
+}
+
+fn fits_line(expected: &str, seen: &str) -> bool {
+    let mut parts = expected.split('…');
+    let Some(rest) = parts.next().and_then(|first| seen.strip_prefix(first)) else { return false };
+    let parts: Vec<_> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    let after = middle.iter().try_fold(rest, |rest, part| rest.split_once(part).map(|(_, after)| after));
+    after.is_some_and(|rest| rest.ends_with(last))
+}
+
+/// Commands of a session, each with the lines that follow it.
+fn commands<'a>(block: &Block<'a>) -> Vec<(&'a str, Vec<&'a str>)> {
+    let mut commands: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in &block.lines {
+        match (line.strip_prefix("$ "), commands.last_mut()) {
+            (Some(command), _) => commands.push((command, Vec::new())),
+            (None, Some((_, output))) => output.push(line.trim_end()),
+            (None, None) => panic!("a session starts with `$ `, not with `{line}`"),
+        }
+    }
+    commands
+}
+
+/// Standard output and standard error, as a terminal shows them.
+fn printed(command: &str, dir: &Path, state: &Path) -> String {
+    let output = shell(&format!("exec 2>&1\n{command}"), dir, state).output().expect("a shell");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What a page's sessions show and the commands do not print.
+pub(super) fn untrue(page: &Page) -> Vec<String> {
+    let blocks = blocks(&page.text);
+    if !blocks.iter().any(|block| block.info == "console") {
+        return Vec::new();
+    }
+    let mut complaints = Vec::new();
+    let mut place = Place::new(page);
+    for block in &blocks {
+        if block.lines.first() == Some(&CONFIGURATION) {
+            place.save(block);
+        }
+        if block.info != "console" {
+            continue;
+        }
+        for (command, expected) in commands(block) {
+            if let Some(to) = command.strip_prefix("cd ") {
+                place.change(to);
+            } else if place.runs(command) {
+                let output = printed(command, &place.dir, place.state.path());
+                let seen: Vec<_> = output.trim_end().lines().map(str::trim_end).collect();
+                if !fits(&expected, &seen) {
+                    let (expected, seen) = (expected.join("\n"), seen.join("\n"));
+                    complaints.push(format!("$ {command}\n-- in the page\n{expected}\n-- printed\n{seen}"));
+                }
+            } else if !Command::new("sh").args(["-n", "-c", command]).output().expect("a shell").status.success() {
+                complaints.push(format!("the shell cannot parse `{command}`"));
+            }
+        }
+    }
+    complaints
+}
+
+#[test]
+fn dots_stand_for_anything() {
+    for (expected, fitting) in [("a\nb\nc", true), ("…", true), ("a\n…\nc", true), ("…\nb", false), ("a\nb", false)]
+    {
+        let expected: Vec<_> = expected.lines().collect();
+        assert_eq!(fits(&expected, &["a", "b", "c"]), fitting, "{expected:?}");
+    }
+    for (expected, fitting) in [("see it", true), ("see", false), ("s…t", true), ("…e …", true), ("s…x", false)]
+    {
+        assert_eq!(fits_line(expected, "see it"), fitting, "{expected}");
+    }
+}

@@ -1,0 +1,143 @@
+//! `docs/events.md` and `docs/json.md` are complete and true: their examples are read by the library's types, and every
+//! event, kind and reason that these types know is named.
+//!
+//! A block marked `json TYPE` has one value a line.
+
+use std::fmt::Debug;
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use toolcell::{
+    AbortStatus, CallResult, Completion, Definition, Event, Exit, Halted, Layer, LimitKind, LogLevel, LogSource, Part,
+    RaisedKind, Reason, Refusal, ResultView, ReturnRule, RunEvent, RunFailure, RunOutcome, Settled, Step, StepEvent,
+    Timeout, Usage,
+};
+
+fn page(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root");
+    fs::read_to_string(root.join("docs").join(name)).expect("a page")
+}
+
+/// The values of all blocks of JSON, with the name of their type.
+fn examples(page: &str) -> Vec<(String, Value)> {
+    let mut examples = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let Some(info) = line.strip_prefix("```").filter(|info| !info.is_empty()) else { continue };
+        let kind = info.strip_prefix("json ").unwrap_or_else(|| panic!("a block of JSON says its type, not `{info}`"));
+        for line in lines.by_ref().take_while(|line| *line != "```") {
+            let value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            examples.push((kind.to_owned(), value));
+        }
+    }
+    examples
+}
+
+/// What the type makes of it is what the page says.
+fn same<T: Serialize + DeserializeOwned + Debug>(written: &Value) {
+    let read: T = serde_json::from_str(&written.to_string()).unwrap_or_else(|error| panic!("{written}: {error}"));
+    assert_eq!(serde_json::to_value(&read).expect("JSON"), *written);
+}
+
+fn check(kind: &str, example: &Value) {
+    match kind {
+        "Event" => same::<Event>(example),
+        "Settled" => same::<Settled>(example),
+        "StepEvent" => same::<StepEvent>(example),
+        "RunEvent" => run_event(example),
+        "Completion" => same::<Completion>(example),
+        "CallResult" => same::<CallResult>(example),
+        "Usage" => same::<Usage>(example),
+        "Definition" => same::<Definition>(example),
+        "RunOutcome" => same::<RunOutcome>(example),
+        "Halted" => same::<Halted>(example),
+        "Step" => same::<Step>(example),
+        "ResultView" => same::<ResultView>(example),
+        other => panic!("there is no type `{other}`"),
+    }
+}
+
+/// These are only written.
+fn run_event(example: &Value) {
+    let event = match example["type"].as_str() {
+        Some("run_halted") => RunEvent::Halted(serde_json::from_value(example["halt"].clone()).expect("a halt")),
+        Some("error") => {
+            let registry = toolcell::Registry::new();
+            let manual = toolcell::Tool::manual(Definition::new("calculator", "").expect("a name")).expect("a tool");
+            registry.register(manual).expect("new");
+            RunEvent::Error(RunFailure(registry.toolbox().resolve("calculate").expect_err("unknown")))
+        }
+        other => panic!("{other:?} is read by another type"),
+    };
+    assert_eq!(serde_json::to_value(event).expect("JSON"), *example);
+}
+
+#[test]
+fn the_examples_are_what_the_types_read_and_write() {
+    for name in ["events.md", "json.md"] {
+        let examples = examples(&page(name));
+        assert!(examples.len() > 10, "{name}");
+        examples.iter().for_each(|(kind, example)| check(kind, example));
+    }
+}
+
+/// The names that a type knows, from its error about one that it does not know.
+fn known<T: DeserializeOwned + Debug>(unknown: &Value) -> Vec<String> {
+    let error = serde_json::from_str::<T>(&unknown.to_string()).expect_err("an unknown name").to_string();
+    let (_, expected) = error.split_once("expected ").unwrap_or_else(|| panic!("{error}"));
+    let names: Vec<_> = expected.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    assert!(!names.is_empty() && !names.contains(&"?".to_owned()), "{error}");
+    names
+}
+
+fn unnamed(page: &str, names: &[String]) -> Vec<String> {
+    names.iter().filter(|name| !page.contains(&format!("`{name}`"))).cloned().collect()
+}
+
+#[test]
+fn every_event_is_described() {
+    let page = page("events.md");
+    let types = [
+        known::<Event>(&json!({"type": "?", "id": "c"})),
+        known::<Settled>(&json!({"type": "?"})),
+        known::<StepEvent>(&json!({"type": "?"})),
+        ["run_halted", "error"].map(str::to_owned).to_vec(),
+    ];
+    for name in types.iter().flatten() {
+        assert!(page.contains(&format!("### `{name}`")), "no section on `{name}`");
+        assert!(examples(&page).iter().any(|(_, example)| example["type"] == **name), "no example of `{name}`");
+    }
+    for names in [known::<LogSource>(&json!("?")), known::<LogLevel>(&json!("?")), known::<Layer>(&json!("?"))] {
+        assert_eq!(unnamed(&page, &names), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn every_kind_and_reason_is_described() {
+    let page = page("json.md");
+    let timeout = known::<Timeout>(&json!({"kind": "?"}));
+    assert_eq!(timeout.len(), 3, "{timeout:?}");
+    for names in [
+        known::<CallResult>(&json!({"?": 1})),
+        known::<Part>(&json!({"type": "?"})),
+        known::<Reason>(&json!("?")),
+        known::<RaisedKind>(&json!("?")),
+        known::<LimitKind>(&json!("?")),
+        known::<Exit>(&json!({"status": "?"})),
+        timeout,
+        known::<ReturnRule>(&json!({"rule": "?"})),
+        known::<Refusal>(&json!({"kind": "?"})),
+        known::<Step>(&json!({"kind": "?"})),
+        known::<AbortStatus>(&json!("?")),
+    ] {
+        assert_eq!(unnamed(&page, &names), Vec::<String>::new());
+    }
+    // Every number of a receipt is in the example.
+    let receipt = serde_json::to_value(Usage::default()).expect("JSON");
+    let fields = receipt.as_object().expect("an object");
+    let shown = examples(&page).into_iter().find(|(kind, _)| kind == "Usage").expect("a receipt").1;
+    assert!(fields.keys().eq(shown.as_object().expect("an object").keys()), "{shown}");
+}

@@ -1,0 +1,29 @@
+//! Small programs against the public API, as an embedder writes them: the tools of a front end, single calls, a batch under
+//! one policy, functions of a model, and the steps of an agent loop. Each asserts what such a program relies on.
+
+mod batch;
+mod calls;
+mod front_end;
+mod functions;
+mod turns;
+
+use serde::Serialize;
+use serde_json::Value;
+use toolcell::{Definition, Error, Placement, Tool};
+use toolcell_tests::{engine, load};
+
+/// A tool of an example component.
+fn example(component: &str, tool: &str) -> Result<Tool, Error> {
+    let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
+    Ok(load(&engine, toolcell_test_guests::bytes(component))?.tool(tool)?.clone())
+}
+
+/// A definition with a name alone.
+fn named(name: &str) -> Definition {
+    Definition::new(name, "").expect("a tool's name")
+}
+
+/// The JSON form of a result, an event or a message.
+fn form(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).expect("JSON")
+}

@@ -1,0 +1,116 @@
+//! What the code says of pages, and what packages take along.
+
+use super::repository::{File, named, rust};
+
+/// How a page is cited, and where it is.
+const CITED: [(&str, &str); 5] = [
+    ("contract, ", "docs/contract.md"),
+    ("docs/contract.md, ", "docs/contract.md"),
+    ("security design, ", "docs/threat-model.md"),
+    ("threat model, ", "docs/threat-model.md"),
+    ("docs/threat-model.md, ", "docs/threat-model.md"),
+];
+/// Parts of a page that have an anchor, as in `id="row-8"`.
+const PARTS: [&str; 3] = ["section", "row", "rule"];
+/// What a registry, the documentation and a licence ask of a package.
+const MEMBERS: [&str; 8] = [
+    "description = ",
+    "readme = \"README.md\"",
+    "keywords = ",
+    "categories = ",
+    "rust-version.workspace = true",
+    "license.workspace = true",
+    "repository.workspace = true",
+    "[package.metadata.docs.rs]",
+];
+const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
+
+/// Citations of a section, a row or a rule that its page does not have.
+pub(crate) fn dead_citations(files: &[File]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut check = |from: &File, page: &str, text: &str| {
+        let Some((part, numbers)) = cited(text) else { return };
+        let has = |number: &u32| {
+            named(files, page).is_some_and(|page| page.text.contains(&format!("id=\"{part}-{number}\"")))
+        };
+        let missing = numbers.iter().filter(|number| !has(number));
+        complaints
+            .extend(missing.map(|number| format!("{} cites {part} {number}, which {page} does not have", from.path)));
+    };
+    for file in rust(files) {
+        let text = flowing(&file.text);
+        for (words, page) in CITED {
+            text.match_indices(words).for_each(|(at, _)| check(file, page, &text[at + words.len()..]));
+        }
+    }
+    if let Some(page) = named(files, "SPECIFICATION.md") {
+        for promise in page.text.lines().filter_map(|line| line.strip_prefix("- ")) {
+            let rows = promise.split_once("`, row").map_or_else(|| promise.strip_prefix("Row"), |(_, rest)| Some(rest));
+            rows.into_iter().for_each(|rest| check(page, "docs/threat-model.md", &format!("row{rest}")));
+        }
+    }
+    complaints
+}
+
+/// Comments as they are read: without what begins their lines.
+fn flowing(text: &str) -> String {
+    let lines = text.lines().map(|line| line.trim_start().trim_start_matches(['/', '!']).trim_start());
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+/// `sections 3 (in full), 5 and 7 to 9` as the part and its numbers.
+fn cited(text: &str) -> Option<(&'static str, Vec<u32>)> {
+    let (part, mut rest) = PARTS.iter().find_map(|part| Some((*part, text.strip_prefix(part)?)))?;
+    rest = rest.strip_prefix('s').unwrap_or(rest).strip_prefix(' ')?;
+    let mut numbers: Vec<u32> = Vec::new();
+    let mut is_range = false;
+    loop {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let Ok(number) = rest[..digits].parse::<u32>() else { break };
+        let from = numbers.last().copied().filter(|_| is_range).map_or(number, |last| last + 1);
+        numbers.extend(from..=number);
+        rest = &rest[digits..];
+        if let Some(aside) = rest.strip_prefix(" (") {
+            rest = aside.split_once(')').map_or("", |(_, after)| after);
+        }
+        is_range = rest.starts_with(" to ");
+        let Some(next) = [" to ", " and ", ", "].iter().find_map(|between| rest.strip_prefix(between)) else { break };
+        rest = next;
+    }
+    (!numbers.is_empty()).then_some((part, numbers))
+}
+
+/// Packages for a registry that leave out what it shows, or what their licence asks for.
+pub(crate) fn incomplete_packages(files: &[File]) -> Vec<String> {
+    let is_ours = |path: &str| ["host/", "guest-sdk/"].iter().any(|folder| path.starts_with(folder));
+    let manifests = files.iter().filter(|file| is_ours(&file.path) && !file.text.contains("publish = false"));
+    let mut complaints = Vec::new();
+    for (manifest, folder) in manifests.filter_map(|file| Some((file, file.path.strip_suffix("Cargo.toml")?))) {
+        let missing = MEMBERS.iter().filter(|member| !manifest.text.lines().any(|line| line.starts_with(*member)));
+        complaints.extend(missing.map(|member| format!("{} has no line `{member}`", manifest.path)));
+        if named(files, &format!("{folder}README.md")).is_none() {
+            complaints.push(format!("{folder} has no README.md"));
+        }
+        let own = |name: &str| named(files, &format!("{folder}{name}")).map(|file| &file.text);
+        let differ = LICENCES
+            .iter()
+            .filter(|name| own(name).is_none_or(|text| Some(text) != named(files, name).map(|file| &file.text)));
+        complaints.extend(differ.map(|name| format!("{folder}{name} is not the repository's: make it a link to it")));
+    }
+    complaints
+}
+
+#[test]
+fn numbers_are_read_as_people_write_them() {
+    for (text, expected) in [
+        ("section 7.", Some(("section", vec![7]))),
+        ("rows 8 and 10.", Some(("row", vec![8, 10]))),
+        ("rows 25 to 28", Some(("row", vec![25, 26, 27, 28]))),
+        ("sections 4 (`{success}`), 5 (`{a, b}`) and 9.", Some(("section", vec![4, 5, 9]))),
+        ("section 6, stages 4 and 9.", Some(("section", vec![6]))),
+        ("rule 12: yes", Some(("rule", vec![12]))),
+        ("which says so", None),
+    ] {
+        assert_eq!(cited(text), expected, "{text}");
+    }
+}
