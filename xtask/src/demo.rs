@@ -24,7 +24,7 @@ pub(crate) fn run() -> Result<()> {
     tour()?;
     let tour = Tour::new()?;
     say(&format!(
-        "Yours to try:\n\n  {} inspect {}\n\nNext: README.md, \"A first tool in five minutes\".\n",
+        "Yours to try:\n\n  {} inspect {}\n\nNext: README.md, \"First tool\".\n",
         shown(&tour.toolcell),
         shown(&tour.component("calculator")?),
     ));

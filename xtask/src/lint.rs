@@ -1,10 +1,11 @@
-//! Formatting, lints, documentation, dependencies.
+//! Formatting, lints, documentation, packages, dependencies.
 
 use std::process::Command;
 
 use anyhow::Result;
 use xtask::guests::{BARE_TARGET, COMPONENT_TARGET, ensure_target};
 
+use crate::package;
 use crate::shell::{cargo, guest_workspaces, root};
 
 /// Checks them all.
@@ -22,6 +23,8 @@ pub(crate) fn run() -> Result<()> {
     cargo(root(), &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     // Warnings are errors here too, by the workspace's lints. Clippy has looked at the dependencies already: it takes seconds.
     cargo(root(), &["doc", "--workspace", "--no-deps", "--locked"])?;
+    // After clippy, which has checked the dependencies already.
+    package::run()?;
     for folder in guest_workspaces() {
         cargo(&folder, &["clippy", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     }

@@ -3,6 +3,7 @@
 mod attack;
 mod demo;
 mod lint;
+mod package;
 mod shell;
 mod test;
 
@@ -12,7 +13,8 @@ const HELP: &str = "\
 cargo xtask demo    build everything that is missing, then a tour of good and hostile tools
 cargo xtask test    all tests
 cargo xtask attack  a campaign of attacks on the library; `--help` tells more
-cargo xtask lint    formatting, lints, documentation, and the licences and sources of the dependencies
+cargo xtask lint    formatting, lints, documentation, packages, and the licences and sources of the dependencies
+cargo xtask package the packages as a registry would get them, compiled from their own files
 ";
 
 fn main() -> ExitCode {
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
         ["demo"] => demo::run(),
         ["test", rest @ ..] => test::run(rest),
         ["lint"] => lint::run(),
+        ["package"] => package::run(),
         ["attack", rest @ ..] => match attack::run(rest) {
             Ok(code) => return code.into(),
             Err(error) => Err(error),
