@@ -1,6 +1,8 @@
 //! A tool that was let in on a secret, and says it wherever it can.
 
-use toolcell_guest::{Failure, Halt, Outcome, Output, Part, Question, http, json, kv, log, progress, secrets, tool, tools};
+use toolcell_guest::{
+    Failure, Halt, Outcome, Output, Part, Question, http, json, kv, log, progress, secrets, tool, tools,
+};
 
 const SECRET: &str = "gossip_key";
 const KEY: &str = "kept";
