@@ -124,7 +124,7 @@ fn of_a_batch_every_call_has_its_message() {
     assert_eq!(told["messages"].as_array().map(Vec::len), Some(3), "{told}");
 }
 
-/// Three calls at once, of which the first has its answer, the second never ends, and the third listens.
+/// Three calls, of which the first has its answer, the second never ends, and the third listens.
 fn batch(place: &Place, words: &[&str]) -> Child {
     let call = |(id, steps)| format!("{{\"id\": \"{id}\", \"name\": \"clerk\", \"arguments\": {steps}}}\n");
     let calls = [("done", r#"{"steps": []}"#), ("spins", SPINS), ("listens", LISTENS)].map(call);
@@ -148,7 +148,8 @@ fn a_call_that_does_not_listen_costs_no_other_its_message() {
     for config in [CONFIG.to_owned(), format!("[host]\nisolation = \"process\"\n{CONFIG}")] {
         let place = place(&config);
         for signals in [1, 2] {
-            let child = batch(&place, &[]);
+            // Two at once: when both of them are at work, the first call is over.
+            let child = batch(&place, &["--max-concurrency", "2"]);
             (0..signals).for_each(|_| told(&child, Signal::INT));
             let output = ended(&place, child);
             assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
