@@ -285,7 +285,7 @@ impl Matter<'_> {
             record.put()?;
         }
         let put = lock.map_or(Ok(()), Written::put);
-        put.map_err(|error| Failure::file(error, "make its directory writable for you"))
+        put.map_err(|error| Failure::file(error, "you need write permission for its directory"))
     }
 
     /// Tells what was approved.

@@ -127,7 +127,7 @@ fn context(args: &BatchArgs) -> Result<CallContext, Failure> {
     let context = context::context(args.context.as_deref(), None, None)?;
     if context.resume.is_some() {
         let hint = "answer with `toolcell run COMPONENT TOOL ARGS --answer JSON --state TEXT`";
-        return Err(Failure::usage("an answer in `--context` belongs to one call, not to a batch", hint));
+        return Err(Failure::usage("a batch cannot answer a question, and `--context` contains an answer", hint));
     }
     Ok(context)
 }

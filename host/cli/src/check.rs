@@ -95,7 +95,7 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         printer.note("warning", &format!("`{file}` {message}"));
     }
     if !unapproved.is_empty() {
-        printer.note("warning", &format!("not approved in their present form: {}", unapproved.join(", ")));
+        printer.note("warning", &format!("not approved, or changed since the approval: {}", unapproved.join(", ")));
     }
     if config.approval == Approval::Missing || !unapproved.is_empty() {
         let approve = config.again.command("approve", &[], &[]);

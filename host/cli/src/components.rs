@@ -163,7 +163,13 @@ pub(crate) async fn loaded(
     bytes: Vec<u8>,
 ) -> Result<Component, Failure> {
     if let (true, Some(file)) = (chosen.is_surprise, &config.file) {
-        printer.note("note", &format!("{} has the grants that `{file}` gives it", chosen.shown()));
+        printer.note(
+            "note",
+            &format!(
+                "{} was named by its path, and `{file}` configures it: the grants of `{file}` apply",
+                chosen.shown()
+            ),
+        );
     }
     let (engine, grants) = (engines.of(chosen.isolation)?, chosen.grants());
     if let (Some(written), false) = (grants.directories.iter().find(|dir| dir.access == Access::Write), engines.counts)

@@ -206,7 +206,8 @@ impl<'a> Difference<'a> {
             lines.extend(went.iter().map(|name| marked("-", name)).chain(came.iter().map(|name| marked("+", name))));
         }
         if !unseen.is_empty() {
-            lines.push(format!("    + {} for its language runtime, without effect", unseen.len()));
+            lines
+                .push(format!("    + {} imports for its language runtime, which give access to nothing", unseen.len()));
         }
         for (name, standing, changes) in self.tools() {
             let word = if self.new.tools.contains_key(name) { standing.word() } else { "gone" };

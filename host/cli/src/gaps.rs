@@ -125,17 +125,17 @@ fn told(rule: &WrittenRule) -> Problem {
     let (message, hint) = match of {
         RuleOf::Component(name) => (
             format!(
-                "`{text}` in {kind} allows nothing: no tool of `{name}` declares it, or their own sections take it away"
+                "`{text}` in {kind} allows nothing: no tool of `{name}` declares it, or the tools' own sections remove it"
             ),
             format!("remove it; what the tools declare is shown by `toolcell inspect {name}`"),
         ),
         RuleOf::Tool(name, tool) => (
             format!("`{text}` in {kind} allows nothing: `{tool}` does not declare it, or `{name}` is not granted it"),
-            "a tool's section narrows only: remove the rule, or grant it to the component too".to_owned(),
+            "a tool's section can only take away: remove the rule, or grant it to the component first".to_owned(),
         ),
         RuleOf::Tenant(name) => (
             format!("`{text}` in {kind} allows nothing: no tool that the tenant `{name}` could call may do it"),
-            "a tenant's section narrows only: remove the rule, or grant it to a component too".to_owned(),
+            "a tenant's section can only take away: remove the rule, or grant it to a component first".to_owned(),
         ),
     };
     Problem { message, hint, ..place.clone() }

@@ -71,7 +71,7 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     }
     component.definitions().for_each(|tool| warn(printer, "", tool));
     if let Err(failure) = usable {
-        printer.note("note", &format!("it cannot be called yet: {}", failure.message()));
+        printer.note("note", &format!("the component cannot be called yet: {}", failure.message()));
         printer.note("hint", failure.hint());
         let tool = component.definitions().next().map_or("TOOL", |tool| &*tool.name);
         if component.definitions().any(|tool| !tool.needs.is_empty()) {

@@ -152,7 +152,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     if names_host {
         printer.note(
             "note",
-            "the names of hosts were not looked up: `toolcell explain` tells whether one is on a private network",
+            "host names were not resolved: `toolcell explain` shows whether a host has a private address",
         );
     }
     let unused: Vec<_> = definition.needs.iter().filter(|need| !is_used(definition, need, &recorded)).collect();
@@ -162,8 +162,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         printer.note("note", &format!("it declares more needs, which this call did not use:\n{}", listed.join("\n")));
     }
     if let Some(ending) = ending(&result) {
-        printer
-            .note("note", &format!("the dry run did not end well ({ending}): with real answers it may ask for more"));
+        printer.note("note", &format!("the dry run failed ({ending}): a real run may need more grants"));
     }
     Ok(ExitStatus::Ok)
 }

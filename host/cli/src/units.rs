@@ -104,7 +104,7 @@ impl FromStr for Size {
     type Err = BadUnit;
 
     fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit("write a size of more than zero: `512KiB`, `64MiB`, `1GiB`, or bytes as `1000000`");
+        let bad = BadUnit("write a size above zero: `512KiB`, `64MiB`, `1GiB`, or bytes as `1000000`");
         whole(text, &SIZES).map(Self).ok_or(bad)
     }
 }
@@ -139,7 +139,7 @@ impl FromStr for Count {
     type Err = BadUnit;
 
     fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit("write a whole number of more than zero: `1000000`, `500k`, `500M`, `10G`");
+        let bad = BadUnit("write a whole number above zero: `1000000`, `500k`, `500M`, `10G`");
         whole(text, &COUNTS).map(Self).ok_or(bad)
     }
 }

@@ -102,8 +102,13 @@ impl Matter<'_> {
         let limits = config::unusual(&said).into_iter();
         let limits = limits.map(|[name, said, usual]| row("limit", &name, format!("{said}; the default is {usual}")));
         let store = grants.store.iter().filter(|_| !grants.keys.is_empty());
-        let stores =
-            store.map(|name| row("keys", name, "kept from one version to the next, for this configuration".into()));
+        let stores = store.map(|name| {
+            row(
+                "keys",
+                name,
+                "new versions of the component keep the stored keys; other configurations have their own".into(),
+            )
+        });
         directories.chain(variables).chain(secrets).chain(revealed).chain(stores).chain(limits).collect()
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn place(config: &Path) -> Result<PathBuf, Failure> {
     } else {
         return Ok(config.with_file_name(own));
     };
-    let message = anyhow!("`{}` cannot be a configuration by this name: {problem}", config.display());
+    let message = anyhow!("a configuration cannot be called `{}`: {problem}", config.display());
     Err(Failure::file(message, format!("give it another name, for instance `{NAME}`")))
 }
 
@@ -169,7 +169,7 @@ impl Lock {
         }
         let failed = |error| {
             let error = anyhow::Error::from(error).context(format!("cannot write `{}`", self.shown()));
-            Failure::file(error, "make its directory writable for you")
+            Failure::file(error, "you need write permission for its directory")
         };
         Written::new(&self.path, &text, MODE).map(Some).map_err(failed)
     }

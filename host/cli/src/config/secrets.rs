@@ -54,7 +54,7 @@ impl Secrets {
         let Some((origin, span)) = origin(problems, base, name, place, from) else { return };
         if let Some(first) = self.origins.insert(name.to_owned(), origin.clone()) {
             if first != origin {
-                let message = format!("the secret `{name}` comes from another place further up");
+                let message = format!("the secret `{name}` is defined twice, with different values of `from`");
                 problems.error(
                     span,
                     message,
@@ -69,7 +69,7 @@ impl Secrets {
         let value = match &origin {
             Origin::Variable(variable) => env::variable(variable).ok_or_else(|| {
                 let message = format!("the secret `{name}`: there is no environment variable `{variable}`");
-                (message, format!("set it, or say where the value is: from = {{ file = \"…\" }} in `secrets.{name}`"))
+                (message, format!("set `{variable}`, or read the value from a file: add from = {{ file = \"…\" }} to the grant of the secret"))
             }),
             Origin::File(path) => {
                 files::secret(path).map_err(|(problem, hint)| (format!("the secret `{name}`: {problem}"), hint))

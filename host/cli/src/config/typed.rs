@@ -58,7 +58,7 @@ impl Config {
             return Ok(self);
         }
         if let (Some((name, _)), Some(file)) = (self.choose(component)?.configured, &self.file) {
-            let message = format!("`{name}` is a component of `{file}`: its grants are in that file");
+            let message = format!("`--grant` cannot be used for `{name}`, which `{file}` configures");
             let hint =
                 format!("add them to [components.{name}.grants], or give the path of a file that is not in `{file}`");
             return Err(Failure::usage(message, hint));

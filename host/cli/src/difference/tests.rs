@@ -99,7 +99,7 @@ fn how_it_stands() {
     assert!(!is_cut);
     for line in [
         "    + a",
-        "    + 1 for its language runtime, without effect",
+        "    + 1 imports for its language runtime, which give access to nothing",
         "  tool t: new",
         "      + \"Twice.\"",
         "    /parameters/properties/a~1b/enum",

@@ -206,7 +206,7 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
         ToolError::Timeout(Timeout::Fuel { .. }) => raise(typed, "fuel", Count(typed.limits.fuel), Count(own.fuel)),
         ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => {
             match tool.definition().max_execution.filter(|bound| *bound <= typed.limits.timeout) {
-                Some(bound) => format!("the tool itself allows no more than {}: give it less to do", Time(bound)),
+                Some(bound) => format!("the tool itself allows no more than {}: give the tool less to do", Time(bound)),
                 None => raise(typed, "timeout", Time(typed.limits.timeout), Time(own.timeout)),
             }
         }
@@ -225,18 +225,20 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
 fn fixed(kind: LimitKind) -> &'static str {
     match kind {
         LimitKind::HostCalls => "the tool calls the host again and again: tell its author",
-        LimitKind::HostBytes => "the host keeps too much for it at once: give it less to do, or tell its author",
+        LimitKind::HostBytes => "the host keeps too much for it at once: give the tool less to do, or tell its author",
         LimitKind::OpenFiles => {
             "too many files are open in this call and those beside it: try again with fewer at once; if the call was alone, the tool has a bug"
         }
-        LimitKind::TableElements => "no tool needs a table of that size: tell its author",
-        LimitKind::Memory | _ => "give it less to do",
+        LimitKind::TableElements => {
+            "the tool asked for a very large WebAssembly table, which is probably a bug: tell its author"
+        }
+        LimitKind::Memory | _ => "give the tool less to do",
     }
 }
 
 /// Where a limit is raised: by the option, or in the tool's own section where that is the tighter one.
 fn raise<T: PartialOrd + Display>(typed: &Typed<'_>, limit: &str, by_all: T, own: T) -> String {
-    raise_or(typed, (limit, limit), by_all, own, "give it less to do")
+    raise_or(typed, (limit, limit), by_all, own, "give the tool less to do")
 }
 
 /// The same of a limit by its names in the file and among the options, and what else to do.
@@ -288,7 +290,7 @@ mod tests {
             (LimitKind::HostCalls, "again and again"),
             (LimitKind::HostBytes, "the host keeps too much"),
             (LimitKind::OpenFiles, "try again with fewer at once"),
-            (LimitKind::TableElements, "a table of that size"),
+            (LimitKind::TableElements, "a very large WebAssembly table"),
         ] {
             assert!(fixed(kind).contains(needle), "{kind:?}");
         }

@@ -56,7 +56,7 @@ pub(super) fn remedy(fault: ResumeFault) -> &'static str {
         ResumeFault::Expired | ResumeFault::Upgraded => "leave out `--answer` and `--state`: the tool asks again",
         ResumeFault::Foreign => "name the tenant of the call that asked with `--tenant`",
         ResumeFault::OtherTool => "call the tool that asked",
-        ResumeFault::OtherArguments => "repeat the arguments of the call that asked",
+        ResumeFault::OtherArguments => "pass the same arguments as in the call that asked the question",
     }
 }
 

@@ -183,7 +183,10 @@ fn what_is_typed_wrongly() {
         (&["batch", "hello.wasm", "--calls", "-", "--max-concurrency", "0"], "0 is not in 1..=4000"),
         (&["batch", "hello.wasm", "--calls", "-", "--format", "open-ai"], "a similar value exists: 'openai'"),
         (&["batch", "hello.wasm", "--calls", "-", "--on-tool-error", "stop"], "[possible values: continue, halt]"),
-        (&["batch", "hello.wasm", "--calls", "-", "--context", r#"{"resume": {"answer": 1}}"#], "belongs to one call"),
+        (
+            &["batch", "hello.wasm", "--calls", "-", "--context", r#"{"resume": {"answer": 1}}"#],
+            "a batch cannot answer a question",
+        ),
         (&["tools"], "there is no `toolcell.toml` in this directory or above it"),
         (&["list"], "there is no `toolcell.toml` in this directory or above it"),
     ] {

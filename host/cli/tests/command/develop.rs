@@ -51,7 +51,11 @@ fn grants_are_typed_for_a_file() {
     place.write("[components.asks]\npath = \"asks.wasm\"\n");
     for component in ["asks.wasm", "asks"] {
         let shown = place.typed(&["run", component, "asks", "--grant", "kv=read *"]);
-        assert!(shown.status == 2 && shown.stderr.contains("`asks` is a component of `toolcell.toml`"), "{shown}");
+        assert!(
+            shown.status == 2
+                && shown.stderr.contains("`--grant` cannot be used for `asks`, which `toolcell.toml` configures"),
+            "{shown}"
+        );
     }
 }
 
@@ -98,7 +102,7 @@ fn a_folder_of_builds_needs_no_approval() {
         checked.stdout.contains("  DEVELOPMENT: used without approval, because it lies in `HERE/target`"),
         "{checked}"
     );
-    assert!(checked.stderr.contains("not approved in their present form: other\n"), "{checked}");
+    assert!(checked.stderr.contains("not approved, or changed since the approval: other\n"), "{checked}");
     let other = named(&["run", "other", "text_stats"]);
     assert!(other.status == 21 && other.stderr.contains("not approved yet"), "{other}");
     // A link into the folder does not put it there, and a link in the folder does not keep what it leads to.

@@ -35,8 +35,8 @@ fn a_state_is_good_for_the_call_that_asked() {
         (ARGUMENTS, with(cut), 21, "resume_tampered", "copy `--state` whole"),
         (ARGUMENTS, with("{}"), 21, "resume_tampered", "keep the state directory"),
         (ARGUMENTS, vec!["--state", &state], 21, "resume_foreign", "name the tenant"),
-        (&other, with(&state), 21, "resume_other_arguments", "repeat the arguments"),
-        ("{}", with(&state), 21, "resume_other_arguments", "repeat the arguments"),
+        (&other, with(&state), 21, "resume_other_arguments", "pass the same arguments"),
+        ("{}", with(&state), 21, "resume_other_arguments", "pass the same arguments"),
     ];
     for (arguments, words, status, kind, hint) in table {
         let shown = answered(arguments, &words);
