@@ -166,7 +166,7 @@ pub(crate) fn signature(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     Ok(Some(bytes))
 }
 
-/// Text that decides what tools may do. It is refused unless this user or root owns it, and nobody else can write to it.
+/// Text that decides what tools may do. It is refused unless this user or root owns it and no other user can write to it.
 fn own_text(path: &Path, what: &str, limit: u64, instead: &str) -> Result<String, Failure> {
     let shown = path.display();
     let file = open(path, CONFIG_HINT)?;

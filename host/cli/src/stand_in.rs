@@ -49,7 +49,7 @@ impl StandIn {
         for name in declared("environment") {
             grants.environment.entry(name).or_insert_with(|| VALUE.to_owned());
         }
-        // What they would put into a request, nobody looks at here.
+        // No request with them is sent, so their values are not read.
         grants.secrets.clear();
         grants.reveal.clear();
         // What narrows a single tool is told beside what it asks for.

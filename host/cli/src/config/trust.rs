@@ -281,7 +281,7 @@ mod tests {
         assert!(says_the_same("not = = toml", "not = = toml") && !says_the_same("not = = toml", "not = = toml "));
     }
 
-    /// Of what somebody else put into the lock nothing is approved with it.
+    /// It approves nothing that another user put into the lock.
     #[test]
     fn single_components_of_a_lock_are_approved() {
         let state = tempfile::tempdir().unwrap();
