@@ -69,6 +69,7 @@ use cell::Cell;
 use config::Allocation;
 use descriptors::Descriptors;
 use runtimes::Lanes;
+pub(crate) use runtimes::less_urgent;
 use world::{Pace, World};
 
 pub use cache::DEFAULT_CACHE_BYTES;

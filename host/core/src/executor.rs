@@ -5,7 +5,10 @@
 //! Invariants: never fails and never panics; consults no registry, invents no ids; exactly one terminal event per call,
 //! also when the future is dropped; under a sealer no state of a question leaves unsealed, and none comes in unopened.
 
+mod checking;
 mod checks;
+mod off_thread;
+mod tenant;
 mod terminal;
 mod trees;
 
@@ -16,22 +19,21 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
-use crate::call::{CallOptions, CallResult, Completion, Resume, ToolCall};
+use crate::call::{CallOptions, CallResult, Completion, ToolCall};
 use crate::defence::{Defence, stands};
 use crate::event::{CallEvents, EventSink, Events};
-use crate::fence::{Fenced, Panic, dispose, fenced};
-use crate::grants::Overlay;
+use crate::fence::{Fenced, Panic, dispose};
 use crate::handler::{Arguments, Invocation, Overlays};
 use crate::json::or_empty_object;
 use crate::limits::Limits;
 use crate::outcome::Outcome;
 use crate::patience::{self, Waited};
 use crate::refusal::{Fault, Refusal};
-use crate::seal::{Origin, Sealer, fingerprint};
+use crate::seal::{Origin, Sealer};
 use crate::statistics::Counting;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, Raised, ToolError};
-use checks::{invalid, judge};
+pub use tenant::Tenant;
 use terminal::Terminal;
 
 /// How a call ends that its caller ended.
@@ -52,41 +54,6 @@ pub struct Executor {
     tenants: Arc<HashMap<String, Tenant>>,
     /// What narrows a call without a tenant.
     untenanted: Option<Tenant>,
-}
-
-/// What narrows every call of one tenant.
-///
-/// # Defaults
-/// Nothing.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Tenant {
-    /// Tightens the limits.
-    pub limits: Limits,
-    /// Tightens the rights.
-    pub overlay: Option<Arc<Overlay>>,
-}
-
-impl Default for Tenant {
-    fn default() -> Self {
-        Self { limits: Limits::unlimited(), overlay: None }
-    }
-}
-
-impl Tenant {
-    /// With these limits in addition to the executor's: the tighter ones apply.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// With this overlay: a tool keeps only the rights that it leaves.
-    #[must_use]
-    pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
-        self.overlay = Some(overlay.into());
-        self
-    }
 }
 
 impl Executor {
@@ -319,57 +286,6 @@ impl Executor {
         };
         let told = self.told(tool, refused, &invocation).await;
         Ok(if let Refusal::InvalidArguments(faults) = told { faults } else { vec![Fault::new("", told.to_string())] })
-    }
-
-    /// Checks a call that no handler has seen: large arguments when it is their turn.
-    async fn checked(&self, tool: &Tool, invocation: &mut Arc<Invocation>) -> Result<(), Refusal> {
-        let size = checks::measured(&invocation.call, &invocation.limits)?;
-        let room = if trees::is_large(size) {
-            // In a box: it is rare, and would make every call's future larger.
-            Some(Box::pin(trees::room(tool, invocation, size)).await?)
-        } else {
-            None
-        };
-        let checked = Arc::get_mut(invocation).and_then(|invocation| fenced(|| self.check(tool, invocation, room)));
-        checked.unwrap_or_else(|| Err(invalid(vec![Fault::new("", "the check against the tool's schema failed")])))
-    }
-
-    /// What is known to be wrong with a call before it is made. Opens what an answer brings back, and keeps of the arguments
-    /// what is needed later.
-    fn check(&self, tool: &Tool, invocation: &mut Invocation, room: Option<trees::Room>) -> Result<(), Refusal> {
-        let arguments = checks::checked(tool, &invocation.call, &invocation.context)?;
-        if let Some(sealer) = &self.sealer {
-            invocation.fingerprint = Some(fingerprint(&arguments));
-            if let Some(resume) = &invocation.context.resume {
-                let state = sealer.open(&origin(tool, invocation), resume.state.as_ref()).map_err(Refusal::Resume)?;
-                let resume = Resume { answer: resume.answer.clone(), state };
-                Arc::make_mut(&mut invocation.context).resume = Some(resume);
-            }
-        }
-        if trees::is_kept_for(tool) {
-            invocation.tree = Arguments::kept(arguments, room.and_then(trees::Room::kept));
-        }
-        Ok(())
-    }
-
-    /// What a handler answered, checked and sealed: a large answer when it is its turn.
-    async fn judged(&self, tool: &Tool, result: CallResult, invocation: &Invocation) -> CallResult {
-        let turn = if trees::is_checked_in_turn(tool, &result) {
-            let turn = Box::pin(trees::turn_of_an_answer(invocation)).await;
-            if turn.is_none() && invocation.abort.is_raised() {
-                return CallResult::ToolError(CANCELLED);
-            }
-            if turn.is_none() && invocation.remaining().is_zero() {
-                return CallResult::ToolError(ToolError::Timeout(patience::blocked(invocation)));
-            }
-            // Without a turn in time only where thousands wait: the handler has acted, and its answer is not lost.
-            turn
-        } else {
-            None
-        };
-        let judged = fenced(|| self.sealed(tool, judge(tool, result, invocation), invocation));
-        drop(turn);
-        judged.unwrap_or_else(|| CallResult::ToolError(ToolError::HandlerRaised(Raised::by_the_host())))
     }
 
     /// Seals what a question leaves.

@@ -8,8 +8,8 @@ use std::task::{Context, Waker};
 use futures_executor::block_on;
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, DEFAULT_ARGUMENTS, Definition, Engine, Executor, MAX_NODES, Registry, Step, Stepper, Tool, ToolCall,
-    Turn,
+    CallOptions, DEFAULT_ARGUMENTS, Definition, Engine, Executor, MAX_NODES, Registry, Sealer, Step, Stepper, Tool,
+    ToolCall, Turn,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, wait};
@@ -108,7 +108,7 @@ fn native_handlers_keep_no_more_trees_than_there_is_room_for() {
 #[test]
 fn large_arguments_are_checked_a_few_calls_at_a_time() {
     in_a_process_of_its_own("arguments::large_arguments_are_checked_a_few_calls_at_a_time", || {
-        const AT_ONCE: usize = 4;
+        const AT_ONCE: usize = 2;
         let (entered, entries) = mpsc::channel();
         let (opens, gate) = mpsc::channel::<()>();
         let gate = Mutex::new(gate);
@@ -158,6 +158,24 @@ fn large_arguments_are_checked_a_few_calls_at_a_time() {
             assert_eq!(call.join().expect("no panic"), "ok");
         }
     });
+}
+
+/// On one thread: while the check runs elsewhere, the call is pending, though nothing else holds a turn.
+#[test]
+fn the_largest_checks_leave_the_callers_thread_free() {
+    let answer: Value = serde_json::from_str(&worst()).expect("JSON");
+    let with_output = Definition::new("t", "").expect("a name").with_output(json!({"type": "object"}));
+    let plain = Definition::new("t", "").expect("a name");
+    let large_answer = Tool::native(with_output, move |_: Value| ready(answer.clone())).expect("a tool");
+    let large_arguments = Tool::native(plain, async |_: Value| json!(1)).expect("a tool");
+    for (tool, arguments) in [(&large_arguments, worst()), (&large_answer, "{}".into())] {
+        let executor = Executor::new().with_sealer(Sealer::new([7; 32]));
+        let call = ToolCall::new("1", "t", arguments);
+        let mut call = Box::pin(executor.call(tool, call, CallOptions::default()));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(call.as_mut().poll(&mut context).is_pending(), "the check does not run in the caller's poll");
+        assert_eq!(ending(&block_on(call).result), "ok");
+    }
 }
 
 #[test]

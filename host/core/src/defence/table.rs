@@ -184,6 +184,8 @@ defences! {
     ArgumentBytes = "argument-bytes",
     /// Large arguments are parsed and checked a few calls at a time.
     CheckTurns = "check-turns",
+    /// The largest arguments and answers are checked on threads of their own.
+    CheckThreads = "check-threads",
     /// The tree of a call's arguments is kept only for a handler that reads it.
     DroppedTrees = "dropped-trees",
     /// Arguments fit their schema.

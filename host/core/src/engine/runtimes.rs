@@ -90,7 +90,7 @@ fn guests(threads: usize, name: &str, niceness: i32) -> Builder {
 
 /// Makes the current thread less urgent. Refused in some containers: then guests compete as equals, which the watch on
 /// their deadlines survives.
-pub(super) fn less_urgent(niceness: i32) {
+pub(crate) fn less_urgent(niceness: i32) {
     let _ = rustix::process::nice(niceness);
 }
 

@@ -1,6 +1,6 @@
 //! What the host checks around a handler: the call before, the answer after.
 //!
-//! Pure but for the embedder's own rules. The panics of a check that works on a stranger's schema are fenced by the caller.
+//! Pure, except for the embedder's own rules. The caller catches the panics of a check against a tool's schema.
 
 use std::sync::atomic::Ordering;
 
@@ -14,6 +14,7 @@ use crate::json::{JsonFault, MAX_DEPTH, Size, measure, parse_measured};
 use crate::limits::Limits;
 use crate::outcome::{MAX_PARTS, Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, Refusal};
+use crate::seal::fingerprint;
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
 
@@ -27,15 +28,42 @@ pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal
     measure(&call.arguments, MAX_DEPTH).map_err(|fault| invalid(vec![Fault::new("", fault.to_string())]))
 }
 
-/// What is wrong with a call whatever it answers. Its arguments were measured.
-pub(super) fn checked(tool: &Tool, call: &ToolCall, context: &CallContext) -> Result<Value, Refusal> {
-    let arguments = arguments(call).map_err(invalid)?;
-    tool.rules().gate(call, &arguments, context)?;
-    if let Some(schema) = tool.parameters().filter(|_| stands(Defence::ArgumentSchema)) {
-        schema.check(&arguments).map_err(invalid)?;
+/// A call's arguments as a tree, and what is known of them already.
+pub(super) struct Parsed {
+    pub(super) arguments: Value,
+    /// Whether they fit the schema, where that was checked in advance.
+    fits: Option<Result<(), Refusal>>,
+    /// Their fingerprint, where a sealer needs it.
+    pub(super) fingerprint: Option<[u8; 32]>,
+}
+
+impl Parsed {
+    /// Parses a call's arguments, which were measured.
+    pub(super) fn new(call: &ToolCall, is_sealed: bool) -> Result<Self, Refusal> {
+        let arguments = arguments(call).map_err(invalid)?;
+        let fingerprint = is_sealed.then(|| fingerprint(&arguments));
+        Ok(Self { arguments, fits: None, fingerprint })
     }
-    let problems = tool.rules().problems(&arguments);
-    if problems.is_empty() { Ok(arguments) } else { Err(invalid(problems)) }
+
+    /// Checks them against the tool's schema in advance.
+    pub(super) fn compared(mut self, tool: &Tool) -> Self {
+        self.fits = Some(fits(tool, &self.arguments));
+        self
+    }
+
+    /// What forbids the call, in this order: the embedder's rules for the call, the schema, the embedder's rules for
+    /// arguments.
+    pub(super) fn check(&mut self, tool: &Tool, call: &ToolCall, context: &CallContext) -> Result<(), Refusal> {
+        tool.rules().gate(call, &self.arguments, context)?;
+        self.fits.take().unwrap_or_else(|| fits(tool, &self.arguments))?;
+        let problems = tool.rules().problems(&self.arguments);
+        if problems.is_empty() { Ok(()) } else { Err(invalid(problems)) }
+    }
+}
+
+fn fits(tool: &Tool, arguments: &Value) -> Result<(), Refusal> {
+    let schema = tool.parameters().filter(|_| stands(Defence::ArgumentSchema));
+    schema.map_or(Ok(()), |schema| schema.check(arguments).map_err(invalid))
 }
 
 pub(super) fn invalid(faults: Vec<Fault>) -> Refusal {

@@ -18,7 +18,7 @@ use crate::shared_bytes::{Held, SharedBytes};
 use crate::tool::Tool;
 
 /// Calls whose large arguments or answers are parsed and checked at once. The tree of the worst takes some 35 MB.
-const CHECKS: usize = 4;
+pub(super) const CHECKS: usize = 2;
 /// Bytes of a tree from which on its call waits for its turn.
 const CHECKED_IN_TURN: u64 = 1 << 20;
 /// Bytes of all trees that are kept for handlers: some ten of the largest that are not made for the purpose.
@@ -33,10 +33,15 @@ static TREES: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(KEP
 pub(super) struct Room {
     held: Option<Held>,
     /// Given back when the check is over.
-    _turn: Option<Slot>,
+    turn: Option<Slot>,
 }
 
 impl Room {
+    /// Whether the tree is so large that its call waited for a turn.
+    pub(super) fn has_turn(&self) -> bool {
+        self.turn.is_some()
+    }
+
     /// What is held for as long as the tree is kept.
     pub(super) fn kept(self) -> Option<Held> {
         self.held
@@ -69,7 +74,7 @@ pub(super) async fn room(tool: &Tool, invocation: &Invocation, size: Size) -> Re
     } else {
         None
     };
-    Ok(Room { held, _turn: turn })
+    Ok(Room { held, turn })
 }
 
 /// Whether an answer is parsed for its schema into a tree so large that it waits for its turn.

@@ -1,0 +1,120 @@
+//! Where and when the checks around a handler run: in the call's own task, or in turn on another thread.
+//!
+//! The checks themselves: [`checks`](super::checks). The embedder's rules always run in the call's own task.
+
+use std::sync::Arc;
+
+use super::checks::{self, Parsed, invalid, judge};
+use super::off_thread::off_thread;
+use super::trees::{self, Room};
+use super::{CANCELLED, Executor, origin};
+use crate::call::{CallResult, Resume};
+use crate::clock::before;
+use crate::fence::fenced;
+use crate::handler::{Arguments, Invocation};
+use crate::json::Size;
+use crate::patience;
+use crate::refusal::{Fault, Refusal};
+use crate::tool::Tool;
+use crate::tool_error::{Raised, ToolError};
+
+impl Executor {
+    /// Checks a call before its handler sees it: large arguments when it is their turn.
+    pub(super) async fn checked(&self, tool: &Tool, invocation: &mut Arc<Invocation>) -> Result<(), Refusal> {
+        let size = checks::measured(&invocation.call, &invocation.limits)?;
+        let (parsed, room) = if trees::is_large(size) {
+            // In a box: it is rare, and would make every call's future larger.
+            Box::pin(self.parsed_in_turn(tool, invocation, size)).await?
+        } else {
+            (None, None)
+        };
+        let check = |invocation| fenced(|| self.check(tool, invocation, parsed, room));
+        Arc::get_mut(invocation).and_then(check).unwrap_or_else(|| Err(check_failed()))
+    }
+
+    /// Waits for the turn of large arguments. The largest are parsed and compared with the schema on a thread of their own,
+    /// because that takes milliseconds. The embedder's rules always run in the call's own task.
+    async fn parsed_in_turn(
+        &self,
+        tool: &Tool,
+        invocation: &Arc<Invocation>,
+        size: Size,
+    ) -> Result<(Option<Parsed>, Option<Room>), Refusal> {
+        let room = trees::room(tool, invocation, size).await?;
+        if !room.has_turn() {
+            return Ok((None, Some(room)));
+        }
+        let (deadline, abort, stop_grace) = (invocation.deadline(), invocation.abort.clone(), invocation.stop_grace);
+        let (tool, invocation, is_sealed) = (tool.clone(), Arc::clone(invocation), self.sealer.is_some());
+        let parse = move || {
+            let parsed = fenced(|| Ok(Parsed::new(&invocation.call, is_sealed)?.compared(&tool)));
+            // The caller changes the invocation next, and needs the only reference to it.
+            drop(invocation);
+            // With the tree: where the call is over, the turn ends after it is freed.
+            (parsed.unwrap_or_else(|| Err(check_failed())), room)
+        };
+        let parsed = tokio::select! {
+            biased;
+            parsed = before(deadline, off_thread(parse)) => parsed,
+            () = patience::forced(&abort, stop_grace) => None,
+        };
+        // A check that is not waited for any more goes on, and keeps its turn.
+        let (parsed, room) = parsed.ok_or_else(Refusal::overloaded)?.ok_or_else(check_failed)?;
+        Ok((Some(parsed?), Some(room)))
+    }
+
+    /// What is known to be wrong with a call before it is made. Opens what an answer brings back, and keeps of the arguments
+    /// what is needed later.
+    fn check(
+        &self,
+        tool: &Tool,
+        invocation: &mut Invocation,
+        parsed: Option<Parsed>,
+        room: Option<Room>,
+    ) -> Result<(), Refusal> {
+        let mut parsed = match parsed {
+            Some(parsed) => parsed,
+            None => Parsed::new(&invocation.call, self.sealer.is_some())?,
+        };
+        parsed.check(tool, &invocation.call, &invocation.context)?;
+        if let Some(sealer) = &self.sealer {
+            invocation.fingerprint = parsed.fingerprint;
+            if let Some(resume) = &invocation.context.resume {
+                let state = sealer.open(&origin(tool, invocation), resume.state.as_ref()).map_err(Refusal::Resume)?;
+                let resume = Resume { answer: resume.answer.clone(), state };
+                Arc::make_mut(&mut invocation.context).resume = Some(resume);
+            }
+        }
+        if trees::is_kept_for(tool) {
+            invocation.tree = Arguments::kept(parsed.arguments, room.and_then(Room::kept));
+        }
+        Ok(())
+    }
+
+    /// What a handler answered, checked and sealed: a large answer when it is its turn, on a thread of its own.
+    pub(super) async fn judged(&self, tool: &Tool, result: CallResult, invocation: &Arc<Invocation>) -> CallResult {
+        let by_the_host = || CallResult::ToolError(ToolError::HandlerRaised(Raised::by_the_host()));
+        let judged = if trees::is_checked_in_turn(tool, &result) {
+            let turn = Box::pin(trees::turn_of_an_answer(invocation)).await;
+            if turn.is_none() && invocation.abort.is_raised() {
+                return CallResult::ToolError(CANCELLED);
+            }
+            if turn.is_none() && invocation.remaining().is_zero() {
+                return CallResult::ToolError(ToolError::Timeout(patience::blocked(invocation)));
+            }
+            // Without a turn in time only where thousands wait: the handler has acted, and its answer is not lost.
+            let (tool, invocation) = (tool.clone(), Arc::clone(invocation));
+            let judged = off_thread(move || (fenced(|| judge(&tool, result, &invocation)), turn).0);
+            Box::pin(judged).await.flatten()
+        } else {
+            fenced(|| judge(tool, result, invocation))
+        };
+        let sealed = judged.and_then(|judged| fenced(|| self.sealed(tool, judged, invocation)));
+        sealed.unwrap_or_else(by_the_host)
+    }
+}
+
+/// The refusal of arguments whose check panicked.
+fn check_failed() -> Refusal {
+    invalid(vec![Fault::new("", "the check against the tool's schema failed")])
+}
