@@ -1,9 +1,9 @@
-//! Whose key somebody shows: from an API key to a tenant.
+//! API keys: finds the tenant that a key belongs to.
 //!
-//! In: digests of keys, each with its tenant; then a key as a client shows it. Out: the tenant, or nobody.
-//! Invariants: no key is kept, only its SHA-256; the time that an answer takes says nothing of how near a wrong key is to a
-//! right one, nor of how many there are.
-//! Not here: how a key reaches the host, and how often somebody may try one.
+//! In: the digests of keys, each with its tenant; then a key that a client sent. Out: the tenant, or `None` for an
+//! unknown key. Invariants: only the SHA-256 of a key is kept, never the key; the time of a lookup depends neither on
+//! how similar a wrong key is to a right one, nor on the number of keys. Not here: how a key reaches the host, and how
+//! many attempts a client has.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -27,17 +27,17 @@ const PREFIX: &str = "tck_";
 /// What a digest begins with.
 const ALGORITHM: &str = "sha256:";
 
-/// A new key, for whoever is to show it. Printed only by [`expose`](Self::expose).
+/// A new random key, to be given to a client. It is shown only by [`expose`](Self::expose), never by `Debug`.
 ///
 /// # Shape
 /// `tck_` and 43 characters of base64url: 256 bits of the system's randomness.
 pub struct ApiKey(Zeroizing<String>);
 
 impl ApiKey {
-    /// Makes one.
+    /// Generates a key.
     ///
     /// # Errors
-    /// When the system has no randomness.
+    /// [`Error::is_environment`] if the system has no randomness.
     pub fn generate() -> Result<Self, Error> {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
         getrandom::fill(bytes.as_mut_slice())
@@ -47,13 +47,13 @@ impl ApiKey {
         Ok(Self(key))
     }
 
-    /// The key itself.
+    /// The key as text.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What is kept of it.
+    /// The digest that the host stores.
     #[must_use]
     pub fn digest(&self) -> KeyDigest {
         KeyDigest::of(&self.0)
@@ -66,7 +66,7 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// The SHA-256 of a key: all that a host has to keep of it.
+/// The SHA-256 digest of a key. A host stores this, not the key.
 ///
 /// # Shape
 /// As text, `sha256:` and 64 hexadecimal digits.
@@ -74,7 +74,8 @@ impl fmt::Debug for ApiKey {
 pub struct KeyDigest([u8; 32]);
 
 impl KeyDigest {
-    /// That of a key which was made at random, with 128 bits at least: what a person makes up can be guessed from its digest.
+    /// The digest of a key. The key must have at least 128 random bits: a key that a person makes up can be guessed
+    /// from its digest.
     #[must_use]
     pub fn of(key: &str) -> Self {
         Self(Sha256::digest(key).into())
@@ -88,7 +89,7 @@ impl fmt::Display for KeyDigest {
     }
 }
 
-/// Text that is no digest of a key.
+/// The error for a text that is not a digest of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key's digest is `sha256:` and 64 hexadecimal digits")]
 pub struct BadDigest;
@@ -109,15 +110,16 @@ impl FromStr for KeyDigest {
     }
 }
 
-/// A key stands twice.
+/// The error for a key that was added twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this key is known already; each is one tenant's")]
+#[error("this key is known already: a key belongs to one tenant")]
 pub struct KnownKey;
 
-/// The keys that a host knows, and whose they are. A tenant may have several, to change them one after the other.
+/// The keys that a host accepts, each with its tenant. A tenant can have several keys, so that one can be replaced
+/// without an interruption.
 ///
 /// # Units
-/// [`tenant_of`](Self::tenant_of) costs about a microsecond, however many keys there are.
+/// [`tenant_of`](Self::tenant_of) takes about a microsecond, for any number of keys.
 #[derive(Clone)]
 pub struct ApiKeys {
     /// By a hash under a key of this process's: where a search ends says nothing of the digest that is searched for.
@@ -126,20 +128,21 @@ pub struct ApiKeys {
 }
 
 impl ApiKeys {
-    /// None.
+    /// An empty set of keys.
     ///
     /// # Errors
-    /// When the system has no randomness.
+    /// [`Error::is_environment`] if the system has no randomness.
     pub fn new() -> Result<Self, Error> {
         let mut blind = [0; 32];
-        getrandom::fill(&mut blind).map_err(|error| Error::engine("there is no randomness").with_source(error))?;
+        getrandom::fill(&mut blind)
+            .map_err(|error| Error::engine("the system has no randomness").with_source(error))?;
         Ok(Self { known: HashMap::new(), blind })
     }
 
-    /// With one more.
+    /// Adds a key of a tenant.
     ///
     /// # Errors
-    /// [`KnownKey`] where the key is known already, whosever it is.
+    /// [`KnownKey`] if the key was added before, for this tenant or another one.
     pub fn with(mut self, tenant: impl Into<String>, digest: KeyDigest) -> Result<Self, KnownKey> {
         match self.known.entry(*blake3::keyed_hash(&self.blind, &digest.0).as_bytes()) {
             Entry::Occupied(_) => Err(KnownKey),
@@ -150,7 +153,8 @@ impl ApiKeys {
         }
     }
 
-    /// Whose key it is. Every key that is none takes the same way. Source: docs/threat-model.md, row 49.
+    /// The tenant that a key belongs to, or `None` for an unknown key. All unknown keys take the same time. Source:
+    /// docs/threat-model.md, row 49.
     #[must_use]
     pub fn tenant_of(&self, shown: &str) -> Option<&str> {
         let shown = KeyDigest::of(shown.get(..MAX_KEY).unwrap_or(shown));

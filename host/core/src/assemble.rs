@@ -127,19 +127,19 @@ struct Open {
     broken: Option<AssembleError>,
 }
 
-/// A call that is open, as far as it has come.
+/// A call whose end has not come yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenCall<'a> {
-    /// Its place in the model's answer, where the stream tells calls apart by that.
+    /// Its place in the model's answer, if the stream identifies calls by their place.
     pub index: Option<u64>,
-    /// Its id. Empty: it has not come yet.
+    /// Its id, or an empty text if it has not come yet.
     pub id: &'a str,
-    /// The tool's name. Empty: it has not come yet, or the call is broken.
+    /// The tool's name, or an empty text if it has not come yet or the call is broken.
     pub name: &'a str,
-    /// The JSON text that has come. Empty where the call is broken.
+    /// The arguments so far, as JSON text. Empty if the call is broken.
     pub arguments: &'a str,
-    /// What broke the call, so that it cannot become one any more.
+    /// Why the call is broken, if it is.
     pub broken: Option<&'a AssembleError>,
 }
 
@@ -156,7 +156,7 @@ impl Assembler {
         Self { calls: BTreeMap::new(), held: 0, limit: DEFAULT_ARGUMENTS }
     }
 
-    /// With another bound.
+    /// Sets another limit.
     ///
     /// # Units
     /// Bytes of all open calls together: ids, names, arguments, and a little for each.

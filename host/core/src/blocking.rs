@@ -39,7 +39,7 @@ pub const BLOCKING_THREADS: usize = 64;
     note = "an `async` closure is a handler for `Tool::native`"
 )]
 pub trait BlockingFn<Shape>: Send + Sync + 'static {
-    /// Answers. Runs on a thread that may block.
+    /// Answers one call. It runs on a thread that may block.
     fn answer(&self, invocation: Arc<Invocation>) -> Outcome;
 }
 
@@ -63,10 +63,11 @@ where
     }
 }
 
-/// Threads on which blocking closures run. Clones are the same pool. Threads are made when they are first needed.
+/// The threads on which blocking closures run. Clones share their threads, which are started when they are first
+/// needed.
 ///
-/// A closure that never returns keeps its thread: threads cannot be killed. Give a tool that may hang its own pool with
-/// [`Tool::native_blocking_on`], so that it blocks no other tool.
+/// A closure that never returns keeps its thread, because a thread cannot be killed. Give a tool that may hang its own
+/// pool with [`Tool::native_blocking_on`], so that it blocks no other tool.
 #[derive(Debug, Clone)]
 pub struct BlockingPool(Arc<Pool>);
 
@@ -78,7 +79,7 @@ struct Pool {
 }
 
 impl BlockingPool {
-    /// A pool of this many threads; at least one.
+    /// A pool of this many threads, at least one.
     #[must_use]
     pub fn new(threads: usize) -> Self {
         let threads = threads.clamp(1, Semaphore::MAX_PERMITS);
@@ -132,9 +133,9 @@ impl Drop for Started {
 }
 
 impl Tool {
-    /// A tool that a plain closure answers, which may block: `|arguments| …` or `|arguments, invocation| …`. It runs on a
-    /// thread of a pool that all such tools share ([`BLOCKING_THREADS`]), so that calls run side by side and the deadline of
-    /// each is kept.
+    /// A tool whose handler is a plain closure that may block: `|arguments| …` or `|arguments, invocation| …`. It runs on a
+    /// thread of a pool that all such tools share ([`BLOCKING_THREADS`]), so that blocking delays neither other calls nor
+    /// deadlines.
     ///
     /// ```
     /// # use std::path::PathBuf;
@@ -150,10 +151,10 @@ impl Tool {
     /// ```
     ///
     /// # Time
-    /// A call waits for a thread until its deadline and is then refused as `overloaded`; its `started` event comes when it
-    /// has one. A call whose closure has not returned at the deadline ends as `timeout`, and one that is cancelled ends at
-    /// once. The closure itself cannot be stopped: it goes on, and keeps its thread until it returns. A long one watches
-    /// [`Invocation::abort`] and [`Invocation::remaining`].
+    /// A call waits for a thread until its deadline and is then refused as `overloaded`. Its `started` event is emitted when it
+    /// has a thread. If the closure has not returned at the deadline, the call ends as `timeout`; a cancelled call ends at
+    /// once. The closure itself cannot be stopped: it runs on, and keeps its thread until it returns. A long closure should
+    /// check [`Invocation::abort`] and [`Invocation::remaining`].
     ///
     /// # Errors
     /// [`Error::is_definition`] when a schema is not usable.
@@ -161,7 +162,7 @@ impl Tool {
         Self::native_blocking_on(BlockingPool::shared(), definition, function)
     }
 
-    /// The same on the threads of a pool that the tool does not share with all others.
+    /// As [`native_blocking`](Self::native_blocking), on the threads of this pool.
     ///
     /// # Errors
     /// As [`native_blocking`](Self::native_blocking).

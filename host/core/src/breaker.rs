@@ -1,9 +1,8 @@
-//! A circuit breaker: a tool that keeps failing is given a rest.
+//! A circuit breaker: calls of a tool that keeps failing are refused for some time.
 //!
-//! In: a tool and a [`Breaker`]. Out: the same tool, whose calls are refused at once for as long as it rests.
-//! Invariants: one state for a tool and all its clones; of a tool that has rested, one call at a time finds out whether it
-//! works again; a call that ends without a word, cancelled or panicking, never leaves the circuit waiting for it.
-//! Source: docs/contract.md, section 4.
+//! In: a tool and a [`Breaker`]. Out: the same tool, whose calls are refused at once while the circuit is open.
+//! Invariants: a tool and its clones share one state; after the open time, one call at a time probes whether the tool
+//! works again; a probe that is cancelled or panics never blocks the next probe. Source: docs/contract.md, section 4.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -19,26 +18,27 @@ use crate::call::CallResult;
 use crate::clock::{Clock, SystemClock};
 use crate::fence::fenced;
 use crate::handler::{Handler, HandlerFuture, Invocation};
-use crate::layer::{Layer, Layered};
+use crate::middleware::Middleware;
 use crate::policy::Failure;
 use crate::refusal::Refusal;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, Raised, Timeout, ToolError};
 
-/// Failures in a row: more than chance, fewer than a run of calls.
+/// Failures in a row that open the circuit. It is large enough for failures by chance, and small enough to spare most
+/// calls of a broken tool.
 pub const DEFAULT_FAILURES: u32 = 5;
 /// Probes that must succeed before the circuit closes.
 pub const DEFAULT_SUCCESSES_TO_CLOSE: u32 = 1;
-/// As long as a call may take by default: long enough for a restart elsewhere, short enough for a person to wait.
+/// How long the circuit stays open. It is the default timeout of a call: long enough for a service to restart, and
+/// short enough for a person to wait.
 pub const DEFAULT_OPEN_TIME: Duration = Duration::from_secs(30);
 
-/// When a tool that keeps failing is given a rest, and for how long.
-///
-/// A tool gets one with [`Tool::with_breaker`]; without, every call is made.
+/// When the circuit of a failing tool opens, and for how long. [`Tool::with_breaker`] applies it; without it, every
+/// call is made.
 ///
 /// # Defaults
-/// [`DEFAULT_FAILURES`], [`DEFAULT_OPEN_TIME`], [`DEFAULT_SUCCESSES_TO_CLOSE`], the failures that [`Tool::with_breaker`]
-/// names, [`SystemClock`].
+/// [`DEFAULT_FAILURES`], [`DEFAULT_OPEN_TIME`], [`DEFAULT_SUCCESSES_TO_CLOSE`], the failures that
+/// [`Tool::with_breaker`] lists, [`SystemClock`].
 #[derive(Clone)]
 pub struct Breaker {
     failures: u32,
@@ -51,18 +51,18 @@ pub struct Breaker {
 /// What counts as a failure, in an embedder's words.
 type Counts = dyn Fn(&Failure) -> bool + Send + Sync;
 
-/// Whether a tool rests.
+/// The state of a circuit breaker.
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerState {
-    /// It works: calls are made.
+    /// Calls are made.
     Closed,
-    /// It rests: calls are refused.
+    /// Calls are refused.
     Open,
-    /// It has rested: one call at a time is made, and decides. Others are refused meanwhile.
+    /// The open time is over: one call at a time is made as a probe, and other calls are refused meanwhile.
     HalfOpen,
 }
 
@@ -79,37 +79,38 @@ impl Default for Breaker {
 }
 
 impl Breaker {
-    /// Opens after this many failures in a row; at least one.
+    /// Sets the number of failures in a row that open the circuit; at least one.
     #[must_use]
     pub fn with_failures(mut self, failures: u32) -> Self {
         self.failures = failures.max(1);
         self
     }
 
-    /// Rests for this time.
+    /// Sets how long the circuit stays open.
     #[must_use]
     pub fn with_open_time(mut self, time: Duration) -> Self {
         self.open_time = time;
         self
     }
 
-    /// Closes after this many successful probes in a row (at least one). A failed probe opens the circuit again.
+    /// Sets the number of successful probes in a row that close the circuit; at least one. A failed probe opens it
+    /// again.
     #[must_use]
     pub fn with_successes_to_close(mut self, successes: u32) -> Self {
         self.successes = successes.max(1);
         self
     }
 
-    /// Counts a failure only if `counts` returns true; every other failure counts as an answer. Called for tool errors
-    /// (timeouts and panics included) and for the handler's own errors. Not called for cancelled calls or an overloaded host.
-    /// If `counts` panics, the failure counts.
+    /// Counts a failure only if `counts` returns true; every other failure counts as an answer. It is called for tool
+    /// errors (timeouts and panics included) and for the handler's own errors, and not for cancelled calls or an
+    /// overloaded host. If `counts` panics, the failure counts.
     #[must_use]
     pub fn with_failure_rule(mut self, counts: impl Fn(&Failure) -> bool + Send + Sync + 'static) -> Self {
         self.counts = Some(Arc::new(counts));
         self
     }
 
-    /// With this clock.
+    /// Sets the clock that measures the open time.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -129,36 +130,37 @@ impl fmt::Debug for Breaker {
 }
 
 impl Tool {
-    /// Refuses calls at once, as `circuit_open`, for some time after the handler failed several times in a row. Then one call
-    /// at a time is let through as a probe: enough successes in a row close the circuit
-    /// ([`Breaker::with_successes_to_close`]), a failure opens it again.
+    /// Refuses calls at once, as `circuit_open`, for some time after the handler failed several times in a row. Then
+    /// one call at a time is let through as a probe: enough successes in a row close the circuit
+    /// ([`Breaker::with_successes_to_close`]), and a failure opens it again.
     ///
-    /// By default these are failures: every tool error (timeouts and panics included), and every error that the handler calls
-    /// retryable. [`Breaker::with_failure_rule`] changes that. Any other error is an answer: the tool works, and a model's
-    /// mistakes do not take it from others. What says nothing of the tool changes nothing: a cancelled call, an overloaded host. A value
-    /// that breaks the tool's output schema is judged later and counts as an answer.
+    /// By default these are failures: every tool error (timeouts and panics included), and every error that the handler
+    /// calls retryable. [`Breaker::with_failure_rule`] changes that. Any other error is an answer: the tool works, and
+    /// the mistakes of one model must not stop it for others. A cancelled call and an overloaded host change nothing. A
+    /// value that violates the tool's output schema counts as an answer, because it is checked later.
     ///
-    /// The state belongs to the tool that this returns and its clones. Callers that do not trust each other can make a tool
-    /// fail for all, by tight limits for instance: give each of them a tool with a breaker of its own.
+    /// The returned tool and its clones share one state. Callers that do not trust each other could make a tool fail
+    /// for all, for example with tight limits: give each of them a tool with a breaker of its own.
     ///
-    /// With [`with_retry`](Tool::with_retry) the later of the two stands outside. Ask for the retry first: a call then counts
-    /// once, however many attempts it takes, and an open breaker refuses it without any.
+    /// With [`with_retry`](Tool::with_retry), the one that is added last is the outer one. Add the retry first: then a
+    /// call counts once, whatever its number of attempts, and an open circuit refuses it without an attempt.
     #[must_use]
     pub fn with_breaker(self, breaker: Breaker) -> Self {
         let (tool, state) = (self.definition().name.clone(), Mutex::new(State::Closed { failures: 0 }));
         let circuit = Arc::new(Circuit { tool, breaker, state, era: AtomicU64::new(0) });
         let guard = Arc::clone(&circuit);
-        self.wrapped(|inner| Layered { layer: Guarded { circuit: guard }, inner }).with_circuit(circuit)
+        self.with_middleware(Guarded { circuit: guard }).with_circuit(circuit)
     }
 
-    /// The state of its breaker, the outermost if there are several; none where there is none.
+    /// The state of its breaker, or `None` if it has no breaker. Of several breakers, the outermost one.
     #[must_use]
     pub fn breaker_state(&self) -> Option<BreakerState> {
         self.circuit().map(Circuit::read)
     }
 
-    /// Closes its breaker, the outermost if there are several, and forgets what was counted: for an operator who knows that
-    /// the tool is well. Calls that are under way count for nothing. Does nothing where there is no breaker.
+    /// Closes its breaker and forgets the failures so far, for an operator who knows that the tool works again. Calls
+    /// that are running do not count. Of several breakers, the outermost one is reset. Does nothing if there is no
+    /// breaker.
     pub fn reset_breaker(&self) {
         if let Some(circuit) = self.circuit() {
             circuit.reset();
@@ -354,7 +356,7 @@ impl Guarded {
     }
 }
 
-impl Layer for Guarded {
+impl Middleware for Guarded {
     fn call<'a>(&'a self, inner: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
         Box::pin(self.answer(inner, invocation))
     }

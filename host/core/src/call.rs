@@ -88,7 +88,8 @@ pub struct CallContext {
     pub extensions: BTreeMap<String, Json>,
 }
 
-/// A person's answer to the question of an earlier call. The call that brings it is the same but for its id.
+/// A person's answer to the question of an earlier call. The new call has the same tool and arguments as the earlier
+/// one, and an id of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resume {
     /// The answer.
@@ -106,14 +107,15 @@ pub struct Resume {
 pub struct CallOptions {
     /// Where the call comes from. Shared: the calls of a run have one.
     pub context: Arc<CallContext>,
-    /// Tightens the executor's limits; never widens them.
+    /// Tightens the executor's limits.
     pub limits: Limits,
-    /// The caller's way to end the call early: it asks the handler, and ends it by force after
-    /// [`stop_grace`](Self::stop_grace). A call whose signal is raised before it begins is not made, unless there is a grace.
+    /// Ends the call early: the handler is asked to end, and is ended by force after [`stop_grace`](Self::stop_grace).
+    /// If the signal is raised before the call begins, the call is made only if there is a grace.
     pub abort: AbortSignal,
-    /// Time that the handler has to end by itself once `abort` is raised. [`Duration::MAX`]: it is only ever asked.
+    /// The time that the handler has to end by itself once `abort` is raised. [`Duration::MAX`]: it is never ended by
+    /// force.
     pub stop_grace: Duration,
-    /// Tightens the tool's rights; never widens them.
+    /// Narrows the tool's rights.
     pub overlay: Option<Arc<Overlay>>,
 }
 
@@ -130,35 +132,35 @@ impl Default for CallOptions {
 }
 
 impl CallOptions {
-    /// With this context.
+    /// Sets where the call comes from.
     #[must_use]
     pub fn with_context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
         self.context = context.into();
         self
     }
 
-    /// With these limits on top of the executor's.
+    /// Tightens the executor's limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// With this signal.
+    /// Sets the signal that ends the call early.
     #[must_use]
     pub fn with_abort(mut self, abort: AbortSignal) -> Self {
         self.abort = abort;
         self
     }
 
-    /// With this time for the handler to end by itself once the signal is raised.
+    /// Sets the time that the handler has to end by itself once the signal is raised.
     #[must_use]
     pub fn with_stop_grace(mut self, grace: Duration) -> Self {
         self.stop_grace = grace;
         self
     }
 
-    /// With only this much of the tool's rights.
+    /// Narrows the tool's rights.
     #[must_use]
     pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
         self.overlay = Some(overlay.into());
@@ -230,11 +232,11 @@ impl Serialize for CallResult {
     }
 }
 
-/// What [`Executor::call`](crate::Executor::call) returns, always.
+/// How a call ended and what it used. [`Executor::call`](crate::Executor::call) always returns one.
 ///
 /// # Shape
-/// As JSON: `{"id", "tool", "outcome": {"ok" | "error" | "ask_user" | "halt" | "tool_error" | "refusal": …}, "usage": {…},
-/// "attributes"?}`.
+/// As JSON: `{"id", "tool", "outcome": {"ok" | "error" | "ask_user" | "halt" | "tool_error" | "refusal": …}, "usage":
+/// {…}, "attributes"?}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Completion {

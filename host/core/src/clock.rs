@@ -1,8 +1,8 @@
-//! Time: the timers of the process, and the clock that a policy reads.
+//! Time: the process's timers, and the [`Clock`] that retries and breakers use.
 //!
-//! The timers are one thread of ordinary urgency that never runs a guest, so that no guest can touch anybody's deadline, and
-//! that needs nothing of the caller's own runtime. Made when it is first needed.
-//! Invariants: a call's deadline is always real time; only what an embedder decorates a tool with takes another [`Clock`].
+//! The timers have one thread of normal priority. It never runs a guest, so no guest can delay a deadline, and it needs
+//! nothing from the caller's runtime. It is started at the first use. Invariants: a call's deadline is always real
+//! time; only retries, breakers and quotas take another [`Clock`].
 
 mod manual;
 
@@ -22,22 +22,23 @@ pub use manual::ManualClock;
 /// Threads that wait for disks on behalf of guests, over all engines; more work than that waits for one of them.
 const BLOCKING_THREADS: usize = 32;
 
-/// A future that ends at some time.
+/// The future that [`Clock::sleep_until`] returns.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tells the time and waits for it. What decides by a clock takes one, so that a test can be the clock.
+/// Tells the time and sleeps. A [`Retry`](crate::Retry) and a [`Breaker`](crate::Breaker) can be given one, so that a
+/// test controls their time.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The time.
+    /// The current time.
     fn now(&self) -> Instant;
 
-    /// Ends at this time; at once where it is over.
+    /// Completes at this time, or immediately if it has passed.
     ///
     /// # Cancel safety
     /// May be dropped.
     fn sleep_until(&self, at: Instant) -> Sleep;
 }
 
-/// The process's own clock. Needs nothing of the caller's runtime.
+/// Real time. It works in any async runtime, because the timers are on a thread of this library.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

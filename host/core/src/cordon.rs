@@ -1,11 +1,10 @@
-//! Tools in a process of their own: whoever breaks out of a cell there finds one tenant's memory.
+//! Runs tools in a worker process, so that a guest that escapes from its cell finds the memory of one tenant only.
 //!
-//! In: how to start a child, which lends itself with a [`Ward`]. Out: a [`Cordon`] and its [`Tool`]s, whose calls are the
-//! child's.
-//! Invariants: nothing of a guest runs in this process; a child that dies ends the calls that it had, and no others; what
-//! it says is bounded and believed about its own calls only; it does not outlive the cordon, nor this process.
-//! Not here: what it may reach. A child runs as the same user, and with all that user's rights: a guest that can run
-//! machine code of its own there has them too. Source: docs/threat-model.md, rows 52 and 83.
+//! In: how to start the worker, which is a program that calls [`Ward::begin`]. Out: a [`Cordon`] and its [`Tool`]s,
+//! whose calls run in the worker. Invariants: no guest runs in this process; when a worker dies, only its own calls
+//! end; its messages are bounded, and count for its own calls only; it ends with the cordon and with this process. Not
+//! here: rights of the operating system. A worker runs as the same user with all rights of that user, and so does a
+//! guest that can run machine code of its own there. Source: docs/threat-model.md, rows 52 and 83.
 
 mod asking;
 mod book;
@@ -31,8 +30,8 @@ use keeper::{Keeper, Tie};
 
 pub use ward::Ward;
 
-/// How long a child may keep a call that is over, by its deadline or by its caller, before it is killed: it ends guests
-/// within a tick, so one that takes so long is stuck.
+/// The time after a call's end (its deadline or its cancellation) after which a worker that has not answered is killed.
+/// A worker normally ends a guest within a millisecond.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 
 /// How the child of a [`Cordon`] is started.
@@ -43,10 +42,11 @@ pub(crate) struct Launch {
     environment: BTreeMap<OsString, OsString>,
 }
 
-/// Makes a [`Cordon`].
+/// Configures and starts a [`Cordon`].
 ///
 /// # Defaults
-/// No arguments, an empty environment, [`DEFAULT_GRACE`]. The child has this process's directory and its standard error.
+/// No arguments, an empty environment, [`DEFAULT_GRACE`]. The worker has this process's working directory and standard
+/// error.
 #[derive(Clone)]
 #[must_use]
 pub struct CordonBuilder {
@@ -55,33 +55,34 @@ pub struct CordonBuilder {
 }
 
 impl CordonBuilder {
-    /// With these arguments.
+    /// Sets the command-line arguments of the worker.
     pub fn arguments(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.launch.arguments = arguments.into_iter().map(Into::into).collect();
         self
     }
 
-    /// With this variable, and others only as they are named: what this process's environment holds for one tenant is not
-    /// for another's child.
+    /// Adds an environment variable. The worker gets only the variables that are added here, so that it does not see
+    /// what this process's environment holds for other tenants.
     pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.launch.environment.insert(name.into(), value.into());
         self
     }
 
-    /// How long the child may keep a call that is over.
+    /// Sets the time after a call's end after which a worker that has not answered is killed.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Starts the child, and waits until it offers its tools.
+    /// Starts the worker, and waits until it has loaded its tools.
     ///
     /// # Errors
-    /// [`Error::is_environment`] when it cannot be started or dies before; [`Error::is_cordon`] when it says why it offers
-    /// none, with its words as the source; [`Error::is_definition`] for tools that could not be served.
+    /// [`Error::is_environment`] if the worker cannot be started, or dies before it has loaded its tools.
+    /// [`Error::is_cordon`] if it called [`Ward::refuse`]; its text is the source. [`Error::is_definition`] if the
+    /// definition of a tool is not usable.
     ///
     /// # Cancel safety
-    /// When dropped, the child is killed.
+    /// When dropped, the worker is killed.
     pub async fn start(self) -> Result<Cordon, Error> {
         let keeper = Arc::new(Keeper::new(self.launch, self.grace, clock::sleeps()?));
         let tie = Arc::new(Tie(Arc::clone(&keeper)));
@@ -89,8 +90,10 @@ impl CordonBuilder {
         std::thread::Builder::new()
             .name("toolcell-cordon".into())
             .spawn(move || keeper.keep(first))
-            .map_err(|error| Error::engine("no thread for a cordon").with_source(error))?;
-        let offered = offered.await.unwrap_or_else(|_| Err(Error::engine("the keeper of a cordon died")))?;
+            .map_err(|error| Error::engine("no thread can be started for the worker process").with_source(error))?;
+        let offered = offered
+            .await
+            .unwrap_or_else(|_| Err(Error::engine("the thread that supervises the worker process died")))?;
         let tools = offered.into_iter().map(|offered| {
             let handler = Cordoned::new(Arc::clone(&tie), &offered);
             Ok(Tool::with_handler(offered.definition, handler)?.with_limits(offered.limits))
@@ -99,25 +102,30 @@ impl CordonBuilder {
     }
 }
 
-/// A child process that hosts tools, one for each tenant who is to have one. A child that dies is followed by the next at
-/// once, and after a rest that grows when it dies again and again. Cheap to clone; the child ends with the last clone of the
-/// cordon and of its tools.
+/// A worker process that runs tools. A host with several tenants starts one for each tenant that needs a process of its
+/// own. Cheap to clone. The worker ends when the last clone of the cordon and of its tools is dropped.
 ///
-/// What becomes of a call when the child dies: one that was handed over ends with `handler_exit`, status `died`, but for a
-/// tool that says of itself that it is idempotent or read-only, whose call is made once more; one that was not is the next
-/// child's. While a child rests for a second or longer, calls are refused as `restarting`. A tool that was at work in three
-/// children as they died, and answered no call in between, is refused as `quarantined` for as long as the cordon lives.
+/// When a worker dies, the next one is started at once. If workers die again and again, there is a growing pause before
+/// the next one.
 ///
-/// The next child is there as soon as it has loaded its tools, so its engine needs a [cache](crate::EngineBuilder::cache). What
-/// waits for it longer than its time is refused likewise: it never ran.
+/// What happens to a call when the worker dies:
 ///
-/// The receipt of a call whose child died, or that was dropped, does not tell what was used in the child.
+/// - A call that the worker had received ends as `handler_exit`, status `died`. If the tool claims to be idempotent or read-only,
+///   the call is made once more instead.
+/// - A call that the worker had not received goes to the next worker.
+/// - During a pause of a second or more, and if the next worker is not ready in time, calls are refused as `restarting`.
+/// - A tool whose calls were running in three workers as they died, without an answer in between, is refused as `quarantined` for
+///   the life of the cordon.
 ///
-/// A [store of keys on disk](crate::kv::DiskStore) may be open in the parent and in any number of children at once.
+/// A worker loads its tools when it starts, so give its engine a [cache](crate::EngineBuilder::cache). A [store of keys
+/// on disk](crate::kv::DiskStore) can be open in the host and in any number of workers at the same time.
 ///
-/// Each child knows and enforces rights by itself: [`Tool::rights`] tells none of its tools', and what a tool sends is searched
-/// for the secrets that its own process knows. Not carried over is the budget of requests when a call is
-/// [tried again](Tool::with_retry).
+/// These things differ from tools in this process:
+///
+/// - The receipt of a call whose worker died, or that was dropped, does not include what was used in the worker.
+/// - Each worker enforces rights by itself. So [`Tool::rights`] of its tools is `None`, and requests are searched only for the
+///   secrets that the worker knows.
+/// - Each attempt of a [retried](Tool::with_retry) call has a budget of requests of its own.
 #[derive(Clone)]
 pub struct Cordon {
     tools: Arc<[Tool]>,
@@ -125,13 +133,17 @@ pub struct Cordon {
 }
 
 impl Cordon {
-    /// A cordon around a child that is this program, which must find out that it is one and call [`Ward::begin`].
+    /// Configures a cordon whose worker is this program. The program must find out that it is the worker, for instance
+    /// by an argument, and then call [`Ward::begin`].
     pub fn builder(program: impl Into<PathBuf>) -> CordonBuilder {
         let launch = Launch { program: program.into(), arguments: Vec::new(), environment: BTreeMap::new() };
         CordonBuilder { launch, grace: DEFAULT_GRACE }
     }
 
-    /// The tools, in the child's order.
+    /// The tool of this name.
+    ///
+    /// # Errors
+    /// [`Error::is_unknown_tool`], with the nearest name as a hint.
     #[must_use]
     pub fn tools(&self) -> &[Tool] {
         &self.tools
@@ -147,7 +159,7 @@ impl Cordon {
         })
     }
 
-    /// The process that hosts the tools now; none between one and the next.
+    /// The process id of the current worker, or `None` while there is none.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.tie.0.pid()

@@ -104,7 +104,7 @@ impl Definition {
         self
     }
 
-    /// With this upper bound of one execution.
+    /// With this upper bound of one execution. Zero makes the definition unusable.
     #[must_use]
     pub fn with_max_execution(mut self, bound: Duration) -> Self {
         self.max_execution = Some(bound);
@@ -130,6 +130,38 @@ impl Definition {
         // What is made of strings, numbers and JSON alone is JSON.
         write_canonical(&mut text, &serde_json::to_value(self).unwrap_or_default());
         text
+    }
+}
+
+impl Definition {
+    /// Refuses a definition with which no call could succeed.
+    ///
+    /// # Errors
+    /// [`Error::is_definition`].
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check_name(&self.name)?;
+        if self.max_execution.is_some_and(|bound| bound.is_zero()) {
+            return Err(Error::definition(
+                &self.name,
+                "its `max_execution` is zero, so every call would time out at once",
+            ));
+        }
+        match self.parameters.as_ref().and_then(|schema| schema.get("type")) {
+            Some(types) if !has_object(types) => {
+                let problem = format!("its `parameters` have the type {types}, but arguments are always an object");
+                Err(Error::definition(&self.name, problem))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Whether `type` of a JSON Schema admits an object. A `type` of the wrong form is left to the compiler of schemas.
+fn has_object(types: &Value) -> bool {
+    match types {
+        Value::String(only) => only == "object",
+        Value::Array(several) => several.iter().any(|one| one == "object"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => true,
     }
 }
 

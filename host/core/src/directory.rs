@@ -1,9 +1,8 @@
-//! Directories of the host that a component was granted, opened once, when it is loaded.
+//! The granted directories of the host, opened once, when a component is loaded.
 //!
-//! In: [`Grants`]. Out: [`Mounts`], whose paths no tool ever leads out of.
-//! Invariants: a mount is a directory of its own and neither the machine's nor a person's private one; what may be written
-//! to lies in no other mount; only what a tool cannot move is followed.
-//! Source: docs/threat-model.md, rows 25 to 32.
+//! In: [`Grants`]. Out: [`Mounts`]. No path of a tool leads out of them. Invariants: a mount is neither a directory of
+//! the operating system nor a user's private one; a writable mount lies in no other mount; only links that a tool
+//! cannot change are followed. Source: docs/threat-model.md, rows 25 to 32.
 
 mod forbidden;
 mod ledger;

@@ -1,8 +1,8 @@
-//! The one way by which a tool's request leaves the host.
+//! Sends the HTTP requests of tools. There is no other way for a tool's request to leave the host.
 //!
 //! ```text
 //! count → rights → headers → secrets → what the tool wrote is searched → a free connection → resolve once
-//!       → every address checked → connect to one of them → its own address once more → TLS with the checked name
+//!       → every address checked → connect to one of them → its address checked again → TLS with the checked name
 //!       → HTTP/1.1 → bounded head → bounded, redacted body
 //! ```
 //!
@@ -67,8 +67,8 @@ pub use route::Route;
 pub(crate) use screen::Screen;
 pub(crate) use send_error::{SendError, Share, Stage};
 
-/// Connections that are open at once, over all calls: a host has a thousand descriptors in most places. One tenant has a
-/// quarter of them at most, one call eight; who wants more waits, within the time of its request.
+/// Connections that are open at the same time, over all calls: most hosts allow about a thousand file descriptors. One
+/// tenant has at most a quarter of them, and one call eight. Further requests wait, within their own time.
 pub const DEFAULT_CONNECTIONS: usize = 128;
 /// Bytes of the headers of one message.
 const MAX_HEAD: usize = 64 << 10;
@@ -77,10 +77,10 @@ const UNHURRIED: Duration = Duration::from_secs(3600);
 /// Headers of one message.
 const MAX_HEADERS: usize = 100;
 
-/// Sends requests of tools. Cheap to clone; clones share connections and threads.
+/// Sends the requests of tools. Cheap to clone; clones share connections and threads.
 ///
 /// # Defaults
-/// The system's resolver, the authorities of the public internet, [`DEFAULT_CONNECTIONS`].
+/// [`SystemResolver`], the certificate authorities of the public internet, [`DEFAULT_CONNECTIONS`].
 #[derive(Clone)]
 pub struct Egress {
     names: Names,
@@ -90,7 +90,7 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// With the defaults.
+    /// An egress with the defaults.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -101,21 +101,21 @@ impl Egress {
         }
     }
 
-    /// Names are resolved by this.
+    /// Sets the resolver of host names.
     #[must_use]
     pub fn with_resolver(mut self, resolver: impl Resolver + 'static) -> Self {
         self.names = Names::new(resolver);
         self
     }
 
-    /// These authorities are believed, and no others.
+    /// Trusts these certificate authorities, and no others.
     #[must_use]
     pub fn with_roots(mut self, roots: Roots) -> Self {
         self.tls = tls(|| roots);
         self
     }
 
-    /// This many connections at once, one at least.
+    /// Sets the number of connections that are open at the same time, at least one.
     #[must_use]
     pub fn with_connections(mut self, connections: usize) -> Self {
         self.connections = Arc::new(Slots::new(connections));

@@ -1,8 +1,7 @@
-//! From a result to the text that a model reads.
+//! Encodes results as the text that a model reads.
 //!
-//! In: what is to be said. Out: text, or [`EncodeError`].
-//! Source: docs/contract.md, sections 3 and 5: a string passes through unchanged, everything else is JSON; a failure is
-//! `{"error": …}`.
+//! In: a result. Out: text, or [`EncodeError`]. Source: docs/contract.md, sections 3 and 5: a string passes through
+//! unchanged, everything else is JSON; a failure is `{"error": …}`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,23 +20,24 @@ use crate::policy::Failure;
 pub enum Said<'a> {
     /// A handler's success.
     Ok(&'a Output),
-    /// A terminal result, or what a policy put in a failure's place.
+    /// The result of a halt, or the value that a policy put in place of a failure.
     Value(&'a Json),
     /// A failure.
     Failure(&'a Failure),
 }
 
-/// Why something could not be encoded.
+/// The error of a result that cannot be encoded, with its text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EncodeError(pub String);
 
-/// Makes text of a result. A panic in it counts as an [`EncodeError`].
+/// Encodes results as text for a model. A panic in it counts as an [`EncodeError`].
 pub trait Encoder: Send + Sync + 'static {
-    /// Encodes.
+    /// The text for the model.
     ///
     /// # Errors
-    /// When there is no text for it. The call becomes `encoding_failed` and goes through the run's policy.
+    /// [`EncodeError`] if it cannot be encoded. The call then fails as `encoding_failed`, and the run's policy decides
+    /// about it.
     fn encode(&self, said: Said<'_>) -> Result<String, EncodeError>;
 }
 
@@ -50,8 +50,8 @@ where
     }
 }
 
-/// The default: a string as it is, everything else as JSON, a success without a value (`null`) as its message, a failure as
-/// `{"error": message}` with the handler's `data`.
+/// The default encoder: a string as it is, and everything else as JSON. A success without a value (`null`) becomes its
+/// message, a failure `{"error": message}` with the handler's `data`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JsonEncoder;
 

@@ -1,9 +1,8 @@
-//! Everything that knows wasm: configuration, clock, loading, cells.
+//! Everything that knows WebAssembly: configuration, clock, loading, cells.
 //!
-//! In: a component's bytes, then invocations. Out: definitions, then answers.
-//! Invariants: the only modules that name the engine crate; one pool, but under strict isolation, and one on-demand engine,
-//! made once; what one engine made never meets another.
-//! Not here: JSON Schema, events' order, receipts (`executor`).
+//! In: the bytes of a component, then invocations. Out: definitions, then answers. Invariants: only these modules name
+//! the engine crate; there is one pooled engine (except under strict isolation) and one on-demand engine, each built
+//! once; engines share nothing. Not here: JSON Schema, the order of events, receipts (`executor`).
 
 mod bindings;
 mod cache;
@@ -86,13 +85,13 @@ pub use scan::MAX_COMPONENT;
 pub use tier::{Code, Optimise};
 pub use turns::DEFAULT_COMPILES;
 
-/// How many cells may live at once unless the builder says otherwise. Each is up to a memory limit of RAM, [`HOST_BYTES`] of
-/// what the host keeps for it, and 16 GiB of address space.
+/// Cells that can exist at the same time. Each takes up to its memory limit of RAM, [`HOST_BYTES`] of host memory, and
+/// 16 GiB of address space.
 pub const DEFAULT_CELLS: u32 = 128;
-/// The most cells at once: their address space is about half of what a process has.
+/// The largest number of cells. Their address space is about half of what a process has.
 pub const MAX_CELLS: u32 = 4000;
 
-/// Runs tools. Cheap to clone; make one per process.
+/// Loads components and runs their tools. Cheap to clone; make one per process.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
@@ -127,12 +126,12 @@ struct Inner {
     world: Arc<World>,
 }
 
-/// Makes an [`Engine`].
+/// Configures and builds an [`Engine`].
 ///
 /// # Defaults
-/// [`DEFAULT_CELLS`] cells; [`Isolation::Pooled`]; [`Placement::Cells`]; quarantine after [`DEFAULT_PANICS`]; as many guest
-/// threads a lane as the machine has cores; no cache, or one of [`DEFAULT_CACHE_BYTES`]; compiling in this process, for each
-/// tenant [`DEFAULT_COMPILES`] components a minute; [`Optimise::Later`].
+/// [`DEFAULT_CELLS`] cells; [`Isolation::Pooled`]; [`Placement::Cells`]; quarantine after [`DEFAULT_PANICS`]; two lanes
+/// with as many threads each as the machine has cores; no cache, or one of [`DEFAULT_CACHE_BYTES`]; compilation in this
+/// process, at most [`DEFAULT_COMPILES`] components a minute for each tenant; [`Optimise::Later`].
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EngineBuilder {
@@ -151,68 +150,68 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// How many cells may live at once, up to [`MAX_CELLS`]. More calls wait.
+    /// Sets how many cells can exist at the same time, up to [`MAX_CELLS`]. Further calls wait.
     ///
-    /// A tenant gets another cell while it has fewer than are free: alone half of them, beside a busy one a third each, and
-    /// so on. So there is one at once for a tenant that comes anew, whatever the others do. Calls without a tenant are not
-    /// held back, and a host with one tenant may as well have its calls made without.
+    /// A tenant gets another cell while it has fewer cells than are free: alone it gets half of them, beside one busy
+    /// tenant a third, and so on. So a tenant without cells always gets one at once. Calls without a tenant are not
+    /// limited like this; a host with a single tenant can make its calls without one.
     pub fn cells(mut self, cells: u32) -> Self {
         self.cells = cells;
         self
     }
 
-    /// What cells are made of. Whose tools need more of it than others' gets an engine of their own: nothing passes from one
-    /// engine's cells to another's.
+    /// Sets how strictly cells are separated in memory. For tools that need a stricter isolation than others, build a
+    /// second engine: engines share no cells.
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = isolation;
         self
     }
 
-    /// How many threads each of the two lanes has under [`Placement::Cells`]: one runs short calls, the other, less
-    /// urgent, goes on with those that take longer than a tick.
+    /// Sets the threads of each of the two lanes of [`Placement::Cells`]. One lane runs short calls. The other one has
+    /// a lower priority, and continues calls that take longer than a tick (a millisecond).
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// Where guests run.
+    /// Sets the threads on which guests run.
     pub fn placement(mut self, placement: Placement) -> Self {
         self.placement = placement;
         self
     }
 
-    /// After how many panics of the host within an hour in calls of one component its further calls are refused, as
-    /// `quarantined`: a way to make the host panic is not tried for ever, and a few in a year are chance. Until
-    /// [`Component::let_in_again`](crate::Component::let_in_again), or until the component is loaded anew. Without a number,
+    /// Refuses the calls of a component as `quarantined` after this many panics of the host within an hour, so that an
+    /// input that makes the host panic is not tried for ever. It lasts until
+    /// [`Component::reinstate`](crate::Component::reinstate) is called, or until the component is loaded again. `None`:
     /// never.
     ///
-    /// It is the loaded component's: where several tenants share one, what one of them does to it ends it for all. Whoever
-    /// does not want that loads one for each tenant.
+    /// It applies to the loaded component: if several tenants share it, one tenant can disable it for all. To prevent
+    /// that, load it once for each tenant.
     pub fn quarantine_after(mut self, panics: impl Into<Option<NonZero<u32>>>) -> Self {
         self.panics = panics.into();
         self
     }
 
-    /// Keeps compiled components in this directory. It is made private to the user.
+    /// Stores compiled components in this directory. Its permissions are set so that only this user has access.
     pub fn cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.cache = Some(dir.into());
         self
     }
 
-    /// How many bytes of disk the cache may take, for all engines that share the directory. What was not used for longest
-    /// makes room; what alone is larger is not kept.
+    /// Sets how many bytes of disk the cache can take, for all engines that share the directory. The entries that were
+    /// not used for the longest time are removed first. A component that is larger than the whole cache is not stored.
     pub fn cache_bytes(mut self, most: u64) -> Self {
         self.cache_bytes = most;
         self
     }
 
-    /// Compiles in child processes: `program` is started with `arguments` and, as the last one, an order, with which it
-    /// must call [`compile_worker`](crate::compile_worker). Without this, compiling happens in this process, and a hostile
-    /// component can keep a thread busy for hours. [`DEFAULT_COMPILE_TIME`] is a good `limit`.
+    /// Compiles in child processes: `program` is started with `arguments` and one more argument, the order, which it
+    /// must pass to [`compile_worker`](crate::compile_worker). Without this, components are compiled in this process,
+    /// and a hostile component can keep a thread busy for hours. [`DEFAULT_COMPILE_TIME`] is a good `limit`.
     ///
     /// # Units
-    /// `limit` is the CPU time of one compilation, rounded down to whole seconds, and at least one second. Optimising is a
-    /// separate compilation; in the background it may use twice as much.
+    /// `limit` is the CPU time of one compilation, rounded down to whole seconds, and at least one second. Optimising
+    /// is a separate compilation; in the background it can use twice as much.
     pub fn compile_in(
         mut self,
         program: impl Into<PathBuf>,
@@ -224,95 +223,99 @@ impl EngineBuilder {
         self
     }
 
-    /// How many components of each tenant are compiled per minute; at least 1. After a minute without any, that many may be
-    /// compiled at once. It applies to [`Component::load_for`](crate::Component::load_for) only.
+    /// Sets how many components of each tenant are compiled per minute; at least 1. After a minute without a
+    /// compilation, that many can be compiled at once. It applies to
+    /// [`Component::load_for`](crate::Component::load_for) only.
     pub fn compiles_per_minute(mut self, most: u32) -> Self {
         self.compiles = most;
         self
     }
 
-    /// With this clock for that minute, and for the hour of [`quarantine_after`](Self::quarantine_after).
+    /// Sets the clock for the minute of [`compiles_per_minute`](Self::compiles_per_minute) and the hour of
+    /// [`quarantine_after`](Self::quarantine_after).
     pub fn quota_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.quota_clock = clock;
         self
     }
 
-    /// When components are optimised.
+    /// Sets when components are optimised.
     pub fn optimise(mut self, optimise: Optimise) -> Self {
         self.optimise = optimise;
         self
     }
 
-    /// How requests of tools are sent.
+    /// Sets how the requests of tools are sent.
     pub fn egress(mut self, egress: Egress) -> Self {
         self.world.egress = egress;
         self
     }
 
-    /// Where the values of secrets come from. Without a source, granted secrets are unavailable.
+    /// Sets the source of the values of secrets. Without a source, granted secrets are unavailable.
     pub fn secrets(mut self, source: impl SecretSource) -> Self {
         self.world.secrets = Arc::new(source);
         self
     }
 
-    /// Where the keys and values of tools are stored. Without a store, granted keys are unavailable.
+    /// Sets the store for the keys and values of tools. Without a store, granted keys are unavailable.
     pub fn keys(mut self, store: impl KeyStore) -> Self {
         self.world.keys = Some(Arc::new(store));
         self
     }
 
-    /// Stores how full each writable granted directory is here. The directory is made private to this user. Processes that
-    /// name the same one share the quota of a granted directory exactly; without it each process has its own quota. Name the
-    /// same one in each child of a [`Cordon`](crate::Cordon). The files may be deleted while no process uses them: the next
-    /// one counts again.
+    /// Stores the usage of each writable granted directory here, for this user only. Processes that name the same
+    /// directory share its quota exactly; without it, each process has a quota of its own. In a
+    /// [`Cordon`](crate::Cordon), name the same directory in each worker. The files can be deleted while no process
+    /// uses them: then the next process counts again.
     pub fn directory_counts(mut self, dir: impl Into<PathBuf>) -> Self {
         self.world.counts = Some(dir.into());
         self
     }
 
-    /// How many files and directories of the host the cells of this engine may have open at once; calls of one tenant at
-    /// most half of them. Default: half of what the process could have when its first engine was made, for all engines
-    /// together. One more is an error that the tool sees.
+    /// Sets how many files and directories of the host the cells of this engine can have open; the calls of one tenant
+    /// have at most half of them. A tool that opens one more gets an error. Default: half of the file descriptors that
+    /// the process could open when its first engine was built, for all engines together.
     pub fn open_files(mut self, most: usize) -> Self {
         self.world.descriptors = Descriptors::new(most);
         self
     }
 
-    /// Lets no time pass within a call: both clocks tell throughout what they told at first. Sleeping still takes its time.
+    /// Stops the clocks during each call: they tell the time of its start. Sleeping still takes its time.
     pub fn frozen_clock(mut self) -> Self {
         self.world.time.pace = Pace::Frozen;
         self
     }
 
-    /// Has the clock of each call begin at this date, for runs that are to be reproduced.
+    /// Starts the clock of each call at this date, for runs that are to be repeated exactly.
     pub fn now(mut self, date: SystemTime) -> Self {
         self.world.time.start = Some(date);
         self
     }
 
-    /// Runs tools without effects, and notes what they ask for. A request that only reads, without a secret, is sent if it is
-    /// granted; any other is answered with status 200 and the JSON text `{}`, whether it is granted or not. Keys are kept in
-    /// memory, and the store begins empty; there are no secrets. What a tool's definition declares, and the layers below the
-    /// grants, are enforced as ever. Directories are those that are granted: grant an empty one of its own as `/` in order to
-    /// note paths.
+    /// Runs tools without effects, and records what they ask for. Grant an empty directory as `/` to record the paths
+    /// of files.
+    ///
+    /// - A granted request that only reads, without a secret, is sent. Any other request is answered with status 200 and the JSON
+    ///   text `{}`, whether it is granted or not.
+    /// - Keys are kept in memory; the store is empty at first. There are no secrets. Directories are those that are granted.
+    /// - What the definition of a tool declares, and the overlays of tenants and calls, are enforced as in a real run.
     pub fn dry_run(mut self, recorder: Recorder) -> Self {
         self.world.recorder = Some(recorder);
         self
     }
 
-    /// Derives each call's randomness from this and its id, for runs that are to be reproduced. Whoever knows the seed can
-    /// tell what a tool takes for random. Without one it comes from the operating system, anew for each cell.
+    /// Derives each call's random numbers from this seed and the call's id, for runs that are to be repeated exactly.
+    /// They are then predictable. Without a seed they come from the operating system, anew for each cell.
     pub fn seed(mut self, seed: u64) -> Self {
         self.world.seed = Some(seed);
         self
     }
 
-    /// Makes the engine. From then on a write past the file-size limit of the process fails and does not end the process, see
-    /// [`survive_file_size_limit`](crate::survive_file_size_limit).
+    /// Builds the engine. From then on, a write beyond the file-size limit of the process fails instead of ending the
+    /// process: see [`survive_file_size_limit`](crate::survive_file_size_limit).
     ///
     /// # Errors
-    /// [`Error::is_environment`] when the machine cannot host it, there are to be no cells or more than [`MAX_CELLS`], or the
-    /// cache directory cannot be used.
+    /// [`Error::is_environment`] if the machine cannot run it, if the number of cells is zero or above [`MAX_CELLS`],
+    /// or if the cache directory cannot be used.
     pub fn build(self) -> Result<Engine, Error> {
         if !(1..=MAX_CELLS).contains(&self.cells) {
             return Err(Error::engine(format!("cells must be 1 to {MAX_CELLS}, not {}", self.cells)));

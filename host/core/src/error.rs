@@ -247,7 +247,7 @@ impl Error {
         if let Kind::Quota { after, .. } | Kind::NoCell(after) = self.kind { Some(after) } else { None }
     }
 
-    /// The child process of a cordon reported why it offers no tools: see the error's source.
+    /// A worker process of a [`Cordon`](crate::Cordon) started, but could not load the tools: see the error's source.
     #[must_use]
     pub fn is_cordon(&self) -> bool {
         matches!(self.kind, Kind::Cordon)
@@ -360,7 +360,7 @@ impl fmt::Display for Error {
                 write!(f, "the component cannot be compiled within the limits of {limit:?} of CPU time and of memory")
             }
             Kind::NotGranted { imports, .. } => {
-                write!(f, "the component imports what is not granted: {}", imports.join(", "))
+                write!(f, "the component imports interfaces that are not granted: {}", imports.join(", "))
             }
             Kind::NoTools(problem) => write!(f, "the component offers no tools: {problem}"),
             Kind::UnknownTool { asked, .. } => {
@@ -375,7 +375,7 @@ impl fmt::Display for Error {
             Kind::Options { option, problem } => write!(f, "`{option}` {problem}"),
             Kind::Describe(problem) => write!(f, "the component could not describe its tools: {problem}"),
             Kind::Quota { problem, .. } => f.write_str(problem),
-            Kind::Cordon => f.write_str("the child process of a cordon offers no tools"),
+            Kind::Cordon => f.write_str("the worker process could not load the tools"),
             Kind::NoCell(_) => f.write_str("all cells are busy, so the component could not describe its tools"),
             Kind::Engine(problem) => write!(f, "the engine cannot be set up: {problem}"),
             Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),

@@ -22,7 +22,7 @@ use tracing::Instrument as _;
 use crate::call::{CallOptions, CallResult, Completion, ToolCall};
 use crate::defence::{Defence, stands};
 use crate::event::{CallEvents, EventSink, Events};
-use crate::fence::{Fenced, Panic, dispose};
+use crate::fence::Fenced;
 use crate::handler::{Arguments, Invocation, Overlays};
 use crate::json::or_empty_object;
 use crate::limits::Limits;
@@ -32,7 +32,8 @@ use crate::refusal::{Fault, Refusal};
 use crate::seal::{Origin, Sealer};
 use crate::statistics::Counting;
 use crate::tool::Tool;
-use crate::tool_error::{Exit, Raised, ToolError};
+use crate::tool_error::{Exit, ToolError};
+use checks::{NotMade, invalid, panicked};
 pub use tenant::Tenant;
 use terminal::Terminal;
 
@@ -63,7 +64,7 @@ impl Executor {
         Self::default()
     }
 
-    /// With these limits for every call.
+    /// Sets the limits of every call.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
@@ -114,7 +115,7 @@ impl Executor {
         self
     }
 
-    /// Allows calls without a tenant although tenants are defined, narrowed by this.
+    /// Allows calls without a tenant although tenants are defined, narrowed by `tenant`.
     #[must_use]
     pub fn with_untenanted(mut self, tenant: Tenant) -> Self {
         self.untenanted = Some(tenant);
@@ -131,34 +132,36 @@ impl Executor {
         }
     }
 
-    /// With this observer.
+    /// Sets the observer.
     #[must_use]
     pub fn with_events(mut self, sink: impl EventSink) -> Self {
         self.events = Events::to(Arc::new(sink));
         self
     }
 
-    /// Seals every question: its `state` leaves as a text that only this key opens, also when the tool left none. A call
-    /// with an answer must bring that text back, on behalf of the same tenant, to the same tool in the same version, with
-    /// the same arguments, in time; otherwise it is refused, and the refusal says why. Source: docs/contract.md, section 7.
+    /// Seals every question: its `state` becomes a text that only this key can open, also if the tool left no state. A
+    /// call with an answer must bring that text back in time, for the same tenant, the same tool in the same version,
+    /// and the same arguments. Otherwise it is refused, and the refusal says why. Source: docs/contract.md, section 7.
     #[must_use]
     pub fn with_sealer(mut self, sealer: Sealer) -> Self {
         self.sealer = Some(sealer);
         self
     }
 
-    /// The same with one more observer.
-    pub(crate) fn also_observed(&self, sink: impl EventSink) -> Self {
-        Self { events: self.events.and(sink), ..self.clone() }
+    /// With this observer, beside the one that it has. The new one receives each event first.
+    #[must_use]
+    pub fn with_additional_events(mut self, sink: impl EventSink) -> Self {
+        self.events = self.events.and(sink);
+        self
     }
 
-    /// Calls this tool, and counts the call in the tool's statistics. The call's name is not compared with the tool's: the
-    /// caller has chosen the tool, and the handler and the completion have the tool's name. A failed call is part of the completion. Arguments that are
-    /// blank text count as `{}`: that is what providers send for a tool without parameters. To end the call early and have its
-    /// completion, raise the options' [`abort`](CallOptions::abort).
+    /// Calls this tool, and counts the call in the tool's statistics. A failed call is part of the completion. The
+    /// call's name is not compared with the tool's: the handler and the completion get the tool's name. Blank arguments
+    /// count as `{}`, because that is what providers send for a tool without parameters. To end the call early and get
+    /// its completion, raise [`abort`](CallOptions::abort) of the options.
     ///
     /// # Cancel safety
-    /// When dropped, the guest stops at its next tick, everything it held is given back, and observers see a completion
+    /// When dropped, the guest stops at its next tick, everything it held is released, and observers get a completion
     /// with `handler_exit`, status `cancelled`.
     pub async fn call(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
         let counting = Counting::new(tool.counters());
@@ -170,13 +173,15 @@ impl Executor {
         let (invocation, unknown) = self.arrived(tool, call, options);
         let mut terminal = Terminal::open(tool, invocation);
         let refused = match unknown {
-            Some(unknown) => Some(unknown),
+            Some(unknown) => Some(unknown.into()),
             None => self.checked(tool, &mut terminal.invocation).await.err(),
         };
         let invocation = &terminal.invocation;
         let result = match (refused, tool.handler()) {
-            (Some(Refusal::Overloaded { .. }), _) if invocation.abort.is_raised() => CallResult::ToolError(CANCELLED),
-            (Some(refused), _) => CallResult::Refusal(self.told(tool, refused, invocation).await),
+            (Some(NotMade::Refused(Refusal::Overloaded { .. })), _) if invocation.abort.is_raised() => {
+                CallResult::ToolError(CANCELLED)
+            }
+            (Some(refused), _) => self.told(tool, refused, invocation).await.into(),
             (None, None) => CallResult::ToolError(ToolError::NotFound),
             (None, Some(_)) if patience::is_forced(invocation) => CallResult::ToolError(CANCELLED),
             (None, Some(handler)) => {
@@ -192,10 +197,11 @@ impl Executor {
         terminal.close(result)
     }
 
-    /// The refusal that the caller is told: who may not see the tool does not learn what it would have taken.
-    async fn told(&self, tool: &Tool, refused: Refusal, invocation: &Invocation) -> Refusal {
+    /// What the caller is told: a caller that must not see the tool does not learn what it would have taken.
+    async fn told(&self, tool: &Tool, refused: NotMade, invocation: &Invocation) -> NotMade {
         // In a box: it is rare, and would make every call's future larger.
-        let tells = matches!(refused, Refusal::InvalidArguments(_)) && !tool.always_visible();
+        let tells = matches!(refused, NotMade::Refused(Refusal::InvalidArguments(_)) | NotMade::Failed(_));
+        let tells = tells && !tool.always_visible();
         if !tells || !stands(Defence::Visibility) {
             return refused;
         }
@@ -205,7 +211,7 @@ impl Executor {
             is_visible = Box::pin(tool.is_visible_with(&arguments, &invocation.context)) => is_visible,
             () = patience::forced(&invocation.abort, invocation.stop_grace) => false,
         };
-        if is_visible { refused } else { Refusal::NotVisible }
+        if is_visible { refused } else { Refusal::NotVisible.into() }
     }
 
     /// The end of a call that is not made, because its caller has ended it: cancelled, with its events.
@@ -253,11 +259,11 @@ impl Executor {
         (invocation, unknown)
     }
 
-    /// Everything that is wrong with a call's arguments, as far as the host's checks and the tool's own can say without
-    /// making it. Where the tool is not offered, that is the only fault. Source: docs/contract.md, section 4.
+    /// All faults in a call's arguments that the host's checks and the tool's own check find, without making the call.
+    /// If the tool is not offered in this context, that is the only fault. Source: docs/contract.md, section 4.
     ///
     /// # Errors
-    /// [`ToolError`] when the tool's own check could not be asked.
+    /// [`ToolError`] if a check panicked, or ended without an answer.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -265,7 +271,7 @@ impl Executor {
         let (invocation, unknown) = self.arrived(tool, call, options);
         let mut invocation = Arc::new(invocation);
         let checked = match unknown {
-            Some(unknown) => Err(unknown),
+            Some(unknown) => Err(unknown.into()),
             None => self.checked(tool, &mut invocation).await,
         };
         let refused = match (checked, tool.handler()) {
@@ -281,11 +287,14 @@ impl Executor {
                 if faults.is_empty() {
                     return Ok(faults);
                 }
-                Refusal::InvalidArguments(faults)
+                invalid(faults).into()
             }
         };
-        let told = self.told(tool, refused, &invocation).await;
-        Ok(if let Refusal::InvalidArguments(faults) = told { faults } else { vec![Fault::new("", told.to_string())] })
+        match self.told(tool, refused, &invocation).await {
+            NotMade::Refused(Refusal::InvalidArguments(faults)) => Ok(faults),
+            NotMade::Refused(told) => Ok(vec![Fault::new("", told.to_string())]),
+            NotMade::Failed(error) => Err(error),
+        }
     }
 
     /// Seals what a question leaves.
@@ -303,11 +312,4 @@ impl Executor {
 /// Which call a question belongs to. One that was not checked belongs to none.
 fn origin<'a>(tool: &'a Tool, invocation: &'a Invocation) -> Origin<'a> {
     Origin::of(tool, invocation.context.tenant.as_deref(), invocation.fingerprint.unwrap_or_default())
-}
-
-/// A handler that panicked.
-fn panicked(panic: Panic) -> ToolError {
-    let raised = Raised::panicked(&*panic);
-    dispose(panic);
-    ToolError::HandlerRaised(raised)
 }

@@ -28,21 +28,21 @@ pub(crate) use path::{check as check_path, is_below};
 /// The tool's name for a directory of each call's own.
 pub(crate) const SCRATCH: &str = "/scratch";
 
-/// Bytes that a directory may hold unless its grant says otherwise.
+/// The quota of a directory in bytes, unless its grant sets another one.
 pub const DEFAULT_DIRECTORY_BYTES: u64 = 64 << 20;
-/// Files and directories that a directory may hold, likewise.
+/// The quota of a directory in files and directories, unless its grant sets another one.
 pub const DEFAULT_DIRECTORY_FILES: u64 = 10_000;
 
-/// Looking at something, or changing it too.
+/// Read access, or write access, which includes reading.
 ///
 /// # Shape
-/// As text and as JSON: `read` or `write`; writing includes reading.
+/// As text and as JSON: `read` or `write`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Looking.
+    /// Reading.
     Read,
-    /// Looking and changing.
+    /// Reading and writing.
     Write,
 }
 
@@ -65,11 +65,11 @@ impl fmt::Display for Access {
     }
 }
 
-/// A rule or a request whose notation is wrong.
+/// The error for a rule or a request that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}`: {problem}")]
 pub struct BadRule {
-    /// What was written, in part where it is long.
+    /// The text that cannot be read; a long one is shortened.
     pub text: String,
     /// What is wrong with it.
     pub problem: String,
@@ -109,22 +109,23 @@ impl BadRule {
 pub struct Grants {
     /// Directories of the host.
     pub directories: Vec<Directory>,
-    /// A directory of each call's own, gone after it, as `/scratch`.
+    /// The quota of an empty directory `/scratch` for each call, which is removed after the call. `None`: no such
+    /// directory.
     pub scratch: Option<Room>,
-    /// Where requests may go.
+    /// The requests that are allowed.
     pub http: Vec<HttpRule>,
     /// Environment variables and their values. Not for secrets: the tool reads them.
     pub environment: BTreeMap<String, String>,
     /// Secrets that the host puts into requests, by the name under which the tool asks for them.
     pub secrets: BTreeMap<String, SecretUse>,
-    /// Names of secrets whose values the tool may read. Whatever it reads it can send anywhere it may send to.
+    /// Names of secrets whose values the tool can read. It can send such a value to every server that it is granted.
     pub reveal: BTreeSet<String>,
-    /// Which keys of its own store.
+    /// The keys of the tool's store that it can use.
     pub keys: Vec<KeyRule>,
-    /// Whose store that is: each tool has its own in the store of this name. Absent: the component's digest, so that no
-    /// other component can come by it, and a new version begins with none.
+    /// The name of the store: tools with the same store name and tool name share their keys. `None`: the component's
+    /// digest, so that no other component, not even a new version, can read the keys.
     pub store: Option<String>,
-    /// What single tools are left of all that, by name. A tool that is not named is left everything.
+    /// What single tools keep of these grants, by the tool's name. A tool that is not named keeps everything.
     pub tools: BTreeMap<String, Overlay>,
 }
 
@@ -132,28 +133,28 @@ pub struct Grants {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Directory {
-    /// The tool's name for it: an absolute path, `/data` for instance.
+    /// The absolute path under which the tool sees it, for instance `/data`.
     pub name: String,
-    /// Where it is.
+    /// Its path on the host.
     pub path: PathBuf,
-    /// What may be done with it.
+    /// What the tool can do with it.
     pub access: Access,
-    /// How much may be in it, where the tool writes.
+    /// Its quota, which applies to write access.
     pub room: Room,
 }
 
 impl Directory {
-    /// A directory to read.
+    /// A directory with the default quota.
     ///
     /// # Errors
-    /// [`BadRule`] for a name that is not an absolute path in its shortest form.
+    /// [`BadRule`] if the name is not an absolute path in its shortest form.
     pub fn new(name: impl Into<String>, path: impl Into<PathBuf>, access: Access) -> Result<Self, BadRule> {
         let name = name.into();
         path::check(&name)?;
         Ok(Self { name, path: path.into(), access, room: Room::default() })
     }
 
-    /// With this much room.
+    /// Sets the quota.
     #[must_use]
     pub fn with_room(mut self, room: Room) -> Self {
         self.room = room;
@@ -161,8 +162,7 @@ impl Directory {
     }
 }
 
-/// How much a directory may hold: for all processes together that share their counts
-/// ([`EngineBuilder::directory_counts`](crate::EngineBuilder::directory_counts)).
+/// The quota of a directory. Processes that share their [counts](crate::EngineBuilder::directory_counts) share it.
 ///
 /// # Defaults
 /// [`DEFAULT_DIRECTORY_BYTES`], [`DEFAULT_DIRECTORY_FILES`].
@@ -180,13 +180,13 @@ impl Default for Room {
     }
 }
 
-/// Where a secret goes, and how.
+/// The requests that a secret is put into, and how.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SecretUse {
-    /// Requests that it may be put into. These must be granted on their own.
+    /// The requests that the secret can be put into. They need a grant of their own in [`Grants::http`].
     pub bound_to: HttpRule,
-    /// How it is put in.
+    /// How the host puts it into a request.
     pub placed: Placed,
 }
 
@@ -221,10 +221,10 @@ pub enum Placed {
     },
 }
 
-/// What an operator, a tenant or a call leaves of a tool's grants, and what a tool declares that it needs.
+/// Narrows the rights of a tool: for an operator, a tenant or a call.
 ///
 /// # Defaults
-/// Everything is left: each kind that is none narrows nothing.
+/// Nothing is narrowed. A field that is `None` narrows nothing; an empty list takes everything of its kind away.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Overlay {
@@ -243,7 +243,7 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// Leaves nothing.
+    /// An overlay that takes everything away.
     #[must_use]
     pub fn nothing() -> Self {
         Self {

@@ -1,8 +1,8 @@
-//! What runs for a tool.
+//! Handlers: the code that runs for a tool.
 //!
-//! In: an [`Invocation`], already checked against the tool's schema. Out: a [`CallResult`].
-//! Three answer by themselves: a component's export (`wasm`), an async closure (`native`) and a plain one (`blocking`). Two
-//! stand around another: `retry` and `breaker`.
+//! In: an [`Invocation`], already checked against the tool's schema. Out: a [`CallResult`]. The handlers are a
+//! component's export (`wasm`), an async closure (`native`) and a plain closure (`blocking`). A `retry`, a `breaker`
+//! and any other [`Middleware`](crate::Middleware) wrap a handler.
 
 mod arguments;
 
@@ -25,27 +25,31 @@ use crate::tool_error::ToolError;
 use crate::usage::Meter;
 pub(crate) use arguments::Arguments;
 
-/// A future of a handler.
+/// The future that [`Handler::call`] returns.
 pub type HandlerFuture<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
-/// A future of whether a tool is offered.
+/// The future that [`Handler::visible`] returns.
 pub type VisibleFuture<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
-/// A future of everything that a handler finds wrong with arguments.
+/// The future that [`Handler::validate`] returns.
 pub type ValidateFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<Fault>, ToolError>> + Send + 'a>>;
 
-/// What runs for a tool. The executor adds the checks before, the deadline around and the receipt after.
+/// The code of a tool. The executor checks the call before, enforces the deadline, and makes the receipt.
 pub trait Handler: Send + Sync + 'static {
     /// Answers one call.
     ///
-    /// # Cancel safety
-    /// The future is dropped when the caller goes away, ends the call by force, or the deadline passes: it must give
-    /// everything back then. A panic in it ends this call only.
+    /// It must not block its thread: while it does, the deadline cannot be enforced, and the other calls of its run
+    /// cannot continue. Use [`Tool::native_blocking`](crate::Tool::native_blocking) for code that blocks. A panic in it
+    /// ends this call only.
     ///
-    /// It must not block its thread: while it does, no deadline can be kept, and the other calls of its run stand still. For
-    /// what blocks there is [`Tool::native_blocking`](crate::Tool::native_blocking).
+    /// # Cancel safety
+    /// The future is dropped at the deadline, when the caller ends the call by force, and when the caller drops the
+    /// call. It must release everything then.
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_>;
 
-    /// Whether the tool is offered in the invocation's context. Its arguments are those of a call, before they are checked
-    /// against the schema, or `null` for a list. [`call`](Self::call) asks by itself. Default: yes.
+    /// Whether the tool is offered in the invocation's context. The arguments are those of a call, before they are
+    /// checked against the schema, or `null` for a list. [`call`](Self::call) must check this by itself.
+    ///
+    /// # Defaults
+    /// Yes.
     ///
     /// # Cancel safety
     /// As [`call`](Self::call).
@@ -53,11 +57,14 @@ pub trait Handler: Send + Sync + 'static {
         Box::pin(std::future::ready(true))
     }
 
-    /// What the handler finds wrong with arguments that fit the schema: everything, not the first. For asking without a
-    /// call: [`call`](Self::call) asks by itself. Default: nothing.
+    /// All faults that the handler finds in arguments that fit the schema. It is for a check without a call:
+    /// [`call`](Self::call) must check this by itself.
+    ///
+    /// # Defaults
+    /// No faults.
     ///
     /// # Errors
-    /// [`ToolError`] when the check itself has ended without an answer.
+    /// [`ToolError`] if the check ended without an answer.
     ///
     /// # Cancel safety
     /// As [`call`](Self::call).
@@ -65,24 +72,34 @@ pub trait Handler: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Digest of the code that runs, if it has one. An answer to a question is accepted by the same code only.
+    /// The digest of the handler's code, if it has one. The answer to a question is accepted only by the same code.
     fn digest(&self) -> Option<&str> {
         None
     }
 
-    /// Whether it is [`visible`](Self::visible) in every context, so that `visible` need not be called. Default: no.
+    /// Whether the tool is [`visible`](Self::visible) in every context, so that `visible` need not be called.
+    ///
+    /// # Defaults
+    /// No.
     fn always_visible(&self) -> bool {
         false
     }
 
-    /// Whether the handler reads [`Invocation::arguments`]. Default: yes; the parsed arguments are kept until the call ends.
+    /// Whether the handler reads [`Invocation::arguments`]. If so, the parsed arguments are kept until the call ends.
     /// Return `false` if the handler only passes on the text: a parsed tree takes many times the memory of its text.
+    ///
+    /// # Defaults
+    /// Yes.
     fn reads_arguments(&self) -> bool {
         true
     }
 
-    /// Whether it watches the deadline by itself, answers nothing but an error after it, and can say more of how the time
-    /// went. The executor then waits for its word a moment longer; any other handler is dropped at the deadline.
+    /// Whether the handler watches the deadline by itself and answers with an error after it. The executor then waits a
+    /// moment longer for that error, which can say how the time was spent. Any other handler is dropped at the
+    /// deadline.
+    ///
+    /// # Defaults
+    /// No.
     fn keeps_time(&self) -> bool {
         false
     }
@@ -98,19 +115,19 @@ pub(crate) struct Overlays {
 /// Denials of one call that observers hear of: enough to see what a tool is up to.
 const MAX_DENIALS: u64 = 100;
 
-/// One call on its way to a handler.
+/// One call, as its handler gets it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Invocation {
-    /// The call as it came.
+    /// The call, as the caller made it.
     pub call: ToolCall,
-    /// Where it comes from.
+    /// Where the call comes from.
     pub context: Arc<CallContext>,
-    /// What it may use: the smaller of the executor's limits, the call's and the tool's own.
+    /// The limits of the call: the tightest of the executor's, the call's and the tool's own.
     pub limits: Limits,
-    /// When the call came.
+    /// When the call was made.
     pub started: Instant,
-    /// The caller's wish that the call ends.
+    /// Raised when the caller wants the call to end.
     pub abort: AbortSignal,
     /// Time between that wish and the forced end of the call.
     pub(crate) stop_grace: Duration,
@@ -124,8 +141,8 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// The call's arguments as a tree: an object that fits the tool's schema. It is the one that was checked, or, for a
-    /// handler that does not say that it [`reads_arguments`](Handler::reads_arguments), parsed when it is first asked for.
+    /// The call's arguments as a tree: an object that fits the tool's schema. For a handler without
+    /// [`reads_arguments`](Handler::reads_arguments), the text is parsed at the first use.
     #[must_use]
     pub fn arguments(&self) -> &Value {
         self.tree.read(&self.call.arguments)
@@ -144,22 +161,22 @@ impl Invocation {
         (self.call.arguments.len() + resume) as u64
     }
 
-    /// When the call's time is over; none where that is beyond what a clock can say.
+    /// The deadline of the call, or `None` if it is beyond what [`Instant`] can hold.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.started.checked_add(self.limits.timeout)
     }
 
-    /// Time left.
+    /// The time until the deadline.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.limits.timeout.saturating_sub(self.started.elapsed())
     }
 
-    /// Tells observers how far the call has come.
+    /// Reports progress to observers.
     ///
     /// # Units
-    /// The handler's own: `done` of `total`, where that is known.
+    /// The handler's own: `done` of `total`, if the total is known.
     pub fn progress(&self, done: u64, total: Option<u64>, message: Option<String>) {
         self.events.emit(|| Event::Progress { id: self.call.id.clone(), done, total, message });
     }

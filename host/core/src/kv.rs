@@ -1,9 +1,9 @@
-//! What a tool keeps between calls: keys with values, times to live, versions, and how much of it there may be.
+//! The stored keys of tools: values with a time to live and a version, within a quota.
 //!
-//! In: a namespace, a key, a value. Out: [`KeyStore`], kept by [`MemoryStore`] or [`DiskStore`].
-//! Invariants: no operation takes a key without its [`Namespace`], so nobody reaches what another tenant or another tool
-//! keeps; what is acknowledged stays; what is over the quota is refused and changes nothing.
-//! Not here: whether a tool may use a key (`rights`), and what one call may hold of what it read.
+//! In: a namespace, a key, a value. Out: [`KeyStore`], with the implementations [`MemoryStore`] and [`DiskStore`].
+//! Invariants: every operation takes a [`Namespace`], so that no tool reaches the keys of another tool or tenant; an
+//! acknowledged write is durable; a write beyond the quota is refused and changes nothing. Not here: whether a tool may
+//! use a key (`rights`), and how much of what it read a call may hold.
 
 mod disk;
 mod ledger;
@@ -18,18 +18,18 @@ pub use disk::DiskStore;
 pub use memory::MemoryStore;
 pub use namespace::Namespace;
 
-/// The longest key, in bytes: room for a path or a digest, and far from what an index is made for.
+/// The longest key, in bytes: enough for a path or a digest.
 pub const MAX_KEY: usize = 1024;
-/// Keys on the largest page of a list: with the longest keys, 1 MiB.
+/// The most keys on a page of a list: with the longest keys, 1 MiB.
 pub const MAX_KEYS_LISTED: usize = 1000;
-/// Bytes of keys and values together that a namespace may hold: a tool's notes, not its archive.
+/// Bytes of all keys and values of a namespace.
 pub const DEFAULT_STORE_BYTES: u64 = 16 << 20;
-/// Keys that a namespace may hold, so that many small values cost no more than few large ones.
+/// Keys of a namespace. This bounds the cost of many small values.
 pub const DEFAULT_STORE_KEYS: u64 = 10_000;
-/// Bytes of one value: it is in memory as a whole, the host's and the guest's.
+/// Bytes of one value. Host and guest hold a whole value in memory.
 pub const DEFAULT_VALUE_BYTES: u64 = 1 << 20;
 
-/// How much a namespace may hold.
+/// How much a namespace can hold.
 ///
 /// # Defaults
 /// [`DEFAULT_STORE_BYTES`], [`DEFAULT_STORE_KEYS`], [`DEFAULT_VALUE_BYTES`].
@@ -37,7 +37,7 @@ pub const DEFAULT_VALUE_BYTES: u64 = 1 << 20;
 pub struct Quota {
     /// Bytes of all keys and values.
     pub bytes: u64,
-    /// Keys.
+    /// Number of keys.
     pub keys: u64,
     /// Bytes of one value.
     pub value: u64,
@@ -49,38 +49,39 @@ impl Default for Quota {
     }
 }
 
-/// A value that is kept.
+/// A stored value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The value.
     pub data: Vec<u8>,
-    /// Which writing of this key it is. Grows with every one and never comes again, also after a deletion. A namespace that
-    /// had no key left goes on after the highest version of all that went; otherwise it says nothing of others.
+    /// The version of the value. Each write of the key gives it a higher one, also after a deletion. Versions of
+    /// different keys are unrelated, except that a namespace whose keys were all deleted goes on above their highest
+    /// version.
     pub version: u64,
 }
 
-/// A part of a list.
+/// One page of a list of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// Keys in the order of their bytes.
     pub keys: Vec<String>,
-    /// Where the next page begins; none when there is none.
+    /// The cursor of the next page; `None` on the last page.
     pub cursor: Option<String>,
 }
 
-/// Why an operation did nothing.
+/// Why an operation of a store failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The key, or the prefix or cursor of a list, is none.
+    /// The key, the prefix or the cursor is not valid.
     #[error("a key has 1 to {MAX_KEY} bytes, and a cursor is what the page before gave")]
     InvalidKey,
-    /// There is no room. The text is fit for the tool.
+    /// The quota is used up. The text can be shown to the tool.
     #[error("{0}")]
     OverQuota(String),
-    /// Other processes held the store for too long; nothing was done. The text may name a path.
+    /// Other processes held the store for too long. Nothing was changed. The text may contain a path.
     #[error("the store is busy: {0}")]
     Busy(String),
-    /// The disk has no room; nothing was done, and what was kept before is there. The text may name a path.
+    /// The disk is full. Nothing was changed, and earlier values are still there. The text may contain a path.
     #[error("the store is full: {0}")]
     Full(String),
     /// The store does not work at present. The text is for the operator: it may contain a path.
@@ -90,34 +91,34 @@ pub enum StoreError {
 
 /// A store of keys and values for tools. Implement it to use another database.
 ///
-/// All methods block and may wait for a disk, so do not call them on an async thread. Each is one atomic, isolated
+/// All methods block, possibly on a disk: do not call them on an async thread. Each is one atomic, isolated
 /// transaction.
 ///
 /// # Errors
-/// Of every method: [`StoreError::InvalidKey`], [`StoreError::Busy`] where other processes use the store, and
-/// [`StoreError::Unavailable`] when nothing was done, or when a write may have been done or not, which cannot be told. Of those
-/// that write: [`StoreError::OverQuota`], [`StoreError::Full`].
+/// Every method can fail with [`StoreError::InvalidKey`], with [`StoreError::Busy`] while other processes use the
+/// store, and with [`StoreError::Unavailable`]; after the latter, a write may or may not have been done. Methods that
+/// write can also fail with [`StoreError::OverQuota`] and [`StoreError::Full`].
 pub trait KeyStore: Send + Sync + 'static {
-    /// The value of a key.
+    /// The value of a key, or `None` if there is no such key.
     ///
     /// # Errors
     /// As above.
     fn get(&self, namespace: &Namespace, key: &str) -> Result<Option<Entry>, StoreError>;
 
-    /// Keeps a value, for ever or for a time, in place of the one before. The result is its version.
+    /// Stores a value, for ever or for the time `ttl`, and replaces an earlier one. Returns its version.
     ///
     /// # Errors
     /// As above.
     fn set(&self, namespace: &Namespace, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError>;
 
-    /// Removes a key; whether there was one.
+    /// Removes a key. Returns whether it existed.
     ///
     /// # Errors
     /// As above.
     fn delete(&self, namespace: &Namespace, key: &str) -> Result<bool, StoreError>;
 
-    /// Keeps a value if the key is at this version, or if there is no such key where none is expected. The result is the
-    /// new version, or none when it is at another one.
+    /// Stores a value if the key has the version `expected`, or, for `None`, if the key does not exist. Returns the new
+    /// version, or `None` if nothing was stored.
     ///
     /// # Errors
     /// As above.
@@ -130,10 +131,10 @@ pub trait KeyStore: Send + Sync + 'static {
         ttl: Option<Duration>,
     ) -> Result<Option<u64>, StoreError>;
 
-    /// Keys that begin with `prefix`, from the beginning or from where the page before ended, at most as many, which is
-    /// taken as at least one and at most [`MAX_KEYS_LISTED`].
+    /// One page of the keys that begin with `prefix`: the first page, or the page at `cursor`. It has at most `most`
+    /// keys; `most` is raised to one and lowered to [`MAX_KEYS_LISTED`].
     ///
-    /// A key that is there from the first page to the last is on exactly one of them, whatever is written meanwhile.
+    /// A key that exists while all pages are read is on exactly one of them, whatever is written meanwhile.
     ///
     /// # Errors
     /// As above.

@@ -71,7 +71,7 @@ mod engine;
 mod blocking;
 mod breaker;
 mod handler;
-mod layer;
+mod middleware;
 mod native;
 mod patience;
 mod retry;
@@ -121,9 +121,14 @@ pub use limits::{
     Limits,
 };
 pub use message::{AWAITING_USER, Halted, Message, RunEvent, RunFailure, Settled};
+pub use middleware::Middleware;
 pub use native::NativeFn;
 pub use outcome::{Halt, HandlerError, MAX_PARTS, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS};
 pub use policy::{Failure, OnToolError, Policy, Verdict};
+/// Files that only this user can read and write.
+pub mod private_file {
+    pub use crate::private::{read, replace};
+}
 pub use provider::{Calls, Converted, Note, Provider, ProviderError, UnreadableCall, agui_events, agui_run_end};
 pub use refusal::{Fault, MAX_FAULTS, Refusal, ResumeFault};
 pub use registry::{Registry, Toolbox};
@@ -137,7 +142,7 @@ pub use statistics::{LastError, Statistics};
 pub use step::{
     AbortStatus, DEFAULT_CONTEXT_TURNS, DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT, Deliberate,
     FunctionResponse, HistoryEntry, MIN_STEP_TIMEOUT, RawCall, STEP_TIMEOUT_VARIABLE, Step, StepConfig, StepEvent,
-    Stepper, Turn,
+    Stepper, Turn, TurnMemory,
 };
 pub use suspicion::{Suspicion, SuspicionKind, is_unseen};
 pub use tool::Tool;

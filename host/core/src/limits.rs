@@ -33,20 +33,20 @@ pub struct Limits {
     pub host_calls: u64,
 }
 
-/// Instruction units. A few seconds of one core in a tight loop: far beyond what a tool computes, short of what hurts.
+/// Instruction units: a few seconds of one core in a tight loop.
 pub const DEFAULT_FUEL: u64 = 10_000_000_000;
 /// Wall time. Source: docs/contract.md, section 3 (`tool_timeout`).
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes. Room for a language runtime and its data; filling it in one instruction stays near 30 ms, the longest time that a
-/// guest can run without looking at the clock.
+/// Bytes. It is enough for a language runtime and its data. Filling it with one instruction takes about 30 ms, which is
+/// the longest time that a guest runs without checking the clock.
 pub const DEFAULT_MEMORY: u64 = 64 << 20;
-/// Bytes. More than any model writes in one call.
+/// Bytes: more than a model writes in one call.
 pub const DEFAULT_ARGUMENTS: u64 = 1 << 20;
-/// Bytes. More than any model reads in one result.
+/// Bytes: more than a model reads in one result.
 pub const DEFAULT_RESULT: u64 = 1 << 20;
-/// Bytes. A few hundred lines.
+/// Bytes: a few hundred lines.
 pub const DEFAULT_LOG: u64 = 64 << 10;
-/// Calls. Enough for a chatty tool, a second of host time at most.
+/// Calls: at most about a second of host time.
 pub const DEFAULT_HOST_CALLS: u64 = 100_000;
 
 impl Default for Limits {
@@ -64,49 +64,49 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// With this many instruction units.
+    /// Sets the number of instruction units.
     #[must_use]
     pub fn with_fuel(mut self, fuel: u64) -> Self {
         self.fuel = fuel;
         self
     }
 
-    /// With this wall time.
+    /// Sets the wall time.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// With this many bytes of memory.
+    /// Sets the bytes of memory.
     #[must_use]
     pub fn with_memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// With this many bytes of result.
+    /// Sets the bytes of the result.
     #[must_use]
     pub fn with_result(mut self, bytes: u64) -> Self {
         self.result = bytes;
         self
     }
 
-    /// With this many bytes of arguments.
+    /// Sets the bytes of the arguments.
     #[must_use]
     pub fn with_arguments(mut self, bytes: u64) -> Self {
         self.arguments = bytes;
         self
     }
 
-    /// With this many bytes of log.
+    /// Sets the bytes of log.
     #[must_use]
     pub fn with_log(mut self, bytes: u64) -> Self {
         self.log = bytes;
         self
     }
 
-    /// With this many calls into the host.
+    /// Sets the number of calls into the host.
     #[must_use]
     pub fn with_host_calls(mut self, calls: u64) -> Self {
         self.host_calls = calls;
@@ -127,7 +127,7 @@ impl Limits {
         }
     }
 
-    /// No limit in any dimension: the neutral element of [`tightened`](Self::tightened), for overlays that set a few.
+    /// No limit in any dimension. Start with it to set a few limits that tighten others.
     #[must_use]
     pub fn unlimited() -> Self {
         Self {

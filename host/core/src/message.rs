@@ -266,6 +266,16 @@ pub enum Halted {
 }
 
 impl Halted {
+    /// The id of the call that halted the run.
+    #[must_use]
+    pub fn tool_call_id(&self) -> &str {
+        match self {
+            Self::AskUser { tool_call_id, .. }
+            | Self::Handler { tool_call_id, .. }
+            | Self::ToolError { tool_call_id, .. } => tool_call_id,
+        }
+    }
+
     /// A person is asked this by the call of this id.
     pub(crate) fn by(question: Question, tool_call_id: String) -> Self {
         let Question { question, options, answer_schema, state } = question;

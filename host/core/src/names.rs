@@ -1,4 +1,4 @@
-//! Names that are like each other: the nearest known one, for hints, and those that are taken for one another.
+//! Similar names: the nearest known name, for hints, and names that can be mistaken for each other.
 //!
 //! Pure: same input, same answer.
 
@@ -14,7 +14,7 @@ const LONGEST: usize = 64;
 /// Candidates that are looked at.
 const CANDIDATES: usize = 256;
 
-/// The candidate that is most like `name`, if any is like it at all.
+/// The candidate that is most similar to `name`, or `None` if none is similar.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > LONGEST {
@@ -30,9 +30,9 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// What is left of a name when everything is taken away that an eye, or a model, overlooks: case, which separator and how
-/// many of them, `0` for `o`, `1`, `i` and `l`, `rn` for `m`, `vv` for `w`. Two names with the same outline are taken for one
-/// another. Names are ASCII already; the pairs are those of it in Unicode's list of confusables (UTS 39).
+/// A name reduced to what readers and models notice: without case and separators, and with the same letter for similar
+/// ones (`0` and `o`; `1`, `i` and `l`; `rn` and `m`; `vv` and `w`). Two names with the same outline can be mistaken
+/// for each other. Names are ASCII; the pairs are the ASCII ones in Unicode's list of confusables (UTS 39).
 #[must_use]
 pub fn outline(name: &str) -> String {
     let mut outline = String::with_capacity(name.len());
@@ -51,7 +51,7 @@ pub fn outline(name: &str) -> String {
     outline
 }
 
-/// The first of these names that is taken for an earlier one though it is another, and that one.
+/// The first of these names that can be mistaken for an earlier, different one, and that earlier name.
 #[must_use]
 pub fn look_alike<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<(&'a str, &'a str)> {
     let mut seen = HashMap::new();

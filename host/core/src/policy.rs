@@ -15,14 +15,14 @@ use crate::outcome::{HandlerError, Outcome};
 use crate::refusal::Refusal;
 use crate::tool_error::{Exit, Timeout, ToolError};
 
-/// A call that failed: who says so, and why.
+/// A failed call: the kind says which part failed it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Failure {
-    /// The handler itself.
+    /// The handler reported an error.
     Error(HandlerError),
-    /// The executor.
+    /// The handler gave no valid answer.
     ToolError(ToolError),
-    /// The host, before the handler ran.
+    /// The host refused the call before the handler ran.
     Refusal(Refusal),
 }
 
@@ -38,7 +38,8 @@ impl Failure {
         }
     }
 
-    /// Whether the same call may succeed later. A handler that says when to try again means so, unless it says otherwise.
+    /// Whether the same call may succeed later. A handler's error with a `retry_after` counts as retryable, unless it
+    /// says that it is not.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -61,7 +62,7 @@ impl Failure {
         }
     }
 
-    /// How long to wait before the same call is made again, counted from its end, where the failure says so.
+    /// How long to wait before the same call is made again, if the failure says so.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -73,7 +74,7 @@ impl Failure {
 }
 
 impl Failure {
-    /// Everything that went wrong, each in words for a model. Joined by `; ` it is the failure's text.
+    /// All faults, in words for a model. Joined by `; ` they are the failure's text.
     #[must_use]
     pub fn errors(&self) -> Vec<String> {
         match self {
@@ -82,7 +83,7 @@ impl Failure {
         }
     }
 
-    /// What the handler gave beside its message.
+    /// The data that the handler returned with its message.
     #[must_use]
     pub fn data(&self) -> Option<&Json> {
         match self {
@@ -102,12 +103,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What is to be done about one failure.
+/// What happens after a failure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// The run goes on, and the model gets this instead of the failure.
+    /// The run continues, and the model gets this value instead of the failure.
     Continue(Json),
-    /// The run drains and halts.
+    /// The running calls finish, and the run halts.
     Halt,
 }
 
@@ -132,19 +133,19 @@ pub(crate) type VerdictFuture = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum OnToolError {
-    /// The model gets the failure as `{"error": …}` and the run goes on.
+    /// The model gets the failure as `{"error": …}`, and the run continues.
     #[default]
     Continue,
-    /// The run drains and halts.
+    /// The running calls finish, and the run halts.
     Halt,
     /// A function decides.
     Decide(Policy),
 }
 
 impl OnToolError {
-    /// A function that may block decides. It is called once per failure, on a thread of its own, so it sees none of the call's
-    /// task-locals; the run's runtime and tracing span are entered there. It has as much time as the call had, counted anew.
-    /// A panic in it, or no answer in time, halts the run.
+    /// Decides with a function that can block. It is called once per failure, on a thread of its own, so it sees none
+    /// of the call's task-locals; the run's runtime and tracing span are entered there. It has as much time as the call
+    /// had, counted anew. If it panics, or does not return in time, the run halts.
     pub fn decide(function: impl Fn(&ToolCall, &Failure) -> Verdict + Send + Sync + 'static) -> Self {
         Self::Decide(Policy(PolicyKind::Blocking(Arc::new(function))))
     }

@@ -5,7 +5,7 @@
 //! is not read; a file has all of its content before it has its name.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
@@ -97,6 +97,34 @@ pub(crate) fn publish(file: NamedTempFile, path: &Path) -> io::Result<()> {
         Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => Err(lost.error),
         Ok(_) | Err(_) => Ok(()),
     }
+}
+
+/// Reads a file that only this user can read and write.
+///
+/// # Errors
+/// If it cannot be opened, is a link or not a plain file, belongs to another user, or others can read or write it. The kind is
+/// `NotFound` if there is no file.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open(path, Access::Read)?;
+    alone(&file)?;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Replaces a file as a whole, or makes it, with its directory: only this user can read and write the new one. Readers see the
+/// old content or the new one.
+///
+/// # Errors
+/// If the directory can be written by others, or the file cannot be written.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    directory(dir)?;
+    let mut file = nameless(dir)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    File::open(dir)?.sync_all()
 }
 
 /// Whether it is this user's and none of these bits is set.

@@ -50,8 +50,8 @@ pub enum Refusal {
         /// When to try again.
         retry_after: Duration,
     },
-    /// The host panicked too often in calls of the tool's component. The component stays disabled until an operator enables
-    /// it again.
+    /// The host panicked too often in calls of the tool's component. The component stays disabled until the
+    /// host calls [`Component::reinstate`](crate::Component::reinstate) or loads it again.
     Quarantined,
     /// The call names a tenant that the host has not defined, though it has defined others.
     UnknownTenant,
@@ -216,7 +216,7 @@ impl Refusal {
             Self::Overloaded { .. } => "wait, make fewer calls at the same time, or configure more cells",
             Self::Restarting { .. } => "wait; the host's log says why the process ended or does not start",
             Self::Quarantined => {
-                "tell the operator: the host's log has the error, and the component can be enabled again"
+                "tell the operator: the host's log has the error; `Component::reinstate` or a restart of the host enables the tool again"
             }
             Self::UnknownTenant => "name a tenant that the host has defined, or define this one",
             Self::NoTenant => "name the tenant that the call is for, in `tenant` of the call's context",

@@ -75,19 +75,18 @@ impl Registry {
         Self::default()
     }
 
-    /// Adds a tool under its name, after those that are there.
+    /// Adds a tool, after the others.
     ///
     /// # Errors
-    /// [`Error::is_duplicate`] when there is one of that name; nothing changes then. [`replace`](Self::replace) takes its
-    /// place.
+    /// [`Error::is_duplicate`] if there is a tool with this name. Use [`replace`](Self::replace) to replace it.
     pub fn register(&self, tool: Tool) -> Result<(), Error> {
         self.register_all([tool])
     }
 
-    /// Adds tools, all or none. For many at once this is far cheaper than one by one.
+    /// Adds tools: all or none. For many tools this is far cheaper than one by one.
     ///
     /// # Errors
-    /// [`Error::is_duplicate`], naming the first that is there already or stands twice.
+    /// [`Error::is_duplicate`] with the first name that is registered already or appears twice.
     pub fn register_all(&self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
         // Before the lock: the iterator is the embedder's code and may look at this registry.
         let tools: Vec<_> = tools.into_iter().collect();
@@ -169,7 +168,7 @@ impl Registry {
     /// Calls the tool that the call names. A failed call is part of the completion, and every call is counted.
     ///
     /// # Errors
-    /// [`Error::is_unknown_tool`], whose [`unknown_tool`](Error::unknown_tool) is the name; nothing was called then.
+    /// [`Error::is_unknown_tool`] if there is no such tool: [`unknown_tool`](Error::unknown_tool) is the name.
     ///
     /// # Cancel safety
     /// As [`Executor::call`].
@@ -178,8 +177,8 @@ impl Registry {
         Ok(executor.call(&tool, call, options).await)
     }
 
-    /// The tools that are offered in this context, in the order of registration. Those that decide by themselves are asked,
-    /// components in a cell of their own: one that fails at it is not offered.
+    /// The tools that are offered in this context, in the order of registration. A tool with a visibility check of its
+    /// own is asked, a component in a cell of its own. If that check fails, the tool is not offered.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -189,18 +188,18 @@ impl Registry {
         stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready).collect().await
     }
 
-    /// Whether some tool takes this call.
+    /// Whether a tool accepts this call.
     #[must_use]
     pub fn can_execute(&self, call: &ToolCall) -> bool {
         self.toolbox().get(&call.name).is_some_and(|tool| tool.can_execute(call))
     }
 
-    /// Begins to count every tool's calls anew.
+    /// Resets the statistics of every tool.
     pub fn clear_statistics(&self) {
         self.toolbox().tools().for_each(Tool::clear_statistics);
     }
 
-    /// How the calls of a tool have ended, wherever they were made: see [`Tool::statistics`]. `None` for a name that is not
+    /// The statistics of a tool, wherever its calls were made: see [`Tool::statistics`]. `None` for a name that is not
     /// registered.
     #[must_use]
     pub fn statistics(&self, name: &str) -> Option<Statistics> {
@@ -213,7 +212,7 @@ impl Registry {
         self.toolbox().tools().map(|tool| (tool.definition().name.clone(), tool.statistics())).collect()
     }
 
-    /// The last failure that a tool's statistics count. `None` where there was none, or no tool has this name.
+    /// The last failure that a tool's statistics count. `None` if there was none, or if the name is not registered.
     #[must_use]
     pub fn last_error(&self, name: &str) -> Option<LastError> {
         self.toolbox().get(name).and_then(Tool::last_error)

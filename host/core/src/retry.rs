@@ -1,10 +1,9 @@
-//! Trying a failed call again.
+//! Retries of failed calls.
 //!
-//! In: a tool and a [`Retry`]. Out: the same tool, a call of which may be several attempts of its handler.
-//! Invariants: only failures that are retryable; bounded in attempts, in each attempt's time where one is set, in each wait,
-//! and by the call's deadline; all attempts share one budget, one receipt and one pair of events.
-//! Source: docs/contract.md, section 4.
-//! Not here: which failures are retryable (`policy`).
+//! In: a tool and a [`Retry`]. Out: the same tool, whose calls can make several attempts. Invariants: only retryable
+//! failures are retried; the number of attempts, each wait and, if set, each attempt's time are bounded, and so is all
+//! of it by the call's deadline; all attempts share one budget, one receipt and one pair of events. Source:
+//! docs/contract.md, section 4. Not here: which failures are retryable (`policy`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,25 +14,24 @@ use parking_lot::Mutex;
 use crate::call::CallResult;
 use crate::clock::{self, Clock, SystemClock};
 use crate::handler::{Handler, HandlerFuture, Invocation};
-use crate::layer::{Layer, Layered};
+use crate::middleware::Middleware;
 use crate::patience;
 use crate::policy::Failure;
 use crate::tool::Tool;
 use crate::tool_error::{Timeout, ToolError};
 
-/// Attempts in all: what fails three times in a row will most likely fail the fourth time.
+/// Attempts of a call, the first included. A call that fails three times in a row will most likely fail a fourth time.
 pub const DEFAULT_ATTEMPTS: u32 = 3;
-/// The most attempts that can be asked for. A handler that fails at once must not keep its caller's thread.
+/// The largest number of attempts. It bounds how long a handler that fails at once can keep its caller's thread.
 pub const MAX_ATTEMPTS: u32 = 100;
-/// A third of a call's usual time: one long wait still leaves time for the attempt after it.
+/// The longest wait between two attempts. It is a third of the default timeout, so that one long wait leaves time for
+/// the next attempt.
 pub const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(10);
 
-/// When a failed call is tried again.
-///
-/// A tool gets one with [`Tool::with_retry`]; without, nothing is tried twice.
+/// When a failed call is tried again. [`Tool::with_retry`] applies it; without it, nothing is tried again.
 ///
 /// # Defaults
-/// [`DEFAULT_ATTEMPTS`], each with as much time as the call has left, [`DEFAULT_MAX_DELAY`], a seed of its own,
+/// [`DEFAULT_ATTEMPTS`], each with the time that the call has left, [`DEFAULT_MAX_DELAY`], a random seed,
 /// [`SystemClock`].
 #[derive(Debug, Clone)]
 pub struct Retry {
@@ -68,64 +66,64 @@ impl Retry {
         }
     }
 
-    /// The same wait each time.
+    /// Waits the same time before each attempt.
     #[must_use]
     pub fn fixed(delay: Duration) -> Self {
         Self::new(Growth::Fixed, delay)
     }
 
-    /// One step, then two, three, …
+    /// Waits one `step` before the second attempt, two before the third, and so on.
     #[must_use]
     pub fn linear(step: Duration) -> Self {
         Self::new(Growth::Linear, step)
     }
 
-    /// Doubles each time.
+    /// Waits `first` before the second attempt, and twice as long before each further one.
     #[must_use]
     pub fn exponential(first: Duration) -> Self {
         Self::new(Growth::Exponential, first)
     }
 
-    /// Doubles each time, and each wait is shortened at random by up to a half ("equal jitter"): calls that failed together
-    /// do not come back together, and yet none of a few attempts is wasted on a failure that is only just over, as it might
-    /// be if a wait could shrink to nothing ("full jitter").
+    /// As [`exponential`](Self::exponential), and shortens each wait at random by up to a half ("equal jitter"). So
+    /// calls that failed together are not retried together, and no wait is so short that the attempt is wasted on the
+    /// same failure.
     #[must_use]
     pub fn exponential_with_jitter(first: Duration) -> Self {
         Self::new(Growth::ExponentialWithJitter, first)
     }
 
-    /// With this many attempts in all, the first included; at least one, at most [`MAX_ATTEMPTS`].
+    /// Sets the number of attempts, the first included; at least one, at most [`MAX_ATTEMPTS`].
     #[must_use]
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.clamp(1, MAX_ATTEMPTS);
         self
     }
 
-    /// With this much real time for each attempt, and no more than the call has left. An attempt that passes it is a timeout
-    /// of that attempt, which may be tried again while the call's deadline lasts. Without it a timeout is the whole call's,
-    /// and nothing is left for another attempt.
+    /// Sets the real time of each attempt; it never exceeds what the call has left. An attempt that takes longer ends
+    /// as a timeout, which can be retried before the call's deadline. Without it, a timeout uses up the whole call, and
+    /// nothing is retried.
     #[must_use]
     pub fn with_attempt_timeout(mut self, timeout: Duration) -> Self {
         self.attempt_timeout = Some(timeout);
         self
     }
 
-    /// With no wait longer than this. A failure that asks for a longer one is not tried again: its caller reads there when
-    /// to come back.
+    /// Sets the longest wait. A failure that asks for a longer one is not retried; its `retry_after` tells the caller
+    /// when to try again.
     #[must_use]
     pub fn with_max_delay(mut self, delay: Duration) -> Self {
         self.max_delay = delay;
         self
     }
 
-    /// With this seed of the jitter. Equal seeds draw equal waits, in the order in which the tool's calls fail.
+    /// Sets the seed of the jitter. The same seed gives the same waits, in the order in which the tool's calls fail.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// With this clock for the waits.
+    /// Sets the clock for the waits.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -148,26 +146,28 @@ impl Retry {
 }
 
 impl Tool {
-    /// Tries a failed call again, as `retry` says and as long as the failure is
-    /// [retryable](crate::Failure::is_retryable), the call's deadline lies further off than the next attempt, and the
-    /// caller's [`AbortSignal`](crate::AbortSignal) is silent. The last attempt's result counts.
+    /// Tries a failed call again, as `retry` says, while the failure is [retryable](crate::Failure::is_retryable), the
+    /// next attempt would begin before the call's deadline, and the caller's [`AbortSignal`](crate::AbortSignal) is not
+    /// raised. The last attempt's result counts.
     ///
-    /// All attempts are one call: one pair of events, one receipt, one budget of fuel, host calls and log, of which each
-    /// attempt gets what is left. The handler sees the attempt's number, 1 in the first, as
-    /// [`CallContext::attempt`](crate::CallContext::attempt). A wait is never shorter than the failure's own `retry_after`.
+    /// All attempts are one call: one pair of events, one receipt, and one budget of fuel, host calls and log, of which
+    /// each attempt gets what is left. The handler sees the number of the attempt, from 1, as
+    /// [`CallContext::attempt`](crate::CallContext::attempt). A wait is never shorter than the failure's own
+    /// `retry_after`.
     ///
-    /// All attempts share the call's deadline: only with [`Retry::with_attempt_timeout`] can a timeout be tried again.
+    /// All attempts share the call's deadline: a timeout can be retried only with [`Retry::with_attempt_timeout`].
     ///
-    /// Not tried again: a trap or a panic, an `exit`, spent fuel, and a value that breaks the tool's output schema, which is
-    /// judged after the last attempt. Only for tools that may be called twice with the same arguments
-    /// ([`Hints::idempotent`](crate::Hints::idempotent)): an attempt that failed may have had its effect.
+    /// These are never retried: a trap, a panic, an `exit`, spent fuel, and a value that violates the tool's output
+    /// schema, which is checked after the last attempt. Use it only for tools that can be called twice with the same
+    /// arguments ([`Hints::idempotent`](crate::Hints::idempotent)): an attempt that failed may have had its effect.
     ///
-    /// With [`with_breaker`](Tool::with_breaker) the later of the two stands outside. Ask for the retry first: a call then
-    /// counts once for the breaker, however many attempts it takes, and an open breaker refuses it without any.
+    /// With [`with_breaker`](Tool::with_breaker), the one that is added last is the outer one. Add the retry first:
+    /// then a call counts once for the breaker, whatever its number of attempts, and an open circuit refuses it without
+    /// an attempt.
     #[must_use]
     pub fn with_retry(self, retry: Retry) -> Self {
         let dice = Mutex::new(retry.seed.map_or_else(Rng::new, Rng::with_seed));
-        self.wrapped(|inner| Layered { layer: Retrying { retry, dice }, inner })
+        self.with_middleware(Retrying { retry, dice })
     }
 }
 
@@ -233,7 +233,7 @@ fn of_the_call(call: &Invocation, result: CallResult) -> CallResult {
     }))
 }
 
-impl Layer for Retrying {
+impl Middleware for Retrying {
     fn call<'a>(&'a self, inner: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
         Box::pin(self.answer(inner, invocation))
     }

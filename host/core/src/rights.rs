@@ -1,11 +1,9 @@
-//! Whether a tool may: what it declares ∩ what its component was granted ∩ what is left to it of that ∩ its tenant's overlay
-//! ∩ the call's.
+//! The rights of a tool: what it declares ∩ what its component is granted ∩ its own section ∩ its tenant's overlay ∩
+//! the call's overlay.
 //!
-//! In: those layers and a [`Request`]. Out: a [`Decision`]; a denial names the layer that says no, and the smallest grant that
-//! would have said yes.
-//! Invariants: pure; a layer can only take away; the same value decides when a component is loaded, when it asks, and when an
-//! operator wants to know why.
-//! Source: docs/contract.md, section 7.
+//! In: those layers and a [`Request`]. Out: a [`Decision`]; a denial names the layer that denies the request, and the
+//! smallest grant that would allow it. Invariants: pure; a layer can only take away; the same value decides when a
+//! component is loaded, when it makes a request, and when an operator asks. Source: docs/contract.md, section 7.
 
 mod request;
 mod suggestion;
@@ -50,9 +48,9 @@ pub enum Layer {
 /// Whether a request is within a tool's rights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It is.
+    /// It is allowed.
     Allowed,
-    /// It is not.
+    /// It is denied.
     Denied(Denial),
 }
 
@@ -118,7 +116,7 @@ impl Denial {
 /// Bytes of a request that a denial quotes in full: more than a path, a key or a URL of a person's has.
 const MAX_REQUEST: usize = 1 << 10;
 
-/// Everything that says what one tool may do. Cheap to clone.
+/// The rights of one tool. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Rights {
     granted: Arc<Grants>,

@@ -1,7 +1,7 @@
 //! An embedder's own rules for a tool: who is offered it, which calls it takes, which arguments are good.
 //!
 //! In: a call. Out: yes, or a refusal.
-//! Invariants: a rule that panics refuses.
+//! Invariants: a rule of visibility or admission that panics refuses the call; a check that panics fails it.
 //! Source: docs/contract.md, sections 4 and 5.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::call::{CallContext, ToolCall};
-use crate::fence::fenced;
+use crate::fence::{Panic, caught, fenced};
 use crate::refusal::{Fault, Refusal};
 
 type Visible = dyn Fn(&Value, &CallContext) -> bool + Send + Sync;
@@ -44,9 +44,14 @@ impl Rules {
     }
 
     /// Everything that is wrong with arguments that fit the schema.
-    pub(crate) fn problems(&self, arguments: &Value) -> Vec<Fault> {
-        let failed = || vec!["the tool's own check of them failed".into()];
-        let problems = self.validate.iter().flat_map(|rule| fenced(|| rule(arguments)).unwrap_or_else(failed));
-        Fault::of_handler(problems.collect())
+    ///
+    /// # Errors
+    /// A check panicked, which says nothing about the arguments.
+    pub(crate) fn problems(&self, arguments: &Value) -> Result<Vec<Fault>, Panic> {
+        let mut problems = Vec::new();
+        for rule in &self.validate {
+            problems.extend(caught(|| rule(arguments))?);
+        }
+        Ok(Fault::of_handler(problems))
     }
 }

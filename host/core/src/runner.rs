@@ -90,16 +90,16 @@ impl Runner {
         Self { registry, executor, encoder: Fenced::default(), deciding }
     }
 
-    /// With this executor: its observer sees every event, and the limits that it was given hold for every call. Their timeout
-    /// too: a run whose [`tool_timeout`](RunOptions::tool_timeout) is longer does not start. An executor without
-    /// [`with_limits`](Executor::with_limits) sets no time: each run does.
+    /// Sets the executor. Its observer sees every event, and its limits apply to every call. That includes its timeout:
+    /// a run with a longer [`tool_timeout`](RunOptions::tool_timeout) does not start. An executor without
+    /// [`with_limits`](Executor::with_limits) sets no timeout: then each run does.
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor.of_a_run();
         self
     }
 
-    /// With this encoder.
+    /// Sets the encoder of results.
     #[must_use]
     pub fn with_encoder(mut self, encoder: impl Encoder) -> Self {
         self.encoder = Fenced::new(encoder);

@@ -1,14 +1,12 @@
-//! Seals the state that a tool leaves with its question, so that it can travel through a client that nobody trusts.
+//! Encrypts and authenticates the state of a question, so that it can travel through an untrusted client.
 //!
-//! In: a question's state and the call that asked. Out: a text that this key alone can make and read; on its way back the
-//! state, or the [`ResumeFault`].
-//! Form: `tc1.` and base64url of a nonce and the ciphertext (XChaCha20-Poly1305, the prefix authenticated too) of four
-//! fingerprints (tenant, tool, digest of the code, arguments), the time of expiry, and the state.
-//! Invariants: nothing of a text is believed before it is authenticated; no state in errors or in `Debug`; a question
-//! without a state is sealed as well, because the seal says that it was asked.
-//! Not here: whether an answer comes a second time. Nobody keeps a list: within its lifetime one question may be answered
-//! more than once, each time in a cell of its own.
-//! Source: docs/contract.md, section 7.
+//! In: a question's state and the call that asked. Out: a text that only this key can make and read; later, from that
+//! text, the state, or a [`ResumeFault`]. Form: `tc1.` and base64url of a nonce and the ciphertext (XChaCha20-Poly1305,
+//! the prefix authenticated too) of four fingerprints (tenant and principal, tool, digest of the code, arguments), the time of
+//! expiry, and the state. Invariants: a text is authenticated before anything in it is used; errors and `Debug` contain
+//! no state; a question without a state is sealed as well, because the seal proves that it was asked. Not here:
+//! protection against replay. There is no list of answers: within its lifetime a question can be answered more than
+//! once, each time in a cell of its own. Source: docs/contract.md, section 7.
 
 mod key;
 
@@ -30,10 +28,10 @@ use crate::refusal::ResumeFault;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ReturnRule, ToolError};
 
-/// How long a question can be answered: a person may sleep over it. Older, the world that it was about has changed.
+/// How long a question can be answered: a day, so that a person can answer the next morning.
 pub const DEFAULT_SEAL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// Bytes of state that a question may leave. Clients carry it along with each answer; sealed, it still fits into one word
-/// of a command line, which is 128 KiB at most.
+/// Largest state of a question, in bytes. A client sends it with each answer; sealed, it still fits into one argument
+/// of a command line (128 KiB).
 pub const MAX_STATE: u64 = 64 << 10;
 
 /// The version of the form. Whoever changes the form changes it too.
@@ -95,48 +93,58 @@ type Clock = dyn Fn() -> SystemTime + Send + Sync;
 #[derive(Clone)]
 pub struct Sealer {
     cipher: XChaCha20Poly1305,
+    /// Whose questions it seals within a tenant.
+    principal: Option<Fingerprint>,
     lifetime: Duration,
     clock: Arc<Clock>,
 }
 
 impl Sealer {
-    /// With this key: 32 random bytes that are kept secret.
+    /// A sealer with this key: 32 random bytes that are kept secret.
     #[must_use]
     pub fn new(key: [u8; KEY_BYTES]) -> Self {
         let cipher = XChaCha20Poly1305::new(&Key::from(key));
-        Self { cipher, lifetime: DEFAULT_SEAL_LIFETIME, clock: Arc::new(SystemTime::now) }
+        Self { cipher, principal: None, lifetime: DEFAULT_SEAL_LIFETIME, clock: Arc::new(SystemTime::now) }
     }
 
-    /// With a new random key, which is not stored: no question can be answered after the last clone is dropped.
+    /// A sealer with a new random key, which is not stored: after the last clone is dropped, no question can be
+    /// answered.
     ///
     /// # Errors
-    /// [`Error::is_environment`] when the machine has no randomness.
+    /// [`Error::is_environment`] if the system has no randomness.
     pub fn generate() -> Result<Self, Error> {
         key::fresh().map(Self::new)
     }
 
-    /// With the key in this directory. It is created at the first use, and only this user can read it. Processes may share
-    /// the directory.
+    /// A sealer with the key in this directory. The key is created at the first use, and only this user can read it.
+    /// Processes can share the directory.
     ///
     /// # Errors
-    /// [`Error::is_environment`] if there is no key and none can be stored, or if others could have read the key. Such a key
-    /// is not replaced: an operator should look at it first.
+    /// [`Error::is_environment`] if there is no key and none can be stored, or if other users could have read the key.
+    /// Such a key is not replaced: an operator should look at it first.
     pub fn kept_in(dir: impl AsRef<Path>) -> Result<Self, Error> {
         key::kept_in(dir.as_ref()).map(Self::new)
     }
 
-    /// With this lifetime for the questions sealed from now on.
+    /// Sets the lifetime of the questions that are sealed from now on.
     #[must_use]
     pub fn with_lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = lifetime;
         self
     }
 
-    /// With this clock. It must tell the time of day, the same to all hosts with this key.
+    /// Sets the clock for the lifetime. It must tell the time of day, and all hosts with this key must agree on it.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
+    }
+
+    /// The same key, for the questions of one principal: only a sealer that is bound to the same principal opens them. A
+    /// tenant's principals are its keys or users, named as the embedder likes. The refusal is [`ResumeFault::Foreign`].
+    #[must_use]
+    pub fn bound_to(&self, principal: &str) -> Self {
+        Self { principal: Some(of_text(Some(principal))), ..self.clone() }
     }
 
     /// Seals what a question leaves, for an answer to the same call.
@@ -150,7 +158,7 @@ impl Sealer {
             return Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit: MAX_STATE, got }));
         }
         let mut plain = Vec::with_capacity(HEAD_BYTES + state.len());
-        for (_, fingerprint) in origin.fingerprints() {
+        for (_, fingerprint) in origin.fingerprints(self.principal.as_ref()) {
             plain.extend(fingerprint);
         }
         plain.extend(self.now().saturating_add(millis(self.lifetime)).to_le_bytes());
@@ -164,7 +172,7 @@ impl Sealer {
     pub(crate) fn open(&self, origin: &Origin<'_>, state: Option<&Json>) -> Result<Option<Json>, ResumeFault> {
         let plain = self.decrypt(state.ok_or(ResumeFault::Missing)?).ok_or(ResumeFault::Tampered)?;
         let mut rest = plain.as_slice();
-        for (fault, expected) in origin.fingerprints() {
+        for (fault, expected) in origin.fingerprints(self.principal.as_ref()) {
             let (found, after) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
             if *found != expected && stands(Defence::SealedOrigin) {
                 return Err(fault);
@@ -231,9 +239,12 @@ impl<'a> Origin<'a> {
 
     /// What must be the same when the answer comes, each with the fault when it is not. Whose it is comes first: nobody
     /// else is told more.
-    fn fingerprints(&self) -> [(ResumeFault, Fingerprint); 4] {
+    fn fingerprints(&self, principal: Option<&Fingerprint>) -> [(ResumeFault, Fingerprint); 4] {
+        let tenant = of_text(self.tenant);
+        let principal = principal.filter(|_| stands(Defence::SealedPrincipal));
+        let owner = principal.map_or(tenant, |principal| *blake3::keyed_hash(principal, &tenant).as_bytes());
         [
-            (ResumeFault::Foreign, of_text(self.tenant)),
+            (ResumeFault::Foreign, owner),
             (ResumeFault::OtherTool, of_text(Some(self.tool))),
             (ResumeFault::Upgraded, of_text(self.digest)),
             (ResumeFault::OtherArguments, self.arguments),

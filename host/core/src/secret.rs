@@ -1,7 +1,7 @@
-//! Secrets: values that the host puts into requests, and that a tool holds no more of than a name.
+//! Secrets: values that the host puts into requests. A tool knows only their names.
 //!
-//! In: an embedder's values or vault. Out: [`Secret`]s, for the one place that needs them.
-//! Invariants: a value is in no text that is made of it: no `Debug`, no `Serialize`; its memory is cleared after use.
+//! In: an embedder's values or vault. Out: [`Secret`]s, for the code that puts them into requests. Invariants: `Debug`
+//! does not show a value, and there is no `Serialize`; its memory is cleared after use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,11 +13,11 @@ use zeroize::Zeroizing;
 
 use crate::defence::{Defence, stands};
 
-/// Shortest value in bytes. A shorter one could not be told from ordinary text where it is to be blacked out.
+/// Shortest value in bytes. A shorter one would match ordinary text when responses are redacted.
 pub const MIN_SECRET: usize = 8;
 
-/// Longest value in bytes: what one header of a request may hold at most servers. A search for a longer one, in all its
-/// encodings, would slow down each call that may use it.
+/// Longest value in bytes: most servers accept no longer header. A search for a longer value in all its encodings would
+/// slow down each call that can use it.
 pub const MAX_SECRET: usize = 16 << 10;
 
 /// The value of a secret. Cheap to clone; its memory is cleared when the last clone is dropped. `Debug` does not show it.
@@ -25,11 +25,11 @@ pub const MAX_SECRET: usize = 16 << 10;
 pub struct Secret(Arc<Zeroizing<String>>);
 
 impl Secret {
-    /// A secret of this value.
+    /// A secret with this value.
     ///
     /// # Errors
-    /// [`SecretError`] when it is shorter than [`MIN_SECRET`] or longer than [`MAX_SECRET`] bytes, or has a control character,
-    /// which a header cannot hold.
+    /// [`SecretError`] if it is shorter than [`MIN_SECRET`] or longer than [`MAX_SECRET`] bytes, or contains a control
+    /// character, which a header cannot hold.
     pub fn new(value: impl Into<String>) -> Result<Self, SecretError> {
         let value = Zeroizing::new(value.into());
         if value.len() < MIN_SECRET && stands(Defence::SecretLength) {
@@ -39,12 +39,12 @@ impl Secret {
             return Err(SecretError::new(format!("its value is longer than {MAX_SECRET} bytes")));
         }
         if value.chars().any(char::is_control) {
-            return Err(SecretError::new("its value has a control character, perhaps a line's end"));
+            return Err(SecretError::new("its value contains a control character, perhaps a line break"));
         }
         Ok(Self(Arc::new(value)))
     }
 
-    /// The value. The caller has to keep it secret.
+    /// The value. The caller must keep it secret.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -63,7 +63,7 @@ impl fmt::Debug for Secret {
 pub struct SecretError(String);
 
 impl SecretError {
-    /// A problem in one sentence. It must not contain the value.
+    /// An error with this text: one sentence, which must not contain the value.
     pub fn new(problem: impl Into<String>) -> Self {
         Self(problem.into())
     }
@@ -124,22 +124,22 @@ pub trait SecretSource: Send + Sync + 'static {
     }
 }
 
-/// Secrets in memory: the same values for every tenant, unless a tenant has its own.
+/// Secrets in memory: the same values for every tenant, except where a tenant has its own.
 ///
 /// # Defaults
-/// None.
+/// No secrets.
 #[derive(Debug, Clone, Default)]
 pub struct StoredSecrets(BTreeMap<(Option<String>, String), Secret>);
 
 impl StoredSecrets {
-    /// With this value for every tenant.
+    /// Adds a value for every tenant.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: Secret) -> Self {
         self.0.insert((None, name.into()), value);
         self
     }
 
-    /// With this value for one tenant.
+    /// Adds a value for one tenant.
     #[must_use]
     pub fn with_tenant(mut self, tenant: impl Into<String>, name: impl Into<String>, value: Secret) -> Self {
         self.0.insert((Some(tenant.into()), name.into()), value);

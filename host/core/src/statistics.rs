@@ -1,7 +1,6 @@
-//! How a tool has fared so far.
+//! Statistics of a tool's calls.
 //!
-//! In: completions. Out: [`Statistics`].
-//! Source: docs/contract.md, section 4.
+//! In: completions. Out: [`Statistics`]. Source: docs/contract.md, section 4.
 
 use std::time::Duration;
 
@@ -19,48 +18,48 @@ const FIGURES: u8 = 2;
 /// Characters of the last error's message that are kept.
 const MESSAGE_CHARS: usize = 1000;
 
-/// Call statistics of a tool, since it was made or since they were cleared.
+/// Statistics of a tool's calls, since it was made or its statistics were cleared.
 ///
 /// # Units
 /// Times are wall time of whole calls.
 ///
 /// # Shape
-/// As JSON: its fields by name, and `average_us` and `success_rate`, which is null where no call was made. Times are whole
+/// As JSON: its fields by name, and `average_us` and `success_rate`, which is null if no call was made. Times are whole
 /// microseconds in fields that end in `_us`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Calls that were made and ended: successes and failures.
+    /// Calls that ran and ended: successes and failures.
     pub count: u64,
-    /// Those that the handler answered with ok, a question or a halt, and that the encoder of a run or a step made text of.
+    /// Calls whose handler answered ok, with a question or with a halt, and whose answer could be encoded.
     pub success: u64,
-    /// All others of them.
+    /// All other calls that ran.
     pub failure: u64,
-    /// Failures among them by a panic of this process: of the host as it served the tool, or of a native handler.
+    /// Failures by a panic in this process: of the host while it ran the tool, or of a native handler.
     pub panics: u64,
-    /// Calls that were refused before the handler ran. They say nothing of the tool, and count for nothing else here.
+    /// Calls that were refused before the handler ran. They are not in `count` or any other number here.
     pub refused: u64,
-    /// Calls that were cancelled, likewise.
+    /// Calls that were cancelled. They are not in `count` or any other number here.
     pub cancelled: u64,
-    /// The time of all calls together.
+    /// The total time of the calls in `count`.
     pub total: Duration,
-    /// Half of the calls took no longer; to within 1 %.
+    /// The median time of a call, within 1 %.
     pub p50: Duration,
-    /// Likewise for 95 of 100.
+    /// The 95th percentile of the times, within 1 %.
     pub p95: Duration,
-    /// Likewise for 99 of 100.
+    /// The 99th percentile of the times, within 1 %.
     pub p99: Duration,
 }
 
 impl Statistics {
-    /// The average time of a call; zero where there was none.
+    /// The average time of a call; zero if no call was made.
     #[must_use]
     pub fn average(&self) -> Duration {
         let nanos = self.total.as_nanos().checked_div(u128::from(self.count)).unwrap_or(0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Successes among the calls that were made, from 0 to 1; none where there was none.
+    /// The share of successes among the calls that ran, from 0 to 1; `None` if no call was made.
     #[must_use]
     pub fn success_rate(&self) -> Option<f64> {
         (self.count > 0).then(|| self.success as f64 / self.count as f64)
@@ -69,16 +68,16 @@ impl Statistics {
 
 /// The last failure that a tool's statistics count.
 ///
-/// It repeats the words of one call: it is for the operator, and not for another tenant.
+/// It contains text of one call: show it to the operator, not to another tenant.
 ///
 /// # Shape
-/// As JSON: `{"reason", "message"}`; the reason is `null` where the handler itself reported the failure.
+/// As JSON: `{"reason", "message"}`; the reason is `null` if the handler itself reported the failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LastError {
-    /// Why the executor says that the call failed. `None`: the handler said so.
+    /// The reason of the tool error. `None` if the handler itself reported the failure.
     pub reason: Option<Reason>,
-    /// The failure's text, its first thousand characters.
+    /// The first thousand characters of the failure's text.
     pub message: String,
 }
 

@@ -1,10 +1,10 @@
-//! Calls inside of an agent loop: gated, made, recorded.
+//! Single steps of an agent loop: a call is checked, made and recorded.
 //!
-//! In: what a model asked for, and the [`Turn`]. Out: a [`Step`] per call, always: what the loop does next.
-//! The stages: judge → stop? → context → gate → dispatch → window → notice → restart? → entry. Of several calls all gates
-//! come first, then the dispatches side by side, then the rest of each in the calls' order.
-//! Invariants: a tool is dispatched at most once; a stop beats a result; nothing an embedder plugged in breaks a step.
-//! Source: docs/contract.md, section 6, whose stages are numbered below.
+//! In: the call that a model asked for, and the [`Turn`]. Out: always one [`Step`] per call, which says what the loop
+//! does next. The stages: judge → stop? → context → gate → dispatch → window → notice → restart? → entry. Of several
+//! calls, all pass their gates first, then all are dispatched side by side, then the other stages follow for each call
+//! in order. Invariants: a tool is dispatched at most once; a stop wins over a result; a panic of the embedder's code
+//! does not break a step. Source: docs/contract.md, section 6, whose stages are numbered below.
 
 mod config;
 mod entry;
@@ -30,7 +30,7 @@ pub use self::config::{
 pub use self::entry::{FunctionResponse, HistoryEntry};
 pub use self::next::{AbortStatus, Step, StepEvent};
 pub use self::raw_call::RawCall;
-pub use self::turn::{DEFAULT_CONTEXT_TURNS, Deliberate, Turn};
+pub use self::turn::{DEFAULT_CONTEXT_TURNS, Deliberate, Turn, TurnMemory};
 use crate::call::{AbortSignal, CallOptions, CallResult, Completion, ToolCall};
 use crate::encode::{Encoder, Fenced};
 use crate::executor::Executor;
@@ -80,7 +80,7 @@ pub struct Stepper {
 }
 
 impl Stepper {
-    /// Steps that call the tools of this registry.
+    /// A stepper for the tools of this registry.
     #[must_use]
     pub fn new(registry: Registry) -> Self {
         Self {
@@ -95,47 +95,47 @@ impl Stepper {
         }
     }
 
-    /// With this executor, but for its timeout: a step has its own, see [`StepConfig::with_timeout`].
+    /// Sets the executor. Its timeout does not apply: a step has its own, see [`StepConfig::with_timeout`].
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor;
         self
     }
 
-    /// With this configuration.
+    /// Sets the configuration.
     #[must_use]
     pub fn with_config(mut self, config: StepConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Lets this encoder make text of results and failures. Without one a value stays the JSON it is.
+    /// Encodes results and failures as text with this encoder. Without one, a value stays JSON.
     #[must_use]
     pub fn with_encoder(mut self, encoder: impl Encoder) -> Self {
         self.encoder = Some(Fenced::new(encoder));
         self
     }
 
-    /// With this policy for failures: those of the handler, of the executor, of the host and of the encoder; not for a name
-    /// that no tool has or that the turn closes. It decides what the model gets and whether the loop halts, as in a run, and
-    /// not what happened: with [`Verdict::Continue`](crate::Verdict::Continue) the call has failed all the same, for statistics, windows and the
-    /// count of errors in a row.
+    /// Sets the policy for failures of the handler, the executor, the host and the encoder. It does not apply to a tool
+    /// that does not exist or is not allowed in this turn. As in a run, it decides what the model gets and whether the
+    /// loop halts. It does not change what happened: with [`Verdict::Continue`](crate::Verdict::Continue) the call
+    /// still counts as failed for statistics, windows and errors in a row.
     #[must_use]
     pub fn with_on_tool_error(mut self, policy: OnToolError) -> Self {
         self.policy = policy;
         self
     }
 
-    /// With this observer. It must be quick; a panic in it costs that event only.
+    /// Sets the observer of events. It must return quickly. If it panics, only that event is lost.
     #[must_use]
     pub fn with_observer(mut self, observer: impl Fn(StepEvent) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// Asks this hook about the end of every call that was dispatched, failures included: `true` when it took
-    /// the result into the model's context, which makes the step a [`Step::Restart`]. A panic in it, or no answer within
-    /// the step's timeout, leaves the result where it is.
+    /// Sets a hook that is called when a dispatched call has ended, with success or not. If it returns `true`, it has
+    /// put the result into the model's context, and the step is a [`Step::Restart`]. If it panics, or does not return
+    /// within the step's timeout, that counts as `false`.
     #[must_use]
     pub fn with_restart_hook<Answer>(mut self, hook: impl Fn(Arc<Completion>) -> Answer + Send + Sync + 'static) -> Self
     where
@@ -148,24 +148,25 @@ impl Stepper {
     /// Makes one step.
     ///
     /// # Cancel safety
-    /// When dropped, the tool is stopped as by [`Executor::call`], and the step counts for nothing: the turn stays as it
-    /// was, but for the window of a tool that had succeeded already.
+    /// When dropped, the tool is stopped as by [`Executor::call`], and the turn stays as it was, except that the tool
+    /// stays allowed if it had already succeeded.
     pub async fn step(&self, call: impl Into<RawCall>, turn: &mut Turn) -> Step {
         let call = call.into();
         self.stages(call, turn).await.unwrap_or_else(|status| Step::Abort { status })
     }
 
-    /// Makes the steps of all calls of one answer of the model: one step per call, in the calls' order. First every call passes
-    /// its gates, in order. Then the tools run side by side, as many at once as
-    /// [`StepConfig::with_max_concurrency`] says. When the last has ended, stages 6 to 9 follow for each call in order.
+    /// Makes the steps of all calls of one answer of the model: one step per call, in the order of the calls. First
+    /// every call passes its gates, in order. Then the tools run side by side, as many at the same time as
+    /// [`StepConfig::with_max_concurrency`] says. When the last one has ended, stages 6 to 9 follow for each call in
+    /// order.
     ///
-    /// - A call without a name (or with arguments that are not an object, and without an id to answer), or a stop before the
-    ///   first dispatch, ends the turn before anything runs: every step is this [`Step::Abort`].
-    /// - After that each step is its own. A [`Step::Restart`], a halt or too many errors in a row change nothing for the calls
-    ///   after it: they have run, and are recorded.
-    /// - A stop is for all: calls that run are ended, and every call that is not recorded yet is a
+    /// - The turn ends before any tool runs if a call has no name, if a call has arguments that are not an object and no id, or if a
+    ///   stop is requested before the first dispatch. Every step is then this [`Step::Abort`].
+    /// - Otherwise the steps are independent. A [`Step::Restart`], a halt or too many errors in a row do not affect the calls after
+    ///   it: they have run, and are recorded.
+    /// - A stop applies to all: running calls are ended, and every call that is not recorded yet becomes
     ///   [`AbortStatus::StoppedByUser`].
-    /// - A window that a success opens is open from the next step on, and not for the calls beside it.
+    /// - A tool that a success allows is allowed from the next step on, not for the other calls of this answer.
     ///
     /// # Cancel safety
     /// As [`step`](Self::step). Calls that were recorded before the drop stay counted in the turn.

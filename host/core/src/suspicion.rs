@@ -1,10 +1,10 @@
-//! What in a definition seems to be written to steer a model rather than to describe a tool.
+//! Finds texts in a definition that seem to be written to steer a model, not to describe a tool.
 //!
-//! In: a [`Definition`]. Out: places to look at twice, for whoever decides whether the tool may be used.
-//! Invariants: linear in the text; every text of the definition is looked at, names of members too.
-//! This is an aid for the eye and no defence. Words can always be found that no pattern knows; what defends is that nobody's
-//! tool is used before somebody has read its definition, and that it stays the one that was read.
-//! Source: the published attacks on tool descriptions (hidden instructions, shadowing of other tools, secrecy).
+//! In: a [`Definition`]. Out: the suspicious places, for the person who decides whether the tool may be used.
+//! Invariants: linear in the length of the text; every text of the definition is searched, names of members too. This
+//! helps a reader and is not a defence: a text can always be worded so that no pattern matches. The defence is that a
+//! tool is used only after a person has approved its definition, and only in the form that was approved. Source: the
+//! published attacks on tool descriptions (hidden instructions, shadowing of other tools, secrecy).
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -22,24 +22,24 @@ const EXCERPT: usize = 80;
 /// Blank lines, or blanks in a line, that push what follows out of sight.
 const OUT_OF_SIGHT: &str = r"(?:\n[ \t\r]*){5}|[ \t]{30}";
 
-/// Why a text should be read twice.
+/// Why a text is suspicious.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SuspicionKind {
-    /// Characters that no reader sees, or text that is pushed out of sight.
+    /// It has characters that no reader sees, or whitespace that pushes text out of sight.
     Hidden,
-    /// It pretends to be somebody else's: the system's, the user's, another tool's result.
+    /// It pretends to come from another source: the system, the user, or another tool.
     Disguised,
-    /// It speaks of not following instructions, or of following others.
+    /// It tells the model to ignore instructions, or to follow others.
     Overriding,
-    /// It speaks of keeping something from the user.
+    /// It tells the model to keep something from the user.
     Secretive,
-    /// It says how other tools are to be used, or not to be.
+    /// It says how other tools are to be used, or that they are not to be used.
     Steering,
     /// It asks for the conversation, for files or for credentials.
     Prying,
-    /// It is, or asks to follow, something that cannot be read as it stands.
+    /// It contains encoded text, or tells the model to follow encoded text.
     Encoded,
 }
 
@@ -57,24 +57,24 @@ impl fmt::Display for SuspicionKind {
     }
 }
 
-/// A piece of a definition that should be read twice.
+/// A suspicious text in a definition.
 ///
 /// # Shape
 /// As JSON: `{"place", "kind", "excerpt"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Suspicion {
-    /// JSON pointer into the definition.
+    /// A JSON pointer into the definition.
     pub place: String,
-    /// Why.
+    /// Why the text is suspicious.
     pub kind: SuspicionKind,
-    /// The text around it on one line, at most 80 characters, invisible characters left out.
+    /// The text around it in one line: at most 80 characters, without invisible ones.
     pub excerpt: String,
 }
 
 impl Definition {
-    /// What in it seems to be written to steer a model: at most 32 places, in the definition's order. That there are none
-    /// says nothing for a tool.
+    /// The texts that seem to be written to steer a model: at most 32, in the order of the definition. An empty list
+    /// does not mean that the definition is harmless.
     #[must_use]
     pub fn suspicions(&self) -> Vec<Suspicion> {
         let mut found = Vec::new();
@@ -86,11 +86,12 @@ impl Definition {
     }
 }
 
-/// Whether a reader cannot see it, or a terminal acts on it.
+/// Whether a character is invisible, or changes how a terminal shows the text around it.
 ///
-/// The soft hyphen, marks and overrides of direction, zero widths, line separators, invisible operators, interlinear marks,
-/// tags and the variation selectors that carry hidden bytes. The joiners too, though emoji and some scripts are written with
-/// them: rows of them spell words that only a machine reads. Not U+FE0F: emoji are written with it.
+/// These are: the soft hyphen, direction marks and overrides, characters of zero width, line separators, invisible
+/// operators, interlinear marks, tags, and variation selectors that can carry hidden bytes. The zero-width joiners are
+/// among them, although emoji and some scripts need them, because sequences of them can encode a text. U+FE0F is not,
+/// because emoji need it.
 #[must_use]
 pub fn is_unseen(c: char) -> bool {
     match c {

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::fence::{Fenced, dispose};
 use crate::handler::{Handler, Invocation};
 use crate::limits::Limits;
+use crate::middleware::{Layered, Middleware};
 use crate::native::{Native, NativeFn};
 use crate::rights::Rights;
 use crate::rules::Rules;
@@ -104,7 +105,7 @@ impl Tool {
     }
 
     fn build(definition: Definition, handler: Option<Arc<dyn Handler>>) -> Result<Self, Error> {
-        crate::definition::check_name(&definition.name)?;
+        definition.check()?;
         let compile = |schema: &Option<_>| {
             schema
                 .as_ref()
@@ -153,8 +154,10 @@ impl Tool {
     }
 
     /// Checks arguments that fit the schema: `rule` returns everything that is wrong with them, in words for a model. Each text
-    /// becomes the `expected` of a [`Fault`](crate::Fault) with an empty path. If `rule` panics, the call is refused as
-    /// `invalid_arguments`. A further rule is added: the call is refused with what all of them found.
+    /// becomes the `expected` of a [`Fault`](crate::Fault) with an empty path. A further rule is added: the call is refused
+    /// with what all of them found.
+    ///
+    /// If `rule` panics, the call fails as `handler_raised` with the kind `native_panic`: the arguments may be right.
     ///
     /// Keep rules short. Large arguments are checked a few calls at a time, and a rule that is slow with them delays the
     /// large arguments of other calls.
@@ -182,13 +185,13 @@ impl Tool {
         limits.with_timeout(timeout)
     }
 
-    /// Puts another handler around its own: `wrap` gets the handler that runs now. A tool without a handler stays without.
-    ///
-    /// The new handler answers for every method of [`Handler`]: implement `visible`, `validate` and the others too, and pass
-    /// them on, unless their defaults are right for it.
+    /// Puts a [`Middleware`] around its handler; of several, the one that was added last runs first. A tool without a
+    /// handler stays without.
     #[must_use]
-    pub fn wrapped<H: Handler>(self, wrap: impl FnOnce(Arc<dyn Handler>) -> H) -> Self {
-        self.with(|tool| tool.handler = tool.handler.take().map(|handler| Arc::new(wrap(handler)) as _))
+    pub fn with_middleware(self, middleware: impl Middleware) -> Self {
+        self.with(|tool| {
+            tool.handler = tool.handler.take().map(|inner| Arc::new(Layered { middleware, inner }) as _);
+        })
     }
 
     /// Names the version of the code behind it: an answer to a question of another version is refused under a sealer.

@@ -237,7 +237,7 @@ impl fmt::Display for ReturnRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotJson { field, detail } => write!(f, "the tool's `{field}` is {detail}"),
-            Self::TooLarge { limit, got } => write!(f, "the tool returned {got} bytes or more; its limit is {limit}"),
+            Self::TooLarge { limit, got } => write!(f, "the tool returned {got} bytes or more; the limit is {limit}"),
             Self::TooManyParts { limit, got } => write!(f, "the tool returned {got} parts; the limit is {limit}"),
             Self::StateTooLarge { limit, got } => {
                 write!(f, "the state of the tool's question has {got} bytes; the limit is {limit}")

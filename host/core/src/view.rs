@@ -1,7 +1,7 @@
-//! The result of a call as one flat object, for those who want no events and no policy.
+//! The result of a call as one flat object, for hosts that need neither events nor a policy.
 //!
-//! In: a [`Completion`] and the tool's definition. Out: [`ResultView`].
-//! Source: docs/contract.md, sections 4 (`{success, result?, message?}`), 5 (`{success, result, errors[], attributes}`) and 9.
+//! In: a [`Completion`] and the tool's definition. Out: [`ResultView`]. Source: docs/contract.md, sections 4
+//! (`{success, result?, message?}`), 5 (`{success, result, errors[], attributes}`) and 9.
 
 use std::collections::BTreeMap;
 
@@ -23,29 +23,29 @@ use crate::policy::Failure;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResultView {
-    /// The call.
+    /// The call's id.
     pub tool_call_id: String,
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
     /// Whether the handler answered ok, with a question or with a halt.
     pub success: bool,
-    /// Its value, or the result that it halted with. As JSON `null` on failure and for a question.
+    /// The value, or the result of a halt. In JSON, `null` for a failure and for a question.
     #[serde(default)]
     pub result: Option<Json>,
-    /// A line for a person: the handler's own, its question, or the failure's text.
+    /// A text for a person: the handler's own, its question, or the failure's text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What a handler that failed gave beside its message.
+    /// The data that a failed handler returned with its message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Json>,
-    /// Everything that went wrong, each in words for a model. Joined by `; ` it is `message`.
+    /// All faults, in words for a model. Joined by `; ` they are `message`.
     pub errors: Vec<String>,
     /// Free metadata of the tool's definition.
     pub attributes: BTreeMap<String, Value>,
 }
 
 impl ResultView {
-    /// The view of how a call of this tool ended.
+    /// The view of this completion of a call of this tool.
     #[must_use]
     pub fn of(completion: &Completion, definition: &Definition) -> Self {
         let failure = Failure::of(&completion.result);

@@ -13,7 +13,7 @@ use crate::handler::{Handler, HandlerFuture, Invocation, Overlays, ValidateFutur
 use crate::rights::Rights;
 use crate::tool::Tool;
 
-/// A component that was checked, compiled and asked for its tools. Cheap to clone.
+/// A component that was checked and compiled, and has described its tools. Cheap to clone.
 #[derive(Clone)]
 pub struct Component {
     loaded: LoadedComponent,
@@ -21,15 +21,17 @@ pub struct Component {
 }
 
 impl Component {
-    /// Loads a component. Compiling takes as long as it takes (a Rust tool 0.1 s, a language runtime seconds); from the cache
-    /// it takes well under a millisecond per megabyte. Unless the engine's [`Optimise`](crate::Optimise) says otherwise, the
-    /// component answers on quickly compiled code until [`optimised`](Self::optimised) code is there, with the same answers
-    /// on the same fuel. The optimiser stops when the last clone of the component and of its tools is dropped.
+    /// Loads a component without grants. Compiling takes about 0.1 s for a Rust tool, and seconds for a language
+    /// runtime; loading from the cache takes well under a millisecond per megabyte. Unless the engine's
+    /// [`Optimise`](crate::Optimise) says otherwise, the component answers on quickly compiled code until its
+    /// [`optimised`](Self::optimised) code is ready, with the same answers on the same fuel. The optimiser stops when
+    /// the last clone of the component and of its tools is dropped.
     ///
     /// # Errors
-    /// [`Error::is_component`] for bytes that are not a usable component, [`Error::is_not_granted`] for imports that no
-    /// cell has, [`Error::is_definition`] for tools that could not be served. [`Error::is_environment`] for what is the host's
-    /// own, as when all cells are busy: what was compiled is in the cache then, if there is one.
+    /// [`Error::is_component`] for bytes that are not a usable component, [`Error::is_not_granted`] for imports that
+    /// need a grant or are unknown, [`Error::is_definition`] for a definition that is not usable.
+    /// [`Error::is_environment`] for a failure of the host, for example if all cells are busy; the compiled code is in
+    /// the cache then, if there is one.
     ///
     /// # Cancel safety
     /// May be dropped: the compiler finishes in the background.
@@ -37,7 +39,7 @@ impl Component {
         Self::load_with(engine, bytes, Grants::default(), Missing::Refused).await
     }
 
-    /// Like [`load`](Self::load), with grants. Each tool may use what it declares of them.
+    /// Loads a component with grants. Each tool can use those of them that it declares.
     ///
     /// # Errors
     /// As [`load`](Self::load). [`Error::is_not_granted`] if a grant is missing, unless `missing` says that each use is
@@ -55,16 +57,16 @@ impl Component {
         Self::new(engine.load(bytes.into(), Arc::new(grants.clone()), missing, None).await?, grants)
     }
 
-    /// Like [`load_with`](Self::load_with), for a tenant. The components of one tenant are loaded one at a time, and
-    /// [`compiles_per_minute`](crate::EngineBuilder::compiles_per_minute) limits how many are compiled. A component that is in
-    /// the cache does not count.
+    /// Loads a component with grants, for a tenant. The components of one tenant are loaded one at a time, and
+    /// [`compiles_per_minute`](crate::EngineBuilder::compiles_per_minute) limits how many are compiled. A component
+    /// that is in the cache does not count.
     ///
     /// # Errors
-    /// As [`load_with`](Self::load_with), and [`Error::is_quota`] if the tenant has used up its quota or has too many waiting
-    /// loads: [`Error::retry_after`] tells when to try again.
+    /// As [`load_with`](Self::load_with), and [`Error::is_quota`] if the tenant has used up its quota or has too many
+    /// waiting loads: [`Error::retry_after`] tells when to try again.
     ///
     /// # Cancel safety
-    /// As [`load`](Self::load). While it waits for its turn nothing has begun.
+    /// As [`load`](Self::load). Nothing has begun while it waits for its turn.
     pub async fn load_for(
         engine: &Engine,
         tenant: &str,
@@ -112,51 +114,51 @@ impl Component {
         self.tools.iter().map(Tool::definition)
     }
 
-    /// What it shows from outside.
+    /// What can be seen of it without running it: digest, size and imports.
     #[must_use]
     pub fn examination(&self) -> &Examination {
         self.loaded.examination()
     }
 
-    /// Whether it came compiled from the cache.
+    /// Whether its compiled code came from the cache.
     #[must_use]
     pub fn is_cached(&self) -> bool {
         self.loaded.is_cached()
     }
 
-    /// Whether its cells come from the pool. One that is bigger than a slot gets its memory on demand, which is slower, and so
-    /// does every one of an engine with strict isolation.
+    /// Whether its cells come from the pool. A component that is bigger than a slot of the pool, and each one under
+    /// strict isolation, gets its memory on demand, which is slower.
     #[must_use]
     pub fn is_pooled(&self) -> bool {
         self.loaded.is_pooled()
     }
 
-    /// Whether its calls are refused because the host panicked too often in them: see
+    /// Whether its calls are refused because the host panicked too often while it ran them: see
     /// [`EngineBuilder::quarantine_after`](crate::EngineBuilder::quarantine_after).
     #[must_use]
     pub fn is_quarantined(&self) -> bool {
         self.loaded.is_quarantined()
     }
 
-    /// Ends its quarantine, and counts anew.
-    pub fn let_in_again(&self) {
-        self.loaded.let_in_again();
+    /// Ends its quarantine, and counts panics from zero.
+    pub fn reinstate(&self) {
+        self.loaded.reinstate();
     }
 
-    /// How long the compiler took before the component could answer, if it had to.
+    /// How long it took to compile, or `None` if its code came from the cache.
     #[must_use]
     pub fn compile_time(&self) -> Option<Duration> {
         self.loaded.compile_time()
     }
 
-    /// What a call that begins now runs on.
+    /// The code on which a call that starts now would run.
     #[must_use]
     pub fn code(&self) -> Code {
         self.loaded.code()
     }
 
-    /// Waits until that does not change any more, and tells it: [`Code::Optimised`], or [`Code::Unoptimised`] where it could
-    /// not be optimised or was not to be.
+    /// Waits until the component is optimised: [`Code::Optimised`]. Returns [`Code::Unoptimised`] if that failed or is
+    /// turned off.
     ///
     /// # Cancel safety
     /// May be dropped.

@@ -1,7 +1,7 @@
-//! A clock that a test moves.
+//! A clock that a test controls.
 //!
-//! In: a test's word. Out: sleepers that wake in the order of their times, those of one time in the order they asked.
-//! Invariants: never waits for real time, never goes back.
+//! In: the times that a test sets. Out: sleepers that wake in the order of their times; sleepers of the same time wake
+//! in the order in which they began to sleep. Invariants: it never waits for real time, and never goes back.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 
 use super::{Clock, Sleep};
 
-/// A clock that stands still until a test moves it, for tests of what decides by a clock. Clones are the same clock. It
-/// starts at the real time, so that deadlines that others took from there make sense by it.
+/// A clock that stands still until a test moves it. Clones share their time. It starts at the real time, so that it can
+/// be compared with deadlines that were set by real time.
 #[derive(Debug, Clone)]
 pub struct ManualClock(Arc<Mutex<Timeline>>);
 
@@ -43,8 +43,8 @@ impl ManualClock {
         Self::with_pace(Pace::ByHand)
     }
 
-    /// A clock that moves to its next sleeper by itself, once everybody in the sleeper's task had a turn: a test needs no
-    /// second task to move it.
+    /// A clock that moves to the time of the next sleeper by itself, once all other futures of the sleeper's task have
+    /// run. A test then needs no second task to move it.
     #[must_use]
     pub fn automatic() -> Self {
         Self::with_pace(Pace::Automatic)
@@ -54,7 +54,8 @@ impl ManualClock {
         Self(Arc::new(Mutex::new(Timeline { now: Instant::now(), pace, sleepers: BTreeMap::new(), asked: 0 })))
     }
 
-    /// Moves time on, and wakes everybody whose time comes, in order. Stays where no clock can say the time that it would be.
+    /// Moves the time forward, and wakes the sleepers whose time has come, in order. Does nothing if the new time is
+    /// beyond what [`Instant`] can hold.
     pub fn advance(&self, by: Duration) {
         let Some(end) = self.now().checked_add(by) else { return };
         // Who wakes may look at the clock: it is not held then.
@@ -74,7 +75,7 @@ impl ManualClock {
         Some(waker)
     }
 
-    /// How many sleep.
+    /// The number of sleepers.
     #[must_use]
     pub fn sleepers(&self) -> usize {
         self.0.lock().sleepers.len()

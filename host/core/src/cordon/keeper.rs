@@ -82,9 +82,9 @@ impl From<End> for Error {
     fn from(end: End) -> Self {
         match end {
             End::Refused(words) => Self::cordon().with_source(Words(words)),
-            End::NotStarted(error) => Self::engine("no child process for a cordon").with_source(error),
+            End::NotStarted(error) => Self::engine("the worker process cannot be started").with_source(error),
             End::BadFrame(_) | End::OutOfTurn | End::Strays | End::OtherTools | End::Ended(_) => {
-                Self::engine(format!("the child process of a cordon gave up: {end}"))
+                Self::engine(format!("the worker process ended before it had loaded its tools: {end}"))
             }
         }
     }

@@ -1,8 +1,7 @@
-//! A cordon's child: a program that lends itself to host tools for its parent.
+//! The worker process of a [`Cordon`](crate::Cordon): runs tools for its parent process.
 //!
-//! In: orders on standard input. Out: news on standard output.
-//! Invariants: it does not outlive its parent; an embedder's rules for its tools hold here as anywhere; every question is
-//! answered or said to be gone.
+//! In: calls on standard input. Out: answers on standard output. Invariants: it does not outlive its parent; rules,
+//! limits and middleware of its tools apply here as in any process; every call is answered, or reported as gone.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -25,20 +24,21 @@ use crate::signals::survive_file_size_limit;
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
 
-/// The child's end of a [`Cordon`](crate::Cordon). Meant to be a process's only work: standard input and output are its
-/// own.
+/// The worker's side of a [`Cordon`](crate::Cordon). The process must do nothing else: standard input and output belong
+/// to the `Ward`.
 #[derive(Debug)]
 #[must_use]
 pub struct Ward(());
 
 impl Ward {
-    /// Ties this process to its parent's life, and turns core dumps off. The first thing to do: before tools are loaded.
+    /// Makes this process end with its parent, and turns core dumps off. Call it first, before tools are loaded.
     ///
     /// # Errors
-    /// [`Error::is_environment`] when the system does not do that.
+    /// [`Error::is_environment`] if the operating system refuses one of the two.
     pub fn begin() -> Result<Self, Error> {
         let failed = |error: rustix::io::Errno| {
-            Error::engine("a cordon's child cannot be tied to its parent").with_source(io::Error::from(error))
+            Error::engine("the worker process cannot be made to end with its parent")
+                .with_source(io::Error::from(error))
         };
         survive_file_size_limit();
         #[cfg(target_os = "linux")]
@@ -47,21 +47,21 @@ impl Ward {
         Ok(Self(()))
     }
 
-    /// Offers no tools, and tells the parent why. [`CordonBuilder::start`](crate::CordonBuilder::start) ends with an error
-    /// whose source is these words.
+    /// Tells the parent why there are no tools. [`CordonBuilder::start`](crate::CordonBuilder::start) then returns an
+    /// error whose source is this text.
     ///
     /// # Errors
-    /// When the parent is gone.
+    /// An I/O error if the parent has ended.
     pub fn refuse(self, words: impl Into<String>) -> io::Result<()> {
         let frame = wire::frame(&News::Refused(words.into())).map_err(io::Error::other)?;
         wire::write(&mut io::stdout().lock(), &frame)
     }
 
-    /// Offers tools, and answers calls of them until the parent is gone. What was set on them, as rules, limits and layers,
-    /// holds here; tenants' overlays, a sealer and observers are the parent's executor's.
+    /// Offers these tools, and answers their calls until the parent ends. Rules, limits and middleware of the tools
+    /// apply. The overlays of tenants, the sealer and the observers are those of the parent's executor.
     ///
     /// # Errors
-    /// [`Error::is_environment`] when it cannot have threads, or the parent is none of ours.
+    /// [`Error::is_environment`] if no threads can be started, or if the parent is not a [`Cordon`](crate::Cordon).
     pub fn serve(self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
         serve(tools, io::stdin().lock(), io::stdout())
     }
@@ -72,7 +72,7 @@ fn serve(
     mut input: impl Read,
     mut output: impl Write + Send + 'static,
 ) -> Result<(), Error> {
-    let no_threads = |error: io::Error| Error::engine("no threads for a cordon's child").with_source(error);
+    let no_threads = |error: io::Error| Error::engine("the worker process cannot start threads").with_source(error);
     let tools: Vec<Tool> = tools.into_iter().collect();
     let (frames, queue) = mpsc::channel::<Vec<u8>>();
     let write = move || while queue.recv().is_ok_and(|frame| wire::write(&mut output, &frame).is_ok()) {};

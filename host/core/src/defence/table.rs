@@ -356,6 +356,8 @@ defences! {
     PrivateFile = "private-file",
     /// A sealed state is its call's.
     SealedOrigin = "sealed-origin",
+    /// Where a sealer is bound to a principal, a sealed state is that principal's.
+    SealedPrincipal = "sealed-principal",
     /// A sealed state ends.
     SealedTime = "sealed-time",
     /// The bytes of a state are bounded.
@@ -423,4 +425,18 @@ defences! {
     SeenWhole = "seen-whole",
     /// No two tools have names that are taken for one another.
     LookAlikes = "look-alikes",
+    /// Bytes that are kept of a version count with the digest that was approved.
+    KeptVersions = "kept-versions",
+    /// A server answers requests for its own hosts only.
+    HostList = "host-list",
+    /// A server answers browser pages of listed origins only.
+    OriginList = "origin-list",
+    /// A server reads a bounded part of a body.
+    BodyBytes = "body-bytes",
+    /// A server waits a bounded time for a request's head.
+    HeadTime = "head-time",
+    /// A tenant makes so many calls a minute.
+    CallQuota = "call-quota",
+    /// A server that others reach asks for keys, and keys do not travel in plain text.
+    PublicAddress = "public-address",
 }

@@ -91,3 +91,23 @@ fn survives_json() {
     assert!(text.contains("\"max_execution_ms\":1500"), "{text}");
     assert_eq!(serde_json::from_str::<Definition>(&text).unwrap(), full);
 }
+
+#[test]
+fn a_definition_with_which_no_call_could_succeed_is_refused() {
+    let definition = || Definition::new("t", "d").unwrap();
+    let of_type = |types: Value| definition().with_parameters(serde_json::json!({ "type": types }));
+    for (definition, problem) in [
+        (definition().with_max_execution(Duration::ZERO), Some("`max_execution` is zero")),
+        (definition().with_max_execution(Duration::from_nanos(1)), None),
+        (of_type("array".into()), Some("its `parameters` have the type \"array\", but arguments are always an object")),
+        (of_type(vec!["array", "null"].into()), Some("arguments are always an object")),
+        (of_type(vec!["null", "object"].into()), None),
+        (of_type("object".into()), None),
+        (definition().with_parameters(true.into()), None),
+    ] {
+        let refused = definition.check().err().filter(Error::is_definition).map(|error| error.to_string());
+        assert_eq!(refused.is_some(), problem.is_some(), "{definition:?}: {refused:?}");
+        let (refused, problem) = (refused.unwrap_or_default(), problem.unwrap_or_default());
+        assert!(refused.contains(problem), "{refused}");
+    }
+}

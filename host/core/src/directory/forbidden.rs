@@ -1,7 +1,7 @@
-//! Directories that are for no tool, whoever grants them.
+//! Directories that must not be granted to a tool.
 //!
-//! The one list of them: the library refuses them when it opens what was granted, and whoever reads grants from a file asks
-//! here to refuse them with their line.
+//! This is the only list of them. The library refuses them when it opens granted directories. Code that reads grants
+//! from a file can ask here first, to report the line.
 
 use std::path::{Component, Path};
 
@@ -52,25 +52,25 @@ const HOMES: [&str; 2] = ["/home", "/Users"];
 /// Names of directories in which people keep keys, wherever they are.
 const KEYS: [&str; 8] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla"];
 
-/// Why no tool may have this directory, as the end of a sentence that begins with it; none where nothing speaks against it.
-/// Links in the path have to be resolved before. Source: docs/threat-model.md, rows 25 to 32.
+/// Why this directory must not be granted, as the end of a sentence that begins with its name; `None` if it may be
+/// granted. The caller must resolve links in the path first. Source: docs/threat-model.md, rows 25 to 32.
 #[must_use]
 pub fn forbidden_root(path: &Path) -> Option<String> {
     if path == Path::new("/") {
-        return Some("is the whole machine".to_owned());
+        return Some("is the root of all files".to_owned());
     }
     if let Some(root) = SYSTEM.iter().find(|root| path.starts_with(root)) {
-        return Some(format!("lies in `{root}`, which is the system's own"));
+        return Some(format!("lies in `{root}`, a directory of the operating system"));
     }
     let mut parts = path.components();
     if let Some(keys) = parts.find_map(|part| KEYS.iter().find(|keys| part == Component::Normal(keys.as_ref()))) {
-        return Some(format!("lies in `{keys}`, where keys are kept"));
+        return Some(format!("lies in `{keys}`, a directory with keys"));
     }
     if SHARED.iter().any(|root| path == Path::new(root)) {
-        return Some("has in it what belongs to many".to_owned());
+        return Some("contains files of many programs and users".to_owned());
     }
     let is_home = path.parent().is_some_and(|parent| HOMES.iter().any(|homes| parent == Path::new(homes)));
-    is_home.then(|| "is somebody's whole home".to_owned())
+    is_home.then(|| "is a whole home directory".to_owned())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A directory of one call's own, empty when it begins and gone after it.
+//! The scratch directory of one call: empty at its start, removed at its end.
 //!
-//! Invariants: whatever a tool has made of it, it is removed with a few descriptors and no deep stack.
+//! Invariants: whatever a tool has made in it, it is removed with a few file descriptors and without recursion.
 
 use std::fs::{self, File};
 use std::io;

@@ -1,8 +1,8 @@
-//! Temporary directories that later processes can remove after their owner has died.
+//! Temporary directories that later processes can remove if their owner died.
 //!
-//! Invariants: a process holds a lock (`flock`) on its directory, which the kernel takes back when it dies, however that
-//! happens; what is collected is removed under that lock, so no directory of a living process is, nor one that holds a
-//! directory of a living process. A process whose new directory was collected at once notices and makes another.
+//! Invariants: a process holds a lock (`flock`) on its directory, which the kernel releases when the process ends. A
+//! directory is collected only under that lock, so a directory of a living process is never removed, nor one that
+//! contains it. A process whose new directory was collected at once notices it and makes another one.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -24,18 +24,19 @@ const LOOKED_AT: usize = 20_000;
 /// Time for what is collected when a process begins; the rest is the next one's.
 const COLLECTING: Duration = Duration::from_secs(1);
 
-/// Removes a directory tree of any depth with few file descriptors, and follows no link. Use it for directories that tools have
-/// written to, for instance the temporary directory of a [`Cordon`](crate::Cordon)'s child that was killed.
+/// Removes a directory tree of any depth, with few file descriptors, and follows no link. Use it for directories that
+/// tools have written to, for instance the temporary directory of a worker of a [`Cordon`](crate::Cordon) that was
+/// killed.
 ///
 /// # Errors
-/// The system's error, for instance if something still writes to the directory.
+/// The error of the operating system, for instance if a process still writes to the directory.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     tree::clear(&tree::place(CWD, path)?)?;
     fs::remove_dir(path)
 }
 
-/// A temporary directory of this process and its children, readable by this user only. Dropping it does not remove it: call
-/// [`remove_tree`]. [`collect`](Self::collect) removes those that killed processes left.
+/// A temporary directory for this process and its children. Only this user can read it. Dropping it does not remove it:
+/// call [`remove_tree`]. [`collect`](Self::collect) removes the directories of processes that were killed.
 #[derive(Debug)]
 pub struct TemporaryDirectory {
     path: PathBuf,
@@ -44,10 +45,10 @@ pub struct TemporaryDirectory {
 }
 
 impl TemporaryDirectory {
-    /// A new one, where temporary files are.
+    /// Creates one in the system's directory for temporary files.
     ///
     /// # Errors
-    /// Of the system.
+    /// The error of the operating system.
     pub fn new() -> io::Result<Self> {
         Self::new_in(&tempfile::env::temp_dir())
     }
@@ -66,7 +67,7 @@ impl TemporaryDirectory {
         Err(io::ErrorKind::ResourceBusy.into())
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -76,8 +77,8 @@ impl TemporaryDirectory {
         Place { path: self.path, dir: self.dir }
     }
 
-    /// Removes the directories that dead processes of this user left. Call it at start; several processes may at once. Stops
-    /// after about a second.
+    /// Removes the temporary directories of this user's processes that have ended. Call it when a process starts;
+    /// several processes can call it at the same time. It stops after about a second.
     pub fn collect() {
         collect_in(&tempfile::env::temp_dir());
     }

@@ -1,7 +1,8 @@
-//! What a tool has made of a directory, counted and removed: with a few descriptors and without recursion, however deep it is.
+//! Counts and removes a directory tree that a tool has made: with a few file descriptors and without recursion, at any
+//! depth.
 //!
-//! Invariants: no link is followed; no path is longer than a name, and what is open at once does not depend on the depth.
-//! Source: docs/threat-model.md, rows 26 and 30.
+//! Invariants: no link is followed; no path is longer than a name; the number of open descriptors does not depend on
+//! the depth. Source: docs/threat-model.md, rows 26 and 30.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};

@@ -1,4 +1,4 @@
-//! From a host's name to addresses.
+//! Resolves host names to addresses.
 
 use std::future::Future;
 use std::io;
@@ -24,22 +24,22 @@ const MAX_ADDRESSES: usize = 64;
 /// for five seconds each.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Addresses, or why there are none.
+/// The future that [`Resolver::resolve`] returns.
 pub type Resolved = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Finds the addresses of a host by its name. It is asked once for each request, and every answer is checked: a resolver
-/// need not be trusted.
+/// Finds the addresses of a host name. It is called once for each request, and every address in the answer is checked:
+/// a resolver need not be trusted.
 pub trait Resolver: Send + Sync {
-    /// The addresses of this host, in the order in which they are to be tried. Runs on threads of the host's own, with I/O
-    /// and timers of tokio.
+    /// The addresses of this host, in the order in which they are to be tried. It runs on threads of this library,
+    /// which have tokio's I/O and timers.
     ///
     /// # Cancel safety
-    /// When the request's time is up, it goes on until it ends, half a minute at most: the system's own cannot be
-    /// interrupted, and whoever asks for slow names is to notice it, not others.
+    /// It is not dropped when the request's time is over: it runs until it ends, for at most half a minute. A lookup of
+    /// the operating system cannot be interrupted, and until it ends it counts for the tenant that asked.
     fn resolve(&self, host: &str, port: u16) -> Resolved;
 }
 
-/// The system's own.
+/// The resolver of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 

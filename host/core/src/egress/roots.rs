@@ -1,4 +1,4 @@
-//! Whose word is taken for who a server is.
+//! Certificate authorities that are trusted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::grants::BadRule;
 
-/// The authorities whose certificates are believed.
+/// The certificate authorities that are trusted.
 ///
 /// # Defaults
-/// Those of the public internet, as Mozilla lists them.
+/// Those of the public internet, from Mozilla's list.
 #[derive(Clone)]
 pub struct Roots(RootCertStore);
 
 impl Roots {
-    /// No authority at all.
+    /// No certificate authority. Add some with [`with_pem`](Self::with_pem).
     #[must_use]
     pub fn none() -> Self {
         Self(RootCertStore::empty())
     }
 
-    /// These as well.
+    /// Adds certificate authorities.
     ///
     /// # Shape
     /// Certificates as PEM, one after the other.
     ///
     /// # Errors
-    /// [`BadRule`] where there is none, or one that cannot be read.
+    /// [`BadRule`] if there is no certificate, or one cannot be read.
     pub fn with_pem(mut self, pem: &[u8]) -> Result<Self, BadRule> {
         let fault = |problem: &str| {
             let hint = "give one or more blocks that begin with `-----BEGIN CERTIFICATE-----`";

@@ -1,7 +1,7 @@
-//! Whether a request would leave, and why not, without sending it.
+//! Decides whether a request would be sent, without sending it.
 //!
-//! In: a tool's rights and a request. Out: a [`Route`].
-//! Invariants: decided by the functions that decide when the request is sent.
+//! In: a tool's rights and a request. Out: a [`Route`]. Invariants: the functions that decide when a request is sent
+//! decide here too.
 
 use ipnet::IpNet;
 
@@ -10,30 +10,29 @@ use super::{Budget, Egress, SendError, allowed};
 use crate::grants::{Method, Target, networks_of};
 use crate::rights::{Denial, Rights};
 
-/// Whether a request would leave.
+/// Whether a request would be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Route {
-    /// It would.
+    /// It would be sent.
     Open,
-    /// It is not within the tool's rights.
+    /// The tool's rights do not allow it.
     Denied(Denial),
-    /// Every address of its host is private. The rule that grants it would have to name these networks, the smallest that
-    /// do.
+    /// It is granted, but its host has only private addresses. The rule that grants it would have to name these
+    /// networks, which are the smallest that suffice.
     Private(Vec<IpNet>),
-    /// It is granted, and its host's name has no address now.
+    /// It is granted, but the name of its host has no address now.
     Unresolved(String),
 }
 
 impl Egress {
-    /// Decides what a tool's request would meet, up to the connection. A host's name is looked up; nothing is sent to the
-    /// host.
+    /// Decides whether a tool's request would be sent. The host's name is looked up; nothing is sent to the host.
     ///
     /// # Cancel safety
     /// May be dropped: a lookup that has begun goes on in the background.
     ///
     /// # Panics
-    /// Outside of a runtime of tokio.
+    /// Outside of a tokio runtime.
     pub async fn route(&self, rights: &Rights, method: Method, target: &Target) -> Route {
         let private = match allowed(rights, method, target) {
             Ok(private) => private,

@@ -26,8 +26,9 @@ use crate::error::Error;
 use crate::signals;
 use crate::spawn;
 
-/// Processor time of a compilation that somebody waits for: a language runtime of 18 MB takes about 15 s, and what is made to
-/// stall the compiler is ended within 30 s where the machine has a core for it. Source: docs/threat-model.md, row 8.
+/// CPU time of a compilation that a call waits for. A language runtime of 18 MB takes about 15 s. A component that is
+/// made to stall the compiler is ended within 30 s if the machine has a core for it. Source: docs/threat-model.md, row
+/// 8.
 pub const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(25);
 /// One that nobody waits for may take this many times as long: all that ends with it is the hope for faster code.
 const BACKGROUND_FACTOR: u32 = 2;
@@ -261,10 +262,10 @@ impl Order {
     }
 }
 
-/// The worker's side: compiles the component on `input` and writes the code to `output`. Meant to be a process's only
-/// work: it bounds the whole process to a few gigabytes and to the processor time that the `order` names, and ties it to
-/// its parent's life. Returns the exit code: what it and the order mean is between this and the parent's
-/// [`EngineBuilder`](crate::EngineBuilder).
+/// The worker process of [`EngineBuilder::compile_in`](crate::EngineBuilder::compile_in): compiles the component on
+/// `input` and writes the code to `output`. The process must do nothing else: it is limited to a few gigabytes of
+/// memory and to the CPU time that `order` names, and ends with its parent. Returns the exit code of the process. The
+/// meaning of the code and of `order` is private to this library.
 pub fn compile_worker(order: &str, input: impl Read, mut output: impl Write, mut complaints: impl Write) -> u8 {
     let done = match Order::of(order) {
         Some(order) => bounded_compile(&order, input, &mut output),

@@ -26,7 +26,7 @@ use super::cell::Cell;
 use crate::error::Error;
 use crate::grants::Grants;
 
-/// What stands behind an import.
+/// What an import needs.
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
@@ -34,14 +34,14 @@ use crate::grants::Grants;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Standing {
-    /// Language runtimes import it. Always there, and harmless without a grant: closed input, captured output, no
-    /// environment, no directory, coarse clocks; each use of a socket is denied.
+    /// An interface that language runtimes import. It is always available and gives no access without a grant: closed
+    /// input, captured output, no environment, no directory, coarse clocks; each use of a socket is denied.
     Inert,
     /// A service of the host that needs no grant: log, progress, abort, budget.
     Offered,
-    /// Would need a grant.
+    /// It needs a grant.
     NeedsGrant,
-    /// Not known to this host.
+    /// This host does not know it.
     Unknown,
 }
 

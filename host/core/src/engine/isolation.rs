@@ -1,14 +1,15 @@
-//! How far a cell is kept from the cells before it.
+//! How strictly a cell is separated from earlier cells.
 
-/// What an engine's cells are made of. Either way each call has a store of its own, and nothing of another call's in it:
-/// they differ in what would be found by who breaks out of a cell, and in what a cell costs.
+/// How strictly the cells of an engine are separated in memory. In either case each call has a store of its own, which
+/// contains nothing of other calls. The values differ in what a guest that escapes from its cell could find, and in the
+/// cost of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// Memory from slots that are used again, by the cells of any tenant, each cleared before. The quickest.
+    /// Cells take their memory from slots, which are cleared and used again, for all tenants. This is the fastest.
     #[default]
     Pooled,
-    /// Memory and stack of each cell's own, from the operating system and back to it. No slot passes from one cell to the
-    /// next. Source: docs/threat-model.md, rule 12.
+    /// Each cell gets its memory and stack from the operating system, and gives them back. No slot passes from one cell
+    /// to the next. Source: docs/threat-model.md, rule 12.
     Strict,
 }

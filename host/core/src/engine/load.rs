@@ -49,25 +49,25 @@ const DESCRIBE_FUEL: u64 = 100_000_000;
 /// Bytes of everything that `describe` answers.
 const DESCRIBE_RESULT: u64 = 4 << 20;
 
-/// What a component shows from outside, before it is trusted with anything.
+/// What can be seen of a component without running it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Examination {
-    /// `sha256:` and the digest of the bytes in hex.
+    /// The SHA-256 digest of its bytes: `sha256:` and hex digits.
     pub digest: String,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// Import names and what each needs, in the component's order.
+    /// The names of its imports, and what each needs, in the component's order.
     pub imports: Vec<(String, Standing)>,
     /// Whether it exports tools.
     pub has_tools: bool,
 }
 
 impl Examination {
-    /// Looks at bytes without compiling or running them.
+    /// Examines bytes without compiling or running them.
     ///
     /// # Errors
-    /// [`Error::is_component`] when they are not a component.
+    /// [`Error::is_component`] if they are not a component.
     pub fn of(bytes: &[u8]) -> Result<Self, Error> {
         let outline = scan::outline(bytes)?;
         Ok(Self {
@@ -78,7 +78,7 @@ impl Examination {
         })
     }
 
-    /// The imports that a cell has not under these grants.
+    /// The imports that these grants do not allow.
     pub fn ungranted<'a>(&'a self, grants: &'a Grants) -> impl Iterator<Item = &'a (String, Standing)> {
         self.imports.iter().filter(|(name, standing)| match standing {
             Standing::NeedsGrant => imports::is_granted(name, grants) != Some(true),
@@ -100,13 +100,13 @@ impl Examination {
     }
 }
 
-/// What becomes of a component that imports what it was not granted.
+/// What happens to a component that imports something that is not granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Missing {
     /// It is not loaded.
     #[default]
     Refused,
-    /// It is loaded, and each use is denied: to learn what it would ask for.
+    /// It is loaded, and each use of the import is denied: to find out what the component asks for.
     Denied,
 }
 

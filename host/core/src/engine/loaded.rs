@@ -97,7 +97,7 @@ impl LoadedComponent {
         self.loaded.quarantine.is_closed()
     }
 
-    pub(crate) fn let_in_again(&self) {
+    pub(crate) fn reinstate(&self) {
         self.loaded.quarantine.lift();
     }
 

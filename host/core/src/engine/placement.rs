@@ -31,16 +31,16 @@ use crate::refusal::{RETRY_AFTER, Refusal};
 use crate::rights::Rights;
 use crate::tool_error::{Exit, Raised, Timeout, ToolError};
 
-/// Where guests run.
+/// The threads on which guests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Placement {
-    /// On threads of their own with less urgency than the caller's: a hostile guest can touch nobody's clock. Costs a
-    /// hand-over of a few microseconds each way.
+    /// On threads of their own, with a lower priority than the caller's: a hostile guest cannot delay a timer of the
+    /// host. It costs a few microseconds to hand a call over, and again to hand its result back.
     #[default]
     Cells,
-    /// In the task of the caller: the least latency, for embedders that isolate by themselves. A guest keeps the caller's
-    /// thread for up to a tick at a time.
+    /// In the caller's task: the shortest latency, for embedders that isolate calls by other means. A guest keeps the
+    /// caller's thread for up to a tick (a millisecond) at a time.
     Inline,
 }
 

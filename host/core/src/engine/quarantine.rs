@@ -20,8 +20,7 @@ use crate::handler::Invocation;
 use crate::refusal::Refusal;
 use crate::tool_error::{Raised, RaisedKind, ToolError};
 
-/// Panics of the host in calls of one component, within an hour, until it is not run any more: one may be chance, three are a
-/// way that a stranger has found.
+/// Panics of the host within an hour in calls of one component, after which its calls are refused.
 pub const DEFAULT_PANICS: NonZero<u32> = NonZero::new(3).expect("it is three");
 
 /// How long a panic counts: whoever has found a way takes it again at once, and chance does not come three times within it.

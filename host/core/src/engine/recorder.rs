@@ -1,8 +1,8 @@
-//! What the tools of an engine ask for in a dry run.
+//! Records what tools ask for in a dry run.
 //!
-//! In: each thing that a tool asks for while it runs. Out: a list of them, each once.
-//! Invariants: what is kept is bounded, however often a tool asks; what is kept is a stranger's text.
-//! Not here: what the tool is answered (`imports`), what the lists come to ([`Suggestion`](crate::Suggestion)).
+//! In: each request of a tool while it runs. Out: a list of them, without duplicates. Invariants: the list is bounded,
+//! however often a tool asks; its texts come from a stranger. Not here: what the tool gets as an answer (`imports`),
+//! and which grants the list amounts to ([`Suggestion`](crate::Suggestion)).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,42 +17,43 @@ const MOST: usize = 1000;
 /// Bytes of one of them.
 const LONGEST: usize = 1 << 10;
 
-/// Notes what tools ask for: see [`EngineBuilder::dry_run`](crate::EngineBuilder::dry_run). Cheap to clone; clones share
-/// what they note.
+/// Records what tools ask for: see [`EngineBuilder::dry_run`](crate::EngineBuilder::dry_run). Cheap to clone; clones
+/// share their records.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder(Arc<Mutex<Recorded>>);
 
-/// What was asked for in a dry run, whether it was granted or not. At most 1000 requests and as many paths are kept.
+/// What tools asked for in a dry run, whether it was granted or not. At most 1000 requests and 1000 paths are recorded.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Recorded {
-    /// Requests, secrets, keys, in the order in which they were first asked for.
+    /// Requests, secrets and keys, in the order in which they were first asked for.
     pub requests: Vec<Request<'static>>,
-    /// Into which requests a secret was to be put, by its name.
+    /// For each secret, by its name, the requests that it was to be sent with.
     pub secrets: BTreeMap<String, Vec<(Method, Target)>>,
-    /// Paths, as the tool sees them.
+    /// Files and directories, by their path as the tool sees it.
     pub paths: BTreeMap<String, PathUse>,
-    /// The tool read its environment. It gets all variables at once: the host cannot see which it looked for.
+    /// Whether the tool read its environment. A tool gets all its variables at once, so the host cannot see which ones
+    /// it needs.
     pub environment: bool,
 }
 
 /// How a tool used a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathUse {
-    /// What it wanted to do there.
+    /// Whether it read or wrote.
     pub access: Access,
-    /// It opened it as a directory.
+    /// Whether it opened the path as a directory.
     pub is_directory: bool,
 }
 
 impl Recorder {
-    /// Without anything.
+    /// An empty recorder.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was noted until now.
+    /// What was recorded so far.
     #[must_use]
     pub fn recorded(&self) -> Recorded {
         self.0.lock().clone()

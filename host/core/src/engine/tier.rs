@@ -1,8 +1,8 @@
-//! Compiled twice: quickly, so that a tool is of use at once, and optimised, for every call after that.
+//! Two tiers of code: compiled quickly, so that a component answers soon, and optimised, for later calls.
 //!
-//! The compiler's optimiser takes time that grows with the square of a function, and a stranger can write the function.
-//! Without it the time stays near the size. Both give the same answers on the same fuel.
-//! Not here: how a tier is compiled (`compile`), where its code is kept (`cache`).
+//! The time of the compiler's optimiser grows with the square of the size of a function, and a stranger can choose that
+//! size. Without the optimiser, the time grows roughly linearly. Both tiers give the same answers on the same fuel. Not
+//! here: how a tier is compiled (`compile`), where its code is stored (`cache`).
 
 mod background;
 mod current;
@@ -36,28 +36,29 @@ impl Tier {
     }
 }
 
-/// When a component is optimised. Optimised code that the cache has is used in any case.
+/// When a component is optimised. Optimised code from the cache is always used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Optimise {
-    /// In the background: it answers calls as soon as it is compiled quickly, and faster once it is optimised.
+    /// In the background: the component answers calls as soon as it is compiled quickly, and faster once it is
+    /// optimised.
     #[default]
     Later,
-    /// Before it answers: no call runs on slower code, and the first one waits for the optimiser.
+    /// While it is loaded: no call runs on slower code, and loading takes longer.
     First,
     /// Never: for components that are used once.
     Never,
 }
 
-/// What a component's calls run on.
+/// The code that a component's calls run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Code {
-    /// Quickly compiled code, until the optimised code is there.
+    /// Quickly compiled code, until the optimised code is ready.
     Quick,
     /// Optimised code.
     Optimised,
-    /// Quickly compiled code for good: it could not be optimised, or was not to be.
+    /// Quickly compiled code for good: optimising failed, or was turned off.
     Unoptimised,
 }

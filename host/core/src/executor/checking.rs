@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::checks::{self, Parsed, invalid, judge};
+use super::checks::{self, NotMade, Parsed, invalid, judge};
 use super::off_thread::off_thread;
 use super::trees::{self, Room};
 use super::{CANCELLED, Executor, origin};
@@ -20,7 +20,7 @@ use crate::tool_error::{Raised, ToolError};
 
 impl Executor {
     /// Checks a call before its handler sees it: large arguments when it is their turn.
-    pub(super) async fn checked(&self, tool: &Tool, invocation: &mut Arc<Invocation>) -> Result<(), Refusal> {
+    pub(super) async fn checked(&self, tool: &Tool, invocation: &mut Arc<Invocation>) -> Result<(), NotMade> {
         let size = checks::measured(&invocation.call, &invocation.limits)?;
         let (parsed, room) = if trees::is_large(size) {
             // In a box: it is rare, and would make every call's future larger.
@@ -29,7 +29,7 @@ impl Executor {
             (None, None)
         };
         let check = |invocation| fenced(|| self.check(tool, invocation, parsed, room));
-        Arc::get_mut(invocation).and_then(check).unwrap_or_else(|| Err(check_failed()))
+        Arc::get_mut(invocation).and_then(check).unwrap_or_else(|| Err(check_failed().into()))
     }
 
     /// Waits for the turn of large arguments. The largest are parsed and compared with the schema on a thread of their own,
@@ -71,7 +71,7 @@ impl Executor {
         invocation: &mut Invocation,
         parsed: Option<Parsed>,
         room: Option<Room>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NotMade> {
         let mut parsed = match parsed {
             Some(parsed) => parsed,
             None => Parsed::new(&invocation.call, self.sealer.is_some())?,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::trees::is_large;
 use crate::call::{CallContext, CallResult, ToolCall};
 use crate::defence::{Defence, stands};
+use crate::fence::{Panic, dispose};
 use crate::handler::Invocation;
 use crate::json::{JsonFault, MAX_DEPTH, Size, measure, parse_measured};
 use crate::limits::Limits;
@@ -16,7 +17,36 @@ use crate::outcome::{MAX_PARTS, Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, Refusal};
 use crate::seal::fingerprint;
 use crate::tool::Tool;
-use crate::tool_error::{ReturnRule, ToolError};
+use crate::tool_error::{Raised, ReturnRule, ToolError};
+
+/// Why a call is not made.
+pub(super) enum NotMade {
+    Refused(Refusal),
+    /// A check of the embedder panicked.
+    Failed(ToolError),
+}
+
+impl From<Refusal> for NotMade {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<NotMade> for CallResult {
+    fn from(not_made: NotMade) -> Self {
+        match not_made {
+            NotMade::Refused(refusal) => Self::Refusal(refusal),
+            NotMade::Failed(error) => Self::ToolError(error),
+        }
+    }
+}
+
+/// The failure of a call whose handler or check panicked.
+pub(super) fn panicked(panic: Panic) -> ToolError {
+    let raised = Raised::panicked(&*panic);
+    dispose(panic);
+    ToolError::HandlerRaised(raised)
+}
 
 /// The size of a call's arguments, where they are not too large to be parsed.
 pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal> {
@@ -53,11 +83,11 @@ impl Parsed {
 
     /// What forbids the call, in this order: the embedder's rules for the call, the schema, the embedder's rules for
     /// arguments.
-    pub(super) fn check(&mut self, tool: &Tool, call: &ToolCall, context: &CallContext) -> Result<(), Refusal> {
+    pub(super) fn check(&mut self, tool: &Tool, call: &ToolCall, context: &CallContext) -> Result<(), NotMade> {
         tool.rules().gate(call, &self.arguments, context)?;
         self.fits.take().unwrap_or_else(|| fits(tool, &self.arguments))?;
-        let problems = tool.rules().problems(&self.arguments);
-        if problems.is_empty() { Ok(()) } else { Err(invalid(problems)) }
+        let problems = tool.rules().problems(&self.arguments).map_err(|panic| NotMade::Failed(panicked(panic)))?;
+        if problems.is_empty() { Ok(()) } else { Err(invalid(problems).into()) }
     }
 }
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use crate::grants::Overlay;
 use crate::limits::Limits;
 
-/// What narrows every call of one tenant.
+/// Limits and rights of one tenant. They only narrow what its calls could do without them.
 ///
 /// # Defaults
-/// Nothing.
+/// Nothing is narrowed.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Tenant {
-    /// Tightens the limits.
+    /// Tightens the limits of the tenant's calls.
     pub limits: Limits,
-    /// Tightens the rights.
+    /// Narrows the rights of the tenant's calls.
     pub overlay: Option<Arc<Overlay>>,
 }
 
@@ -25,14 +25,14 @@ impl Default for Tenant {
 }
 
 impl Tenant {
-    /// With these limits in addition to the executor's: the tighter ones apply.
+    /// Sets limits in addition to the executor's: the tighter ones apply.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// With this overlay: a tool keeps only the rights that it leaves.
+    /// Sets the overlay: a call keeps only the rights that it allows.
     #[must_use]
     pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
         self.overlay = Some(overlay.into());

@@ -52,7 +52,7 @@ impl Method {
         }
     }
 
-    /// Whether it is meant to change nothing.
+    /// Read access for methods that are meant to change nothing, write access for the others.
     #[must_use]
     pub fn access(self) -> Access {
         match self {
@@ -62,12 +62,13 @@ impl Method {
     }
 }
 
-/// Which requests may be made.
+/// A rule that allows requests.
 ///
 /// # Shape
-/// As text: `METHODS SCHEME://HOST[:PORT][/PATH]`. Methods stand with commas between; without them it is `GET,HEAD`. A host
-/// that begins with a dot is every host below that name, not the name itself. Without a port it is the scheme's. The path is
-/// a prefix of whole parts: `/v1` is `/v1` and `/v1/users`, not `/v10`.
+/// As text: `METHODS SCHEME://HOST[:PORT][/PATH]`. Methods are separated by commas; without methods it is `GET,HEAD`. A
+/// host that begins with a dot stands for every host below that name, and not for the name itself. Without a port, it
+/// is the default port of the scheme. The path is a prefix of whole segments: `/v1` covers `/v1` and `/v1/users`, and
+/// not `/v10`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpRule {
     methods: Vec<Method>,
@@ -86,15 +87,15 @@ enum HostRule {
 }
 
 impl HttpRule {
-    /// Lets requests of this rule go to addresses of these networks, which are denied otherwise because they are not part of
-    /// the public internet.
+    /// Allows requests of this rule to addresses of these networks. Without it, addresses outside the public internet
+    /// are denied.
     #[must_use]
     pub fn with_private(mut self, networks: impl IntoIterator<Item = IpNet>) -> Self {
         self.private.extend(networks);
         self
     }
 
-    /// The networks that are let through though they are private.
+    /// The networks outside the public internet that it allows.
     #[must_use]
     pub fn private(&self) -> &[IpNet] {
         &self.private
@@ -106,7 +107,7 @@ impl HttpRule {
         self.methods.contains(&method) && self.covers_target(target)
     }
 
-    /// Whether a request of any method is.
+    /// Whether a request with any method is within the rule.
     #[must_use]
     pub fn covers_target(&self, target: &Target) -> bool {
         self.scheme == target.scheme()
@@ -115,7 +116,7 @@ impl HttpRule {
             && covers_path(&self.path, target.path())
     }
 
-    /// The rule that covers this one request and as little else as a rule can say.
+    /// The smallest rule that covers this request.
     #[must_use]
     pub fn smallest(method: Method, target: &Target) -> Self {
         Self {

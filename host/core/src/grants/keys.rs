@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{Access, BadRule};
 
-/// What may be done with which keys. Every tool has its own, for each tenant: `*` is all of those.
+/// A rule that allows access to keys. Each tool has keys of its own for each tenant; `*` covers all of these.
 ///
 /// # Shape
 /// As text: `read KEY`, `write KEY`, and `PREFIX*` for a key.
@@ -17,13 +17,13 @@ pub struct KeyRule {
 }
 
 impl KeyRule {
-    /// Whether this may be done with this key.
+    /// Whether the rule allows this access to this key.
     #[must_use]
     pub fn covers(&self, access: Access, key: &str) -> bool {
         access <= self.access && if self.is_prefix { key.starts_with(&self.key) } else { key == self.key }
     }
 
-    /// Whether every key of this prefix may be seen.
+    /// Whether the rule allows this access to all keys that begin with this prefix.
     #[must_use]
     pub fn covers_prefix(&self, access: Access, prefix: &str) -> bool {
         access <= self.access && self.is_prefix && prefix.starts_with(&self.key)

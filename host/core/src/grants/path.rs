@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{Access, BadRule};
 
-/// What may be done below a path.
+/// A rule that allows access to a path and everything below it.
 ///
 /// # Shape
 /// As text: `read /data` or `write /data/out`.
@@ -16,10 +16,10 @@ pub struct PathRule {
 }
 
 impl PathRule {
-    /// A rule.
+    /// A rule for this path.
     ///
     /// # Errors
-    /// [`BadRule`] for a path that is not absolute and in its shortest form.
+    /// [`BadRule`] if the path is not absolute, or not in its shortest form.
     pub fn new(access: Access, below: &str) -> Result<Self, BadRule> {
         check(below)?;
         Ok(Self { access, below: below.to_owned() })
@@ -30,7 +30,7 @@ impl PathRule {
         &self.below
     }
 
-    /// Whether this may be done to this path.
+    /// Whether the rule allows this access to this path.
     #[must_use]
     pub fn covers(&self, access: Access, path: &str) -> bool {
         access <= self.access && is_below(path, &self.below)

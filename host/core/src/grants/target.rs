@@ -25,7 +25,7 @@ pub enum Host {
     Address(IpAddr),
 }
 
-/// Why a URL is no target.
+/// Why a URL cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadTarget {
     /// It is not a URL.
@@ -43,7 +43,7 @@ pub enum BadTarget {
     /// It has characters that one parser drops and another keeps: control characters, spaces, backslashes.
     #[error("it has a control character, a space or a backslash")]
     Ambiguous,
-    /// Its path begins with two slashes, which somebody on the way could read as a host.
+    /// Its path begins with two slashes, which another program could read as a host.
     #[error("its path begins with two slashes, as a host would")]
     HostAsPath,
 }
@@ -117,13 +117,13 @@ impl Target {
         self.0.query()
     }
 
-    /// `scheme://host:port` without the scheme's own port: what says who is spoken to.
+    /// `scheme://host:port`, without the default port of the scheme.
     #[must_use]
     pub fn origin(&self) -> String {
         self.0.origin().ascii_serialization()
     }
 
-    /// The URL's `host` or `host:port`, as it stands in a `Host` header.
+    /// The URL's `host` or `host:port`, as in a `Host` header.
     #[must_use]
     pub fn authority(&self) -> &str {
         self.0.authority()
@@ -137,7 +137,7 @@ impl Target {
         Self(url)
     }
 
-    /// The whole URL. It may quote a stranger's query.
+    /// The whole URL. Its query may come from a stranger.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()

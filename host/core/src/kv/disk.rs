@@ -15,28 +15,29 @@ use super::{Quota, StoreError, Terms};
 use crate::error::Error;
 use crate::store::{Database, Failed, Table};
 
-/// A store in a directory: the file `store.db`. Several processes may use it at once; each operation is alone.
+/// A store on disk: the file `store.db` in a directory. Several processes can use it at the same time; operations are
+/// isolated.
 ///
-/// What was acknowledged survives `kill -9` and a loss of power: each write is flushed before it returns. When the disk is
-/// full or fails, writes are refused and nothing that was acknowledged is lost; each later operation tries anew.
+/// Each write is flushed before it returns, so it survives `kill -9` and a loss of power. If the disk is full or fails,
+/// writes are refused and earlier values are not lost; each later operation tries again.
 pub struct DiskStore {
     terms: Terms,
     database: Database,
 }
 
 impl DiskStore {
-    /// Opens the store of a directory. Both are made where they are not there, for this user alone. Reads all of the store,
-    /// so that damage is found now and not in a call.
+    /// Opens the store in a directory. Directory and file are created if they do not exist, for this user only. The
+    /// whole store is read, so that damage is found now and not during a call.
     ///
     /// # Errors
-    /// [`Error::is_environment`] for a directory or a file that others can write, a file that is no store or is damaged, a
-    /// store of another version, a disk that is full.
+    /// [`Error::is_environment`] if other users can write to the directory or the file, if the file is damaged, is not
+    /// a store or has another version, or if the disk is full.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         Ok(Self { terms: Terms::default(), database: Database::open(dir)? })
     }
 
-    /// Refuses a directory that has a store of an earlier version, whose format is no longer read. [`open`](Self::open)
-    /// does so where there is no newer one.
+    /// Fails for a directory that contains a store of an earlier version, whose format cannot be read any more.
+    /// [`open`](Self::open) does this if there is no newer store.
     ///
     /// # Errors
     /// [`Error::is_environment`], with what to do about it.
@@ -44,22 +45,24 @@ impl DiskStore {
         crate::store::refuse_old(dir)
     }
 
-    /// With this much room for each namespace.
+    /// Sets the quota of each namespace.
     #[must_use]
     pub fn with_quota(mut self, quota: Quota) -> Self {
         self.terms.quota = quota;
         self
     }
 
-    /// With this much time for other processes to be done with the file, of each operation; then it fails as
-    /// [`StoreError::Busy`]. Default: 30 s, so that the deadline of a call is what ends its wait.
+    /// Sets how long an operation waits for other processes before it fails as [`StoreError::Busy`].
+    ///
+    /// # Defaults
+    /// 30 s, the default timeout of a call.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.database.set_patience(patience);
         self
     }
 
-    /// With another clock than the machine's.
+    /// Sets the clock, which tells when keys expire.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.terms.clock = Arc::new(clock);

@@ -200,7 +200,7 @@ impl<'a> Ledger<'a> {
     fn keep(&mut self, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError> {
         let size = data.len() as u64;
         if size > self.quota.value && stands(Defence::ValueBytes) {
-            return Err(over(format!("a value of {size} bytes is over the {} that one may have", self.quota.value)));
+            return Err(over(format!("a value of {size} bytes exceeds the limit of {} bytes", self.quota.value)));
         }
         let mut swept = self.sweep()?;
         let found = loop {
@@ -233,11 +233,13 @@ impl<'a> Ledger<'a> {
         let bytes = (self.usage.bytes + key.len() as u64 + size).saturating_sub(bytes);
         let Quota { keys: most_keys, bytes: most_bytes, .. } = self.quota;
         if keys > most_keys && keys > self.usage.keys && stands(Defence::StoredKeys) {
-            return Err(over(format!("this would be key {keys} of {most_keys} that there may be: delete some first")));
+            return Err(over(format!(
+                "the store would have {keys} keys, and the limit is {most_keys}: delete some first"
+            )));
         }
         if bytes > most_bytes && bytes > self.usage.bytes && stands(Defence::StoredBytes) {
             return Err(over(format!(
-                "this would be {bytes} bytes of {most_bytes} that there may be: delete some first"
+                "the store would hold {bytes} bytes, and the limit is {most_bytes}: delete some first"
             )));
         }
         Ok(())

@@ -27,14 +27,14 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// With this much room for each namespace.
+    /// Sets the quota of each namespace.
     #[must_use]
     pub fn with_quota(mut self, quota: Quota) -> Self {
         self.terms.quota = quota;
         self
     }
 
-    /// With another clock than the machine's.
+    /// Sets the clock, which tells when keys expire.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.terms.clock = std::sync::Arc::new(clock);

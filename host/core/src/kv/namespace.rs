@@ -1,15 +1,15 @@
-//! Whose keys: a tenant's and a tool's.
+//! The owner of keys: a tenant and a tool.
 //!
-//! In: a tenant, a tool. Out: [`Namespace`], and rows that begin with it.
-//! Invariants: no two namespaces have a row in common, whatever text their names or a key are.
+//! In: a tenant, a tool. Out: [`Namespace`], and the rows that begin with it. Invariants: two namespaces have no row in
+//! common, whatever their names and keys contain.
 
 use crate::defence::{Defence, stands};
 
-/// Whose keys: those of one tool, for one tenant or for none.
+/// The owner of keys: one tool, for one tenant or without a tenant.
 ///
-/// The tool is the embedder's word for it, its registered name for instance. It is not the component's digest: a new
-/// version goes on with what the last one kept. Who puts another tool in its place gives it all that too, and should choose
-/// another word.
+/// The embedder chooses the name of the tool, for instance its registered name. It should not be the digest of the
+/// component: with a name, a new version of the tool finds the keys of the last one. A different tool needs a different
+/// name, or it gets these keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace {
     tenant: Option<String>,
@@ -17,19 +17,19 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// The namespace of a tool for a tenant. No tenant is another one than the tenant without a name.
+    /// The namespace of a tool for a tenant. `None` and the tenant with the empty name are different.
     #[must_use]
     pub fn new(tenant: Option<&str>, tool: &str) -> Self {
         Self { tenant: tenant.map(str::to_owned), tool: tool.to_owned() }
     }
 
-    /// Whose.
+    /// The tenant, if there is one.
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
         self.tenant.as_deref()
     }
 
-    /// Which tool's.
+    /// The tool.
     #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool

@@ -65,7 +65,7 @@ fn said<T>(result: Result<T, StoreError>, say: impl FnOnce(T) -> String) -> Stri
     match result {
         Ok(value) => say(value),
         Err(StoreError::InvalidKey) => "invalid".into(),
-        Err(StoreError::OverQuota(problem)) => format!("over: {}", problem.split(" that ").next().unwrap()),
+        Err(StoreError::OverQuota(problem)) => format!("over: {}", problem.split(": delete").next().unwrap()),
         Err(error) => panic!("{error}"),
     }
 }
@@ -228,25 +228,25 @@ fn quotas_are_exact() {
     script(
         quota,
         "set a v*10         = 1
-         set a v*11         = over: a value of 11 bytes is over the 10
+         set a v*11         = over: a value of 11 bytes exceeds the limit of 10 bytes
          get a              = vvvvvvvvvv
          set b v*8          = 2
-         set c v            = over: this would be 22 bytes of 20
+         set c v            = over: the store would hold 22 bytes, and the limit is 20
          delete b           = true
          set b v*6          = 3
          set c v            = 4
-         set d v*0          = over: this would be key 4 of 3
-         swap d none v      = over: this would be key 4 of 3
-         set c v*2          = over: this would be 21 bytes of 20
+         set d v*0          = over: the store would have 4 keys, and the limit is 3
+         swap d none v      = over: the store would have 4 keys, and the limit is 3
+         set c v*2          = over: the store would hold 21 bytes, and the limit is 20
          set b v*5          = 5
          set c v*2          = 6
          set b v*5          = 7
-         swap b 7 vvvvvvv   = over: this would be 22 bytes of 20
+         swap b 7 vvvvvvv   = over: the store would hold 22 bytes, and the limit is 20
          get b              = vvvvv
          delete c           = true
          delete b           = true
          set d v*8 5        = 8
-         set e v*8          = over: this would be 29 bytes of 20
+         set e v*8          = over: the store would hold 29 bytes, and the limit is 20
          at 5
          set e v*8          = 9
          get d              = none

@@ -1,4 +1,4 @@
-//! What a conversion changed, for whoever reads along.
+//! What a conversion changed, for the operator.
 
 use std::fmt;
 
@@ -7,26 +7,26 @@ use serde_json::Value;
 
 use super::{Provider, ProviderError};
 
-/// Something in a provider's format, and what had to be changed for that.
+/// A value in a provider's format, and what was changed for it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Converted {
-    /// The JSON that the API takes.
+    /// The JSON for the API.
     pub value: Value,
-    /// What it says otherwise than the original, or in words only.
+    /// What the API cannot express as it was.
     pub notes: Vec<Note>,
 }
 
-/// One thing that an API cannot say as it was said.
+/// One thing that an API cannot express.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Note {
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
     /// Where in its definition or message, as a JSON pointer (RFC 6901). What was reached by a reference is named by the
     /// reference's place.
     pub pointer: String,
-    /// What was done.
+    /// What was changed.
     pub change: String,
     /// Why.
     pub reason: String,

@@ -10,7 +10,7 @@ use super::Request;
 use crate::definition::Need;
 use crate::grants::{Access, HttpRule, SCRATCH, Target, is_below, is_metadata_service, private_networks};
 
-/// What stands in a line for what only the operator knows.
+/// The text in a suggested line that the operator has to replace.
 pub const PLACEHOLDER: &str = "…";
 
 /// Grants that could be added, as lines of configuration.
@@ -30,7 +30,7 @@ pub struct Suggestion {
 }
 
 impl Suggestion {
-    /// What one request would need.
+    /// The grants that one request requires.
     #[must_use]
     pub fn of(request: &Request<'_>) -> Self {
         let mut suggestion = Self::default();
@@ -38,7 +38,7 @@ impl Suggestion {
         suggestion
     }
 
-    /// What a need would.
+    /// The grants that a declared need requires.
     #[must_use]
     pub fn of_need(need: &Need) -> Self {
         let mut suggestion = Self::default();
@@ -69,7 +69,7 @@ impl Suggestion {
         self.directories.iter().map(|(name, access)| (name.as_str(), *access))
     }
 
-    /// The same without the directories of these names.
+    /// The suggestion without the directories of these names.
     #[must_use]
     pub fn without_directories(&self, left_out: &[&str]) -> Self {
         let mut rest = self.clone();
@@ -77,8 +77,8 @@ impl Suggestion {
         rest
     }
 
-    /// Adds a directory under this name. One that lies in another becomes part of it, with the greater access of the two,
-    /// since a configuration takes no two that are one in the other with different access.
+    /// Adds a directory under this name. If it lies in another one, it becomes part of that one, with the greater
+    /// access of the two, because a configuration accepts no nested directories with different access.
     pub fn add_directory(&mut self, name: &str, access: Access) {
         if is_below(name, SCRATCH) {
             self.scratch = true;
@@ -130,13 +130,13 @@ impl Suggestion {
         }
     }
 
-    /// Whether there is none.
+    /// Whether it has no grants.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// One line for each kind: what it is, with [`PLACEHOLDER`] for what is not known.
+    /// One line of configuration for each kind, with [`PLACEHOLDER`] for values that are not known.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let directory = |(name, access): (&String, &Access)| directory(name, *access, PLACEHOLDER);
@@ -144,16 +144,16 @@ impl Suggestion {
         lines(self.entries(self.directories.iter().map(directory).collect(), secrets.collect()))
     }
 
-    /// The lines as they can be pasted: a directory has a path beside the configuration, a secret has the requests that it
-    /// is for, and says which environment variable holds its value. What only the operator knows is a [`PLACEHOLDER`]:
-    /// see [`steps`](Self::steps).
+    /// The lines as they can be pasted: a directory has a path beside the configuration; a secret has the requests that
+    /// it is for and the environment variable that holds its value. Values that only the operator knows are a
+    /// [`PLACEHOLDER`]: see [`steps`](Self::steps).
     #[must_use]
     pub fn to_paste(&self) -> Vec<String> {
         lines(self.additions())
     }
 
-    /// The same as keys of the configuration's section, each with the items to be added to what it has: those of
-    /// `environment` and `secrets` stand in a table, the others in a list.
+    /// The same by the key of the configuration's section, each with the items to add. The items of `environment` and
+    /// `secrets` belong in a table, the others in a list.
     #[must_use]
     pub fn additions(&self) -> Vec<(&'static str, Vec<String>)> {
         let directories = self.directories.iter().map(|(name, access)| directory(name, *access, beside(name)));
@@ -165,7 +165,7 @@ impl Suggestion {
         self.entries(directories.collect(), secrets.collect())
     }
 
-    /// What the operator has to do before the pasted lines work, a sentence each.
+    /// What the operator has to do before the pasted lines work, one sentence each.
     #[must_use]
     pub fn steps(&self) -> Vec<String> {
         let directories = self.directories.keys().map(|name| {
@@ -188,7 +188,7 @@ impl Suggestion {
         directories.chain(variables).chain(unbound).chain(values).collect()
     }
 
-    /// What an operator should know before granting this, a sentence each.
+    /// What an operator should know before granting this, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let metadata = self.metadata.iter().map(|host| {
@@ -269,7 +269,7 @@ fn lines(entries: Vec<(&'static str, Vec<String>)>) -> Vec<String> {
     entries.into_iter().map(line).collect()
 }
 
-/// A text as a string of TOML, in one line whatever it holds.
+/// A text as a TOML string in one line, whatever characters it contains.
 #[must_use]
 pub fn toml_text(text: &str) -> String {
     let mut quoted = String::from('"');

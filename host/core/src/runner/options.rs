@@ -1,4 +1,4 @@
-//! How a run is to be made.
+//! The options of a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,42 +18,44 @@ pub enum UnknownTools {
     /// The run does not start: [`Error::is_unknown_tool`].
     #[default]
     Refuse,
-    /// The call ends as `not_found`, and the other calls are made. Its message is `{"error": …}` with the name that the model
-    /// wrote, and the nearest name that it may call. [`RunOptions::on_tool_error`] decides about it as about any failure.
+    /// The call ends as `not_found`, and the other calls are made. Its message is `{"error": …}` with the name that the
+    /// model wrote and the most similar name that it can call. [`RunOptions::on_tool_error`] applies as to any failure.
     Answer,
 }
 
-/// How a run is to be made.
+/// The options of a run.
 ///
 /// # Defaults
-/// An empty context, no tightening, failures are passed on to the model, [`UnknownTools::Refuse`], 30 s per call, as many calls
-/// at once as there are calls but at most two per core, a signal that is never raised, [`DEFAULT_STOP_GRACE`], no canceller.
+/// An empty context, no tighter limits, failures are passed on to the model, [`UnknownTools::Refuse`], 30 s per call,
+/// as many calls at the same time as there are calls but at most two per core, a signal that is never raised,
+/// [`DEFAULT_STOP_GRACE`], no canceller.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// Where the calls come from. Forwarded to each as given. An answer to a question (`resume`) goes with one call: a run of
-    /// more does not start with it.
+    /// Where the calls come from. Each call gets it unchanged. An answer to a question (`resume`) belongs to one call:
+    /// with more calls, the run does not start.
     pub context: Arc<CallContext>,
-    /// Tightens the executor's limits for each call. A run that leaves its calls no time, fuel, memory, arguments or result
-    /// does not start.
+    /// Tightens the executor's limits for each call. A run does not start if they leave a call no time, fuel, memory,
+    /// arguments or result.
     pub limits: Limits,
     /// What to do about failures.
     pub on_tool_error: OnToolError,
     /// What to do about a call whose tool is not registered.
     pub unknown_tools: UnknownTools,
-    /// Wall time of each call. `None`: 30 s, or what the executor's limits allow where that is less. A run that asks for more
-    /// than they allow does not start ([`Error::is_options`]). A tool's own time, and `limits`, may be shorter.
+    /// Wall time of each call. `None`: 30 s, or what the executor's limits allow if that is less. A run with a longer
+    /// time than they allow does not start ([`Error::is_options`]). A tool's own time and `limits` can be shorter.
     pub tool_timeout: Option<Duration>,
-    /// How many calls may run at once; never exceeded.
+    /// The largest number of calls that run at the same time.
     pub max_concurrency: Option<usize>,
-    /// The caller's way to end the run early: it asks the handlers, and ends them by force after
-    /// [`stop_grace`](Self::stop_grace). Calls that have not started never do. Each call has its events and its message.
+    /// Ends the run early: running handlers are asked to end, and are ended by force after
+    /// [`stop_grace`](Self::stop_grace). Calls that have not started never do. Each call has its events and its
+    /// message.
     pub abort: AbortSignal,
-    /// Time that handlers have to end by themselves once they are asked to. [`Duration::MAX`]: they are only ever asked.
+    /// The time that handlers have to end by themselves. [`Duration::MAX`]: they are never ended by force.
     pub stop_grace: Duration,
-    /// The caller's way to end single calls, by their ids, in the same manner.
+    /// Ends single calls early, by their ids, in the same way.
     pub canceller: Option<CallCanceller>,
-    /// Tightens the tools' rights; never widens them.
+    /// Narrows the tools' rights.
     pub overlay: Option<Arc<Overlay>>,
 }
 
@@ -75,70 +77,70 @@ impl Default for RunOptions {
 }
 
 impl RunOptions {
-    /// With this context.
+    /// Sets where the calls come from.
     #[must_use]
     pub fn with_context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
         self.context = context.into();
         self
     }
 
-    /// With these limits on top of the executor's.
+    /// Tightens the executor's limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// With this policy.
+    /// Sets the policy for failures.
     #[must_use]
     pub fn with_on_tool_error(mut self, policy: OnToolError) -> Self {
         self.on_tool_error = policy;
         self
     }
 
-    /// With this for calls whose tool is not registered.
+    /// Sets what happens to a call whose tool is not registered.
     #[must_use]
     pub fn with_unknown_tools(mut self, policy: UnknownTools) -> Self {
         self.unknown_tools = policy;
         self
     }
 
-    /// With this wall time of each call.
+    /// Sets the wall time of each call.
     #[must_use]
     pub fn with_tool_timeout(mut self, timeout: Duration) -> Self {
         self.tool_timeout = Some(timeout);
         self
     }
 
-    /// With this many calls at once.
+    /// Sets the largest number of calls that run at the same time.
     #[must_use]
     pub fn with_max_concurrency(mut self, calls: usize) -> Self {
         self.max_concurrency = Some(calls);
         self
     }
 
-    /// With only this much of the tools' rights.
+    /// Narrows the tools' rights.
     #[must_use]
     pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
         self.overlay = Some(overlay.into());
         self
     }
 
-    /// With this signal.
+    /// Sets the signal that ends the run early.
     #[must_use]
     pub fn with_abort(mut self, abort: AbortSignal) -> Self {
         self.abort = abort;
         self
     }
 
-    /// With this time for handlers to end by themselves.
+    /// Sets the time that handlers have to end by themselves.
     #[must_use]
     pub fn with_stop_grace(mut self, grace: Duration) -> Self {
         self.stop_grace = grace;
         self
     }
 
-    /// With this way to cancel single calls.
+    /// Sets the canceller of single calls.
     #[must_use]
     pub fn with_canceller(mut self, canceller: CallCanceller) -> Self {
         self.canceller = Some(canceller);
@@ -194,7 +196,7 @@ impl RunOptions {
         Ok(())
     }
 
-    /// How many of so many calls may run at once.
+    /// How many of this many calls run at the same time.
     #[must_use]
     pub fn concurrency(&self, calls: usize) -> usize {
         self.max_concurrency.unwrap_or_else(|| usual_concurrency(calls))

@@ -24,7 +24,7 @@ use crate::message::{Halted, RunEvent, RunFailure};
 /// Progress that waits to be read; more of it is dropped: it says how far a call is, and the next one says it better.
 const MAX_PROGRESS: usize = 1024;
 
-/// The events of a run, which goes on as they are read. Ends after the last.
+/// The events of a run, which makes progress while they are read. It ends after the last event.
 pub struct RunStream {
     run: Result<BoxStream<'static, Ended>, Option<Error>>,
     queue: Arc<Queue>,
@@ -35,7 +35,8 @@ pub struct RunStream {
 impl RunStream {
     pub(super) fn new(runner: &Runner, calls: impl IntoIterator<Item = ToolCall>, options: RunOptions) -> Self {
         let queue = Arc::new(Queue::default());
-        let observed = Runner { executor: runner.executor.also_observed(Arc::clone(&queue)), ..runner.clone() };
+        let executor = runner.executor.clone().with_additional_events(Arc::clone(&queue));
+        let observed = Runner { executor, ..runner.clone() };
         let waiting = Arc::clone(&queue);
         let start = |batch: Batch| batch.ends(move || !waiting.is_empty()).boxed();
         let run = Batch::new(&observed, calls, options).map(start).map_err(Some);

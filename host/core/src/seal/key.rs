@@ -16,7 +16,7 @@ use crate::private::{self, Unfit};
 /// The file's name.
 const FILE: &str = "resume.key";
 /// What to do about the directory.
-const OTHER_DIRECTORY: &str = "use a directory that is yours and that nobody else can write";
+const OTHER_DIRECTORY: &str = "use a directory that belongs to you and that no other user can write to";
 /// What to do about the file.
 const REMOVE: &str = "remove it, and a new one is made; questions that are still open have to be asked again";
 
@@ -25,7 +25,11 @@ pub(super) fn fresh() -> Result<[u8; KEY_BYTES], Error> {
     let mut key = [0; KEY_BYTES];
     match getrandom::fill(&mut key) {
         Ok(()) => Ok(key),
-        Err(error) => Err(Error::seal_key("there is no randomness", "the machine is at fault").with_source(error)),
+        Err(error) => Err(Error::seal_key(
+            "the system has no randomness",
+            "see the cause: `getrandom` of the operating system failed",
+        )
+        .with_source(error)),
     }
 }
 

@@ -1,30 +1,30 @@
-//! How steps are made: their time, their patience, their thresholds.
+//! The configuration of steps: timeout and thresholds.
 //!
-//! In: an embedder's choice, or the variables it read. Out: [`StepConfig`].
-//! Invariants: the timeout is never under its minimum; nothing here reads an environment.
-//! Source: docs/contract.md, section 6.
+//! In: the embedder's settings, or variables that it has read. Out: [`StepConfig`]. Invariants: the timeout is never
+//! below its minimum; nothing here reads the environment. Source: docs/contract.md, section 6.
 
 use std::time::Duration;
 
 use crate::call::DEFAULT_STOP_GRACE;
 use crate::error::Error;
 
-/// Time of one step's call. Source: docs/contract.md, section 6.
+/// Timeout of a step's call. Source: docs/contract.md, section 6.
 pub const DEFAULT_STEP_TIMEOUT: Duration = Duration::from_secs(300);
-/// The least that it can be set to: below, tools that ask the network would fail by chance. Source: docs/contract.md, section 6.
+/// The smallest timeout of a step. With a shorter one, tools that use the network would fail by chance. Source:
+/// docs/contract.md, section 6.
 pub const MIN_STEP_TIMEOUT: Duration = Duration::from_secs(10);
-/// The variable that sets it, in whole milliseconds. Source: docs/contract.md, section 6.
+/// The environment variable that sets the timeout, in whole milliseconds. Source: docs/contract.md, section 6.
 pub const STEP_TIMEOUT_VARIABLE: &str = "TOOL_EXECUTION_TIMEOUT_MS";
-/// Iterations of a turn after which tools are told to mention how to stop it: a person who waits for that many wonders.
+/// Iterations of a turn after which tools are told to mention how the user can stop it.
 pub const DEFAULT_SOFT_WARN_AT: u32 = 20;
-/// Errors in a row that a model may see: one that cannot act on five of them will not act on the sixth.
+/// Errors in a row that a turn survives. A model that did not react to five of them will not react to a sixth.
 pub const DEFAULT_MAX_ERRORS: u32 = 5;
 
-/// How steps are made.
+/// The configuration of steps.
 ///
 /// # Defaults
-/// [`DEFAULT_STEP_TIMEOUT`], [`DEFAULT_SOFT_WARN_AT`], [`DEFAULT_MAX_ERRORS`], [`DEFAULT_STOP_GRACE`], as many calls at once
-/// as a run makes.
+/// [`DEFAULT_STEP_TIMEOUT`], [`DEFAULT_SOFT_WARN_AT`], [`DEFAULT_MAX_ERRORS`], [`DEFAULT_STOP_GRACE`], as many calls at
+/// the same time as a run makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepConfig {
     pub(super) timeout: Duration,
@@ -47,10 +47,11 @@ impl Default for StepConfig {
 }
 
 impl StepConfig {
-    /// The defaults, but for what the variables say that `variable` looks up. One that is absent or blank says nothing.
+    /// The defaults, changed by the environment variables that `variable` looks up. A variable that is absent or blank
+    /// changes nothing.
     ///
     /// # Errors
-    /// [`Error::is_options`] when [`STEP_TIMEOUT_VARIABLE`] is not a whole number of milliseconds.
+    /// [`Error::is_options`] if [`STEP_TIMEOUT_VARIABLE`] is not a whole number of milliseconds.
     pub fn from_vars(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let config = Self::default();
         let Some(text) = variable(STEP_TIMEOUT_VARIABLE).filter(|text| !text.trim().is_empty()) else {
@@ -66,8 +67,8 @@ impl StepConfig {
         }
     }
 
-    /// With this time for each step's call, counted anew for each. Less than [`MIN_STEP_TIMEOUT`] becomes that, with a
-    /// warning in the log. To tighten one turn further, set its [`limits`](crate::Turn::limits).
+    /// Sets the timeout of each step's call. A value below [`MIN_STEP_TIMEOUT`] is raised to it, with a warning in the
+    /// log. To tighten the limits of one turn, set its [`limits`](crate::Turn::limits).
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         if timeout < MIN_STEP_TIMEOUT {
@@ -77,29 +78,31 @@ impl StepConfig {
         self
     }
 
-    /// From this iteration of a turn on, tools are told to mention how to stop it.
+    /// Sets the iteration of a turn from which on tools are told to mention how the user can stop it.
     #[must_use]
     pub fn with_soft_warn_at(mut self, iteration: u32) -> Self {
         self.soft_warn_at = iteration;
         self
     }
 
-    /// With this many errors in a row that do not end the turn; the next one does.
+    /// Sets the number of errors in a row that do not end the turn. The next error ends it.
     #[must_use]
     pub fn with_max_errors(mut self, errors: u32) -> Self {
         self.max_errors = errors;
         self
     }
 
-    /// With this time for a stopped tool to end by itself, before it is ended by force.
+    /// Sets the time that a stopped tool has to end by itself before it is ended by force.
     #[must_use]
     pub fn with_stop_grace(mut self, grace: Duration) -> Self {
         self.stop_grace = grace;
         self
     }
 
-    /// With this many tools at once in [`Stepper::step_all`](crate::Stepper::step_all); at least one. Unless it is set, as many
-    /// as there are calls, but at most two per core.
+    /// Sets how many tools [`Stepper::step_all`](crate::Stepper::step_all) runs at the same time; at least one.
+    ///
+    /// # Defaults
+    /// As many as there are calls, at most two per core.
     #[must_use]
     pub fn with_max_concurrency(mut self, calls: usize) -> Self {
         self.max_concurrency = Some(calls.max(1));

@@ -1,8 +1,7 @@
-//! What a step leaves in the history: the call and its response, as one pair.
+//! The history entry of a step: the call and its response.
 //!
-//! In: how a call ended. Out: a [`HistoryEntry`].
-//! Invariants: never one half without the other; whatever fails to be encoded, the model gets an answer.
-//! Source: docs/contract.md, section 6, stages 4 and 9.
+//! In: how a call ended. Out: a [`HistoryEntry`]. Invariants: an entry always has both; if the result cannot be
+//! encoded, the response says so. Source: docs/contract.md, section 6, stages 4 and 9.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,17 +29,18 @@ use crate::tool_error::ToolError;
 pub struct HistoryEntry {
     /// The provider's id of the call, if it sent one.
     pub id: Option<String>,
-    /// The tool, as the model called it.
+    /// The tool's name, as the model wrote it.
     pub name: String,
-    /// The arguments, an object as the model wrote it; empty where there were more of them than a call may have.
+    /// The arguments: an object as the model wrote it. It is empty if they exceed the limit for arguments.
     pub args: Json,
     /// What the model gets.
     pub response: FunctionResponse,
-    /// The handler's line for a person.
+    /// The handler's text for a person.
     pub message: Option<String>,
-    /// Content beside it.
+    /// Images and other content beside the result.
     pub parts: Vec<Part>,
-    /// A person is asked, or the handler halts the loop.
+    /// Set if the loop must stop: a question for a person, a halt by the handler, or a failure under a policy that
+    /// halts.
     pub halted: Option<Halted>,
     /// Free metadata of the tool's definition.
     pub attributes: BTreeMap<String, Value>,
@@ -67,7 +67,8 @@ pub enum FunctionResponse {
         /// More of it, in the handler's own form.
         data: Option<Json>,
     },
-    /// The tool was not dispatched: deliberate mode keeps it closed. Source: docs/contract.md, section 6, stage 4.
+    /// The tool was not dispatched, because deliberate mode does not allow it in this turn. Source: docs/contract.md,
+    /// section 6, stage 4.
     Blocked {
         /// `blocked_by_deliberate_tool_mode`.
         status: &'static str,
@@ -144,8 +145,9 @@ fn text(text: impl Into<String>) -> Json {
 
 impl HistoryEntry {
     /// The response as a message, as a run makes it, for a loop that talks to its model in a
-    /// [`Provider`](crate::Provider)'s format: a string as it is, everything else as JSON, a failure as `{"error", "data"?}`.
-    /// Where the provider sent no id, it is empty; whether the turn ends, the step alone knows.
+    /// [`Provider`](crate::Provider)'s format: a string as it is, everything else as JSON, a failure as `{"error",
+    /// "data"?}`. If the provider sent no id, the message's id is empty. Its `end_turn` is always false: see
+    /// [`Step::History`](crate::Step::History).
     #[must_use]
     pub fn message(&self) -> Message {
         let (id, name) = (self.id.clone().unwrap_or_default(), self.name.clone());

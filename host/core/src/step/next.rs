@@ -1,4 +1,4 @@
-//! What a step tells the loop: what to do next, and what an observer may see.
+//! The result of a step: what the loop does next, and the events for an observer.
 //!
 //! Source: docs/contract.md, section 6.
 
@@ -14,7 +14,7 @@ use crate::json::needed;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Step {
-    /// Ask the model again: the result went into its context, and nothing of this call goes into the history.
+    /// Ask the model again: the result was put into its context, and this call gets no history entry.
     Restart,
     /// End the turn.
     Abort {
@@ -25,31 +25,31 @@ pub enum Step {
     History {
         /// The tool, as the model called it.
         name: String,
-        /// Whether it succeeded. A question and a halt count as success; a result that could not be encoded does not, nor
-        /// does a failure that a policy put something else in the place of.
+        /// Whether the call succeeded. A question and a halt count as success. A result that could not be encoded does
+        /// not, and neither does a failure that a policy replaced by a value.
         success: bool,
-        /// The model need not speak after this: the tool said so, or a person is asked, or a handler or the policy halts the
-        /// loop. The entry's `halted` tells all but the first.
+        /// Whether the turn can end without another answer of the model: the tool said so, a person is asked, or the
+        /// handler or the policy halts the loop. The entry's `halted` tells which, except for the first.
         end_turn: bool,
         /// The call and its response.
         entry: Box<HistoryEntry>,
     },
 }
 
-/// Why a turn ends.
+/// Why a turn was aborted.
 ///
 /// # Shape
 /// As JSON: `"error"` or `"stopped_by_user"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AbortStatus {
-    /// A call had no name, or wrong arguments and no id to answer; or too many calls failed in a row.
+    /// A call had no name, or had wrong arguments and no id; or too many calls failed in a row.
     Error,
-    /// A person stopped it.
+    /// A person stopped the turn.
     StoppedByUser,
 }
 
-/// What an observer of steps sees, and the person in front does not.
+/// An event for the observer of steps. It is not meant for the user.
 ///
 /// # Shape
 /// As JSON: `{"type": "trigger_notice", "id", "tool", "trigger"}`.
@@ -57,13 +57,13 @@ pub enum AbortStatus {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StepEvent {
-    /// A tool was dispatched that a trigger had brought up.
+    /// A dispatched tool had been allowed because a trigger matched.
     TriggerNotice {
         /// The call's id, if it had one.
         id: Option<String>,
         /// The tool.
         tool: String,
-        /// What matched.
+        /// The trigger.
         trigger: String,
     },
 }

@@ -1,21 +1,21 @@
-//! A call as a model's stream gave it, before anybody looked at it.
+//! A call as a model sent it, before it is checked.
 //!
-//! In: a provider's payload, or a [`ToolCall`]. Out: a [`ToolCall`], and what is wrong with its arguments; or [`Malformed`] for
-//! what nothing can answer.
-//! Invariants: an id that was not given stays absent.
-//! Source: docs/contract.md, section 6, stage 1.
+//! In: a provider's payload, or a [`ToolCall`]. Out: a [`ToolCall`], and what is wrong with its arguments; or
+//! [`Malformed`] for a call that cannot be answered. Invariants: a missing id stays missing. Source: docs/contract.md,
+//! section 6, stage 1.
 
 use serde_json::{Map, Value};
 
 use crate::call::{Resume, ToolCall};
 use crate::json::{Json, JsonFault, check, or_empty_object};
 
-/// A call as a model's stream gave it, before it is checked.
+/// A call as a model sent it, before it is checked.
 ///
 /// # Shape
-/// From JSON: `{"id"?, "name", "args" | "arguments"}`. The arguments are an object or JSON text of one; absent, `null` and
-/// blank text count as `{}`, which is what providers send for a tool without parameters. Anything else is refused in a message
-/// that the model can act on; without an id it ends the turn ([`AbortStatus::Error`](crate::AbortStatus::Error)).
+/// From JSON: `{"id"?, "name", "args" | "arguments"}`. The arguments are an object or the JSON text of one. Missing
+/// arguments, `null` and blank text count as `{}`, which is what providers send for a tool without parameters. Other
+/// arguments are refused in a message to the model; without an id, they end the turn
+/// ([`AbortStatus::Error`](crate::AbortStatus::Error)).
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RawCall {
@@ -23,14 +23,14 @@ pub struct RawCall {
     pub id: Option<String>,
     /// The tool's name.
     pub name: Option<String>,
-    /// Its arguments, in whatever form.
+    /// The arguments, in any form.
     pub arguments: Option<Value>,
     /// The answer to the question of an earlier call.
     pub resume: Option<Resume>,
 }
 
 impl RawCall {
-    /// With the answer to the question of an earlier call.
+    /// Adds the answer to the question of an earlier call.
     #[must_use]
     pub fn with_resume(mut self, resume: Resume) -> Self {
         self.resume = Some(resume);

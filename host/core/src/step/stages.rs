@@ -1,4 +1,4 @@
-//! The stages of a step, but for the dispatch itself.
+//! The stages of a step, except the dispatch.
 //!
 //! Source: docs/contract.md, section 6, whose stages are numbered below.
 

@@ -1,67 +1,70 @@
-//! What an agent loop knows between its steps.
+//! The state of an agent loop between its steps.
 //!
-//! In: the loop's own knowledge. Out: [`Turn`], which each step reads and brings up to date.
-//! Invariants: no change of a step spans an await: whoever drops a step finds it whole.
-//! Source: docs/contract.md, section 6.
+//! In: settings of the loop. Out: [`Turn`], which each step reads and updates. Invariants: no update spans an await, so
+//! a dropped step leaves a consistent turn. Source: docs/contract.md, section 6.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 
 use crate::call::{AbortSignal, CallContext};
 use crate::limits::Limits;
 
-/// Further turns that a tool stays open after a success in deliberate mode: "do it again", and once more.
+/// Further turns in which a tool stays allowed after a success in deliberate mode, so that a user can ask for the same
+/// again.
 pub const DEFAULT_CONTEXT_TURNS: u32 = 2;
 
-/// One turn of an agent loop: everything between a person's message and the model's last word on it. The next one
-/// begins with [`next_turn`](Self::next_turn).
+/// One turn of an agent loop: everything between a person's message and the model's final answer.
+/// [`next_turn`](Self::next_turn) begins the next one.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Turn {
-    /// Ids, tenant and metadata for every call of the turn. Its `resume` is not: an answer belongs to one call, see
-    /// [`RawCall::with_resume`](crate::RawCall::with_resume).
+    /// Ids, tenant and metadata for every call of the turn. Its `resume` is ignored, because an answer belongs to one
+    /// call: see [`RawCall::with_resume`](crate::RawCall::with_resume).
     pub context: CallContext,
-    /// The person's language. Tools see it as the context's extension `locale`, a JSON string.
+    /// The user's language. Tools get it as the context's extension `locale`, a JSON string.
     pub locale: Option<String>,
-    /// Rounds that the loop has made, counted by the loop. Once there are many of them, tools see the context's extension
+    /// The rounds that the loop has made, counted by the loop. From
+    /// [`StepConfig::with_soft_warn_at`](crate::StepConfig::with_soft_warn_at) on, tools get the context's extension
     /// `show_kill_hint`, which is `true`; before, it is absent.
     pub iteration: u32,
-    /// Tightens each call's limits; never widens them. What is left of the turn's own time goes here.
+    /// Limits of each call, for example the time that is left for the turn. They only tighten the executor's limits.
     pub limits: Limits,
-    /// Stops the turn. A clone of it belongs where the person can press stop.
+    /// Stops the turn. Give a clone of it to the code behind the stop button.
     pub abort: AbortSignal,
-    /// Deliberate mode, where the loop uses it. None: every tool may be called, and none stays open.
+    /// Deliberate mode. `None`: every tool can be called.
     pub deliberate: Option<Deliberate>,
     errors: u32,
     /// Tools that stay open, and for how many turns after this one.
     windows: BTreeMap<String, u32>,
 }
 
-/// Deliberate mode: tools stay open after a success, and triggers are told. With an allow-list, only the tools of the list
-/// and those that are still open can be called; without one, every tool.
+/// Deliberate mode: a tool stays allowed for some turns after a success, and triggers are reported. With a list of
+/// allowed tools, only these and the ones that stay allowed can be called; without a list, every tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deliberate {
-    /// Tools that may be called. None: all.
+    /// The tools that can be called. `None`: all.
     pub allowed: Option<BTreeSet<String>>,
-    /// By tool, what in the person's words brought it up.
+    /// For each tool, the trigger in the user's text that allowed it.
     pub triggers: BTreeMap<String, String>,
-    /// Further turns that a tool stays open after a success.
+    /// Further turns in which a tool stays allowed after a success.
     pub context_turns: u32,
 }
 
 impl Deliberate {
-    /// Only these tools, and [`DEFAULT_CONTEXT_TURNS`].
+    /// Allows only these tools. A tool stays allowed for [`DEFAULT_CONTEXT_TURNS`] after a success.
     pub fn new(allowed: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { allowed: Some(allowed.into_iter().map(Into::into).collect()), ..Self::unrestricted() }
     }
 
-    /// Every tool, and [`DEFAULT_CONTEXT_TURNS`].
+    /// Allows every tool. Triggers are reported.
     #[must_use]
     pub fn unrestricted() -> Self {
         Self { allowed: None, triggers: BTreeMap::new(), context_turns: DEFAULT_CONTEXT_TURNS }
     }
 
-    /// This tool too, because `trigger` matched.
+    /// Allows this tool too, because `trigger` matched.
     #[must_use]
     pub fn with_trigger(mut self, tool: impl Into<String>, trigger: impl Into<String>) -> Self {
         let tool = tool.into();
@@ -72,12 +75,26 @@ impl Deliberate {
         self
     }
 
-    /// With this many further turns that a tool stays open after a success.
+    /// Sets the number of further turns in which a tool stays allowed after a success.
     #[must_use]
     pub fn with_context_turns(mut self, turns: u32) -> Self {
         self.context_turns = turns;
         self
     }
+}
+
+/// What a turn remembers from step to step, for loops that keep it elsewhere between two requests.
+///
+/// # Shape
+/// As JSON: `{"errors", "windows"}`; absent members are empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TurnMemory {
+    /// Errors since the last success or restart.
+    pub errors: u32,
+    /// Tools that stay open, and for how many turns after this one.
+    pub windows: BTreeMap<String, u32>,
 }
 
 impl Default for Turn {
@@ -87,7 +104,7 @@ impl Default for Turn {
 }
 
 impl Turn {
-    /// A first turn: no locale, nothing tightened, every tool allowed, a signal of its own.
+    /// The first turn: no locale, no tighter limits, every tool allowed, a new abort signal.
     #[must_use]
     pub fn new(context: CallContext) -> Self {
         Self {
@@ -102,8 +119,21 @@ impl Turn {
         }
     }
 
-    /// The next turn begins: iterations and errors count from zero, windows are one turn shorter, and there is a new
-    /// [`abort`](Self::abort), since a stop is meant for the turn it was pressed in. The rest stays.
+    /// What the turn remembers so far.
+    #[must_use]
+    pub fn memory(&self) -> TurnMemory {
+        TurnMemory { errors: self.errors, windows: self.windows.clone() }
+    }
+
+    /// Continues with this memory.
+    #[must_use]
+    pub fn with_memory(mut self, memory: TurnMemory) -> Self {
+        TurnMemory { errors: self.errors, windows: self.windows } = memory;
+        self
+    }
+
+    /// Begins the next turn: iterations and errors count from zero, tools stay allowed for one turn less, and there is
+    /// a new [`abort`](Self::abort) signal, because a stop applies to one turn. Everything else stays.
     pub fn next_turn(&mut self) {
         (self.iteration, self.errors, self.abort) = (0, 0, AbortSignal::new());
         self.windows.retain(|_, left| {
@@ -113,8 +143,8 @@ impl Turn {
         });
     }
 
-    /// Stops the turn: no further tool starts, and the one that runs is ended, at once unless
-    /// [`StepConfig::with_stop_grace`](crate::StepConfig::with_stop_grace) gives it time.
+    /// Stops the turn: no further tool starts, and running tools are ended, at once or after
+    /// [`StepConfig::with_stop_grace`](crate::StepConfig::with_stop_grace).
     pub fn stop(&self) {
         self.abort.raise();
     }
@@ -125,7 +155,8 @@ impl Turn {
         self.allow_list().is_none_or(|allowed| allowed.contains(name) || self.windows.contains_key(name))
     }
 
-    /// Where an allow-list holds, the tools that may be called: those of the list and those whose window is open.
+    /// If there is a list of allowed tools, the tools that can be called: those of the list and those that stay
+    /// allowed.
     #[must_use]
     pub fn allowed_names(&self) -> Option<BTreeSet<&str>> {
         Some(self.allow_list()?.iter().chain(self.windows.keys()).map(String::as_str).collect())

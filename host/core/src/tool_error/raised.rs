@@ -141,7 +141,7 @@ impl fmt::Display for Raised {
             RaisedKind::TableOutOfBounds => "the tool accessed a table out of bounds",
             RaisedKind::BadIndirectCall => "the tool called through a bad function reference",
             RaisedKind::DivisionByZero => "the tool divided by zero",
-            RaisedKind::ArithmeticOverflow => "an integer of the tool overflowed",
+            RaisedKind::ArithmeticOverflow => "an integer overflowed in the tool",
             RaisedKind::BrokenAbi => "the tool violated the rules of the component model",
             RaisedKind::OtherTrap => "the tool trapped",
             RaisedKind::LimitAtStart => "the tool cannot start within its limits",
@@ -151,11 +151,11 @@ impl fmt::Display for Raised {
         })?;
         if let Some(LimitHit { kind, limit, asked }) = self.limit {
             match kind {
-                LimitKind::Memory => write!(f, " after it asked for {asked} bytes of memory; its limit is {limit}")?,
+                LimitKind::Memory => write!(f, " after it asked for {asked} bytes of memory; the limit is {limit}")?,
                 LimitKind::TableElements => {
                     write!(f, " after it asked for a table of {asked} elements; the limit is {limit}")?;
                 }
-                LimitKind::HostCalls => write!(f, " after {asked} calls into the host; its limit is {limit}")?,
+                LimitKind::HostCalls => write!(f, " after {asked} calls into the host; the limit is {limit}")?,
                 LimitKind::HostBytes => {
                     write!(f, " after it made the host hold {asked} bytes for it; the limit is {limit}")?;
                 }

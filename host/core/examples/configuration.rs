@@ -1,0 +1,68 @@
+//! Serves the tools that an operator approved in `toolcell.toml`, and takes changes while it runs.
+//!
+//! `cargo run --example configuration`, from the repository's root after `cargo xtask demo`.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::path::Path;
+
+use toolcell::{CallContext, CallOptions, TemporaryDirectory, ToolCall};
+use toolcell_config::{Configuration, Engines, Loaded, Lock, ReadOptions, Reloader};
+use toolcell_examples::component;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    // An operator's folder. State is kept below it, so that this example leaves nothing behind.
+    let folder = TemporaryDirectory::new()?;
+    let file = folder.path().join("toolcell.toml");
+    let options = ReadOptions::default().with_state_dir(folder.path().join("state")).without_cache();
+    std::fs::write(&file, "[components.mine]\npath = \"mine.wasm\"\n[tenants.acme]\nlimits = { timeout = \"2s\" }\n")?;
+    std::fs::write(folder.path().join("mine.wasm"), component("hello")?)?;
+    approve(&Configuration::read_with(&file, options.clone())?).await?;
+
+    // The configuration is parsed and validated, with the lock beside it. What its operator approved is ready to call.
+    let configuration = Configuration::read_with(&file, options)?;
+    let engines = configuration.engines().build()?;
+    let loaded = configuration.load(&engines).await?;
+    show("loaded", &loaded);
+    let mut context = CallContext::default();
+    context.tenant = Some("acme".to_owned());
+    let call = CallOptions::default().with_context(context);
+    let greet = ToolCall::new("call-1", "greet", r#"{"name": "Ada"}"#);
+    let completion = loaded.registry().call(loaded.executor(), greet, call).await?;
+    println!("greet says: {}", serde_json::to_string(&completion.result)?);
+
+    // A reloader serves the configuration and reads it again; `changes` does so whenever a file changes.
+    let reloader = Reloader::start(configuration, engines).await?;
+    std::fs::write(folder.path().join("mine.wasm"), component("text_stats")?)?;
+    reloader.reload().await?;
+    show("changed, and not approved", &reloader.loaded());
+    approve(&read_again(&file, folder.path())?).await?;
+    let reloaded = reloader.reload().await?;
+    println!("replaced: {:?}", reloaded.replaced);
+    show("approved", &reloader.loaded());
+    read_again(&file, folder.path())?.rollback("mine")?;
+    reloader.reload().await?;
+    show("rolled back", &reloader.loaded());
+    Ok(())
+}
+
+/// What an operator does with `toolcell approve`, which shows the component first.
+async fn approve(configuration: &Configuration) -> anyhow::Result<()> {
+    let engines: Engines = configuration.engines().build()?;
+    let shown = configuration.shown(&engines, "mine").await?;
+    configuration.approve(&Lock::beside(configuration)?, &[("mine".to_owned(), shown)], &[])?;
+    Ok(())
+}
+
+/// The configuration as another process of the operator reads it.
+fn read_again(file: &Path, folder: &Path) -> anyhow::Result<Configuration> {
+    Ok(Configuration::read_with(file, ReadOptions::default().with_state_dir(folder.join("state")))?)
+}
+
+fn show(when: &str, loaded: &Loaded) {
+    let tools: Vec<_> = loaded.registry().list().into_iter().map(|tool| tool.name).collect();
+    println!("{when}: the tools are {tools:?}");
+    for problem in loaded.problems() {
+        println!("  {}, {:?}: {problem}", problem.reason.code(), problem.serving);
+    }
+}
