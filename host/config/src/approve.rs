@@ -1,0 +1,77 @@
+//! Records an approval: the lock beside the configuration, and for one that was found the user's own record.
+//!
+//! Invariants: what is written is written whole; the lock is on the disk before the record is kept, and gets its name after:
+//! if the process ends in between, the configuration is not approved.
+
+use std::collections::BTreeSet;
+
+use toolcell::{Component, Grants, Missing};
+
+use crate::{Approval, Approved, Configuration, Engines, Error, Lock};
+
+impl Configuration {
+    /// What a component of this configuration shows now: what an operator is shown and [approves](Self::approve). No tool is
+    /// called, and nothing is granted to the component meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a name that is no component's; the file cannot be read or loaded, or is not signed as the
+    /// configuration demands.
+    pub async fn shown(&self, engines: &Engines, component: &str) -> Result<Approved, Error> {
+        let chosen = self.choose(component.as_ref())?;
+        let (bytes, signer) = chosen.bytes()?;
+        let engine = engines.of(chosen.isolation)?;
+        let component = Component::load_with(engine, bytes, Grants::default(), Missing::Denied).await?;
+        Ok(Approved::of(&component, signer.map(|signer| signer.publisher)))
+    }
+
+    /// Records that the user approved these components, as they were shown, and that components of these names are gone. The
+    /// approved versions are kept in the state directory, for [`rollback`](Self::rollback).
+    ///
+    /// # Errors
+    /// [`Error::File`]: another process has written the lock since `lock` was read, or a file cannot be written. Then nothing is
+    /// approved.
+    pub fn approve(&self, lock: &Lock, seen: &[(String, Approved)], gone: &[String]) -> Result<(), Error> {
+        self.record(lock, seen, gone)?;
+        for chosen in self.all() {
+            let name = chosen.configured.map_or("", |(name, _)| name);
+            if let Some((name, approved)) = seen.iter().find(|(seen, _)| seen == name) {
+                self.keep(&chosen, approved, lock.components.get(name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the lock and the user's record.
+    pub(crate) fn record(&self, lock: &Lock, seen: &[(String, Approved)], gone: &[String]) -> Result<(), Error> {
+        let only = self.only_approved(lock, seen.iter().map(|(name, _)| name.as_str()), gone);
+        let new = lock.with(seen.iter().cloned(), gone);
+        let record = self.found.as_ref().map(|found| found.approved(&new.text(), only.as_ref())).transpose()?;
+        let written = new.written()?;
+        if let Some(record) = record {
+            record.put()?;
+        }
+        let put = written.map_or(Ok(()), crate::written::Written::put);
+        let failed = |error| {
+            let message = format!("cannot write `{}`", lock.shown());
+            Error::caused(message, error, "you need write permission for its directory")
+        };
+        put.map_err(failed)
+    }
+
+    /// The components of the lock that this user has approved once these are; absent: all of them.
+    #[must_use]
+    pub fn only_approved<'a>(
+        &self,
+        lock: &Lock,
+        seen: impl IntoIterator<Item = &'a str>,
+        gone: &[String],
+    ) -> Option<BTreeSet<String>> {
+        let found = self.found.as_ref()?;
+        // Of a configuration that is new to this user, what was shown and nothing else.
+        let before = if self.approval == Approval::Missing { BTreeSet::new() } else { found.only()?.clone() };
+        let only: BTreeSet<_> = seen.into_iter().map(str::to_owned).chain(before).collect();
+        let locked = lock.components.keys().chain(lock.others.keys());
+        let mut all = self.components.keys().chain(locked.filter(|name| !gone.contains(name)));
+        (!all.all(|name| only.contains(name))).then_some(only)
+    }
+}

@@ -1,0 +1,128 @@
+//! Which component of the configuration, or which file, a word on the command line means.
+//!
+//! Invariants: a component of a configuration that was found and is not approved can be looked at, never used; a file that no
+//! configuration names has no grants.
+
+use std::path::Path;
+
+use toolcell::Limits;
+use toolcell::defence::{Defence, stands};
+use toolcell::names;
+
+use crate::error::{Error, Unapproved};
+use crate::{
+    Approval, ComponentConfig, Configuration, Development, Isolation, NAME, ResolvedComponent, is_name, quoted, search,
+};
+
+impl Configuration {
+    /// The component that a word means: its name in the configuration, or its path.
+    pub fn choose(&self, word: &Path) -> Result<ResolvedComponent<'_>, Error> {
+        if let Some((name, configured)) = word.to_str().and_then(|word| self.components.get_key_value(word)) {
+            return Ok(self.chosen(name, configured));
+        }
+        let is_bare = word.to_str().is_some_and(is_name);
+        if let Some(foreign) = self.foreign.as_ref().filter(|_| is_bare && !word.exists()) {
+            return Err(search::not_used(foreign));
+        }
+        if let Some(file) = &self.file
+            && is_bare
+            && !word.exists()
+        {
+            let asked = word.display().to_string();
+            let near = names::nearest(&asked, self.components.keys().map(String::as_str));
+            let hint = near.map_or_else(|| self.listed(), |near| format!("did you mean `{near}`?"));
+            return Err(Error::usage(
+                format!("`{file}` has no component `{asked}`, and there is no file of that name"),
+                hint,
+            ));
+        }
+        let same = |configured: &ComponentConfig| search::is_same_file(&configured.path, word);
+        Ok(match self.components.iter().find(|(_, configured)| same(configured)) {
+            Some((name, configured)) => {
+                let chosen = self.chosen(name, configured);
+                let is_typed = configured.development == Some(Development::Typed);
+                let is_surprise = self.found.is_some() && chosen.is_granted_anything() && !is_typed;
+                ResolvedComponent { path: word.to_owned(), is_surprise, ..chosen }
+            }
+            None => {
+                let (path, limits) = (word.to_owned(), self.bounded(self.defaults));
+                let (isolation, demand) = (self.isolation, self.demand.as_ref());
+                ResolvedComponent { path, configured: None, limits, isolation, demand, is_surprise: false }
+            }
+        })
+    }
+
+    /// The error of a command that needs a configuration and has none; `hint` is for a user without any file.
+    pub fn missing(&self, hint: &str) -> Error {
+        match &self.foreign {
+            Some(foreign) => search::not_used(foreign),
+            None => Error::usage(format!("there is no `{NAME}` in this directory or above it"), hint),
+        }
+    }
+
+    /// The least isolation of calls on behalf of a tenant.
+    pub fn isolation_of(&self, tenant: Option<&str>) -> Isolation {
+        tenant.and_then(|tenant| self.tenants_isolation.get(tenant)).copied().unwrap_or(self.isolation)
+    }
+
+    /// As [`choose`](Self::choose), for a command that uses the component: one of a configuration that was found and is not
+    /// approved is refused.
+    pub fn used(&self, word: &Path) -> Result<ResolvedComponent<'_>, Error> {
+        let chosen = self.choose(word)?;
+        match (self.approval, &self.file, chosen.configured) {
+            (_, _, Some((_, ComponentConfig { development: Some(Development::Typed), .. }))) => Ok(chosen),
+            (Approval::Missing, Some(file), Some((name, _))) if stands(Defence::FoundConfiguration) => {
+                let record = self.found.as_ref().and_then(|found| found.unread());
+                let record = record.map(|why| format!(": the record of your approvals cannot be used: {why}"));
+                let message = format!(
+                    "`{name}` comes from `{}`, which you have not approved in its present form{}",
+                    beside(file),
+                    record.unwrap_or_default()
+                );
+                let approve = self.hint.command("approve", &[], &[name]);
+                let hint = format!("{approve} shows it and asks; or name the file: `--config {}`", quoted(file));
+                Err(Error::not_approved(Unapproved::Configuration, message, hint))
+            }
+            (Approval::Missing | Approval::Given, _, _) => Ok(chosen),
+        }
+    }
+
+    /// All components of the configuration.
+    pub fn all(&self) -> impl Iterator<Item = ResolvedComponent<'_>> {
+        self.components.iter().map(|(name, configured)| self.chosen(name, configured))
+    }
+
+    fn chosen<'a>(&self, name: &'a str, configured: &'a ComponentConfig) -> ResolvedComponent<'a> {
+        let (path, limits) = (configured.path.clone(), self.bounded(configured.limits));
+        let (isolation, demand) = (configured.isolation, configured.demand.as_ref());
+        ResolvedComponent { path, configured: Some((name, configured)), limits, isolation, demand, is_surprise: false }
+    }
+
+    /// The limits that apply: those of a file that is not approved can only be tighter than the defaults.
+    pub(crate) fn bounded(&self, said: Limits) -> Limits {
+        match self.approval {
+            Approval::Missing if stands(Defence::FoundLimits) => said.tightened(&Limits::default()),
+            Approval::Missing | Approval::Given => said,
+        }
+    }
+
+    /// Whether a configuration was found and not read, because it is another user's.
+    pub fn is_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+
+    /// Which components it has, as a hint.
+    pub fn listed(&self) -> String {
+        let names: Vec<_> = self.components.keys().map(String::as_str).collect();
+        if names.is_empty() {
+            "it has no components: add [components.NAME]".to_owned()
+        } else {
+            format!("its components: {}", names.join(", "))
+        }
+    }
+}
+
+/// A file of the working directory as `./NAME`, so that it reads as a path.
+fn beside(file: &str) -> String {
+    if file.contains('/') { file.to_owned() } else { format!("./{file}") }
+}

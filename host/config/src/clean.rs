@@ -1,0 +1,139 @@
+//! A stranger's text made harmless: in results, errors, logs and definitions.
+//!
+//! In: any text. Out: text without a character that a terminal acts on or that a reader cannot see.
+//! Invariants, one a line:
+//! - JSON keeps its value, wherever it goes: the characters are escaped.
+//! - Plain text loses them, and the loss is counted.
+
+use std::borrow::Cow;
+
+use toolcell::defence::{Defence, stands};
+use toolcell::is_unseen;
+
+/// Plain text without harmful characters, and how many there were. The end of a line is `\n`.
+pub fn text(text: &str) -> (String, usize) {
+    let mut lost = 0;
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\r' if rest.peek() == Some(&'\n') => {}
+            c if is_unseen(c) && stands(Defence::CleanText) => lost += 1,
+            c => clean.push(c),
+        }
+    }
+    (clean, lost)
+}
+
+/// Characters of a stranger's text in one note.
+const MAX_NOTE: usize = 4 << 10;
+
+/// A stranger's text for a note, with a word on what was cut off.
+pub fn note(text: &str) -> Cow<'_, str> {
+    match start(text, MAX_NOTE) {
+        (_, 0) => text.into(),
+        (kept, cut) => format!("{kept}… ({cut} more characters: `--json` has all)").into(),
+    }
+}
+
+/// As many characters from the front, and how many there are beyond.
+pub fn start(text: &str, most: usize) -> (&str, usize) {
+    match text.char_indices().nth(most).map(|(end, _)| text.split_at(end)) {
+        Some((kept, rest)) => (kept, rest.chars().count()),
+        None => (text, 0),
+    }
+}
+
+/// Text of one line in which every harmful character is seen: as its number.
+pub fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_unseen(c) || c == '\n' || c == '\t' {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Valid JSON of the same value without harmful characters.
+pub fn json(json: &str) -> String {
+    let mut clean = String::with_capacity(json.len());
+    let mut units = [0; 2];
+    for c in json.chars() {
+        match c {
+            // Between tokens, because within a string it cannot stand unescaped.
+            '\r' => clean.push(' '),
+            c if is_unseen(c) && stands(Defence::CleanJson) => {
+                for unit in c.encode_utf16(&mut units) {
+                    clean.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            c => clean.push(c),
+        }
+    }
+    clean
+}
+
+/// The same in one line.
+pub fn json_line(json: &str) -> String {
+    self::json(json).replace(['\n', '\t'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HARMFUL: [char; 15] = [
+        '\u{1b}',
+        '\0',
+        '\u{7f}',
+        '\u{9b}',
+        '\u{202e}',
+        '\u{2066}',
+        '\u{2069}',
+        '\u{ad}',
+        '\u{200b}',
+        '\u{200c}',
+        '\u{200d}',
+        '\u{feff}',
+        '\u{e0041}',
+        '\u{e0100}',
+        '\u{2028}',
+    ];
+
+    #[test]
+    fn text_loses_them_and_says_so() {
+        for c in HARMFUL {
+            assert_eq!(text(&format!("a{c}b\tc\n")), ("ab\tc\n".into(), 1), "{c:?}");
+        }
+        assert_eq!(text("naïve 日本 👍\r\nnext"), ("naïve 日本 👍\nnext".into(), 0));
+        assert_eq!(text("over\rwritten"), ("overwritten".into(), 1));
+    }
+
+    #[test]
+    fn a_long_note_is_cut_and_says_so() {
+        assert_eq!(note("short"), "short");
+        assert!(note(&"é".repeat(MAX_NOTE + 7)).ends_with("é… (7 more characters: `--json` has all)"));
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_shown_as_its_number() {
+        for c in HARMFUL.into_iter().chain(['\n', '\t', '\r']) {
+            assert_eq!(shown(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
+        }
+        assert_eq!(shown("naïve 日本 👍"), "naïve 日本 👍");
+    }
+
+    #[test]
+    fn json_keeps_its_value() {
+        for c in HARMFUL {
+            let value = serde_json::Value::String(format!("a{c}\n\r\tb"));
+            let clean = json(&value.to_string());
+            assert!(!clean.contains(is_unseen), "{clean}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&clean).unwrap(), value);
+        }
+        assert_eq!(json_line("{\r\n\t\"a\": 1}"), "{   \"a\": 1}");
+    }
+}

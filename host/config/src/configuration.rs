@@ -1,0 +1,328 @@
+//! `toolcell.toml`: the components, their grants and limits, and how tenants narrow them.
+//!
+//! In: `--config`, the environment, or the nearest file of that name; a file of another user is not read, and a command that
+//! needs one says so. Out: a [`Configuration`], or everything that is wrong.
+//! Invariants: nothing of a file is used unless all of it can be; without a file nothing is granted. A file that was found and
+//! that this user has not approved can only take away: none of its components is used, no secret's value is read, no limit
+//! is raised.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::de::DeTable;
+use toolcell::{Executor, Limits, MAX_NAME, StoredSecrets, Tenant};
+
+use crate::dev;
+use crate::error::Error;
+use crate::file;
+use crate::grants;
+use crate::isolation;
+use crate::limits;
+use crate::lock;
+use crate::problem::{Problem, Problems, in_order};
+use crate::roots::Guarded;
+use crate::rules::{self, WrittenRule};
+use crate::search;
+use crate::secrets::{self, Origin};
+use crate::shape;
+use crate::signed::{self, Demand};
+use crate::{Approval, ComponentConfig, Found, HintCommand, Isolation, ReadOptions, Section, ToolConfig, files};
+
+/// The name of the file that is searched for.
+pub const NAME: &str = "toolcell.toml";
+
+/// A configuration, or the empty one where there is no file.
+#[derive(Debug, Default)]
+pub struct Configuration {
+    /// The file, as it is shown.
+    pub file: Option<String>,
+    /// The file, as it can be opened.
+    pub(crate) source: Option<PathBuf>,
+    /// A file that was found and not read, because it is another user's.
+    pub(crate) foreign: Option<search::Ignored>,
+    /// The file of approvals beside it.
+    pub(crate) lock: PathBuf,
+    /// Its path without links.
+    pub path: Option<PathBuf>,
+    /// Set if the file was found, not named on the command line or by the environment.
+    pub found: Option<Found>,
+    /// Whether it may be used.
+    pub approval: Approval,
+    /// The components by name.
+    pub components: BTreeMap<String, ComponentConfig>,
+    /// The limits of a component that has none of its own.
+    pub(crate) defaults: Limits,
+    /// What a component has to be that it does not name.
+    pub(crate) demand: Option<Demand>,
+    /// Of every component.
+    pub(crate) isolation: Isolation,
+    /// What narrows the calls of each tenant, by name.
+    pub tenants: BTreeMap<String, Tenant>,
+    /// Of their calls, whichever component they are of.
+    pub(crate) tenants_isolation: BTreeMap<String, Isolation>,
+    /// The values of secrets.
+    pub secrets: StoredSecrets,
+    /// Where their values come from, by name.
+    pub origins: BTreeMap<String, Origin>,
+    /// Secrets whose value cannot be read, and why.
+    pub unset: BTreeMap<String, Problem>,
+    /// Grants that were typed: `--grant`.
+    pub typed: Vec<String>,
+    /// Its rules, each with its place.
+    pub rules: Vec<WrittenRule>,
+    /// What is probably not meant.
+    pub warnings: Vec<Problem>,
+    /// How the commands begin that hints show.
+    pub hint: HintCommand,
+    /// What it was read with.
+    pub(crate) options: ReadOptions,
+}
+
+impl Configuration {
+    /// Reads a configuration that is named, with what this process's environment says.
+    ///
+    /// # Errors
+    /// The file cannot be read, or [`Error::Invalid`] with all that is wrong in it. A secret without a value is no error.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::read_with(path, ReadOptions::default())
+    }
+
+    /// The same with other directories, variables or secrets.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
+        Self::of_file(path.as_ref().to_owned(), options, Named::Yes)
+    }
+
+    /// Finds the nearest `toolcell.toml`, from the current directory up, and reads it. The result is empty if there is none.
+    ///
+    /// A configuration that is found is used only after this user approved it: see [`Approval`].
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn find(options: ReadOptions) -> Result<Self, Error> {
+        let found = search::nearest(&options);
+        match found.own {
+            Some(shown) => Self::of_file(shown, options, Named::No),
+            None => Ok(Self { hint: options.hint.clone(), options, foreign: found.foreign, ..Self::default() }),
+        }
+    }
+
+    /// Reads the same file again, with the same options.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_again(&self) -> Result<Self, Error> {
+        match &self.source {
+            Some(file) => {
+                let named = if self.found.is_some() { Named::No } else { Named::Yes };
+                Self::of_file(file.clone(), self.options.clone(), named)
+            }
+            None => Self::find(self.options.clone()),
+        }
+    }
+
+    fn of_file(shown: PathBuf, options: ReadOptions, named: Named) -> Result<Self, Error> {
+        let is_found = named == Named::No;
+        let shown = options.opened(shown);
+        let text = files::configuration(&shown)?;
+        let path = fs::canonicalize(&shown).unwrap_or_else(|_| shown.clone());
+        let place = lock::place(&path)?;
+        if let (true, Some(dir)) = (is_found, path.parent()) {
+            files::own_directory(dir, "name a configuration of your own with `--config FILE`")?;
+        }
+        let lock = is_found.then(|| files::lock(&place)).transpose()?;
+        let found = lock.map(|lock| Found::new(&path, &text, lock, options.state_dir()));
+        let (source, shown) = (Some(shown.clone()), shown.display().to_string());
+        let mut problems = Problems::new(&shown, &text);
+        let base = path.parent().unwrap_or(Path::new("/")).to_owned();
+        let unwritten = vec![path.clone(), place.clone()];
+        let places = Places { base, unwritten, secrets: secrets::Secrets::default() };
+        let config = Self::parsed(&mut problems, places, found, &options);
+        let Problems { mut errors, warnings, .. } = problems;
+        match config {
+            Some(config) if errors.is_empty() => {
+                let (path, file) = (Some(path), Some(shown));
+                let hint = options.hint.clone();
+                Ok(Self { path, file, source, lock: place, warnings: in_order(warnings), hint, options, ..config })
+            }
+            config => {
+                errors.extend(config.into_iter().flat_map(|config| config.unset.into_values()));
+                Err(Error::invalid(&shown, in_order(errors)))
+            }
+        }
+    }
+
+    pub(crate) fn parsed(
+        problems: &mut Problems<'_>,
+        places: Places,
+        found: Option<Found>,
+        options: &ReadOptions,
+    ) -> Option<Self> {
+        let text = problems.text();
+        let (tree, faults) = DeTable::parse_recoverable(text);
+        if !faults.is_empty() {
+            for fault in faults {
+                let hint = "write text in quotes and a section's name in brackets; https://toml.io explains TOML";
+                problems.error(&fault.span().unwrap_or_default(), fault.message(), hint);
+            }
+            return None;
+        }
+        shape::check(problems, &schema(), tree.get_ref());
+        if !problems.errors.is_empty() {
+            return None;
+        }
+        match toml::from_str(text) {
+            Ok(file) => Some(Self::resolved(problems, &file, places, found, options)),
+            Err(error) => {
+                problems.error(
+                    &error.span().unwrap_or_default(),
+                    error.message(),
+                    "`toolcell check --schema` shows the form",
+                );
+                None
+            }
+        }
+    }
+
+    /// What the file means, as far as it means anything.
+    fn resolved(
+        problems: &mut Problems<'_>,
+        file: &file::File,
+        Places { base, mut unwritten, mut secrets }: Places,
+        found: Option<Found>,
+        options: &ReadOptions,
+    ) -> Self {
+        let approval = found.as_ref().map_or(Approval::Given, Found::approval);
+        let base = base.as_path();
+        for component in file.components.values() {
+            for (name, said) in component.value.grants.iter().flat_map(|grants| &grants.value.secrets) {
+                // What a tenant's process is not to know is not looked at there, as if nobody had approved it.
+                let look = if options.wanted.has(name) { approval } else { Approval::Missing };
+                secrets.fetch(problems, (base, options), name, &said.span, said.value.from.as_ref(), look);
+            }
+        }
+        unwritten.extend(file.components.values().map(|component| base.join(&component.value.path.value)));
+        let guarded = Guarded {
+            home: options.home.clone(),
+            own: options.own_directories(),
+            unread: secrets.files().map(Path::to_owned).collect(),
+            unwritten,
+        };
+        let guarded = guarded.resolved();
+        let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
+        let secrets::Secrets { origins, stored, unset } = secrets;
+        let dev = dev::Folders::of(problems, &file.dev, base, &guarded, found.as_ref());
+        let signatures = signed::Signatures::of(problems, file);
+        let mut config = Self {
+            found,
+            approval,
+            defaults,
+            isolation: isolation::said(&file.host.isolation),
+            demand: signatures.of_all.clone(),
+            secrets: stored,
+            origins,
+            unset,
+            rules: rules::written(problems, file),
+            ..Self::default()
+        };
+        let isolation = config.isolation;
+        for (name, said) in &file.components {
+            if !is_name(name) {
+                let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
+                problems.error(&said.span, format!("`{}` cannot be a component's name", name.escape_debug()), hint);
+            }
+            let file::Component { path, digest, grants, isolation: own, limits, tools, .. } = &said.value;
+            let mut configured = ComponentConfig {
+                path: base.join(&path.value),
+                grants: grants
+                    .as_ref()
+                    .map(|said| grants::grants(problems, &said.value, base, &guarded, name))
+                    .unwrap_or_default(),
+                limits: limits::over(problems, limits, defaults),
+                isolation: isolation.max(isolation::of_component(problems, own)),
+                development: dev.development(&base.join(&path.value)),
+                digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),
+                demand: signatures.of_component(problems, base, &said.value),
+                section: Section {
+                    line: problems.line(grants.as_ref().map_or(&said.span, |grants| &grants.span)),
+                    has_grants: grants.is_some(),
+                },
+                tools: BTreeMap::new(),
+            };
+            for (tool, said) in tools {
+                if let Some(isolation) = &said.value.isolation {
+                    let hint = format!("write it in [components.{name}]: all tools of a component share its isolation");
+                    problems.error(&isolation.span, "a single tool cannot have its own isolation", hint);
+                }
+                let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
+                configured.grants.tools.insert(tool.clone(), grants::overlay(problems, &said.value));
+                let unknown = problems.at(&said.span, format!("`{name}` has no tool `{}`", tool.escape_debug()), "");
+                configured.tools.insert(tool.clone(), ToolConfig { limits, unknown });
+            }
+            let same = |other: &ComponentConfig| search::is_same_file(&other.path, &configured.path);
+            if let Some((first, _)) = config.components.iter().find(|(_, other)| same(other)) {
+                let message = format!("`{first}` and `{name}` are the same file");
+                problems.error(&path.span, message, "remove one of them: the path would mean two components");
+            }
+            config.components.insert(name.clone(), configured);
+        }
+        for (name, said) in &file.tenants {
+            let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
+            let overlay = grants::overlay(problems, &said.value);
+            config.tenants.insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
+            config.tenants_isolation.insert(name.clone(), isolation.max(isolation::said(&said.value.isolation)));
+        }
+        config
+    }
+
+    /// The executor with every tenant, and for calls of the user's own.
+    pub fn executor(&self) -> Executor {
+        let with = |executor: Executor, (name, tenant): (&String, &Tenant)| executor.with_tenant(name, tenant.clone());
+        self.tenants.iter().fold(Executor::new().with_untenanted(Tenant::default()), with)
+    }
+}
+
+/// Whether a configuration was named, or found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    Yes,
+    No,
+}
+
+/// Where a configuration is, for the paths in it.
+pub(crate) struct Places {
+    /// The directory that its relative paths begin at.
+    pub(crate) base: PathBuf,
+    /// Files that no tool may be granted to write.
+    pub(crate) unwritten: Vec<PathBuf>,
+    /// Secrets that are known already.
+    pub(crate) secrets: secrets::Secrets,
+}
+
+/// The JSON Schema of the file.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(file::File).to_value()
+}
+
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+fn pinned(problems: &mut Problems<'_>, digest: &file::At<String>) -> Option<(String, Problem)> {
+    let hex = digest.value.strip_prefix("sha256:");
+    let is_digest = |hex: &str| hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if !hex.is_some_and(is_digest) {
+        let message = format!("`{}` is not a digest", digest.value.escape_debug());
+        problems.error(&digest.span, message, "write `sha256:` and 64 hex digits, as `toolcell inspect` prints them");
+        return None;
+    }
+    let hint = "compare the file with its source; if it is the one you want, write its digest here";
+    Some((
+        digest.value.clone(),
+        problems.at(&digest.span, "the component does not have the digest that is written here", hint),
+    ))
+}

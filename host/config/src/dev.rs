@@ -1,0 +1,81 @@
+//! Development mode: components that need no approval.
+//!
+//! In: `[dev]` of a configuration that was named. Out: why a component needs no approval, for the warning at each use.
+//! Invariants: a configuration that was found never waives an approval, also when this user approved it: its folder may be
+//! another person's, and each of its files could change after that; nor does a folder that others can write to.
+//! Not here: the warning (`components`), grants on the command line (`typed`).
+
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
+
+use toolcell::Access;
+use toolcell::defence::{Defence, stands};
+
+use crate::file;
+use crate::files;
+use crate::problem::Problems;
+use crate::roots::Guarded;
+use crate::trust::Found;
+
+/// What to write instead of a folder that cannot be used.
+const BUILDS: &str = "name the folder that your builds are written to, for instance `target/wasm32-wasip2/release`";
+
+/// Why a component needs no approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Development {
+    /// It lies in this folder of `[dev]`.
+    Folder(PathBuf),
+    /// Its grants were typed with it: `--grant`.
+    Typed,
+}
+
+impl fmt::Display for Development {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(folder) => write!(f, "because it lies in `{}`, a folder of [dev]", folder.display()),
+            Self::Typed => f.write_str("with the grants of `--grant`"),
+        }
+    }
+}
+
+/// The folders of `[dev]`, links resolved.
+#[derive(Debug, Default)]
+pub(crate) struct Folders(Vec<PathBuf>);
+
+impl Folders {
+    /// Those of a file; none of a file that was found.
+    pub(crate) fn of(
+        problems: &mut Problems<'_>,
+        said: &file::Dev,
+        base: &Path,
+        guarded: &Guarded,
+        found: Option<&Found>,
+    ) -> Self {
+        let mut folders = Vec::new();
+        for folder in &said.folders {
+            if found.is_some() && stands(Defence::FoundDevelopment) {
+                let message = "[dev] is not used: this file was found, not named";
+                problems.warning(&folder.span, message, "name the file with `--config FILE` to use it");
+                continue;
+            }
+            // Before the first build there is none.
+            if fs::symlink_metadata(base.join(&folder.value)).is_err() {
+                continue;
+            }
+            match guarded.judge(base, &folder.value, Access::Read) {
+                Ok(led) => match files::own_directory(&led, BUILDS) {
+                    Ok(()) => folders.push(led),
+                    Err(failure) => problems.error(&folder.span, failure.message(), failure.hint()),
+                },
+                Err((problem, _)) => problems.error(&folder.span, problem, BUILDS),
+            }
+        }
+        Self(folders)
+    }
+
+    /// Whether a component lies in one of them, wherever a link leads.
+    pub(crate) fn development(&self, component: &Path) -> Option<Development> {
+        let path = fs::canonicalize(component).ok()?;
+        self.0.iter().find(|folder| path.starts_with(folder)).map(|folder| Development::Folder(folder.clone()))
+    }
+}

@@ -1,0 +1,355 @@
+//! Compares a component with what was approved of it.
+//!
+//! In: two [`Approved`]. Out: an [`ApprovalState`], every change with its place, lines for a person.
+//! Invariants: two definitions that differ have a change, and equal ones have none; an invisible character is shown as its
+//! number; of each change the beginning is shown, however long the changes before it are, and a cut is reported.
+
+mod rest;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+use toolcell::{Definition, Suspicion};
+
+use crate::Approved;
+use crate::clean;
+
+/// Lines that a person is shown of one change: a long description has some dozens.
+const MAX_LINES: usize = 200;
+/// Characters of the same: a description of the largest size in place of another one.
+const MAX_CHARACTERS: usize = 10 << 10;
+/// Changes that a refusal names.
+const NAMED: usize = 5;
+/// For the smallest difference of two texts; after it any difference will do. A stranger wrote both.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// A component compared with what was approved of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalState {
+    /// The same.
+    Locked,
+    /// Other bytes, the same definitions and imports.
+    Rebuilt,
+    /// Other definitions or imports.
+    Changed,
+    /// Not approved before.
+    New,
+}
+
+impl ApprovalState {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Locked => "locked",
+            Self::Rebuilt => "rebuilt",
+            Self::Changed => "changed",
+            Self::New => "new",
+        }
+    }
+}
+
+/// A component before and after.
+#[derive(Debug)]
+pub struct Difference<'a> {
+    /// What was approved, if anything was.
+    pub old: Option<&'a Approved>,
+    /// What it is now.
+    pub new: &'a Approved,
+}
+
+/// What a person is shown.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// The lines.
+    pub lines: Vec<String>,
+    /// Something of it was left out.
+    pub is_cut: bool,
+}
+
+/// One place within a definition.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Change {
+    /// A JSON pointer (RFC 6901).
+    place: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new: Option<Value>,
+}
+
+impl<'a> Difference<'a> {
+    /// How the two compare.
+    #[must_use]
+    pub fn standing(&self) -> ApprovalState {
+        match self.old {
+            None => ApprovalState::New,
+            Some(old) if old == self.new => ApprovalState::Locked,
+            Some(old)
+                if self.publishers().is_none() && old.imports == self.new.imports && old.tools == self.new.tools =>
+            {
+                ApprovalState::Rebuilt
+            }
+            Some(_) => ApprovalState::Changed,
+        }
+    }
+
+    /// Who signed it and who does now, in words, where that is not the same.
+    fn publishers(&self) -> Option<(&'a str, &'a str)> {
+        let name = |approved: &'a Approved| approved.publisher.as_deref().unwrap_or("not asked for");
+        self.old.filter(|old| old.publisher != self.new.publisher).map(|old| (name(old), name(self.new)))
+    }
+
+    /// Imports that came, and those that went.
+    fn imports(&self) -> (Vec<&'a str>, Vec<&'a str>) {
+        let without = |one: Option<&'a Approved>, other: Option<&'a Approved>| {
+            let names = one.into_iter().flat_map(|one| &one.imports);
+            names.filter(|name| other.is_none_or(|other| !other.imports.contains(*name))).map(String::as_str).collect()
+        };
+        (without(Some(self.new), self.old), without(self.old, Some(self.new)))
+    }
+
+    /// Tools of which something is otherwise.
+    fn tools(&self) -> Vec<(&'a str, ApprovalState, Vec<Change>)> {
+        let old = |name: &str| self.old.and_then(|old| old.tools.get(name));
+        let gone =
+            self.old.into_iter().flat_map(|old| old.tools.keys()).filter(|name| !self.new.tools.contains_key(*name));
+        let mut names: Vec<_> = self.new.tools.keys().chain(gone).collect();
+        names.sort_unstable();
+        let compared = names.into_iter().map(|name| {
+            let (old, new) = (old(name), self.new.tools.get(name));
+            let standing = match (old, new) {
+                (None, _) => ApprovalState::New,
+                (Some(old), Some(new)) if old == new => ApprovalState::Locked,
+                (Some(_), _) => ApprovalState::Changed,
+            };
+            (name.as_str(), standing, changes(old, new))
+        });
+        compared.filter(|(_, standing, _)| *standing != ApprovalState::Locked).collect()
+    }
+
+    /// Text in a tool's definition that may be meant to steer a model.
+    pub fn suspicions(&self, tool: &str) -> Vec<Suspicion> {
+        self.new.tools.get(tool).map(Definition::suspicions).unwrap_or_default()
+    }
+
+    /// What is otherwise, in one sentence.
+    pub fn sentence(&self) -> String {
+        if self.standing() == ApprovalState::Rebuilt {
+            return "it has other code".to_owned();
+        }
+        let (came, went) = self.imports();
+        let of_tools = self.tools().into_iter().flat_map(|(tool, _, changes)| {
+            changes.into_iter().map(move |change| format!("{tool}{}", clean::shown(&change.place)))
+        });
+        let publisher =
+            self.publishers().map(|(old, new)| format!("its publisher is {new}, and was {}", clean::shown(old)));
+        let named: Vec<_> = publisher
+            .into_iter()
+            .chain(came.iter().map(|name| format!("it also imports {}", clean::shown(name))))
+            .chain(went.iter().map(|name| format!("it no longer imports {}", clean::shown(name))))
+            .chain(of_tools)
+            .collect();
+        let more = named.len().saturating_sub(NAMED);
+        let mut sentence = named.into_iter().take(NAMED).collect::<Vec<_>>().join("; ");
+        if more > 0 {
+            sentence += &format!("; and {more} more");
+        }
+        sentence
+    }
+
+    /// As JSON: `{"state", "digest", "publisher", "imports", "tools"}`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let (came, went) = self.imports();
+        let tools = self.tools().into_iter().map(|(name, standing, changes)| {
+            json!({
+                "name": name,
+                "state": standing,
+                "hash": self.new.tools.get(name).map(Definition::hash),
+                "changes": changes,
+                "suspicions": self.suspicions(name),
+            })
+        });
+        json!({
+            "state": self.standing(),
+            "digest": { "old": self.old.map(|old| &old.digest), "new": self.new.digest },
+            "publisher": { "old": self.old.map(|old| &old.publisher), "new": self.new.publisher },
+            "imports": { "added": came, "removed": went },
+            "tools": tools.collect::<Vec<_>>(),
+        })
+    }
+
+    /// The warnings about the definitions that are new or changed, one a line.
+    pub fn warnings(&self) -> Vec<String> {
+        let of_tool = |name: &str| {
+            let warning = |Suspicion { place, kind, excerpt, .. }: &Suspicion| {
+                format!("{name}{} {kind}: \"{}\"", clean::shown(place), clean::shown(excerpt))
+            };
+            self.suspicions(name).iter().map(warning).collect::<Vec<_>>()
+        };
+        self.tools().into_iter().flat_map(|(name, _, _)| of_tool(name)).collect()
+    }
+
+    /// Line by line: every tool, every place that changes, and of each change as much as a person reads. The many inert
+    /// imports of a new component are counted.
+    pub fn page(&self, inert: &BTreeSet<String>) -> Page {
+        let mut is_cut = false;
+        let mut lines = vec![match self.old {
+            Some(old) if old.digest != self.new.digest => format!("  digest {} → {}", old.digest, self.new.digest),
+            Some(_) | None => format!("  digest {}", self.new.digest),
+        }];
+        lines.extend(self.publishers().map(|(old, new)| format!("  publisher {} → {new}", clean::shown(old))));
+        let (came, went) = self.imports();
+        let (unseen, came): (Vec<_>, Vec<_>) =
+            came.into_iter().partition(|name| self.old.is_none() && inert.contains(*name));
+        let is_inert = |name: &str| if inert.contains(name) { " (inert)" } else { "" };
+        let marked = |mark: &str, name: &str| format!("    {mark} {}{}", clean::shown(name), is_inert(name));
+        if !(came.is_empty() && went.is_empty() && unseen.is_empty()) {
+            lines.push("  imports".to_owned());
+            lines.extend(went.iter().map(|name| marked("-", name)).chain(came.iter().map(|name| marked("+", name))));
+        }
+        if !unseen.is_empty() {
+            lines
+                .push(format!("    + {} imports for its language runtime, which give access to nothing", unseen.len()));
+        }
+        for (name, standing, changes) in self.tools() {
+            let word = if self.new.tools.contains_key(name) { standing.word() } else { "gone" };
+            lines.push(format!("  tool {name}: {word}"));
+            for change in changes {
+                lines.push(format!("    {}", clean::shown(&change.place)));
+                let page = change.page();
+                lines.extend(page.lines);
+                is_cut |= page.is_cut;
+            }
+        }
+        Page { lines, is_cut }
+    }
+}
+
+impl Page {
+    /// Adds what another page has.
+    pub fn append(&mut self, other: Self) {
+        self.lines.extend(other.lines);
+        self.is_cut |= other.is_cut;
+    }
+
+    /// Several lines of ours.
+    pub fn block(&mut self, text: &str) {
+        self.lines.extend(text.lines().map(str::to_owned));
+    }
+
+    /// The same below a heading.
+    pub fn indented(&mut self, text: &str) {
+        self.lines.extend(text.lines().map(|line| format!("  {line}")));
+    }
+
+    /// The lines of a text that are others than before, or all of them.
+    pub fn of_texts(old: Option<String>, new: String) -> Self {
+        Change { place: String::new(), old: old.map(Value::String), new: Some(Value::String(new)) }.page()
+    }
+}
+
+/// As many lines from the front as a person reads, and how many characters there are beyond.
+fn beginning(lines: Vec<String>) -> (Vec<String>, usize) {
+    let (mut shown, mut room, mut cut) = (Vec::new(), MAX_CHARACTERS, 0);
+    for line in lines {
+        let length = line.chars().count();
+        if shown.len() == MAX_LINES {
+            room = 0;
+        }
+        if length <= room {
+            shown.push(line);
+        } else if room > 0 {
+            shown.push(line.chars().take(room).collect());
+        }
+        cut += length.saturating_sub(room);
+        room = room.saturating_sub(length);
+    }
+    (shown, cut)
+}
+
+impl Change {
+    fn page(&self) -> Page {
+        let (mut lines, cut) = beginning(self.lines());
+        lines.extend((cut > 0).then(|| format!("      … ({cut} more characters: `--json` has all)")));
+        Page { lines, is_cut: cut > 0 }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let texts = |value: &Option<Value>| match value {
+            None => Vec::new(),
+            Some(Value::String(text)) => text.split('\n').map(|line| format!("\"{}\"", clean::shown(line))).collect(),
+            Some(value) => vec![clean::json_line(&value.to_string())],
+        };
+        let (old, new) = (texts(&self.old), texts(&self.new));
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            (old.iter().map(String::as_str).collect(), new.iter().map(String::as_str).collect());
+        let difference = TextDiff::configure().timeout(PATIENCE).diff_slices(&old, &new);
+        let line = |change: similar::Change<&str>| match change.tag() {
+            ChangeTag::Delete => Some(format!("      - {}", change.value())),
+            ChangeTag::Insert => Some(format!("      + {}", change.value())),
+            ChangeTag::Equal => None,
+        };
+        let lines: Vec<_> = difference.iter_all_changes().filter_map(line).collect();
+        lines
+    }
+}
+
+fn changes(old: Option<&Definition>, new: Option<&Definition>) -> Vec<Change> {
+    // What is made of strings, numbers and JSON alone is JSON.
+    let value =
+        |definition: Option<&Definition>| definition.and_then(|definition| serde_json::to_value(definition).ok());
+    let mut found = Vec::new();
+    compare("", value(old).as_ref(), value(new).as_ref(), &mut found);
+    // What is left out is false.
+    let is_flag = |place: &str| place.starts_with("/hints/") || place.starts_with("/checks/");
+    found.retain(|change| change.old.is_some() || change.new != Some(Value::Bool(false)) || !is_flag(&change.place));
+    // What a model reads first comes first.
+    found.sort_by_key(|change| change.place != "/description");
+    found
+}
+
+/// Goes as deep as the two are alike in kind; what has no parts, or parts on neither side, is a change as a whole.
+fn compare(place: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<Change>) {
+    if old == new {
+        return;
+    }
+    let parts = |value: Option<&Value>| match value {
+        Some(Value::Object(members)) if !members.is_empty() => members.keys().cloned().collect(),
+        Some(Value::Array(items)) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+            (0..items.len()).map(|index| index.to_string()).collect()
+        }
+        Some(_) | None => Vec::new(),
+    };
+    let is_alike = match (old, new) {
+        (Some(old), Some(new)) => old.is_object() && new.is_object() || old.is_array() && new.is_array(),
+        (None, _) | (_, None) => true,
+    };
+    let (mut keys, of_new) = (parts(old), parts(new));
+    // A list of plain values on one side is shown as a whole on both.
+    let is_whole = |value: Option<&Value>, parts: &[String]| value.is_some() && parts.is_empty();
+    if !is_alike || is_whole(old, &keys) || is_whole(new, &of_new) {
+        found.push(Change { place: place.to_owned(), old: old.cloned(), new: new.cloned() });
+        return;
+    }
+    let known: BTreeSet<_> = keys.iter().cloned().collect();
+    keys.extend(of_new.into_iter().filter(|key| !known.contains(key)));
+    for key in keys {
+        let part = |value: Option<&Value>| -> Option<Value> {
+            let value = value?;
+            match value.as_array() {
+                Some(items) => items.get(key.parse::<usize>().ok()?).cloned(),
+                None => value.get(&key).cloned(),
+            }
+        };
+        let place = format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"));
+        compare(&place, part(old).as_ref(), part(new).as_ref(), found);
+    }
+}
+
+#[cfg(test)]
+mod tests;

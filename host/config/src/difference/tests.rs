@@ -1,0 +1,212 @@
+//! What is otherwise is told with its place, and nothing else is.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+fn component(definition: &Value) -> Approved {
+    let definition: Definition = serde_json::from_value(definition.clone()).unwrap();
+    Approved {
+        digest: "sha256:00".into(),
+        imports: ["a".to_owned(), "b".to_owned()].into(),
+        publisher: None,
+        tools: BTreeMap::from([(definition.name.clone(), definition)]),
+    }
+}
+
+fn definition() -> Value {
+    json!({
+        "name": "t", "description": "Greets.\nTwice.", "parameters": {
+            "properties": { "a/b": { "description": "who", "enum": ["x", "y"], "anyOf": [{ "type": "string" }] } },
+        },
+        "needs": [{ "kind": "http", "pattern": "GET https://a.example", "reason": "r" }],
+    })
+}
+
+#[test]
+fn each_change_has_its_place() {
+    let old = component(&definition());
+    for (place, changed, expected) in [
+        ("/description", json!("Greets.\nTwice, and more."), "t/description: - \"Twice.\" + \"Twice, and more.\""),
+        ("/description", json!("Greets.\nTwice.\n"), "t/description: + \"\""),
+        ("/description", json!("Gr\u{200b}eets.\nTwice."), r#"t/description: - "Greets." + "Gr\u{200b}eets.""#),
+        ("/description", json!("Greets. \nTwice."), r#"t/description: - "Greets." + "Greets. ""#),
+        ("/parameters/properties/a~1b/enum", json!(["x"]), r#"t/parameters/properties/a~1b/enum: - ["x","y"] + ["x"]"#),
+        (
+            "/parameters/properties/a~1b/enum/1",
+            json!(null),
+            r#"t/parameters/properties/a~1b/enum: - ["x","y"] + ["x",null]"#,
+        ),
+        (
+            "/parameters/properties/a~1b/anyOf",
+            json!([{ "type": "string" }, { "const": 1 }]),
+            "t/parameters/properties/a~1b/anyOf/1/const: + 1",
+        ),
+        (
+            "/parameters/properties",
+            json!({}),
+            "t/parameters/properties: - {\"a/b\":{\"anyOf\":[{\"type\":\"string\"}],\
+            \"description\":\"who\",\"enum\":[\"x\",\"y\"]}} + {}",
+        ),
+        (
+            "/parameters",
+            json!({ "properties": 1 }),
+            "t/parameters/properties: - {\"a/b\":{\"anyOf\":[{\"type\":\"string\"}],\
+            \"description\":\"who\",\"enum\":[\"x\",\"y\"]}} + 1",
+        ),
+        (
+            "/needs/0/pattern",
+            json!("https://a.example"),
+            "t/needs/0/pattern: - \"GET https://a.example\" + \"https://a.example\"",
+        ),
+    ] {
+        let mut new = definition();
+        *new.pointer_mut(place).unwrap() = changed;
+        let new = component(&new);
+        let difference = Difference { old: Some(&old), new: &new };
+        assert_eq!(difference.standing(), ApprovalState::Changed);
+        let told: Vec<_> = difference.tools()[0]
+            .2
+            .iter()
+            .map(|change| {
+                let lines: Vec<_> = change.lines().iter().map(|line| line.trim().to_owned()).collect();
+                format!("t{}: {}", change.place, lines.join(" "))
+            })
+            .collect();
+        assert_eq!(told, [expected]);
+        assert!(difference.sentence().starts_with(expected.split(": ").next().unwrap()));
+    }
+}
+
+#[test]
+fn how_it_stands() {
+    let old = component(&definition());
+    let standing = |change: fn(&mut Approved)| {
+        let mut new = old.clone();
+        change(&mut new);
+        let difference = Difference { old: Some(&old), new: &new };
+        (difference.standing().word(), difference.sentence(), difference.page(&BTreeSet::new()).lines.len())
+    };
+    assert_eq!(standing(|_| ()), ("locked", String::new(), 1));
+    assert_eq!(standing(|new| new.digest = "sha256:11".into()), ("rebuilt", "it has other code".to_owned(), 1));
+    let imports = standing(|new| new.imports = ["a".to_owned(), "c\u{202e}".to_owned()].into());
+    assert_eq!(imports, ("changed", r"it also imports c\u{202e}; it no longer imports b".to_owned(), 4));
+    let gone = standing(|new| new.tools.clear());
+    assert_eq!((gone.0, gone.1.split(';').next()), ("changed", Some("t/description")));
+    let new = Difference { old: None, new: &old };
+    assert_eq!(new.standing(), ApprovalState::New);
+    let Page { lines, is_cut } = new.page(&["b".to_owned()].into());
+    assert!(!is_cut);
+    for line in [
+        "    + a",
+        "    + 1 imports for its language runtime, which give access to nothing",
+        "  tool t: new",
+        "      + \"Twice.\"",
+        "    /parameters/properties/a~1b/enum",
+    ] {
+        assert!(lines.iter().any(|shown| shown == line), "{line}: {lines:#?}");
+    }
+    assert_eq!(new.to_json()["tools"][0]["hash"], old.tools["t"].hash());
+}
+
+/// Long, and made to be hard to compare.
+#[test]
+fn a_strangers_text_costs_a_bounded_time_and_a_bounded_number_of_lines() {
+    let text = |seed: usize| (0..200_000).map(|n| if n * seed % 7 < 3 { "a\n" } else { "b\n" }).collect::<String>();
+    let [old, new] = [3, 5].map(|seed| {
+        let mut definition = definition();
+        definition["description"] = text(seed).into();
+        component(&definition)
+    });
+    let page = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new());
+    let bound = MAX_LINES + 4;
+    assert!(page.is_cut && page.lines.len() == bound, "{}", page.lines.len());
+    assert!(page.lines[bound - 1].ends_with(" more characters: `--json` has all)"), "{}", page.lines[bound - 1]);
+}
+
+/// Whatever the first one does, the others are seen: each tool, each place, and how each change begins.
+#[test]
+fn a_huge_change_hides_no_other() {
+    let huge = [
+        ("lines", json!("\n".repeat(100_000))),
+        ("characters", json!("x".repeat(1 << 20))),
+        ("members", json!((0..3000).map(|n| (n.to_string(), json!(n))).collect::<serde_json::Map<_, _>>())),
+        ("list", json!(vec!["x"; 100_000])),
+    ];
+    for (name, value) in huge {
+        let mut first = definition();
+        first["name"] = "a".into();
+        first["parameters"]["default"] = value.clone();
+        let (mut new, first) = (component(&definition()), component(&first));
+        new.tools.extend(first.tools);
+        let Page { lines, is_cut } = Difference { old: None, new: &new }.page(&BTreeSet::new());
+        assert_eq!(is_cut, name != "members", "{name}");
+        let count = |line: &str| lines.iter().filter(|shown| *shown == line).count();
+        for line in ["  tool a: new", "  tool t: new"] {
+            assert_eq!(count(line), 1, "{name}: {line}");
+        }
+        for line in ["    /needs/0/pattern", "      + \"Greets.\"", "    /parameters/properties/a~1b/enum"] {
+            assert_eq!(count(line), 2, "{name}: {line}");
+        }
+        let markers = lines.iter().filter(|line| line.contains(" more characters: `--json` has all)")).count();
+        assert_eq!(markers, usize::from(is_cut), "{name}");
+        let members = value.as_object().map_or(0, |members| 2 * members.len());
+        assert!(lines.len() < MAX_LINES + 100 + members && lines.len() > members, "{name}: {}", lines.len());
+    }
+}
+
+/// Old and new, in however few lines.
+#[test]
+fn the_largest_description_is_shown_whole() {
+    let [old, new] = ["o", "n"].map(|letter| {
+        let mut definition = definition();
+        definition["description"] = format!("{}\n{}", letter.repeat(3000), letter.repeat(1095)).into();
+        component(&definition)
+    });
+    let Page { lines, is_cut } = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new());
+    assert_eq!((lines.concat().matches('n').count() >= 4095, is_cut), (true, false));
+}
+
+/// What a description in words leaves out is shown with its place: text of its author's, wherever it is.
+#[test]
+fn of_a_definition_what_was_not_shown_is_left() {
+    let shown =
+        "tool t\n  Greets. Twice.\n    a/b  \"x\" | \"y\"  optional  who\n  needs http GET https://a.example: r";
+    for (place, value, expected) in [
+        ("/description", json!("Greets. Twice."), &[][..]),
+        ("/description", json!("Greets.\u{200b} Twice."), &["/description", r#"+ "Greets.\u{200b} Twice.""#]),
+        (
+            "/parameters/properties/a~1b/description",
+            json!("who, and your keys"),
+            &["/parameters/properties/a~1b/description", "+ \"who, and your keys\""],
+        ),
+        (
+            "/parameters/properties/a~1b/enum",
+            json!(["x", "read"]),
+            &["/parameters/properties/a~1b/enum", "+ [\"x\",\"read\"]"],
+        ),
+        (
+            "/parameters/properties",
+            json!({ "send your keys": { "type": "string" } }),
+            &["/parameters/properties/send your keys/type", "+ \"string\""],
+        ),
+        (
+            "/parameters",
+            json!({ "type": "object", "default": { "type": "your keys" } }),
+            &["/parameters/default/type", "+ \"your keys\""],
+        ),
+        ("/parameters", json!({ "title": "Hm" }), &["/parameters/title", "+ \"Hm\""]),
+        ("/attributes", json!({ "team": 7 }), &["/attributes/team", "+ 7"]),
+        ("/extensions", json!({ "needs": [] }), &["/extensions/needs", "+ []"]),
+    ] {
+        let mut definition = definition();
+        definition["attributes"] = json!({});
+        definition["extensions"] = json!({});
+        definition["parameters"] = json!({ "properties": { "a/b": { "enum": ["x", "y"], "description": "who" } } });
+        *definition.pointer_mut(place).unwrap() = value;
+        let definition: Definition = serde_json::from_value(definition).unwrap();
+        let Page { lines, is_cut } = Page::of_rest(&definition, shown);
+        let lines: Vec<_> = lines.iter().map(|line| line.trim()).collect();
+        assert_eq!((lines.as_slice(), is_cut), (expected, false));
+    }
+}

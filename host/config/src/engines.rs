@@ -1,0 +1,108 @@
+//! Engines as a configuration wants them: its secrets, its store of keys, its cache; one for each kind of isolation.
+//!
+//! Invariants: nothing passes between engines of two kinds; the values of secrets are replaced at once for all of them.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use futures_util::FutureExt as _;
+use parking_lot::RwLock;
+use toolcell::{Engine, EngineBuilder, KnownFuture, SecretError, SecretFuture, SecretSource, StoredSecrets};
+
+use crate::{COUNTS, Configuration, Error, Isolation, Keys};
+
+/// Builds [`Engines`].
+///
+/// # Defaults
+/// Those of [`Engine::builder`], with the configuration's secrets, and with keys, counts of granted directories and the cache
+/// in the directories of [`ReadOptions`](crate::ReadOptions). Components are compiled in this process: a program that can be
+/// its own child calls [`EngineBuilder::compile_in`] in [`with`](Self::with).
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct EnginesBuilder {
+    builder: EngineBuilder,
+    secrets: CurrentSecrets,
+}
+
+/// The engines that components of a configuration run on: one with a pool, one with strict isolation, which is made when a
+/// component first needs it.
+#[derive(Debug)]
+pub struct Engines {
+    builder: EngineBuilder,
+    pooled: Engine,
+    strict: OnceLock<Engine>,
+    pub(crate) secrets: CurrentSecrets,
+}
+
+impl Configuration {
+    /// Engines with what this configuration says and with the directories that it was read with.
+    pub fn engines(&self) -> EnginesBuilder {
+        let secrets = CurrentSecrets(Arc::new(RwLock::new(self.secrets.clone())));
+        let state = self.options.state_dir();
+        let builder = Engine::builder().secrets(secrets.clone()).keys(Keys::new(state, self.path.as_deref()));
+        let builder = state.into_iter().fold(builder, |builder, dir| builder.directory_counts(dir.join(COUNTS)));
+        let builder = self.options.cache_dir.iter().fold(builder, |builder, dir: &PathBuf| builder.cache(dir));
+        EnginesBuilder { builder, secrets }
+    }
+}
+
+impl EnginesBuilder {
+    /// With other settings of the engines: cells, threads, a process to compile in.
+    pub fn with(self, set: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Self {
+        Self { builder: set(self.builder), ..self }
+    }
+
+    /// Makes the engine with the pool.
+    ///
+    /// # Errors
+    /// Those of [`EngineBuilder::build`], for instance a cache that other users can write to.
+    pub fn build(self) -> Result<Engines, Error> {
+        let Self { builder, secrets } = self;
+        let pooled = builder.clone().build()?;
+        Ok(Engines { builder, pooled, strict: OnceLock::new(), secrets })
+    }
+}
+
+impl Engines {
+    /// The engine for components of this isolation. A process has strict cells too.
+    ///
+    /// # Errors
+    /// Those of [`EngineBuilder::build`], when the engine is made.
+    pub fn of(&self, isolation: Isolation) -> Result<&Engine, Error> {
+        match isolation {
+            Isolation::Pooled => Ok(&self.pooled),
+            Isolation::Strict | Isolation::Process => {
+                if let Some(engine) = self.strict.get() {
+                    return Ok(engine);
+                }
+                let engine = self.builder.clone().isolation(toolcell::Isolation::Strict).build()?;
+                // Of two that make one at once, one is kept.
+                Ok(self.strict.get_or_init(|| engine))
+            }
+        }
+    }
+}
+
+/// The values of secrets, which a reload replaces.
+#[derive(Debug, Clone)]
+pub(crate) struct CurrentSecrets(Arc<RwLock<StoredSecrets>>);
+
+impl CurrentSecrets {
+    /// Takes these values for all calls from now on.
+    pub(crate) fn replace(&self, secrets: StoredSecrets) {
+        *self.0.write() = secrets;
+    }
+}
+
+impl SecretSource for CurrentSecrets {
+    fn secret<'a>(&'a self, tenant: Option<&'a str>, name: &'a str) -> SecretFuture<'a> {
+        // Stored secrets answer at once.
+        let found = self.0.read().secret(tenant, name).now_or_never();
+        Box::pin(std::future::ready(found.unwrap_or_else(|| Err(SecretError::new("the value is not there yet")))))
+    }
+
+    fn known<'a>(&'a self, tenant: Option<&'a str>) -> KnownFuture<'a> {
+        let found = self.0.read().known(tenant).now_or_never();
+        Box::pin(std::future::ready(found.unwrap_or_else(|| Err(SecretError::new("the values are not there yet")))))
+    }
+}

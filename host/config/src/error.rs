@@ -1,0 +1,154 @@
+//! Why a configuration, a component or an approval cannot be used.
+//!
+//! Invariants: each error has a hint; one that is about a line of a file names the file and the line.
+
+use std::io;
+
+use crate::Problem;
+
+/// What another library says about it.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a configuration, a component or an approval cannot be used.
+///
+/// The text says what is wrong, [`hint`](Self::hint) what to do about it, [`problems`](Self::problems) where.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text of a configuration or a lock has errors.
+    #[error("{}", invalid(file, problems))]
+    Invalid {
+        /// The file, as it was named.
+        file: String,
+        /// All errors, in the order of the file.
+        problems: Vec<Problem>,
+    },
+    /// A component has no valid signature, and the configuration demands one.
+    #[error("{0}")]
+    Unsigned(Box<Problem>),
+    /// A component has another digest than the configuration demands.
+    #[error("{0}")]
+    OtherDigest(Box<Problem>),
+    /// A file cannot be read or written, or is not used because other users can write to it.
+    #[error("{message}")]
+    File {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: String,
+        /// What the system says.
+        #[source]
+        source: Option<Cause>,
+    },
+    /// A name or an option means nothing here.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The user has not approved it.
+    #[error("{message}")]
+    NotApproved {
+        /// What is not approved.
+        what: Unapproved,
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// Two components offer tools of the same name, or of names that look alike.
+    #[error("{message}")]
+    SameName {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The library cannot load the component or make the engine.
+    #[error(transparent)]
+    Toolcell(#[from] toolcell::Error),
+}
+
+/// What is not approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unapproved {
+    /// The configuration: it was found, not named.
+    Configuration,
+    /// A component that was never approved.
+    New,
+    /// A component that changed since it was approved.
+    Changed,
+}
+
+fn invalid(file: &str, problems: &[Problem]) -> String {
+    match problems {
+        [only] => only.to_string(),
+        several => format!("`{file}` cannot be used: {} problems", several.len()),
+    }
+}
+
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Invalid { problems, .. } => problems.first().map(|problem| problem.hint.clone()).unwrap_or_default(),
+            Self::Unsigned(problem) | Self::OtherDigest(problem) => problem.hint.clone(),
+            Self::File { hint, .. }
+            | Self::Usage { hint, .. }
+            | Self::NotApproved { hint, .. }
+            | Self::SameName { hint, .. } => hint.clone(),
+            Self::Toolcell(error) => error.hint(),
+        }
+    }
+
+    /// The places in a configuration or a lock that it is about, each with file, line and column; empty if it is about
+    /// none.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        match self {
+            Self::Invalid { problems, .. } => problems,
+            Self::Unsigned(problem) | Self::OtherDigest(problem) => std::slice::from_ref(problem),
+            Self::File { .. }
+            | Self::Usage { .. }
+            | Self::NotApproved { .. }
+            | Self::SameName { .. }
+            | Self::Toolcell(_) => &[],
+        }
+    }
+
+    /// Whether a file does not exist.
+    #[must_use]
+    pub fn is_missing_file(&self) -> bool {
+        let Self::File { source: Some(source), .. } = self else { return false };
+        source.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// What is wrong, in one sentence.
+    pub(crate) fn message(&self) -> String {
+        self.to_string()
+    }
+
+    pub(crate) fn invalid(file: &str, problems: Vec<Problem>) -> Self {
+        Self::Invalid { file: file.to_owned(), problems }
+    }
+
+    pub(crate) fn file(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::File { message: message.into(), hint: hint.into(), source: None }
+    }
+
+    pub(crate) fn caused(message: impl Into<String>, source: impl Into<Cause>, hint: impl Into<String>) -> Self {
+        Self::File { message: message.into(), hint: hint.into(), source: Some(source.into()) }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn not_approved(what: Unapproved, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::NotApproved { what, message: message.into(), hint: hint.into() }
+    }
+}

@@ -1,0 +1,347 @@
+//! The form of `toolcell.toml`: what its keys are called and what they take.
+//!
+//! Invariants: the JSON Schema for editors is generated from these types and their comments; unknown keys are refused.
+//! Not here: what the values mean (`grants`, `secrets`), where they are wrong (`shape`).
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{BoolDeserializer, MapAccessDeserializer, StrDeserializer};
+use serde::de::{Error, IntoDeserializer as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+use crate::isolation::Isolation;
+
+/// The components of toolcell, and their grants. What is not in this file is not granted.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct File {
+    /// Components by the name under which they are run: `[A-Za-z0-9_-]`, 64 characters at most.
+    pub(crate) components: BTreeMap<String, At<Component>>,
+    /// Defaults for components that do not say otherwise.
+    pub(crate) defaults: Defaults,
+    /// For development: what needs no approval. Used only if the file is named with `--config` or `TOOLCELL_CONFIG`.
+    pub(crate) dev: Dev,
+    /// For all components, including those that are run by their path, and for all tenants.
+    pub(crate) host: Host,
+    /// Publishers, who sign components, by name.
+    pub(crate) publishers: BTreeMap<String, At<Publisher>>,
+    /// Tenants by name. A section narrows all components for the tenant; it never grants.
+    pub(crate) tenants: BTreeMap<String, At<Narrowing>>,
+}
+
+/// For all components, including those that are run by their path, and for all tenants.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Host {
+    /// Whether every component must be signed by one of the publishers. Default: only those that name a publisher.
+    pub(crate) require_signed: Option<At<bool>>,
+    /// How far calls are isolated from each other: `pooled`, cells from a shared pool of memory; `strict`, each cell with memory
+    /// of its own; `process`, the same in one process per tenant. A component or tenant can ask for more, never for less.
+    pub(crate) isolation: Option<At<Isolation>>,
+}
+
+/// For development: what needs no approval. Used only if the file is named with `--config` or `TOOLCELL_CONFIG`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Dev {
+    /// Folders, seen from this file. Components of this file that lie in one of them need no approval: each build is used at
+    /// once, with its grants. `target/wasm32-wasip2/release`
+    pub(crate) folders: Vec<At<String>>,
+}
+
+/// A publisher of components, who signs them: `ssh-keygen -Y sign -n toolcell -f KEY FILE`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Publisher {
+    /// Public keys, as in a `.pub` file: `ssh-ed25519 AAAA…`.
+    pub(crate) keys: Vec<At<String>>,
+    /// Keys that are no longer valid, whether or not they are in `keys` too.
+    #[serde(default)]
+    pub(crate) revoked: Vec<At<String>>,
+}
+
+/// One component.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Component {
+    /// Its file, seen from this file.
+    pub(crate) path: At<String>,
+    /// `sha256:` and 64 hex digits. A file with other bytes is not loaded.
+    pub(crate) digest: Option<At<String>>,
+    /// The publisher who must have signed it.
+    pub(crate) publisher: Option<At<String>>,
+    /// The file of its signature, seen from this file. Default: its own path with `.sig` after it.
+    pub(crate) signature: Option<At<String>>,
+    /// Its grants.
+    pub(crate) grants: Option<At<Grants>>,
+    /// How far its calls are isolated from others: `pooled` or `strict`. `process` is for the host or a tenant.
+    pub(crate) isolation: Option<At<Isolation>>,
+    /// How much one call may use.
+    #[serde(default)]
+    pub(crate) limits: Limits,
+    /// Its single tools by name. A section narrows a tool further; it never grants.
+    #[serde(default)]
+    pub(crate) tools: BTreeMap<String, At<Narrowing>>,
+}
+
+/// The grants of a component. A tool that declares needs gets only those. If one tool of the component declares needs, a tool
+/// that declares none gets nothing.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Grants {
+    /// Requests: `GET,POST https://api.example.com/v1`, `https://.example.com` for every host below it.
+    pub(crate) http: Vec<At<Either<String, HttpTable>>>,
+    /// Directories of the host.
+    pub(crate) directories: Vec<At<Directory>>,
+    /// A directory of each call's own as `/scratch`, gone after it.
+    pub(crate) scratch: Option<Either<bool, Room>>,
+    /// Environment variables and their values. Not for secrets: the tool reads them.
+    pub(crate) environment: BTreeMap<String, At<String>>,
+    /// Secrets that the host puts into requests, by the name under which the tool asks for them.
+    pub(crate) secrets: BTreeMap<String, At<SecretUse>>,
+    /// Names of secrets whose values the tool may READ. It can then send them wherever it may send requests.
+    pub(crate) reveal: Vec<At<String>>,
+    /// Keys of the tool's own store: `read *`, `write notes/*`.
+    pub(crate) kv: Vec<At<String>>,
+}
+
+/// Requests that may also go to private addresses.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HttpTable {
+    /// The rule: `GET http://localhost:8080`.
+    pub(crate) rule: At<String>,
+    /// Networks outside the public internet, which are denied otherwise: `127.0.0.0/8`.
+    #[serde(default)]
+    pub(crate) private: Vec<At<String>>,
+}
+
+/// One directory of the host, as a tool sees it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Directory {
+    /// The tool's name for it: an absolute path.
+    pub(crate) name: At<String>,
+    /// The directory, seen from this file.
+    pub(crate) path: At<String>,
+    /// `read`, or `write`, which includes reading.
+    pub(crate) access: Access,
+    /// Bytes of all files together: `64MiB`.
+    pub(crate) bytes: Option<At<Amount>>,
+    /// Files and directories.
+    pub(crate) files: Option<At<Amount>>,
+}
+
+/// Looking at something, or changing it too.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// How much a directory may hold.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Room {
+    /// Bytes of all files together: `64MiB`.
+    pub(crate) bytes: Option<At<Amount>>,
+    /// Files and directories.
+    pub(crate) files: Option<At<Amount>>,
+}
+
+/// Where a secret comes from, and into which requests the host puts it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SecretUse {
+    /// Requests into which it is put, as a rule of `http`. The requests must be granted by `http` too.
+    #[serde(rename = "for")]
+    pub(crate) bound_to: Option<At<String>>,
+    /// How it is put into them. Default: `bearer`.
+    #[serde(rename = "as")]
+    pub(crate) placed: Option<At<Either<String, Placed>>>,
+    /// Where its value is stored. Default: the environment variable of its name.
+    pub(crate) from: Option<At<From>>,
+}
+
+/// How a secret is put into a request: one of these.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Placed {
+    /// As the password of this user.
+    pub(crate) basic: Option<At<String>>,
+    /// As this header.
+    pub(crate) header: Option<At<String>>,
+    /// As this parameter of the query.
+    pub(crate) query: Option<At<String>>,
+}
+
+/// Where a secret's value is: one of these.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct From {
+    /// In this environment variable of the command.
+    pub(crate) env: Option<At<String>>,
+    /// In this file, which no other user may read. A line end at its end is left out.
+    pub(crate) file: Option<At<String>>,
+}
+
+/// How much one call may use.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Limits {
+    /// Wall time, waiting included: `500ms`, `2s`, `1m`.
+    pub(crate) timeout: Option<At<Amount>>,
+    /// Instruction units: `500M`.
+    pub(crate) fuel: Option<At<Amount>>,
+    /// All memories and tables of the cell together: `64MiB`.
+    pub(crate) memory: Option<At<Amount>>,
+    /// Arguments as JSON text: `1MiB`.
+    pub(crate) arguments: Option<At<Amount>>,
+    /// Everything that the tool returns: `1MiB`.
+    pub(crate) result: Option<At<Amount>>,
+    /// Log text that is kept: `64KiB`.
+    pub(crate) log: Option<At<Amount>>,
+    /// Calls from the tool into the host: `100k`.
+    pub(crate) host_calls: Option<At<Amount>>,
+}
+
+/// Defaults for components that do not say otherwise.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Defaults {
+    /// How much one call may use.
+    pub(crate) limits: Limits,
+}
+
+/// Narrows every call of one tenant, or of one tool. A kind that is absent is not narrowed; an empty list takes the kind away.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Narrowing {
+    /// Tighter limits.
+    pub(crate) limits: Limits,
+    /// Requests that are left.
+    pub(crate) http: Option<Vec<At<String>>>,
+    /// Paths that are left, as the tool sees them: `read /data/acme`.
+    pub(crate) files: Option<Vec<At<String>>>,
+    /// Names of environment variables that are left.
+    pub(crate) environment: Option<Vec<At<String>>>,
+    /// Names of secrets that may still be used.
+    pub(crate) secrets: Option<Vec<At<String>>>,
+    /// Names of secrets that may still be read.
+    pub(crate) reveal: Option<Vec<At<String>>>,
+    /// Keys that are left.
+    pub(crate) kv: Option<Vec<At<String>>>,
+    /// How far a tenant's calls are isolated from others. Not for tools: a tool has its component's.
+    pub(crate) isolation: Option<At<Isolation>>,
+}
+
+/// A number, or text with a unit.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(crate) enum Amount {
+    Text(String),
+    Number(i64),
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Debug)]
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    /// Bytes of the file.
+    pub(crate) span: Range<usize>,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::deserialize(deserializer)?;
+        Ok(Self { span: spanned.span(), value: spanned.into_inner() })
+    }
+}
+
+/// In the schema a value is the same wherever it stands.
+impl<T: JsonSchema> JsonSchema for At<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// The short form of a value, or a table. Unlike serde's own it lets places through.
+#[derive(Debug)]
+pub(crate) enum Either<S, T> {
+    Short(S),
+    Table(T),
+}
+
+impl<'de, S: Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Either<S, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms(PhantomData))
+    }
+}
+
+struct Forms<S, T>(PhantomData<(S, T)>);
+
+impl<'de, S: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Forms<S, T> {
+    type Value = Either<S, T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the short form or a table")
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+        let deserializer: BoolDeserializer<E> = value.into_deserializer();
+        S::deserialize(deserializer).map(Either::Short)
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Self::Value, E> {
+        let deserializer: StrDeserializer<'_, E> = value.into_deserializer();
+        S::deserialize(deserializer).map(Either::Short)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Either::Table)
+    }
+}
+
+impl<S: JsonSchema, T: JsonSchema> JsonSchema for Either<S, T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}_or_{}", S::schema_name(), T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [generator.subschema_for::<S>(), generator.subschema_for::<T>()] })
+    }
+}

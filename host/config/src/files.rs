@@ -1,0 +1,281 @@
+//! Reads files, never more of them than is of use.
+//!
+//! In: paths. Out: a component's bytes, a configuration and what belongs to it, a secret's value.
+//! Invariants: the size is known or bounded before anything is read; only regular files are opened, so that nothing
+//! waits for a writer or asks a device, also where a path becomes another thing while it is opened.
+
+use std::fmt;
+use std::fs::{self, File, FileType, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use toolcell::defence::{Defence, stands};
+use toolcell::{MAX_COMPONENT, names};
+
+use crate::error::Error;
+use crate::paste::quoted;
+use crate::signature::MAX_SIGNATURE;
+use crate::units::Size;
+
+/// Entries of a directory that are compared with a name that is not there.
+const MAX_NEIGHBOURS: usize = 1000;
+
+/// What to give where a component is wanted.
+const COMPONENT_HINT: &str = "give the file of a component, for instance `calculator.wasm`";
+/// What to give where a signature is wanted.
+const SIGNATURE_HINT: &str = "give the file that `ssh-keygen -Y sign` makes";
+
+/// What to give where a configuration is wanted.
+const CONFIG_HINT: &str = "give a TOML file, for instance `toolcell.toml`";
+
+/// Bytes of a configuration: thousands of components.
+const MAX_CONFIG: u64 = 4 << 20;
+/// Bytes of a lock, which has every definition in it.
+const MAX_LOCK: u64 = 64 << 20;
+/// Bytes of a secret: far more than any key or token.
+const MAX_SECRET: u64 = 64 << 10;
+/// The permission of others than the owner to write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+/// Of a directory: only who owns a file replaces it.
+const STICKY: u32 = 0o1000;
+/// Every permission of group and others.
+const OPEN_TO_OTHERS: u32 = 0o077;
+
+/// The bytes of a component.
+pub fn component(path: &Path) -> Result<Vec<u8>, Error> {
+    let file = open(path, COMPONENT_HINT)?;
+    let known = file.metadata().map_or(0, |metadata| metadata.len());
+    let mut bytes = Vec::new();
+    let read = if known > MAX_COMPONENT { Ok(known) } else { read_bounded(&file, MAX_COMPONENT, &mut bytes) };
+    match read {
+        Ok(size) if size > MAX_COMPONENT => {
+            let (shown, limit) = (path.display(), Size(MAX_COMPONENT));
+            let message = if known > MAX_COMPONENT {
+                format!("`{shown}` is too large for a component: {}, the limit is {limit}", Size(known).rounded())
+            } else {
+                format!("`{shown}` is too large for a component: it goes on after the limit of {limit}")
+            };
+            Err(Error::file(message, "build in release mode and strip debug info"))
+        }
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(Error::caused(format!("cannot read `{}`", path.display()), error, COMPONENT_HINT)),
+    }
+}
+
+/// The text of a configuration. One that others could have written is not read.
+pub fn configuration(path: &Path) -> Result<String, Error> {
+    own_text(path, "configuration", MAX_CONFIG, "name a configuration of your own with `--config FILE`")
+}
+
+/// The text of a lock, if there is one. One that others could have written is not read.
+pub fn lock(path: &Path) -> Result<Option<String>, Error> {
+    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    own_text(path, "lock", MAX_LOCK, "remove it, and approve anew").map(Some)
+}
+
+/// The file of a signature, if there is one; of one that is too large, enough to see that.
+pub fn signature(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    let file = open(path, SIGNATURE_HINT)?;
+    let mut bytes = Vec::new();
+    read_bounded(file, MAX_SIGNATURE, &mut bytes).map_err(|error| not_opened(path, error))?;
+    Ok(Some(bytes))
+}
+
+/// Text that decides what tools may do. It is refused unless this user or root owns it and no other user can write to it.
+fn own_text(path: &Path, what: &str, limit: u64, instead: &str) -> Result<String, Error> {
+    let shown = path.display();
+    let file = open(path, CONFIG_HINT)?;
+    let metadata = file.metadata().map_err(|error| not_opened(path, error))?;
+    owned(path, &metadata, instead)?;
+    let mut bytes = Vec::new();
+    match read_bounded(file, limit, &mut bytes) {
+        Ok(size) if size > limit => {
+            let message = format!("`{shown}` is too large for a {what}: the limit is {}", Size(limit));
+            Err(Error::file(message, instead))
+        }
+        Ok(_) => String::from_utf8(bytes)
+            .map_err(|_| Error::file(format!("`{shown}` is not UTF-8 text"), "TOML is UTF-8: convert it first")),
+        Err(error) => Err(Error::caused(format!("cannot read `{shown}`"), error, instead)),
+    }
+}
+
+/// A file or directory of another user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreign {
+    /// The file, the link or the directory.
+    pub path: PathBuf,
+    /// The owner's number.
+    owner: u32,
+}
+
+impl Foreign {
+    /// The same where it is called otherwise than by its path.
+    pub fn of(&self, what: &str) -> String {
+        format!("{what} belongs to another user (uid {})", self.owner)
+    }
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.of(&format!("`{}`", self.path.display())))
+    }
+}
+
+/// What makes a file that was found another user's: the file, the link that leads to it, or its directory, whose owner can
+/// replace it. Such a file is not for this user's tools, as a repository of another user is not for git (`safe.directory`).
+pub fn foreign(path: &Path) -> Option<Foreign> {
+    let me = rustix::process::geteuid().as_raw();
+    let theirs = |path: &Path, found: io::Result<fs::Metadata>| {
+        let owner = found.ok().map(|found| found.uid()).filter(|owner| is_others(*owner, me))?;
+        Some(Foreign { path: path.to_owned(), owner })
+    };
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let directory = || {
+        let directory = target.parent()?;
+        let found = fs::metadata(directory).ok().filter(|found| found.mode() & STICKY == 0)?;
+        theirs(directory, Ok(found))
+    };
+    theirs(path, fs::symlink_metadata(path)).or_else(|| theirs(&target, fs::metadata(&target))).or_else(directory)
+}
+
+/// Whether an owner is another user, who is not the machine's either.
+fn is_others(owner: u32, me: u32) -> bool {
+    ![0, me].contains(&owner)
+}
+
+/// Refuses a directory in which others could replace files.
+pub fn own_directory(path: &Path, instead: &str) -> Result<(), Error> {
+    let metadata = fs::metadata(path).map_err(|error| not_opened(path, error))?;
+    if metadata.mode() & STICKY != 0 { Ok(()) } else { owned(path, &metadata, instead) }
+}
+
+/// Refuses what others could have written.
+fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Error> {
+    let (shown, mode) = (path.display(), metadata.mode());
+    if mode & WRITABLE_BY_OTHERS != 0 && stands(Defence::ConfigurationFile) {
+        return Err(Error::file(
+            format!(
+                "others than you can write to `{shown}` (mode {:04o}), and could grant rights to tools",
+                mode & 0o7777
+            ),
+            format!("`chmod go-w {}`", quoted(&path.to_string_lossy())),
+        ));
+    }
+    if is_others(metadata.uid(), rustix::process::geteuid().as_raw()) {
+        let foreign = Foreign { path: path.to_owned(), owner: metadata.uid() };
+        return Err(Error::file(format!("{foreign}, who could grant rights to tools"), instead));
+    }
+    Ok(())
+}
+
+/// The value of a secret, without its last line's end; or what is wrong with its file, and what to do.
+pub fn secret(path: &Path) -> Result<String, (String, String)> {
+    let shown = path.display();
+    let failed = |failure: Error| (failure.message(), failure.hint());
+    let file = open(path, "give a file that holds the value").map_err(failed)?;
+    let metadata = file.metadata().map_err(|error| failed(not_opened(path, error)))?;
+    if metadata.mode() & OPEN_TO_OTHERS != 0 && stands(Defence::SecretFile) {
+        let mode = metadata.mode() & 0o7777;
+        let message = format!("others can read `{shown}` (mode {mode:04o})");
+        return Err((message, format!("`chmod go= {}`", quoted(&path.to_string_lossy()))));
+    }
+    let mut bytes = Vec::new();
+    let size = read_bounded(file, MAX_SECRET, &mut bytes).map_err(|error| failed(not_opened(path, error)))?;
+    if size > MAX_SECRET {
+        return Err((format!("`{shown}` is too large for a secret"), format!("the limit is {}", Size(MAX_SECRET))));
+    }
+    let mut value =
+        String::from_utf8(bytes).map_err(|_| (format!("`{shown}` is not text"), "encode it first".to_owned()))?;
+    let end = value.trim_end_matches(['\n', '\r']).len();
+    value.truncate(end);
+    Ok(value)
+}
+
+/// Reads up to one byte more than `limit`; says how many it were.
+pub fn read_bounded(from: impl Read, limit: u64, into: &mut Vec<u8>) -> io::Result<u64> {
+    from.take(limit + 1).read_to_end(into).map(|read| read as u64)
+}
+
+/// Opens a regular file; `hint` says what to give instead of anything else.
+pub fn open(path: &Path, hint: &str) -> Result<File, Error> {
+    // Asked before it is opened: to open a device may do something.
+    let found = fs::metadata(path).map_err(|error| not_opened(path, error))?;
+    regular(path, found.file_type(), hint)?;
+    open_what_is_there(path, hint)
+}
+
+/// The same of a path that was asked about before. What has taken its place since is neither waited for nor read.
+fn open_what_is_there(path: &Path, hint: &str) -> Result<File, Error> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = opened.map_err(|error| not_opened(path, error))?;
+    let found = file.metadata().map_err(|error| not_opened(path, error))?;
+    regular(path, found.file_type(), hint)?;
+    Ok(file)
+}
+
+/// Refuses what is no regular file.
+fn regular(path: &Path, kind: FileType, hint: &str) -> Result<(), Error> {
+    let shown = path.display();
+    if kind.is_dir() {
+        return Err(Error::file(format!("`{shown}` is a directory"), "give a file in it"));
+    }
+    if !kind.is_file() && stands(Defence::CommandFiles) {
+        return Err(Error::file(format!("`{shown}` is {}, not a file", name_of(kind)), hint));
+    }
+    Ok(())
+}
+
+/// What is neither a file nor a directory, in words.
+fn name_of(kind: FileType) -> &'static str {
+    if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+/// The error of a file that cannot be opened, with the file beside it that was probably meant.
+pub fn not_opened(path: &Path, error: io::Error) -> Error {
+    let hint = if error.kind() == io::ErrorKind::NotFound {
+        nearest(path)
+    } else if error.kind() == io::ErrorKind::PermissionDenied {
+        "make it readable: `chmod u+r` if it is yours".to_owned()
+    } else {
+        "check the path".to_owned()
+    };
+    Error::caused(format!("cannot open `{}`", path.display()), error, hint)
+}
+
+/// The file beside it that was probably meant.
+fn nearest(path: &Path) -> String {
+    let asked = path.file_name().unwrap_or_default().to_string_lossy();
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = fs::read_dir(dir) else {
+        return format!("there is no directory `{}`", dir.display());
+    };
+    let names: Vec<_> = entries
+        .take(MAX_NEIGHBOURS)
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .collect();
+    let with_ending = format!("{asked}.wasm");
+    match names.iter().find(|name| **name == with_ending).map(String::as_str) {
+        Some(name) => format!("did you mean `{}`?", path.with_file_name(name).display()),
+        None => match names::nearest(&asked, names.iter().map(String::as_str)) {
+            Some(name) => format!("did you mean `{}`?", path.with_file_name(name).display()),
+            None => "check the path".to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

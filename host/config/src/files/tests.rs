@@ -1,0 +1,26 @@
+//! Tests of what is said of files that cannot be read.
+
+use super::*;
+
+/// As if the pipe had taken the place of a file after the file was asked about. An `open` that waits would not come
+/// back.
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("component.wasm");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    for failure in [open_what_is_there(&pipe, "a hint").unwrap_err(), open(&pipe, "a hint").unwrap_err()] {
+        assert!(failure.message().ends_with("is a pipe, not a file"), "{}", failure.message());
+    }
+}
+
+#[test]
+fn a_file_is_its_users_or_the_machines_or_another_users() {
+    for (owner, me, expected) in
+        [(1000, 1000, false), (0, 1000, false), (0, 0, false), (1001, 1000, true), (1000, 0, true)]
+    {
+        assert_eq!(is_others(owner, me), expected, "a file of {owner} for {me}");
+    }
+    let own = tempfile::NamedTempFile::new().unwrap();
+    assert_eq!((foreign(own.path()), foreign(Path::new("no such file"))), (None, None));
+}

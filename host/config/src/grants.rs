@@ -1,0 +1,228 @@
+//! From what a file says to [`Grants`] and [`Overlay`].
+//!
+//! Invariants: what cannot be read, or would be ambiguous, is a problem with its place and grants nothing.
+//! Not here: which directories may be granted (`roots`), the values of secrets (`secrets`).
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use toolcell::{Access, Directory, Grants, HttpRule, Overlay, PLACEHOLDER, PathRule, Placed, Room, SecretUse};
+
+use crate::effective;
+use crate::file::{self, At, Either};
+use crate::limits::amount;
+use crate::problem::Problems;
+use crate::roots::Guarded;
+use crate::units::{Count, Size};
+
+/// The tool's name for a directory of each call's own.
+const SCRATCH: &str = "/scratch";
+
+/// What a component is granted.
+pub(crate) fn grants(
+    problems: &mut Problems<'_>,
+    said: &file::Grants,
+    base: &Path,
+    guarded: &Guarded,
+    component: &str,
+) -> Grants {
+    let mut grants = Grants::default();
+    // A new version of the component goes on with the keys of the last.
+    grants.store = Some(component.to_owned());
+    grants.http.extend(said.http.iter().filter_map(|line| http(problems, line)));
+    grants.keys.extend(said.kv.iter().filter_map(|line| problems.rule(line)));
+    directories(problems, said, base, guarded, &mut grants);
+    match &said.scratch {
+        None | Some(Either::Short(false)) => {}
+        Some(Either::Short(true)) => grants.scratch = Some(Room::default()),
+        Some(Either::Table(file::Room { bytes, files })) => {
+            grants.scratch = Some(room(problems, bytes.as_ref(), files.as_ref()));
+        }
+    }
+    for (name, value) in &said.environment {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            problems.error(
+                &value.span,
+                format!("`{}` cannot be a variable's name", name.escape_debug()),
+                "write NAME = \"value\"",
+            );
+        } else if value.value == PLACEHOLDER {
+            problems.error(
+                &value.span,
+                format!("the variable `{name}` has no value yet"),
+                "replace `…` with the value",
+            );
+        } else {
+            grants.environment.insert(name.clone(), value.value.clone());
+        }
+    }
+    for (name, use_) in &said.secrets {
+        if let Some(bound) = secret(problems, name, use_, said, &grants) {
+            grants.secrets.insert(name.clone(), bound);
+        }
+    }
+    for name in &said.reveal {
+        if said.secrets.contains_key(&name.value) {
+            grants.reveal.insert(name.value.clone());
+        } else {
+            let message = format!("the secret `{}` has no value to reveal", name.value.escape_debug());
+            problems.error(
+                &name.span,
+                message,
+                "say where its value is: secrets = { NAME = { from = { env = \"VARIABLE\" } } }",
+            );
+        }
+    }
+    grants
+}
+
+fn http(problems: &mut Problems<'_>, line: &At<Either<String, file::HttpTable>>) -> Option<HttpRule> {
+    match &line.value {
+        Either::Short(rule) => problems.rule(&At { value: rule.clone(), span: line.span.clone() }),
+        Either::Table(file::HttpTable { rule, private }) => {
+            let mut networks = Vec::new();
+            for network in private {
+                match network.value.parse() {
+                    Ok(parsed) => networks.push(parsed),
+                    Err(_) => {
+                        let message = format!("`{}` is not a network", network.value.escape_debug());
+                        problems.error(&network.span, message, "write an address and its bits: `127.0.0.0/8`");
+                    }
+                }
+            }
+            problems.rule::<HttpRule>(rule).map(|rule| rule.with_private(networks))
+        }
+    }
+}
+
+fn room(problems: &mut Problems<'_>, bytes: Option<&At<file::Amount>>, files: Option<&At<file::Amount>>) -> Room {
+    let mut room = Room::default();
+    if let Some(Size(bytes)) = amount(problems, bytes) {
+        room.bytes = bytes;
+    }
+    if let Some(Count(files)) = amount(problems, files) {
+        room.files = files;
+    }
+    room
+}
+
+fn directories(problems: &mut Problems<'_>, said: &file::Grants, base: &Path, guarded: &Guarded, grants: &mut Grants) {
+    for At { value: directory, .. } in &said.directories {
+        let file::Directory { name, path, access, bytes, files } = directory;
+        let access = match access {
+            file::Access::Read => Access::Read,
+            file::Access::Write => Access::Write,
+        };
+        let room = room(problems, bytes.as_ref(), files.as_ref());
+        let led = match guarded.judge(base, &path.value, access) {
+            Ok(led) => led,
+            Err((problem, hint)) => {
+                problems.error(&path.span, problem, hint);
+                continue;
+            }
+        };
+        let made = match Directory::new(name.value.as_str(), led, access) {
+            Ok(made) => made.with_room(room),
+            Err(bad) => {
+                problems.error(&name.span, bad.to_string(), bad.hint);
+                continue;
+            }
+        };
+        if said.scratch.is_some() && nested(Path::new(&made.name), Path::new(SCRATCH)) {
+            let message = format!("`{}` and `{SCRATCH}` overlap", made.name);
+            problems.error(&name.span, message, "give the directory another name");
+        }
+        for other in &grants.directories {
+            if let Some((message, hint)) = clash(other, &made) {
+                problems.error(&name.span, message, hint);
+            }
+        }
+        grants.directories.push(made);
+    }
+}
+
+/// Why two directories cannot both be granted.
+fn clash(first: &Directory, second: &Directory) -> Option<(String, &'static str)> {
+    if first.name == second.name {
+        return Some((format!("there are two directories `{}`", second.name), "give one of them another name"));
+    }
+    if first.access == second.access {
+        return None;
+    }
+    let (read, write) = (&first.name, &second.name);
+    let hint = "give both the same access, or use separate directories: a file cannot be read-only under one name and writable under another";
+    if nested(&first.path, &second.path) {
+        return Some((format!("`{read}` and `{write}` share files of the host, with different access"), hint));
+    }
+    nested(Path::new(read), Path::new(write))
+        .then(|| (format!("`{read}` and `{write}` overlap, with different access"), hint))
+}
+
+fn nested(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+fn secret(
+    problems: &mut Problems<'_>,
+    name: &str,
+    use_: &At<file::SecretUse>,
+    said: &file::Grants,
+    grants: &Grants,
+) -> Option<SecretUse> {
+    let placed = match &use_.value.placed {
+        None => Some(Placed::Bearer),
+        Some(placed) => self::placed(problems, placed),
+    };
+    let Some(bound_to) = &use_.value.bound_to else {
+        if !said.reveal.iter().any(|revealed| revealed.value == name) {
+            let message = format!("the secret `{name}` has no `for`, so it is never put into a request");
+            problems.error(&use_.span, message, "name the requests it is for: for = \"https://api.example.com\"");
+        }
+        return None;
+    };
+    let rule: HttpRule = problems.rule(bound_to)?;
+    if !effective::meets(&rule, &grants.http) {
+        let message = format!("the secret `{name}` is for requests that are not granted: `{rule}`");
+        problems.warning(
+            &bound_to.span,
+            message,
+            format!("to send it there, grant the requests too: http = [\"{rule}\"]"),
+        );
+    }
+    Some(SecretUse::new(rule, placed?))
+}
+
+fn placed(problems: &mut Problems<'_>, said: &At<Either<String, file::Placed>>) -> Option<Placed> {
+    let text = |at: &At<String>| at.value.clone();
+    let placed = match &said.value {
+        Either::Short(word) if word == "bearer" => return Some(Placed::Bearer),
+        Either::Short(_) => None,
+        Either::Table(file::Placed { basic, header, query }) => match (basic, header, query) {
+            (Some(user), None, None) => Some(Placed::Basic { user: text(user) }),
+            (None, Some(name), None) => Some(Placed::Header { name: text(name) }),
+            (None, None, Some(name)) => Some(Placed::Query { name: text(name) }),
+            _ => None,
+        },
+    };
+    if placed.is_none() {
+        let hint = "write as = \"bearer\", { basic = \"USER\" }, { header = \"X-Key\" } or { query = \"key\" }";
+        problems.error(&said.span, "this is not a way to put a secret into a request", hint);
+    }
+    placed
+}
+
+/// What is left to a tenant or a tool.
+pub(crate) fn overlay(problems: &mut Problems<'_>, said: &file::Narrowing) -> Overlay {
+    let names = |said: &Option<Vec<At<String>>>| -> Option<BTreeSet<String>> {
+        Some(said.as_ref()?.iter().map(|name| name.value.clone()).collect())
+    };
+    let mut overlay = Overlay::default();
+    overlay.http = said.http.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
+    overlay.files =
+        said.files.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule::<PathRule>(line)).collect());
+    overlay.keys = said.kv.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
+    overlay.environment = names(&said.environment);
+    overlay.secrets = names(&said.secrets);
+    overlay.reveal = names(&said.reveal);
+    overlay
+}

@@ -1,0 +1,54 @@
+//! How far calls are kept from each other.
+//!
+//! Invariants: what a later layer says only tightens what an earlier one said.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolcell::defence::{Defence, stands};
+
+use crate::file::At;
+use crate::problem::Problems;
+
+// In the schema the members are a list of words, and would not be if they had comments.
+/// How far calls are kept from each other, each more than the one before.
+#[expect(missing_docs, reason = "the JSON Schema shows comments of the members")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Isolation {
+    #[default]
+    Pooled,
+    Strict,
+    Process,
+}
+
+impl Isolation {
+    /// Whether calls are made in a process of their own.
+    pub fn has_process(self) -> bool {
+        self == Self::Process && stands(Defence::Cordon)
+    }
+
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pooled => "pooled",
+            Self::Strict => "strict",
+            Self::Process => "process",
+        }
+    }
+}
+
+/// As far as a section says.
+pub(crate) fn said(isolation: &Option<At<Isolation>>) -> Isolation {
+    isolation.as_ref().map(|said| said.value).unwrap_or_default()
+}
+
+/// As far as a component's section says, which can be no process.
+pub(crate) fn of_component(problems: &mut Problems<'_>, isolation: &Option<At<Isolation>>) -> Isolation {
+    if let Some(process) = isolation.as_ref().filter(|said| said.value == Isolation::Process) {
+        let hint = "write `process` in [tenants.NAME] or [host]; a component can be `strict`";
+        let message = "a component cannot have `process`: a process belongs to a tenant";
+        problems.error(&process.span, message, hint);
+    }
+    said(isolation)
+}

@@ -1,0 +1,114 @@
+//! Where tools keep their keys: a store for each configuration, in the user's state directory, opened when a tool first asks
+//! for it.
+//!
+//! Invariants: a command whose tools keep no keys makes no store; what tools of one configuration keep, those of another
+//! neither see nor wait for.
+//! Layout: `projects/NAME-HASH/store.db` below the state directory, with the name of the configuration's folder and a hash of
+//! its path. What is called without a configuration has `projects/none`.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use toolcell::Error;
+use toolcell::kv::{DiskStore, Entry, KeyStore, Namespace, Page, StoreError};
+
+/// The directory below the state directory.
+const DIRECTORY: &str = "projects";
+/// Where earlier versions kept the keys of all configurations.
+const OLD_DIRECTORY: &str = "keys";
+/// The store of calls without a configuration.
+const NONE: &str = "none";
+/// Characters of a folder's name that are shown in that of its store.
+const SHOWN: usize = 32;
+/// Bytes of the hash of its path.
+const HASH: usize = 8;
+
+/// A store that is opened when it is needed.
+pub struct Keys {
+    state: Option<PathBuf>,
+    project: String,
+    store: OnceLock<DiskStore>,
+}
+
+impl Keys {
+    /// The store of this configuration below this state directory. Without a state directory each operation fails.
+    pub fn new(state: Option<&Path>, config: Option<&Path>) -> Self {
+        Self {
+            state: state.map(Path::to_owned),
+            project: config.map_or_else(|| NONE.to_owned(), project),
+            store: OnceLock::new(),
+        }
+    }
+
+    fn store(&self) -> Result<&DiskStore, StoreError> {
+        let open = || match &self.state {
+            Some(state) => opened(state, &self.project)
+                .map_err(|error| StoreError::Unavailable(format!("{error}; hint: {}", error.hint()))),
+            None => Err(StoreError::Unavailable(
+                "there is no place for keys: neither `XDG_STATE_HOME` nor `HOME` is set; hint: pass `--state-dir DIR`"
+                    .into(),
+            )),
+        };
+        if let Some(store) = self.store.get() {
+            return Ok(store);
+        }
+        // A failure is not kept: the next operation tries anew. Of two that open it at once, one is kept.
+        let opened = open()?;
+        Ok(self.store.get_or_init(|| opened))
+    }
+}
+
+impl Keys {
+    /// The name of a configuration's own directory below a directory of all: for people, and no other's.
+    pub(crate) fn project(config: &Path) -> String {
+        project(config)
+    }
+}
+
+fn opened(state: &Path, project: &str) -> Result<DiskStore, Error> {
+    // Which of them are whose cannot be told.
+    DiskStore::refuse_old(&state.join(OLD_DIRECTORY))?;
+    DiskStore::open(&state.join(DIRECTORY).join(project))
+}
+
+/// The name of a configuration's store: for people, and no other's.
+fn project(config: &Path) -> String {
+    let folder = config.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    let shown =
+        folder.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(SHOWN).collect::<String>();
+    let hash = Sha256::digest(config.as_os_str().as_bytes());
+    let hash: String = hash.iter().take(HASH).map(|byte| format!("{byte:02x}")).collect();
+    format!("{shown}-{hash}")
+}
+
+impl KeyStore for Keys {
+    fn get(&self, namespace: &Namespace, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.store()?.get(namespace, key)
+    }
+
+    fn set(&self, namespace: &Namespace, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError> {
+        self.store()?.set(namespace, key, data, ttl)
+    }
+
+    fn delete(&self, namespace: &Namespace, key: &str) -> Result<bool, StoreError> {
+        self.store()?.delete(namespace, key)
+    }
+
+    fn compare_and_swap(
+        &self,
+        namespace: &Namespace,
+        key: &str,
+        expected: Option<u64>,
+        data: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<Option<u64>, StoreError> {
+        self.store()?.compare_and_swap(namespace, key, expected, data, ttl)
+    }
+
+    fn list(&self, namespace: &Namespace, prefix: &str, cursor: Option<&str>, most: usize) -> Result<Page, StoreError> {
+        self.store()?.list(namespace, prefix, cursor, most)
+    }
+}

@@ -1,0 +1,91 @@
+//! From `toolcell.toml` to tools that are ready to call: the configuration, the operator's approvals, signatures, reload.
+//!
+//! In: a configuration, its lock, components. Out: typed values and typed errors, each with file, line and hint.
+//! Invariants: a tool is offered only as its operator approved it; nothing is printed, no process is ended, no terminal is
+//! read; the environment is looked at by [`ReadOptions`] alone.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), toolcell_config::Error> {
+//! use toolcell_config::Configuration;
+//!
+//! let configuration = Configuration::read("toolcell.toml")?;
+//! let engines = configuration.engines().build()?;
+//! let loaded = configuration.load(&engines).await?;
+//! for problem in loaded.problems() {
+//!     eprintln!("{problem}; hint: {}", problem.hint());
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! [`Loaded::registry`] has the tools, [`Loaded::executor`] the tenants and the limits. A [`Reloader`] reads everything again
+//! when a file changes. [`Configuration::rollback`] goes back to the version of a component that was approved before.
+
+mod approve;
+mod choose;
+pub mod clean;
+mod configuration;
+mod dev;
+mod difference;
+pub mod effective;
+mod engines;
+mod error;
+mod file;
+pub mod files;
+mod grants;
+mod isolation;
+mod keys;
+mod limits;
+mod loaded;
+mod lock;
+mod options;
+mod paste;
+mod problem;
+mod reload;
+mod report;
+mod resolved;
+mod rollback;
+mod roots;
+mod rules;
+mod search;
+mod secrets;
+mod shape;
+mod signature;
+mod signed;
+mod trust;
+mod typed;
+pub mod units;
+mod unset;
+mod versions;
+mod vet;
+mod wanted;
+mod written;
+
+pub use configuration::{Configuration, NAME, schema};
+pub use dev::Development;
+pub use difference::{ApprovalState, Difference, Page};
+pub use engines::{Engines, EnginesBuilder};
+pub use error::{Error, Unapproved};
+pub use isolation::Isolation;
+pub use keys::Keys;
+pub use limits::unusual;
+pub use loaded::{Loaded, TenantSettings};
+pub use lock::{Approved, Lock};
+pub use options::ReadOptions;
+pub use paste::{HintCommand, quoted};
+pub use problem::Problem;
+pub use reload::{Reloaded, Reloader};
+pub use report::{ComponentProblem, Reason, Serving};
+pub use resolved::{ComponentConfig, ResolvedComponent, Section, ToolConfig};
+pub use rollback::RolledBack;
+pub use rules::{RuleOf, WrittenRule};
+pub use secrets::Origin;
+pub use signature::Signer;
+pub use signed::Demand;
+pub use trust::{Approval, Found};
+pub use vet::{Rebuilt, Vetted};
+pub use wanted::Wanted;
+
+/// The folder of a state directory that has the counts of granted directories, which processes share.
+pub const COUNTS: &str = "directories";
+
+pub(crate) use configuration::{Places, is_name};

@@ -1,0 +1,317 @@
+//! The tools of a configuration that its operator approved, ready to be called.
+//!
+//! In: a configuration, its lock, the files of its components. Out: a [`Registry`], an [`Executor`] with the tenants, and for
+//! each component that is not served, or not wholly, why.
+//! Invariants: a component that cannot be served does not keep others from being served; a name stands for one tool; a file
+//! that cannot be used, or is not approved, does not end the approved version, whose bytes are kept; each version that is
+//! served passed the same checks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use toolcell::defence::{Defence, stands};
+use toolcell::{Component, Executor, Grants, Limits, Missing, Registry, Tenant, Tool, names};
+
+use crate::report::{ComponentProblem, Reason, Serving};
+use crate::versions::digest;
+use crate::{Configuration, Engines, Error, Isolation, Lock, ResolvedComponent, Signer};
+
+/// Components that are loaded at once.
+const AT_ONCE: usize = 8;
+
+/// The tools of a configuration that its operator approved, ready to be called. It never changes: a
+/// [`Reloader`](crate::Reloader) makes a new one.
+#[derive(Debug)]
+pub struct Loaded {
+    registry: Registry,
+    executor: Executor,
+    tenants: BTreeMap<String, TenantSettings>,
+    problems: Vec<ComponentProblem>,
+    pub(crate) served: BTreeMap<String, Served>,
+}
+
+/// What the configuration says of a tenant.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct TenantSettings {
+    /// What narrows the tenant's calls: limits and an overlay.
+    pub tenant: Tenant,
+    /// How far the tenant's calls are to be isolated. Tools are not offered to a tenant with [`Isolation::Process`]: see
+    /// [`Reason::NeedsProcess`].
+    pub isolation: Isolation,
+}
+
+/// A component that is served.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub(crate) component: Component,
+    pub(crate) digest: String,
+    grants: Grants,
+    isolation: Isolation,
+}
+
+impl Configuration {
+    /// Loads the tools that the operator approved. The problems of components are in [`Loaded::problems`].
+    ///
+    /// # Errors
+    /// The lock cannot be used: it is damaged, of a later version, or other users can write to it.
+    ///
+    /// # Cancel safety
+    /// May be dropped: nothing is served then.
+    pub async fn load(&self, engines: &Engines) -> Result<Loaded, Error> {
+        self.load_over(engines, None).await
+    }
+
+    /// The same with what was loaded before: a component with the same code and grants is not loaded again.
+    pub(crate) async fn load_over(&self, engines: &Engines, before: Option<&Loaded>) -> Result<Loaded, Error> {
+        let lock = Lock::beside(self)?;
+        let loading = Loading { configuration: self, lock: &lock, engines, before };
+        let names: Vec<_> = self.components.keys().collect();
+        let one = |name: &String| loading.one(name.clone());
+        let mut found: Vec<_> =
+            futures_util::stream::iter(names.into_iter().map(one)).buffered(AT_ONCE).collect().await;
+        let mut problems: Vec<_> = found.iter_mut().flat_map(|(_, _, problems)| std::mem::take(problems)).collect();
+        let served = found.into_iter().filter_map(|(name, served, _)| Some((name, served?)));
+        let mut served: BTreeMap<_, _> = served.collect();
+        problems.extend(without_same_names(&mut served));
+        Ok(self.assembled(served, problems))
+    }
+
+    fn assembled(&self, served: BTreeMap<String, Served>, mut problems: Vec<ComponentProblem>) -> Loaded {
+        let settings = |(name, tenant): (&String, &Tenant)| {
+            (name.clone(), TenantSettings { tenant: tenant.clone(), isolation: self.isolation_of(Some(name)) })
+        };
+        let tenants: BTreeMap<_, _> = self.tenants.iter().map(settings).collect();
+        let apart: Arc<Vec<_>> = Arc::new(self.tenants.keys().filter(|name| self.is_apart(name)).cloned().collect());
+        problems.extend(apart.iter().map(|tenant| ComponentProblem::of_tenant(tenant)));
+        let mut limits = self.bounded(self.defaults);
+        let mut tools = Vec::new();
+        for chosen in self.all() {
+            let name = chosen.configured.map_or("", |(name, _)| name);
+            let Some(served) = served.get(name) else { continue };
+            limits = loosest(&limits, &chosen.limits);
+            for tool in served.component.tools() {
+                let of_tool = chosen.limits.tightened(&chosen.limits_of(&tool.definition().name));
+                problems.extend(self.unset_for(name, tool));
+                tools.push(not_for(&apart, self.stopped(tool.clone().with_limits(of_tool))));
+            }
+        }
+        let registry = Registry::new();
+        // No name is there twice by now.
+        if let Err(error) = registry.register_all(tools) {
+            tracing::error!(%error, "the tools of a configuration are not registered");
+        }
+        let executor = Executor::new().with_limits(limits);
+        let executor = tenants
+            .iter()
+            .fold(executor, |executor, (name, settings)| executor.with_tenant(name, settings.tenant.clone()));
+        let problems = problems.into_iter().map(|problem| problem.placed(self)).collect();
+        Loaded { registry, executor, tenants, problems, served }
+    }
+
+    /// Whether calls of a tenant are to be made in a process of its own.
+    fn is_apart(&self, tenant: &str) -> bool {
+        self.isolation_of(Some(tenant)).has_process()
+    }
+
+    /// The secrets without a value that a tool may use.
+    fn unset_for<'a>(&'a self, component: &'a str, tool: &'a Tool) -> impl Iterator<Item = ComponentProblem> + 'a {
+        let unset = tool.rights().into_iter().flat_map(|rights| self.unset_of(rights));
+        unset.map(move |(_, problem)| {
+            let error = Error::invalid(&problem.file, vec![problem.clone()]);
+            let tool = Some(tool.definition().name.clone());
+            ComponentProblem { tool, ..ComponentProblem::new(component, Reason::UnsetSecret, Serving::Current, error) }
+        })
+    }
+}
+
+/// What a component is loaded with.
+struct Loading<'a> {
+    configuration: &'a Configuration,
+    lock: &'a Lock,
+    engines: &'a Engines,
+    before: Option<&'a Loaded>,
+}
+
+impl Loading<'_> {
+    /// The version of a component that is served, if any is, and what is wrong.
+    async fn one(&self, name: String) -> (String, Option<Served>, Vec<ComponentProblem>) {
+        // What is loaded already costs its caller's thread a look at its bytes: others have their turn in between.
+        tokio::task::yield_now().await;
+        let problem = |serving, error| vec![ComponentProblem::of(&name, serving, error)];
+        let chosen = match self.configuration.used(name.as_ref()) {
+            Ok(chosen) => chosen,
+            Err(error) => return (name.clone(), None, problem(Serving::Nothing, error)),
+        };
+        if chosen.isolation.has_process() {
+            let problems = vec![ComponentProblem::apart(&name)];
+            return (name, None, problems);
+        }
+        let error = match self.file(&chosen).await {
+            Ok((served, rebuilt)) => {
+                if let Some(approved) = self.lock.components.get(&name).filter(|old| old.digest == served.digest) {
+                    self.configuration.keep_used(&chosen, approved);
+                }
+                let problems = if rebuilt { vec![ComponentProblem::rebuilt(&name)] } else { Vec::new() };
+                return (name, Some(served), problems);
+            }
+            Err(error) => error,
+        };
+        match self.approved(&name, &chosen).await {
+            Some(served) => {
+                let problems = problem(Serving::Approved, error);
+                (name, Some(served), problems)
+            }
+            None => {
+                let problems = problem(Serving::Nothing, error);
+                (name, None, problems)
+            }
+        }
+    }
+
+    /// The component as its file is now, and whether its code alone is other than was approved.
+    async fn file(&self, chosen: &ResolvedComponent<'_>) -> Result<(Served, bool), Error> {
+        let (bytes, signer) = chosen.bytes()?;
+        self.checked(chosen, bytes, signer.as_ref()).await
+    }
+
+    /// The version that was approved, where it is kept.
+    async fn approved(&self, name: &str, chosen: &ResolvedComponent<'_>) -> Option<Served> {
+        let wanted = &self.lock.components.get(name)?.digest;
+        if let Some(kept) = self.configuration.versions(name).and_then(|versions| versions.kept(wanted)) {
+            let signer = chosen.judged(&kept.bytes, &chosen.path, Some(&kept.signature)).ok()?;
+            return Some(self.checked(chosen, kept.bytes, signer.as_ref()).await.ok()?.0);
+        }
+        // Without its bytes nothing can be said of its signature.
+        let is_plain = chosen.demand.is_none() && chosen.is_digest_allowed(wanted);
+        self.loaded_before(name, chosen, wanted).filter(|_| is_plain)
+    }
+
+    async fn checked(
+        &self,
+        chosen: &ResolvedComponent<'_>,
+        bytes: Vec<u8>,
+        signer: Option<&Signer>,
+    ) -> Result<(Served, bool), Error> {
+        let vetted = self.configuration.vet(self.lock, chosen, &bytes, signer)?;
+        let name = chosen.configured.map_or("", |(name, _)| name);
+        let served = match self.loaded_before(name, chosen, &digest(&bytes)) {
+            Some(served) => served,
+            None => self.load(chosen, bytes).await?,
+        };
+        let rebuilt = self.configuration.confirm(&vetted, &served.component)?.is_some();
+        chosen.check_tools(
+            served.component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter(),
+        )?;
+        Ok((served, rebuilt))
+    }
+
+    /// What was loaded before, if it is the same code under the same grants.
+    fn loaded_before(&self, name: &str, chosen: &ResolvedComponent<'_>, digest: &str) -> Option<Served> {
+        let before = self.before?.served.get(name)?;
+        let is_same =
+            before.digest == digest && before.grants == chosen.grants() && before.isolation == chosen.isolation;
+        is_same.then(|| before.clone())
+    }
+
+    async fn load(&self, chosen: &ResolvedComponent<'_>, bytes: Vec<u8>) -> Result<Served, Error> {
+        let (engine, grants, isolation) = (self.engines.of(chosen.isolation)?, chosen.grants(), chosen.isolation);
+        let component = Component::load_with(engine, bytes, grants.clone(), Missing::Refused).await?;
+        let digest = component.examination().digest.clone();
+        Ok(Served { component, digest, grants, isolation })
+    }
+}
+
+impl Served {
+    /// Whether the code and the rights are the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.digest == other.digest && self.grants == other.grants && self.isolation == other.isolation
+    }
+}
+
+impl Loaded {
+    /// All approved tools, in the order of their components' names and then in each component's own.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// An executor with the configuration's tenants. Each tool has its limits; those of the executor are the loosest of them,
+    /// and what tools of your own are bounded by.
+    ///
+    /// If the configuration names tenants, a call for another tenant or for none is refused.
+    #[must_use]
+    pub fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    /// The tenants by name.
+    #[must_use]
+    pub fn tenants(&self) -> &BTreeMap<String, TenantSettings> {
+        &self.tenants
+    }
+
+    /// What is not served, or not wholly, and why.
+    #[must_use]
+    pub fn problems(&self) -> &[ComponentProblem] {
+        &self.problems
+    }
+
+    /// The components that are served: name and digest.
+    pub fn components(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.served.iter().map(|(name, served)| (name.as_str(), served.digest.as_str()))
+    }
+
+    /// The component of this name, if it is served.
+    #[must_use]
+    pub fn component(&self, name: &str) -> Option<&Component> {
+        Some(&self.served.get(name)?.component)
+    }
+}
+
+/// Takes out components whose tools have the same name, or names that look alike: a model could call one for the other.
+fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentProblem> {
+    let mut problems = Vec::new();
+    loop {
+        let tools = served.iter().flat_map(|(component, served)| {
+            served.component.definitions().map(move |tool| (tool.name.clone(), component.clone()))
+        });
+        let tools: Vec<_> = tools.collect();
+        let mut homes = BTreeMap::new();
+        let twice = tools.iter().find_map(|(tool, home)| {
+            let first: &String = homes.entry(tool).or_insert(home);
+            (first != home).then(|| (tool.clone(), first.clone(), tool.clone(), home.clone()))
+        });
+        let home = |tool: &str| homes.get(&tool.to_owned()).map(|home| (*home).clone()).unwrap_or_default();
+        let alike = || {
+            let (tool, other) = names::look_alike(tools.iter().map(|(tool, _)| tool.as_str()))?;
+            stands(Defence::LookAlikes).then(|| (tool.to_owned(), home(tool), other.to_owned(), home(other)))
+        };
+        let Some((tool, one, other, two)) = twice.or_else(alike) else { return problems };
+        for name in [&one, &two] {
+            served.remove(name);
+        }
+        let mut homes = vec![&one, &two];
+        homes.sort_unstable();
+        homes.dedup();
+        problems.extend(homes.into_iter().map(|name| ComponentProblem::same_name(name, (&tool, &one), (&other, &two))));
+    }
+}
+
+/// The tool, not offered to tenants that are to have a process of their own.
+fn not_for(apart: &Arc<Vec<String>>, tool: Tool) -> Tool {
+    if apart.is_empty() {
+        return tool;
+    }
+    let apart = Arc::clone(apart);
+    tool.with_visibility(move |_, context| context.tenant.as_ref().is_none_or(|tenant| !apart.contains(tenant)))
+}
+
+/// Of each limit the looser one.
+fn loosest(one: &Limits, other: &Limits) -> Limits {
+    let limits = Limits::default().with_timeout(one.timeout.max(other.timeout)).with_fuel(one.fuel.max(other.fuel));
+    let limits = limits.with_memory(one.memory.max(other.memory)).with_arguments(one.arguments.max(other.arguments));
+    let limits = limits.with_result(one.result.max(other.result)).with_log(one.log.max(other.log));
+    limits.with_host_calls(one.host_calls.max(other.host_calls))
+}

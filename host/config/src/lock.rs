@@ -1,0 +1,352 @@
+//! `toolcell.lock`: what was approved of each component that a configuration names.
+//!
+//! In: the file beside the configuration, or what `approve` saw. Out: a [`Lock`], or what is wrong with the file.
+//! Invariants: it is made of what was shown, sorted, the same text for the same content; one that is damaged, of a later
+//! version, or that others could have written approves nothing.
+//! Not here: what changed since (`difference`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toolcell::{Component, Definition, toml_text};
+
+use crate::error::Error;
+use crate::file::At;
+use crate::problem::Problems;
+use crate::written::Written;
+use crate::{Configuration, Found, NAME};
+use crate::{clean, files};
+
+/// The form of the file that is read and written here.
+const VERSION: i64 = 1;
+/// The file's permissions: it goes under version control with the configuration.
+const MODE: u32 = 0o644;
+const HEADER: &str = "# Made by `toolcell approve`; keep it under version control.";
+/// The ending of its name.
+const ENDING: &str = "lock";
+
+/// Where a configuration's lock is: beside it, each with its own. That of `toolcell.toml` is `toolcell.lock`, others have
+/// their configuration's whole name.
+pub(crate) fn place(config: &Path) -> Result<PathBuf, Error> {
+    let name = config.file_name().unwrap_or_default();
+    let usual = Path::new(NAME).with_extension(ENDING);
+    let own = if name == NAME { usual.clone() } else { Path::new(name).with_added_extension(ENDING) };
+    let problem = if Path::new(name).extension().is_some_and(|ending| ending == ENDING) {
+        format!("that is the name of a lock; a configuration is called `{NAME}`")
+    } else if name != NAME && own == usual {
+        format!("its lock would have the same name as the lock of `{NAME}`")
+    } else {
+        return Ok(config.with_file_name(own));
+    };
+    let message = format!("a configuration cannot be called `{}`: {problem}", config.display());
+    Err(Error::file(message, format!("give it another name, for instance `{NAME}`")))
+}
+
+/// What was approved.
+#[derive(Debug)]
+pub struct Lock {
+    path: PathBuf,
+    /// As it was read, to see whether somebody else has written it since.
+    text: Option<String>,
+    /// What this user approved, or trusts because the configuration was named.
+    pub components: BTreeMap<String, Approved>,
+    /// The rest of the file: this user approved the lock without these.
+    pub others: BTreeMap<String, Approved>,
+}
+
+/// What a component showed when it was approved, or shows now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Approved {
+    /// `sha256:` and 64 hex digits.
+    pub digest: String,
+    /// The names of its imports.
+    pub imports: BTreeSet<String>,
+    /// Who signed it, where somebody had to.
+    pub publisher: Option<String>,
+    /// The definitions of its tools by name.
+    pub tools: BTreeMap<String, Definition>,
+}
+
+impl Approved {
+    /// What a component shows.
+    pub fn of(component: &Component, publisher: Option<String>) -> Self {
+        let seen = component.examination();
+        Self {
+            digest: seen.digest.clone(),
+            imports: seen.imports.iter().map(|(name, _)| name.clone()).collect(),
+            publisher,
+            tools: component.definitions().map(|tool| (tool.name.clone(), tool.clone())).collect(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Head {
+    version: At<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(rename = "version")]
+    _version: i64,
+    #[serde(default)]
+    components: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    digest: String,
+    imports: BTreeSet<String>,
+    publisher: Option<String>,
+    #[serde(default)]
+    tools: BTreeMap<String, Tool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tool {
+    hash: At<String>,
+    definition: At<String>,
+}
+
+impl Lock {
+    /// The lock beside a configuration; empty where there is none.
+    pub fn beside(config: &Configuration) -> Result<Self, Error> {
+        let path = config.lock.clone();
+        if config.file.is_none() {
+            return Ok(Self { path, text: None, components: BTreeMap::new(), others: BTreeMap::new() });
+        }
+        let text = match &config.found {
+            Some(found) => found.lock.clone(),
+            None => files::lock(&path)?,
+        };
+        let anew = config.hint.command("approve", &[], &[]);
+        let restore = format!("restore it from version control, or remove it and approve anew with {anew}");
+        let all = text.as_ref().map(|text| parsed(&path, text, &restore)).transpose()?.unwrap_or_default();
+        let only = config.found.as_ref().and_then(Found::only);
+        let is_approved = |name: &String, _: &mut Approved| only.is_none_or(|only| only.contains(name));
+        let mut others = all;
+        let components = others.extract_if(.., is_approved).collect();
+        Ok(Self { path, text, components, others })
+    }
+
+    /// The same file with these components approved, and without the ones of these names.
+    pub fn with(&self, approved: impl IntoIterator<Item = (String, Approved)>, gone: &[String]) -> Self {
+        let (mut components, mut others) = (self.components.clone(), self.others.clone());
+        for (name, approved) in approved {
+            others.remove(&name);
+            components.insert(name, approved);
+        }
+        for name in gone {
+            components.remove(name);
+            others.remove(name);
+        }
+        Self { path: self.path.clone(), text: self.text.clone(), components, others }
+    }
+
+    /// Its file, as it is shown.
+    pub fn shown(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// What its file says when it is written.
+    pub fn text(&self) -> String {
+        to_text(self.components.iter().chain(&self.others))
+    }
+
+    /// The new text, to be put into its place; none where it says that already.
+    pub(crate) fn written(&self) -> Result<Option<Written>, Error> {
+        let text = self.text();
+        let now = files::lock(&self.path)?;
+        if now != self.text {
+            let message = format!("another process has just written `{}`", self.shown());
+            return Err(Error::file(message, "approve again: the difference is then shown against the new file"));
+        }
+        if now.as_ref() == Some(&text) {
+            return Ok(None);
+        }
+        let failed = |error: std::io::Error| {
+            Error::caused(
+                format!("cannot write `{}`", self.shown()),
+                error,
+                "you need write permission for its directory",
+            )
+        };
+        Written::new(&self.path, &text, MODE).map(Some).map_err(failed)
+    }
+}
+
+/// What the text says; `restore` is what to do about a file that nobody should have touched.
+pub(crate) fn parsed(path: &Path, text: &str, restore: &str) -> Result<BTreeMap<String, Approved>, Error> {
+    let shown = path.display().to_string();
+    let mut problems = Problems::new(&shown, text);
+    let components = approved(&mut problems, text, restore).unwrap_or_default();
+    if problems.errors.is_empty() { Ok(components) } else { Err(Error::invalid(&shown, problems.errors)) }
+}
+
+/// What the text says, with its problems beside it.
+fn approved(problems: &mut Problems<'_>, text: &str, restore: &str) -> Option<BTreeMap<String, Approved>> {
+    let unread = |problems: &mut Problems<'_>, error: toml::de::Error| {
+        problems.error(&error.span().unwrap_or_default(), format!("the lock is damaged: {}", error.message()), restore);
+    };
+    // The version first: of a later one nothing else can be told.
+    let version = toml::from_str::<Head>(text).map_err(|error| unread(problems, error)).ok()?.version;
+    if version.value != VERSION {
+        let message = format!("the lock has version {}, this toolcell reads version {VERSION}", version.value);
+        problems.error(&version.span, message, "use the toolcell that made it, or a later one");
+        return None;
+    }
+    let file = toml::from_str::<File>(text).map_err(|error| unread(problems, error)).ok()?;
+    let mut components = BTreeMap::new();
+    for (name, Entry { digest, imports, publisher, tools }) in file.components {
+        // One damaged entry says what there is to say: nothing in the file is relied on.
+        let tools =
+            tools.into_iter().map(|(tool, said)| definition(problems, tool, &said, restore)).collect::<Option<_>>()?;
+        components.insert(name, Approved { digest, imports, publisher, tools });
+    }
+    Some(components)
+}
+
+fn definition(problems: &mut Problems<'_>, name: String, said: &Tool, restore: &str) -> Option<(String, Definition)> {
+    let damaged = |problems: &mut Problems<'_>, at: &At<String>, what: &str| {
+        problems.error(&at.span, format!("the lock is damaged: {what} `{name}`"), restore);
+    };
+    match serde_json::from_str::<Definition>(&said.definition.value) {
+        Err(_) => damaged(problems, &said.definition, "this is not a definition of"),
+        Ok(definition) if definition.name != name => {
+            damaged(problems, &said.definition, "this is not the definition of")
+        }
+        Ok(definition) if definition.hash() != said.hash.value => {
+            damaged(problems, &said.hash, "this is not the hash of the definition of");
+        }
+        Ok(definition) => return Some((name, definition)),
+    }
+    None
+}
+
+pub(crate) fn to_text<'a>(components: impl IntoIterator<Item = (&'a String, &'a Approved)>) -> String {
+    let mut text = format!("{HEADER}\nversion = {VERSION}\n");
+    let components: BTreeMap<_, _> = components.into_iter().collect();
+    for (name, Approved { digest, imports, publisher, tools }) in components {
+        // Into a string nothing fails to be written.
+        let _ = write!(text, "\n[components.{name}]\ndigest = {}\nimports = [", quoted(digest));
+        for import in imports {
+            let _ = write!(text, "\n    {},", quoted(import));
+        }
+        text.push_str(if imports.is_empty() { "]\n" } else { "\n]\n" });
+        if let Some(publisher) = publisher {
+            let _ = writeln!(text, "publisher = {}", quoted(publisher));
+        }
+        for (tool, definition) in tools {
+            let (hash, json) = (quoted(&definition.hash()), pretty(definition));
+            let _ = write!(text, "\n[components.{name}.tools.{tool}]\nhash = {hash}\ndefinition = '''\n{json}\n'''\n");
+        }
+    }
+    text
+}
+
+/// Text as TOML in which nothing is hidden.
+fn quoted(text: &str) -> String {
+    let shown = |c: char| if toolcell::is_unseen(c) { format!("\\U{:08X}", u32::from(c)) } else { c.to_string() };
+    toml_text(text).chars().map(shown).collect()
+}
+
+/// The definition as JSON for whoever reviews a change of the file: a member a line, nothing hidden, nothing that would end
+/// the literal that it stands in.
+fn pretty(definition: &Definition) -> String {
+    let json = serde_json::to_value(definition).and_then(|value| serde_json::to_string_pretty(&value));
+    let json = clean::json(&json.unwrap_or_default());
+    if json.contains("''") { json.replace('\'', "\\u0027") } else { json }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn component(description: &str) -> Approved {
+        let definition =
+            json!({ "name": "t", "description": description, "parameters": { "b": 1.5, "a": [null, "'"] } });
+        let definition: Definition = serde_json::from_value(definition).unwrap();
+        Approved {
+            digest: "sha256:00".into(),
+            imports: ["toolcell:tool/kv@0.1.0", "a\"\n\u{202e}"].map(str::to_owned).into(),
+            publisher: None,
+            tools: [("t".to_owned(), definition)].into(),
+        }
+    }
+
+    fn signed() -> Approved {
+        Approved { publisher: Some("p".into()), ..component("x") }
+    }
+
+    #[test]
+    fn each_configuration_has_a_lock_of_its_own() {
+        for (config, expected) in [
+            ("toolcell.toml", Some("/a/toolcell.lock")),
+            ("k.toml", Some("/a/k.toml.lock")),
+            ("k.conf", Some("/a/k.conf.lock")),
+            ("k", Some("/a/k.lock")),
+            ("k.lock", None),
+            ("toolcell.lock", None),
+            ("toolcell", None),
+        ] {
+            let place = place(&Path::new("/a").join(config));
+            assert_eq!(place.as_ref().ok().map(PathBuf::as_path), expected.map(Path::new), "{config}");
+            assert!(place.is_ok() || place.is_err_and(|failure| failure.hint().contains("another name")), "{config}");
+        }
+    }
+
+    #[test]
+    fn a_lock_survives_whatever_is_in_it() {
+        for description in
+            ["", "plain", "it's", "'''", "''' = 1\n[x]", "a\r\n\tb\u{0}\u{1b}[2J\u{202e}\u{feff}", "\\ \"q\" é 👍", "'"]
+        {
+            let components = BTreeMap::from([("b".to_owned(), component(description)), ("a-1_".to_owned(), signed())]);
+            let text = to_text(&components);
+            assert!(text.starts_with(HEADER) && text.find("[components.a-1_]") < text.find("[components.b]"), "{text}");
+            assert!(text.chars().all(|c| c == '\n' || c == '\'' || clean::text(&c.to_string()).1 == 0), "{text}");
+            assert_eq!(parsed(Path::new("l"), &text, "").unwrap(), components, "{text}");
+            assert_eq!(to_text(&parsed(Path::new("l"), &text, "").unwrap()), text);
+        }
+    }
+
+    /// Each with its line, whatever is wrong.
+    #[test]
+    fn a_damaged_lock_approves_nothing() {
+        let good = to_text(&BTreeMap::from([("a".to_owned(), component("what it does"))]));
+        assert!(parsed(Path::new("l"), &good, "").is_ok());
+        for (from, to, line, needle) in [
+            ("version = 1", "version = 2", 2, "has version 2, this toolcell reads version 1"),
+            ("version = 1", "", 1, "missing field `version`"),
+            ("version = 1", "version = \"1\"", 2, "invalid type"),
+            ("what it does", "what it did", 12, "this is not the hash"),
+            ("\"name\": \"t\"", "\"name\": \"u\"", 13, "not the definition of `t`"),
+            ("\"name\": \"t\"", "\"name\": \"\u{7f}", 1, "damaged"),
+            ("hash = \"sha256:", "hash = \"sha256:0", 12, "this is not the hash"),
+            ("{", "[", 13, "not a definition of `t`"),
+            ("digest =", "digset =", 5, "unknown field `digset`"),
+            ("digest =", "digest", 5, "damaged"),
+            ("'''\n{", "{", 1, "damaged"),
+        ] {
+            let error = parsed(Path::new("l"), &good.replacen(from, to, 1), "restore it").unwrap_err();
+            let problem = error.problems().first().unwrap();
+            assert!(error.to_string().contains(needle), "{to}: {error}");
+            assert!(line == 1 || problem.line == line, "{to}: {error}");
+            assert!(!problem.hint.is_empty());
+        }
+        for end in 0..good.len() {
+            if let Ok(components) = parsed(Path::new("l"), &good[..end], "") {
+                assert!(
+                    components.values().all(|approved| approved.tools.is_empty()) || end == good.len() - 1,
+                    "{end}"
+                );
+            }
+        }
+    }
+}

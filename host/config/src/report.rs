@@ -1,0 +1,191 @@
+//! Why a component is not served, or not wholly.
+
+use std::fmt;
+
+use crate::error::{Error, Unapproved};
+use crate::{Configuration, Problem};
+
+/// Why a component, one of its tools, or a tenant is not served, or not wholly.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ComponentProblem {
+    /// The component's name in the configuration; empty if the problem is a tenant's.
+    pub component: String,
+    /// The tool that it concerns, if not all of them.
+    pub tool: Option<String>,
+    /// The tenant that it concerns, if not all of them.
+    pub tenant: Option<String>,
+    /// Why, as a program tells it apart.
+    pub reason: Reason,
+    /// What is served all the same.
+    pub serving: Serving,
+    /// The configuration, as it was named.
+    pub file: String,
+    /// The line of the configuration that it is about, from 1.
+    pub line: usize,
+    /// Why, with a hint.
+    pub error: Error,
+}
+
+/// Why a component is not served, or not wholly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The configuration was found, not named, and its user has not approved it in its present form.
+    ConfigurationNotApproved,
+    /// The component was never approved.
+    NotApproved,
+    /// The component changed since it was approved.
+    Changed,
+    /// Its code is other than was approved, with the same tools and imports. It has no grant, and is served.
+    Rebuilt,
+    /// A secret that a tool may use has no value: calls of the tool fail.
+    UnsetSecret,
+    /// The component's file does not exist.
+    MissingFile,
+    /// A file cannot be read.
+    UnreadableFile,
+    /// The configuration demands a signature that it does not have.
+    Unsigned,
+    /// The configuration demands another digest.
+    OtherDigest,
+    /// It imports what it is not granted.
+    NotGranted,
+    /// It offers a tool of the same name as another component, or of a name that looks alike.
+    SameName,
+    /// The configuration demands a process of its own for its calls, or for a tenant's, which this crate does not start.
+    NeedsProcess,
+    /// The configuration has a section for a tool that the component does not have.
+    UnknownTool,
+    /// The bytes are no component that can be loaded.
+    NotLoadable,
+    /// The host could not load it now: its directories, its memory, its cache.
+    Host,
+}
+
+/// What is served of a component with a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Serving {
+    /// Nothing.
+    Nothing,
+    /// The version that was approved, instead of its file.
+    Approved,
+    /// Its file as it is now.
+    Current,
+}
+
+impl Reason {
+    /// The reason as a word for programs.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::ConfigurationNotApproved => "configuration_not_approved",
+            Self::NotApproved => "not_approved",
+            Self::Changed => "changed",
+            Self::Rebuilt => "rebuilt",
+            Self::UnsetSecret => "unset_secret",
+            Self::MissingFile => "missing_file",
+            Self::UnreadableFile => "unreadable_file",
+            Self::Unsigned => "unsigned",
+            Self::OtherDigest => "other_digest",
+            Self::NotGranted => "not_granted",
+            Self::SameName => "same_name",
+            Self::NeedsProcess => "needs_process",
+            Self::UnknownTool => "unknown_tool",
+            Self::NotLoadable => "not_loadable",
+            Self::Host => "host",
+        }
+    }
+
+    fn of(error: &Error) -> Self {
+        match error {
+            Error::NotApproved { what: Unapproved::Configuration, .. } => Self::ConfigurationNotApproved,
+            Error::NotApproved { what: Unapproved::New, .. } => Self::NotApproved,
+            Error::NotApproved { what: Unapproved::Changed, .. } => Self::Changed,
+            Error::File { .. } if error.is_missing_file() => Self::MissingFile,
+            Error::File { .. } => Self::UnreadableFile,
+            Error::Unsigned(_) => Self::Unsigned,
+            Error::OtherDigest(_) => Self::OtherDigest,
+            Error::SameName { .. } => Self::SameName,
+            Error::Invalid { .. } | Error::Usage { .. } => Self::UnknownTool,
+            Error::Toolcell(error) if error.is_not_granted() => Self::NotGranted,
+            Error::Toolcell(error) if error.is_component() || error.is_definition() => Self::NotLoadable,
+            Error::Toolcell(_) => Self::Host,
+        }
+    }
+}
+
+impl fmt::Display for ComponentProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.tenant, &self.tool) {
+            (Some(tenant), _) => write!(f, "[tenants.{tenant}]: {}", self.error),
+            (None, Some(tool)) => write!(f, "[components.{}], tool `{tool}`: {}", self.component, self.error),
+            (None, None) => write!(f, "[components.{}]: {}", self.component, self.error),
+        }
+    }
+}
+
+impl ComponentProblem {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        self.error.hint()
+    }
+
+    pub(crate) fn new(component: &str, reason: Reason, serving: Serving, error: Error) -> Self {
+        let (component, file) = (component.to_owned(), String::new());
+        Self { component, tool: None, tenant: None, reason, serving, file, line: 1, error }
+    }
+
+    /// With its place in a configuration, where the error does not say it: that of the component's grants, or of the component.
+    pub(crate) fn placed(self, configuration: &Configuration) -> Self {
+        let (file, line) = match self.error.problems().first() {
+            Some(Problem { file, line, .. }) => (file.clone(), *line),
+            None => {
+                let section = configuration.components.get(&self.component).map(|configured| configured.section.line);
+                (configuration.file.clone().unwrap_or_default(), section.unwrap_or(1))
+            }
+        };
+        Self { file, line, ..self }
+    }
+
+    pub(crate) fn of(component: &str, serving: Serving, error: Error) -> Self {
+        Self::new(component, Reason::of(&error), serving, error)
+    }
+
+    pub(crate) fn rebuilt(component: &str) -> Self {
+        let message =
+            format!("the component `{component}` has other code than was approved, with the same tools and imports");
+        let error = Error::NotApproved {
+            what: Unapproved::Changed,
+            message,
+            hint: format!("`toolcell approve {component}` records the new code; `digest` makes other code an error"),
+        };
+        Self::new(component, Reason::Rebuilt, Serving::Current, error)
+    }
+
+    pub(crate) fn apart(component: &str) -> Self {
+        let message = "its calls are to be made in a process of their own, which this program does not start";
+        let error = Error::usage(message, "write `isolation = \"strict\"` in [host], or use `toolcell run`");
+        Self::new(component, Reason::NeedsProcess, Serving::Nothing, error)
+    }
+
+    pub(crate) fn of_tenant(tenant: &str) -> Self {
+        let message = "its calls are to be made in a process of their own, which this program does not start";
+        let error =
+            Error::usage(message, "write `isolation = \"strict\"` for the tenant, or use `toolcell run --tenant`");
+        let problem = Self::new("", Reason::NeedsProcess, Serving::Nothing, error);
+        Self { tenant: Some(tenant.to_owned()), ..problem }
+    }
+
+    pub(crate) fn same_name(component: &str, (tool, one): (&str, &str), (other, two): (&str, &str)) -> Self {
+        let message = if tool == other {
+            format!("`{one}` and `{two}` both offer a tool `{tool}`")
+        } else {
+            format!("`{tool}` of `{one}` looks like `{other}` of `{two}`")
+        };
+        let hint = "leave one of them out: a model could call one for the other".to_owned();
+        Self::of(component, Serving::Nothing, Error::SameName { message, hint })
+    }
+}

@@ -1,0 +1,218 @@
+//! Which directories of the host may be granted at all.
+//!
+//! In: a path as it was written. Out: the directory that it leads to, links resolved, or why it cannot be granted.
+//! Invariants: judged is what the path leads to, not how it is spelled; what is granted is what was judged.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toolcell::Access;
+use toolcell::defence::{Defence, stands};
+
+/// Directories of a home from which programs start: a write there decides what runs next.
+const STARTING: [&str; 3] = [".config", ".local", "bin"];
+
+/// What must not be reached, beyond what no machine's tools may.
+#[derive(Debug, Default)]
+pub(crate) struct Guarded {
+    /// The user's own directory: what is in it may be granted, all of it may not.
+    pub(crate) home: Option<PathBuf>,
+    /// Directories of toolcell itself.
+    pub(crate) own: Vec<PathBuf>,
+    /// Files that hold secrets.
+    pub(crate) unread: Vec<PathBuf>,
+    /// Files that decide what a tool is and may.
+    pub(crate) unwritten: Vec<PathBuf>,
+}
+
+impl Guarded {
+    /// The same with every link resolved. A path of which the end does not exist yet is resolved as far as it exists.
+    pub(crate) fn resolved(self) -> Self {
+        let resolved = |paths: Vec<PathBuf>| paths.iter().filter_map(|path| resolved(path)).collect();
+        Self {
+            home: self.home.and_then(|home| self::resolved(&home)),
+            own: resolved(self.own),
+            unread: resolved(self.unread),
+            unwritten: resolved(self.unwritten),
+        }
+    }
+
+    /// Why this directory, its links resolved, cannot be granted.
+    fn forbids(&self, path: &Path, access: Access) -> Option<String> {
+        if let Some(why) = toolcell::forbidden_root(path) {
+            return Some(why);
+        }
+        if self.home.as_ref().is_some_and(|home| home.starts_with(path)) {
+            return Some("contains your whole home directory".to_owned());
+        }
+        let starts = |place: &&&str| self.home.as_ref().is_some_and(|home| path.starts_with(home.join(place)));
+        if let (Access::Write, Some(place)) = (access, STARTING.iter().find(starts)) {
+            return Some(format!("is in `~/{place}`, from which your programs start"));
+        }
+        if self.own.iter().any(|own| path.starts_with(own) || own.starts_with(path)) {
+            return Some("contains toolcell's own files".to_owned());
+        }
+        if let Some(file) = self.unread.iter().find(|file| file.starts_with(path)) {
+            return Some(format!("contains `{}`, the value of a secret", file.display()));
+        }
+        let file = self.unwritten.iter().find(|file| access == Access::Write && file.starts_with(path))?;
+        Some(format!("contains `{}`, which tools must not change", file.display()))
+    }
+
+    /// The directory that a path leads to, or what is wrong with it and what to do.
+    pub(crate) fn judge(&self, base: &Path, written: &str, access: Access) -> Result<PathBuf, (String, String)> {
+        let fault =
+            |problem: String, hint: &str| Err((format!("`{}` {problem}", written.escape_debug()), hint.to_owned()));
+        if written.contains('*') {
+            return fault("has a wildcard".into(), "name one directory: everything in it is granted with it");
+        }
+        // Collected anew it has no last `/` or `/.`, which would hide that it is a link.
+        let path: PathBuf = base.join(written).components().collect();
+        let is_link = match fs::symlink_metadata(&path) {
+            Ok(metadata) => metadata.is_symlink(),
+            Err(error) => {
+                return fault(format!("cannot be granted: {error}"), "make the directory first, or correct the path");
+            }
+        };
+        let led = match fs::canonicalize(&path) {
+            Ok(led) => led,
+            Err(error) => return fault(format!("cannot be granted: {error}"), "correct the path"),
+        };
+        if let Some(why) = self.forbids(&led, access).filter(|_| stands(Defence::ForbiddenRoots)) {
+            return fault(why, "grant a directory that was made for the tool");
+        }
+        if is_link {
+            return fault("is a link".into(), &format!("write its target instead: `{}`", led.display()));
+        }
+        if !led.is_dir() {
+            return fault("is not a directory".into(), "grant the directory that contains it");
+        }
+        Ok(led)
+    }
+}
+
+/// The path without links, as far as it exists.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    path.ancestors().find_map(|there| {
+        let rest = path.strip_prefix(there).ok()?;
+        fs::canonicalize(there).ok().map(|there| there.components().chain(rest.components()).collect())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn forbidden_roots_however_they_are_spelled() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = fs::canonicalize(dir.path()).unwrap();
+        let (home, data) = (base.join("home"), base.join("home/data"));
+        for made in [
+            "home/.ssh/deep",
+            "home/.cache/toolcell",
+            "home/data",
+            "home/keys",
+            "home/project/data",
+            "home/bin",
+            "home/.config/app",
+            "home/.local/share",
+            "home/later",
+        ] {
+            fs::create_dir_all(base.join(made)).unwrap();
+        }
+        for (file, text) in [("home/keys/token", "secret"), ("home/project/toolcell.toml", "")] {
+            fs::write(base.join(file), text).unwrap();
+        }
+        for (link, to) in [("etc", Path::new("/etc")), ("all", Path::new("/")), ("me", &home), ("good", &data)] {
+            symlink(to, base.join(link)).unwrap();
+        }
+        let guarded = Guarded {
+            home: Some(base.join("me")),
+            // The second does not exist yet.
+            own: vec![home.join(".cache/toolcell"), base.join("me/later/state/toolcell")],
+            unread: vec![home.join("keys/token")],
+            unwritten: vec![home.join("project/toolcell.toml")],
+        };
+        let guarded = guarded.resolved();
+        for written in [
+            "/",
+            "//",
+            "/.",
+            "/..",
+            "/../..",
+            "/usr/..",
+            "/proc",
+            "/proc/self",
+            "/proc/self/root",
+            "/proc/self/cwd",
+            "/proc/1",
+            "/sys",
+            "/sys/kernel",
+            "/dev",
+            "/dev/",
+            "/dev/shm",
+            "/run",
+            "//run",
+            "/var/run",
+            "/etc",
+            "/etc/",
+            "/etc/.",
+            "/etc/../etc",
+            "/usr/../etc",
+            "/./etc",
+            "/etc/ssl",
+            "/boot",
+            "etc",
+            "etc/",
+            "etc/.",
+            "etc/ssl",
+            "all",
+            "all/etc",
+            "all/proc/self",
+            "home",
+            "home/",
+            "home/.",
+            "home/data/..",
+            "me",
+            "me/.",
+            "good",
+            "good/",
+            "good/../.ssh",
+            "home/.ssh",
+            "home/.ssh/deep",
+            "me/.ssh",
+            "home/./.ssh/",
+            ".",
+            "",
+            "home/bin",
+            "home/.config/app",
+            "home/.local/share/..",
+            "me/.local/share",
+            "home/.cache",
+            "home/.cache/toolcell",
+            "home/later",
+            "home/keys",
+            "home/project",
+            "home/*",
+            "*",
+            "home/nothing",
+            "home/keys/token",
+            "home/data\0",
+            "home/data/\n",
+        ] {
+            let judged = guarded.judge(&base, written, Access::Write);
+            assert!(judged.is_err(), "{written:?}: {judged:?}");
+            assert!(judged.is_err_and(|(problem, hint)| !problem.is_empty() && !hint.is_empty()));
+        }
+        for written in ["home/data", "home/data/", "./home/data", "me/data", "home/../home/data"] {
+            assert_eq!(guarded.judge(&base, written, Access::Write), Ok(data.clone()), "{written}");
+        }
+        assert_eq!(guarded.judge(&base, "home/project", Access::Read), Ok(home.join("project")));
+        assert_eq!(guarded.judge(&base, "home/.config/app", Access::Read), Ok(home.join(".config/app")));
+        assert!(guarded.judge(&base, "home/keys", Access::Read).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! Every rule of a configuration with its place, so that one that allows nothing can be pointed at.
+//!
+//! Not here: whether it does (`gaps`); what a rule grants or narrows (`grants`).
+
+use std::ops::Range;
+
+use toolcell::{Access, Overlay, PathRule};
+
+use crate::file::{self, At, Either};
+use crate::problem::{Problem, Problems};
+
+/// The section that a rule is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RuleOf {
+    /// `[components.NAME.grants]`
+    Component(String),
+    /// `[components.NAME.tools.TOOL]`
+    Tool(String, String),
+    /// `[tenants.NAME]`
+    Tenant(String),
+}
+
+/// One rule.
+#[derive(Debug, Clone)]
+pub struct WrittenRule {
+    /// The section that it is in.
+    pub of: RuleOf,
+    /// The key of its list in the configuration.
+    pub kind: &'static str,
+    /// What leaves this rule, and nothing else of its kind.
+    pub only: Overlay,
+    /// Its place, with the rule as the message.
+    pub place: Problem,
+}
+
+/// All rules that can be read; what cannot is an error elsewhere.
+pub(crate) fn written(problems: &Problems<'_>, file: &file::File) -> Vec<WrittenRule> {
+    let mut rules = Rules { problems, found: Vec::new() };
+    for (name, component) in &file.components {
+        let of = RuleOf::Component(name.clone());
+        if let Some(grants) = &component.value.grants {
+            rules.of_grants(&of, &grants.value);
+        }
+        for (tool, narrowing) in &component.value.tools {
+            rules.of_narrowing(&RuleOf::Tool(name.clone(), tool.clone()), &narrowing.value);
+        }
+    }
+    for (name, narrowing) in &file.tenants {
+        rules.of_narrowing(&RuleOf::Tenant(name.clone()), &narrowing.value);
+    }
+    rules.found
+}
+
+struct Rules<'a, 'b> {
+    problems: &'a Problems<'b>,
+    found: Vec<WrittenRule>,
+}
+
+impl Rules<'_, '_> {
+    fn add(&mut self, of: &RuleOf, kind: &'static str, text: &str, span: &Range<usize>, only: Overlay) {
+        let place = self.problems.at(span, text, "");
+        self.found.push(WrittenRule { of: of.clone(), kind, only, place });
+    }
+
+    fn of_grants(&mut self, of: &RuleOf, said: &file::Grants) {
+        for line in &said.http {
+            match &line.value {
+                Either::Short(rule) => self.http(of, rule, &line.span),
+                Either::Table(table) => self.http(of, &table.rule.value, &table.rule.span),
+            }
+        }
+        for directory in &said.directories {
+            let access = match directory.value.access {
+                file::Access::Read => Access::Read,
+                file::Access::Write => Access::Write,
+            };
+            if let Ok(rule) = PathRule::new(access, &directory.value.name.value) {
+                let (text, span) = (rule.to_string(), directory.value.name.span.clone());
+                let mut only = Overlay::default();
+                only.files = Some(vec![rule]);
+                self.add(of, "directories", &text, &span, only);
+            }
+        }
+        for (name, value) in &said.environment {
+            self.name(of, "environment", name, &value.span);
+        }
+        // Without `for` it is there to be revealed.
+        for (name, said) in said.secrets.iter().filter(|(_, said)| said.value.bound_to.is_some()) {
+            self.name(of, "secrets", name, &said.span);
+        }
+        for name in &said.reveal {
+            self.name(of, "reveal", &name.value, &name.span);
+        }
+        for rule in &said.kv {
+            self.key(of, rule);
+        }
+    }
+
+    fn of_narrowing(&mut self, of: &RuleOf, said: &file::Narrowing) {
+        for rule in said.http.iter().flatten() {
+            self.http(of, &rule.value, &rule.span);
+        }
+        for rule in said.files.iter().flatten() {
+            if let Ok(path) = rule.value.parse() {
+                let mut only = Overlay::default();
+                only.files = Some(vec![path]);
+                self.add(of, "directories", &rule.value, &rule.span, only);
+            }
+        }
+        let names = [("environment", &said.environment), ("secrets", &said.secrets), ("reveal", &said.reveal)];
+        for (kind, names) in names {
+            for name in names.iter().flatten() {
+                self.name(of, kind, &name.value, &name.span);
+            }
+        }
+        for rule in said.kv.iter().flatten() {
+            self.key(of, rule);
+        }
+    }
+
+    fn http(&mut self, of: &RuleOf, text: &str, span: &Range<usize>) {
+        if let Ok(rule) = text.parse() {
+            let mut only = Overlay::default();
+            only.http = Some(vec![rule]);
+            self.add(of, "http", text, span, only);
+        }
+    }
+
+    fn key(&mut self, of: &RuleOf, text: &At<String>) {
+        if let Ok(rule) = text.value.parse() {
+            let mut only = Overlay::default();
+            only.keys = Some(vec![rule]);
+            self.add(of, "kv", &text.value, &text.span, only);
+        }
+    }
+
+    fn name(&mut self, of: &RuleOf, kind: &'static str, name: &str, span: &Range<usize>) {
+        let mut only = Overlay::default();
+        let names = match kind {
+            "environment" => &mut only.environment,
+            "secrets" => &mut only.secrets,
+            _ => &mut only.reveal,
+        };
+        *names = Some([name.to_owned()].into());
+        self.add(of, kind, name, span, only);
+    }
+}

@@ -1,0 +1,142 @@
+//! Whether a file has the form that its schema says: everything that has not, at once.
+//!
+//! In: the file as a tree with places, and the JSON Schema of [`File`](crate::file::File). Out: problems.
+//! Invariants: knows no key by itself; a key that is not known is answered with the nearest one that is.
+//! Not here: schemas in general. This reads what is generated from our types, and lets through what it does not know.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use serde_json::Value;
+use toml::de::{DeTable, DeValue};
+use toolcell::names;
+
+use crate::problem::Problems;
+
+/// Compares a file with its schema.
+pub(crate) fn check(problems: &mut Problems<'_>, schema: &Value, file: &DeTable<'_>) {
+    Shape { root: schema, problems }.table(&[schema], file, &(0..0), &[]);
+}
+
+struct Shape<'a, 'b, 'c> {
+    root: &'a Value,
+    problems: &'b mut Problems<'c>,
+}
+
+impl<'a> Shape<'a, '_, '_> {
+    fn value(&mut self, schema: &'a Value, value: &DeValue<'_>, span: &Range<usize>, path: &[String]) {
+        let mut forms = Vec::new();
+        self.forms(schema, &mut forms);
+        let fitting: Vec<_> = forms.iter().copied().filter(|form| takes(form, name_of(value))).collect();
+        let what = path.join(".");
+        if fitting.is_empty() {
+            let expected: BTreeSet<_> =
+                forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect();
+            let expected: Vec<_> = expected.into_iter().map(in_words).collect();
+            let message = format!("`{what}` is {}", in_words(name_of(value)));
+            self.problems.error(span, message, format!("write {}", expected.join(" or ")));
+            return;
+        }
+        match value {
+            DeValue::Table(table) => self.table(&fitting, table, span, path),
+            DeValue::Array(items) => {
+                for schema in fitting.iter().filter_map(|form| form.get("items")) {
+                    for item in items.iter() {
+                        self.value(schema, item.get_ref(), &item.span(), path);
+                    }
+                }
+            }
+            DeValue::String(text) => {
+                let words: Vec<_> = fitting.iter().filter_map(|form| form.get("enum")?.as_array()).flatten().collect();
+                let words: Vec<_> = words.into_iter().filter_map(Value::as_str).collect();
+                if !words.is_empty() && !words.contains(&text.as_ref()) {
+                    self.problems.error(span, format!("`{what}` is `{text}`"), nearest(text, &words, "one of"));
+                }
+            }
+            DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
+        }
+    }
+
+    fn table(&mut self, forms: &[&'a Value], table: &DeTable<'_>, span: &Range<usize>, path: &[String]) {
+        let place = if path.is_empty() { "the file".to_owned() } else { format!("`{}`", path.join(".")) };
+        let members = || forms.iter().filter_map(|form| form.get("properties")?.as_object());
+        for (key, value) in table {
+            let name = key.get_ref().as_ref();
+            let rest = || forms.iter().find_map(|form| form.get("additionalProperties").filter(|rest| **rest != false));
+            match members().find_map(|members| members.get(name)).or_else(rest) {
+                Some(schema) => {
+                    let path = [path, &[name.to_owned()]].concat();
+                    self.value(schema, value.get_ref(), &value.span(), &path);
+                }
+                None => {
+                    let known: Vec<_> = members().flat_map(|members| members.keys().map(String::as_str)).collect();
+                    let message = format!("{place} has no key `{}`", name.escape_debug());
+                    self.problems.error(&key.span(), message, nearest(name, &known, "the keys are"));
+                }
+            }
+        }
+        for missing in forms.iter().filter_map(|form| form.get("required")?.as_array()).flatten() {
+            if let Some(name) = missing.as_str().filter(|name| table.get(*name).is_none()) {
+                self.problems.error(span, format!("{place} has no `{name}`"), format!("add `{name} = …`"));
+            }
+        }
+    }
+
+    /// A schema's alternatives, references followed. Ours do not go round.
+    fn forms(&self, schema: &'a Value, forms: &mut Vec<&'a Value>) {
+        let target =
+            schema.get("$ref").and_then(Value::as_str).and_then(|name| self.root.pointer(name.strip_prefix('#')?));
+        if let Some(target) = target {
+            return self.forms(target, forms);
+        }
+        match schema.get("anyOf").and_then(Value::as_array) {
+            Some(alternatives) => alternatives.iter().for_each(|schema| self.forms(schema, forms)),
+            None => forms.push(schema),
+        }
+    }
+}
+
+fn types(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => Vec::new(),
+    }
+}
+
+fn takes(schema: &Value, name: &str) -> bool {
+    let types = types(schema);
+    types.is_empty() || types.contains(&name)
+}
+
+fn name_of(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "string",
+        DeValue::Integer(_) => "integer",
+        DeValue::Float(_) => "number",
+        DeValue::Boolean(_) => "boolean",
+        DeValue::Datetime(_) => "datetime",
+        DeValue::Array(_) => "array",
+        DeValue::Table(_) => "object",
+    }
+}
+
+fn in_words(name: &str) -> &str {
+    match name {
+        "string" => "text in quotes",
+        "integer" => "a whole number",
+        "number" => "a fraction",
+        "boolean" => "`true` or `false`",
+        "datetime" => "a date or a time",
+        "array" => "a list: `[…]`",
+        "object" => "a table: `{ … }`",
+        other => other,
+    }
+}
+
+fn nearest(name: &str, known: &[&str], list: &str) -> String {
+    match names::nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("{list}: {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,91 @@
+//! Which signatures are good; those that are forged for a command are in `tests/command/signatures`.
+
+use ssh_key::PrivateKey;
+use ssh_key::private::Ed25519Keypair;
+
+use super::*;
+
+/// What `ssh-keygen -Y sign -n toolcell` of OpenSSH 9.2 made of [`BYTES`].
+const SIGNATURE: &str = "\
+-----BEGIN SSH SIGNATURE-----
+U1NIU0lHAAAAAQAAADMAAAALc3NoLWVkMjU1MTkAAAAgCEhMJsDfZkQUEY3pBybjkVQk55
+HuAMNiSVe1JIN/LV4AAAAIdG9vbGNlbGwAAAAAAAAABnNoYTUxMgAAAFMAAAALc3NoLWVk
+MjU1MTkAAABAGjyeC2eF+jmabtLWUrrUHY409EuTMDC0dhc5ID1gtiTLO7xx6Ww2FlcIDE
+BvfWtS1px2Wss/RkYBkdmHig4fCQ==
+-----END SSH SIGNATURE-----
+";
+const BYTES: &[u8] = b"the bytes of a tool";
+/// The key, as its `.pub` file has it.
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAhITCbA32ZEFBGN6Qcm45FUJOeR7gDDYklXtSSDfy1e test";
+/// As `ssh-keygen -l` shows it.
+const FINGERPRINT: &str = "SHA256:uAOiuJ2WXyhiKceeLtZBPeLnfavhu/b5B0wLxWtTIVI";
+
+/// Publishers with these keys.
+fn publishers(keys: &[(&str, &str, Trust)]) -> Result<Publishers, BadKey> {
+    let mut publishers = Publishers::default();
+    keys.iter().try_for_each(|(name, key, trust)| publishers.add(name, key, *trust))?;
+    Ok(publishers)
+}
+
+fn key(seed: u8) -> PrivateKey {
+    Ed25519Keypair::from_seed(&[seed; 32]).into()
+}
+
+fn public(seed: u8) -> String {
+    key(seed).public_key().to_openssh().unwrap()
+}
+
+#[test]
+fn a_signature_of_ssh_keygen_is_one() {
+    let publishers = publishers(&[("acme", KEY, Trust::Good), ("other", &public(1), Trust::Good)]).unwrap();
+    let signer = Signer { publisher: "acme".to_owned(), key: FINGERPRINT.to_owned() };
+    for (text, by) in [(SIGNATURE, None), (SIGNATURE, Some("acme")), (&SIGNATURE.replace('\n', "\r\n"), None)] {
+        assert_eq!(publishers.judge(Some(text.as_bytes()), BYTES, by), Ok(signer.clone()), "{by:?}");
+    }
+    for hash in [HashAlg::Sha256, HashAlg::Sha512] {
+        let text = key(1).sign(NAMESPACE, hash, BYTES).unwrap().to_pem(LineEnding::LF).unwrap();
+        assert_eq!(publishers.judge(Some(text.as_bytes()), BYTES, None).unwrap().publisher, "other", "{hash}");
+    }
+}
+
+#[test]
+fn no_character_of_a_signature_can_be_changed_or_left_out() {
+    let publishers = publishers(&[("acme", KEY, Trust::Good)]).unwrap();
+    let judge = |text: &[u8], bytes: &[u8]| publishers.judge(Some(text), bytes, None);
+    for at in 0..SIGNATURE.len() {
+        let mut text = SIGNATURE.as_bytes().to_vec();
+        text[at] ^= 1;
+        assert!(judge(&text, BYTES).is_err(), "{at}");
+        text.remove(at);
+        // The last line may end without its end.
+        assert!(judge(&text, BYTES).is_err() || at == SIGNATURE.len() - 1, "{at}");
+        assert!(judge(&SIGNATURE.as_bytes()[..at], BYTES).is_err() || at == SIGNATURE.len() - 1, "{at}");
+    }
+    for bytes in [&BYTES[1..], &BYTES[..BYTES.len() - 1], b"", &[BYTES, b"\0"].concat()] {
+        assert_eq!(judge(SIGNATURE.as_bytes(), bytes), Err(Fault::OtherBytes));
+    }
+}
+
+#[test]
+fn a_key_is_one_publishers_and_revoked_for_good() {
+    use Trust::{Good, Revoked};
+    let (own, other) = (public(1), public(2));
+    let ecdsa = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBJhY";
+    for (keys, expected) in [
+        (&[("a", own.as_str(), Good), ("a", &other, Good), ("a", &own, Good)][..], None),
+        (&[("a", &own, Good), ("b", &own, Good)], Some(BadKey::Taken("a".to_owned()))),
+        (&[("a", &own, Revoked), ("b", &own, Good)], Some(BadKey::Taken("a".to_owned()))),
+        (&[("a", "", Good)], Some(BadKey::NotEd25519)),
+        (&[("a", &own[..own.len() - 1], Good)], Some(BadKey::NotEd25519)),
+        (&[("a", &own.replace("ssh-ed25519", "ssh-rsa"), Good)], Some(BadKey::NotEd25519)),
+        (&[("a", ecdsa, Good)], Some(BadKey::NotEd25519)),
+        (&[("a", "-----BEGIN OPENSSH PRIVATE KEY-----", Good)], Some(BadKey::NotEd25519)),
+    ] {
+        assert_eq!(publishers(keys).err(), expected, "{keys:?}");
+    }
+    let text = key(1).sign(NAMESPACE, HashAlg::Sha512, BYTES).unwrap().to_pem(LineEnding::LF).unwrap();
+    for keys in [[("a", own.as_str(), Good), ("a", &own, Revoked)], [("a", &own, Revoked), ("a", &own, Good)]] {
+        let judged = publishers(&keys).unwrap().judge(Some(text.as_bytes()), BYTES, Some("a"));
+        assert!(matches!(judged, Err(Fault::Revoked(signer)) if signer.publisher == "a"), "{keys:?}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Which components have to be signed, and by whom.
+//!
+//! In: the publishers of a file, and what it says of its components. Out: a [`Demand`] for each that needs one.
+//! Invariants: what nobody demands is not looked at; a signature that is said to be somewhere is demanded.
+//! Not here: what a signature is worth (`signature`).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolcell::defence::{Defence, stands};
+use toolcell::{MAX_NAME, names};
+
+use crate::error::Error;
+use crate::file;
+use crate::files;
+use crate::problem::{Problem, Problems};
+use crate::signature::{Publishers, Signer, Trust};
+
+/// The ending of a signature's file, after the component's own: as `ssh-keygen -Y sign` makes it.
+const ENDING: &str = ".sig";
+
+/// That a component must be signed.
+#[derive(Debug, Clone)]
+pub struct Demand {
+    publishers: Arc<Publishers>,
+    /// By whom, if not by anyone of them.
+    publisher: Option<String>,
+    /// Where the signature is, if not beside the component.
+    signature: Option<PathBuf>,
+    /// Where the file demands it.
+    problem: Problem,
+}
+
+impl Demand {
+    /// Where the signature of this component is.
+    pub(crate) fn signature(&self, component: &Path) -> PathBuf {
+        self.signature.clone().unwrap_or_else(|| beside(component))
+    }
+
+    /// Who signed these bytes, by the signature in this file.
+    pub(crate) fn signer(&self, component: &Path, signature: &Path, bytes: &[u8]) -> Result<Signer, Error> {
+        let text = files::signature(signature)?;
+        let judged = self.publishers.judge(text.as_deref(), bytes, self.publisher.as_deref());
+        judged.map_err(|fault| {
+            let by = self.publisher.as_ref().map(|publisher| format!(" by `{publisher}`")).unwrap_or_default();
+            let (component, signature) = (component.display(), signature.display());
+            let message = format!("`{component}` must be signed{by}: `{signature}` {fault}");
+            Error::Unsigned(Box::new(Problem { message, hint: fault.hint(), ..self.problem.clone() }))
+        })
+    }
+}
+
+fn beside(component: &Path) -> PathBuf {
+    let mut path = component.as_os_str().to_owned();
+    path.push(ENDING);
+    path.into()
+}
+
+/// What a file says of signatures.
+pub(crate) struct Signatures<'a> {
+    file: &'a file::File,
+    publishers: Arc<Publishers>,
+    /// What every component has to be, if any has to be anything.
+    pub(crate) of_all: Option<Demand>,
+}
+
+impl<'a> Signatures<'a> {
+    pub(crate) fn of(problems: &mut Problems<'_>, file: &'a file::File) -> Self {
+        let mut publishers = Publishers::default();
+        for (name, said) in &file.publishers {
+            if !crate::is_name(name) {
+                let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
+                problems.error(&said.span, format!("`{}` cannot be a publisher's name", name.escape_debug()), hint);
+            }
+            let good = said.value.keys.iter().map(|key| (key, Trust::Good));
+            let revoked = said.value.revoked.iter().map(|key| (key, Trust::Revoked));
+            for (key, trust) in good.chain(revoked) {
+                if let Err(bad) = publishers.add(name, &key.value, trust) {
+                    problems.error(&key.span, bad.to_string(), bad.hint());
+                }
+            }
+        }
+        let mut signatures = Self { file, publishers: Arc::new(publishers), of_all: None };
+        if let Some(said) = file.host.require_signed.as_ref().filter(|said| said.value) {
+            if file.publishers.is_empty() {
+                let hint = "add [publishers.NAME] with the `keys` of a publisher you trust";
+                problems.error(&said.span, "every component must be signed, but no publisher is named", hint);
+            }
+            let problem = problems.at(&said.span, "", "");
+            signatures.of_all = stands(Defence::RequireSigned).then(|| signatures.demand(None, None, problem));
+        }
+        signatures
+    }
+
+    /// What a component of the file has to be.
+    pub(crate) fn of_component(
+        &self,
+        problems: &mut Problems<'_>,
+        base: &Path,
+        said: &file::Component,
+    ) -> Option<Demand> {
+        let path = said.signature.as_ref().map(|path| base.join(&path.value));
+        let path = Some(path.unwrap_or_else(|| beside(&base.join(&said.path.value))));
+        if let Some(publisher) = &said.publisher {
+            if !self.file.publishers.contains_key(&publisher.value) {
+                let known = || self.file.publishers.keys().map(String::as_str);
+                let hint = names::nearest(&publisher.value, known()).map_or_else(
+                    || "add [publishers.NAME] with its `keys`".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                let name = publisher.value.escape_debug();
+                problems.error(&publisher.span, format!("there is no publisher `{name}`"), hint);
+            }
+            let problem = problems.at(&publisher.span, "", "");
+            return Some(self.demand(Some(publisher.value.clone()), path, problem));
+        }
+        if let (Some(signature), None) = (&said.signature, &self.of_all) {
+            let message = "a signature is named, but not who must have signed";
+            problems.error(
+                &signature.span,
+                message,
+                "add `publisher = \"NAME\"`, or `require_signed = true` in [host]",
+            );
+        }
+        self.of_all.as_ref().map(|demand| self.demand(None, path, demand.problem.clone()))
+    }
+
+    fn demand(&self, publisher: Option<String>, signature: Option<PathBuf>, problem: Problem) -> Demand {
+        Demand { publishers: Arc::clone(&self.publishers), publisher, signature, problem }
+    }
+}

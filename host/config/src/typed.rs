@@ -1,0 +1,338 @@
+//! Grants on the command line, for development: `--grant KIND=RULE`.
+//!
+//! In: what was typed. Out: the configuration with one more component, the file that was named, under these grants.
+//! Invariants: what is typed is written as a configuration and read by its parser, so that a rule means the same in both, and
+//! is refused with the same words; a component that the configuration names has the grants of the configuration alone; what
+//! such a component keeps is kept apart from what every component of a configuration keeps.
+
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+use toml::Value;
+use toolcell::{MAX_NAME, names, toml_text};
+
+use crate::error::Error;
+use crate::paste::quoted;
+use crate::problem::Problems;
+use crate::secrets::Secrets;
+use crate::{Approval, ComponentConfig, Configuration, Development, Places};
+
+/// What a problem of the text is said to be in. Its line is that of what was typed.
+const FILE: &str = "--grant";
+/// Kinds, as they are typed, and the key of a configuration that each stands for.
+const KINDS: [(&str, &str); 10] = [
+    ("http", "http"),
+    ("directory", "directories"),
+    ("directories", "directories"),
+    ("variable", "environment"),
+    ("environment", "environment"),
+    ("secret", "secrets"),
+    ("secrets", "secrets"),
+    ("reveal", "reveal"),
+    ("kv", "kv"),
+    ("scratch", "scratch"),
+];
+
+/// One value of a configuration.
+#[derive(Debug, Clone, PartialEq)]
+struct Item {
+    /// The key below `grants`.
+    kind: &'static str,
+    /// The name of a variable or secret.
+    name: Option<String>,
+    value: Value,
+}
+
+impl Configuration {
+    /// The configuration with this component too, under the grants that were typed.
+    ///
+    /// # Errors
+    /// A rule that cannot be used, and a component that the file configures.
+    pub fn with_typed(mut self, component: &Path, typed: &[String]) -> Result<Self, Error> {
+        if typed.is_empty() {
+            return Ok(self);
+        }
+        match (self.choose(component)?.configured, &self.file) {
+            (Some((_, ComponentConfig { development: Some(Development::Typed), .. })), _) => return Ok(self),
+            (Some((name, _)), Some(file)) => {
+                let message = format!("`--grant` cannot be used for `{name}`, which `{file}` configures");
+                let hint = format!(
+                    "add them to [components.{name}.grants], or give the path of a file that is not in `{file}`"
+                );
+                return Err(Error::usage(message, hint));
+            }
+            (Some(_) | None, _) => {}
+        }
+        let name = self.unused_name(component);
+        let items = items(typed)?;
+        let (text, lines) = to_text(&name, component, &items);
+        let mut unwritten: Vec<_> = self.path.iter().chain([&self.lock]).cloned().collect();
+        unwritten.extend(self.components.values().map(|configured| configured.path.clone()));
+        unwritten.retain(|path| !path.as_os_str().is_empty());
+        // Of a configuration that is not approved no secret was read.
+        let secrets = match self.approval {
+            Approval::Given => {
+                let (origins, stored) = (self.origins.clone(), self.secrets.clone());
+                Secrets { origins, stored, unset: self.unset.clone() }
+            }
+            Approval::Missing => Secrets::default(),
+        };
+        let base = self.options.current_dir.clone().unwrap_or_default();
+        let places = Places { base, unwritten, secrets };
+        let mut problems = Problems::new(FILE, &text);
+        let parsed = Self::parsed(&mut problems, places, None, &self.options);
+        let mut errors = problems.errors;
+        errors
+            .extend(parsed.iter().flat_map(|parsed| parsed.unset.values()).filter(|unset| unset.file == FILE).cloned());
+        if let Some(first) = errors.first() {
+            let about =
+                |line: usize| typed.get(lines.get(line.saturating_sub(1)).copied().flatten().unwrap_or_default());
+            let about = |line| about(line).map(|typed| quoted(typed)).unwrap_or_default();
+            let told = errors.iter().map(|problem| format!("`--grant {}`: {}", about(problem.line), problem.message));
+            return Err(Error::usage(told.collect::<Vec<_>>().join("\n"), first.hint.clone()));
+        }
+        if let Some(mut parsed) = parsed
+            && let Some(configured) = parsed.components.remove(&name)
+        {
+            let mut grants = configured.grants;
+            grants.store = Some(store(component));
+            let configured = ComponentConfig {
+                path: component.to_owned(),
+                grants,
+                limits: self.bounded(self.defaults),
+                isolation: self.isolation,
+                demand: self.demand.clone(),
+                development: Some(Development::Typed),
+                ..configured
+            };
+            self.components.insert(name, configured);
+            (self.origins, self.secrets, self.unset) = (parsed.origins, parsed.secrets, parsed.unset);
+            self.typed = typed.to_vec();
+        }
+        Ok(self)
+    }
+
+    /// A name for a file that the configuration does not use.
+    fn unused_name(&self, component: &Path) -> String {
+        let stem = component.file_stem().unwrap_or_default().to_string_lossy();
+        let stem = stem.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c));
+        let mut name: String = stem.take(MAX_NAME / 2).collect();
+        while name.is_empty() || self.components.contains_key(&name) {
+            name.push_str("-dev");
+        }
+        name
+    }
+}
+
+/// The store of keys of a file: a name that no component of a configuration can have.
+fn store(component: &Path) -> String {
+    let path = std::fs::canonicalize(component).unwrap_or_else(|_| component.to_owned());
+    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    digest.iter().take(16).fold("dev:".to_owned(), |name, byte| format!("{name}{byte:02x}"))
+}
+
+/// The configuration that says so, and for each of its lines the place in `typed` of what it comes from.
+fn to_text(name: &str, component: &Path, items: &[(usize, Item)]) -> (String, Vec<Option<usize>>) {
+    let mut lines = vec![
+        (None, format!("[components.{name}]")),
+        (None, format!("path = {}", toml_text(&component.to_string_lossy()))),
+        (None, format!("[components.{name}.grants]")),
+    ];
+    for kind in ["http", "directories", "reveal", "kv"] {
+        let mut of_kind = items.iter().filter(|(_, item)| item.kind == kind).peekable();
+        if of_kind.peek().is_some() {
+            lines.push((None, format!("{kind} = [")));
+            lines.extend(of_kind.map(|(typed, item)| (Some(*typed), format!("{},", inline(&item.value)))));
+            lines.push((None, "]".to_owned()));
+        }
+    }
+    for (typed, Item { kind, name, value }) in items {
+        match name {
+            Some(name) => lines.push((Some(*typed), format!("{kind}.{} = {}", toml_text(name), inline(value)))),
+            None if *kind == "scratch" => lines.push((Some(*typed), format!("{kind} = {}", inline(value)))),
+            None => {}
+        }
+    }
+    let text = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
+    (text, lines.into_iter().map(|(typed, _)| typed).collect())
+}
+
+/// A value in one line.
+fn inline(value: &Value) -> String {
+    match value {
+        Value::String(text) => toml_text(text),
+        Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
+        Value::Table(members) => {
+            let member = |(name, value): (&String, &Value)| format!("{} = {}", toml_text(name), inline(value));
+            format!("{{ {} }}", members.iter().map(member).collect::<Vec<_>>().join(", "))
+        }
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => value.to_string(),
+    }
+}
+
+/// What was typed as values of a configuration, each with its place in `typed`.
+fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
+    let mut items = Vec::new();
+    for (place, typed) in typed.iter().enumerate() {
+        let read = read(typed);
+        let read =
+            read.map_err(|(problem, hint)| Error::usage(format!("`--grant {}`: {problem}", quoted(typed)), hint));
+        items.extend(read?.into_iter().map(|item| (place, item)));
+    }
+    // A value that is revealed is in the variable of its name, unless something else is said.
+    let is_said = |items: &[(usize, Item)], name: &str| {
+        items.iter().any(|(_, item)| item.kind == "secrets" && item.name.as_deref() == Some(name))
+    };
+    let revealed = items.iter().filter(|(_, item)| item.kind == "reveal");
+    let revealed: Vec<_> =
+        revealed.filter_map(|(place, item)| Some((*place, item.value.as_str()?.to_owned()))).collect();
+    for (place, name) in revealed {
+        if !is_said(&items, &name) {
+            items.push((place, Item { kind: "secrets", name: Some(name), value: Value::Table(toml::Table::new()) }));
+        }
+    }
+    Ok(items)
+}
+
+/// One `KIND=RULE`, or why it is none and what to write.
+fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
+    let (kind, rule) = typed.split_once('=').map_or((typed, None), |(kind, rule)| (kind, Some(rule.trim())));
+    let known = || KINDS.iter().map(|(kind, _)| *kind);
+    let Some((_, kind)) = KINDS.into_iter().find(|(word, _)| *word == kind.trim()) else {
+        let near = names::nearest(kind.trim(), known()).map(|near| format!("did you mean `{near}`?"));
+        let hint = near.unwrap_or_else(|| {
+            "a kind is `http`, `directory`, `variable`, `secret`, `reveal`, `kv` or `scratch`".to_owned()
+        });
+        return Err((format!("there is no kind `{}`", kind.trim().escape_debug()), hint));
+    };
+    let item = |name: Option<&str>, value: Value| Item { kind, name: name.map(str::to_owned), value };
+    let text = |text: &str| Value::String(text.to_owned());
+    let Some(rule) = rule.filter(|rule| !rule.is_empty()) else {
+        let is_scratch = kind == "scratch";
+        return if is_scratch { Ok(vec![item(None, Value::Boolean(true))]) } else { Err(without(kind)) };
+    };
+    match (kind, value(rule)?) {
+        ("environment" | "secrets", Some(Value::Table(members))) => {
+            Ok(members.into_iter().map(|(name, value)| item(Some(&name), value)).collect())
+        }
+        ("http" | "directories" | "reveal" | "kv", Some(Value::Array(values))) => {
+            Ok(values.into_iter().map(|value| item(None, value)).collect())
+        }
+        (_, Some(value)) => Ok(vec![item(None, value)]),
+        ("scratch", None) => Ok(vec![item(None, rule.parse().map_or_else(|_| text(rule), Value::Boolean))]),
+        ("environment", None) => {
+            let (name, value) = rule.split_once('=').ok_or_else(|| without(kind))?;
+            Ok(vec![item(Some(name), text(value))])
+        }
+        ("secrets", None) => {
+            let (name, bound_to) = rule.split_once('=').ok_or_else(|| without(kind))?;
+            let bound_to = bound_to.trim();
+            let said = value(bound_to)?
+                .unwrap_or_else(|| Value::Table([("for".to_owned(), text(bound_to))].into_iter().collect()));
+            Ok(vec![item(Some(name.trim()), said)])
+        }
+        ("directories", None) => {
+            let parted = rule.split_once(' ').and_then(|(access, rest)| Some((access, rest.trim().split_once('=')?)));
+            let (access, (name, path)) = parted.ok_or_else(|| without(kind))?;
+            let members = [("access", access), ("name", name), ("path", path)];
+            Ok(vec![item(
+                None,
+                Value::Table(members.map(|(key, said)| (key.to_owned(), text(said))).into_iter().collect()),
+            )])
+        }
+        (_, None) => Ok(vec![item(None, text(rule))]),
+    }
+}
+
+/// A list or a table as a configuration has it; absent: it is neither.
+fn value(rule: &str) -> Result<Option<Value>, (String, String)> {
+    if !rule.starts_with(['[', '{']) {
+        return Ok(None);
+    }
+    match format!("x = {rule}").parse::<toml::Table>() {
+        Ok(mut table) => Ok(table.remove("x")),
+        Err(error) => {
+            Err((error.message().to_owned(), "write a value as `toolcell.toml` has it, or a plain rule".to_owned()))
+        }
+    }
+}
+
+fn without(kind: &str) -> (String, String) {
+    let example = match kind {
+        "http" => "http=GET https://api.example.com/v1",
+        "directories" => "directory=read /data=./data",
+        "environment" => "variable=LANG=C",
+        "secrets" => "secret=token=https://api.example.com",
+        "reveal" => "reveal=token",
+        _ => "kv=write notes/*",
+    };
+    ("the rule is incomplete".to_owned(), format!("write for instance `--grant {}`", quoted(example)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each as a configuration says it.
+    #[test]
+    fn what_is_typed_is_what_a_configuration_says() {
+        for (typed, expected) in [
+            ("http=GET https://a.example/v1", "http = [\n\"GET https://a.example/v1\",\n]\n"),
+            (
+                "http={ rule = 'http://localhost:80', private = ['127.0.0.0/8'] }",
+                "http = [\n{ \"private\" = [\"127.0.0.0/8\"], \"rule\" = \"http://localhost:80\" },\n]\n",
+            ),
+            ("kv=write notes/*", "kv = [\n\"write notes/*\",\n]\n"),
+            // As a hint prints it.
+            ("kv = [\"read a\", \"read b\"]", "kv = [\n\"read a\",\n\"read b\",\n]\n"),
+            ("scratch", "scratch = true\n"),
+            ("scratch=false", "scratch = false\n"),
+            ("variable=LANG=C=D", "environment.\"LANG\" = \"C=D\"\n"),
+            ("environment = { A = \"1\", B = \"2\" }", "environment.\"A\" = \"1\"\nenvironment.\"B\" = \"2\"\n"),
+            ("secret=token=https://a.example", "secrets.\"token\" = { \"for\" = \"https://a.example\" }\n"),
+            (
+                "secret=token={ for = 'https://a.example', from = { file = 't' } }",
+                "secrets.\"token\" = { \"for\" = \"https://a.example\", \"from\" = { \"file\" = \"t\" } }\n",
+            ),
+            ("reveal=key", "reveal = [\n\"key\",\n]\nsecrets.\"key\" = {  }\n"),
+            (
+                "directory=read /data=./a b",
+                "directories = [\n{ \"access\" = \"read\", \"name\" = \"/data\", \"path\" = \"./a b\" },\n]\n",
+            ),
+            // It ends nothing that it stands in.
+            (
+                "kv=read \"]\nhttp = [\"https://evil.example",
+                "kv = [\n\"read \\\"]\\nhttp = [\\\"https://evil.example\",\n]\n",
+            ),
+        ] {
+            let (text, lines) = to_text("x", Path::new("x.wasm"), &items(&[typed.to_owned()]).unwrap());
+            assert_eq!(
+                text,
+                format!("[components.x]\npath = \"x.wasm\"\n[components.x.grants]\n{expected}"),
+                "{typed}"
+            );
+            assert_eq!(lines.len(), text.lines().count());
+            assert!(text.parse::<toml::Table>().is_ok(), "{text}");
+        }
+        for (typed, problem) in [
+            ("", "there is no kind ``"),
+            ("htp=GET https://a.example", "there is no kind `htp`"),
+            ("http", "the rule is incomplete"),
+            ("kv=", "the rule is incomplete"),
+            ("variable=LANG", "the rule is incomplete"),
+            ("secret=token", "the rule is incomplete"),
+            ("directory=/data", "the rule is incomplete"),
+            ("directory=read /data", "the rule is incomplete"),
+            ("kv=[", "unclosed array"),
+        ] {
+            let (said, hint) = read(typed).unwrap_err();
+            assert!(said.contains(problem) && !hint.is_empty(), "{typed}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_store_is_one_that_no_component_of_a_configuration_has() {
+        let store = store(Path::new("notes.wasm"));
+        assert!(!crate::is_name(&store) && store.starts_with("dev:"), "{store}");
+    }
+}

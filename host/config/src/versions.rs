@@ -1,0 +1,176 @@
+//! Approved versions of components, kept so that one can go on when its file has changed, and be made current again.
+//!
+//! In: what was approved, and its bytes. Out: the bytes by their digest, and what was approved before.
+//! Invariants: bytes count only if they have the digest that was asked for; a directory or a list that others can write to is
+//! not used.
+//! Layout: `versions/PROJECT/NAME/` below the state directory, with `HEX.wasm`, its signature as `HEX.wasm.sig`, and
+//! `history.lock`: the approvals in the form of a lock, the latest last.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use toolcell::defence::{Defence, stands};
+
+use crate::error::Error;
+use crate::written::Written;
+use crate::{Approved, Configuration, Keys, ResolvedComponent, files, lock};
+
+/// The directory below the state directory.
+const DIRECTORY: &str = "versions";
+/// The list of approvals.
+const HISTORY: &str = "history.lock";
+/// Versions of a component that are kept.
+const MOST: usize = 8;
+/// Characters of a digest.
+const HEX: usize = 64;
+/// What to do about a list that cannot be used.
+const RESTORE: &str = "remove its directory: approvals from then on are kept anew";
+/// What to do where nothing can be kept.
+const ELSEWHERE: &str = "name a state directory that you can write to: `--state-dir DIR`";
+
+/// The approved versions of one component.
+#[derive(Debug)]
+pub(crate) struct Versions {
+    dir: PathBuf,
+}
+
+/// Bytes of an approved version, and the file of their signature.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) signature: PathBuf,
+}
+
+impl Configuration {
+    /// Where versions of a component are kept; none without a state directory.
+    pub(crate) fn versions(&self, name: &str) -> Option<Versions> {
+        let state = self.options.state_dir()?;
+        let project = self.path.as_deref().map(Keys::project)?;
+        Some(Versions { dir: state.join(DIRECTORY).join(project).join(name) })
+    }
+
+    /// Keeps the file of a component, if it is the version that was approved now, `before` being approved until then. What
+    /// cannot be kept is logged: the approval counts all the same.
+    pub(crate) fn keep(&self, chosen: &ResolvedComponent<'_>, approved: &Approved, before: Option<&Approved>) {
+        let Some((name, _)) = chosen.configured else { return };
+        let Some(versions) = self.versions(name) else { return };
+        let kept = files::component(&chosen.path).and_then(|bytes| {
+            let signature = chosen.demand.map(|demand| files::signature(&demand.signature(&chosen.path)));
+            let signature = signature.transpose()?.flatten();
+            versions.keep(approved, before, &bytes, signature.as_deref())
+        });
+        if let Err(error) = kept {
+            tracing::warn!(component = name, %error, "the approved version is not kept");
+        }
+    }
+
+    /// The same for a component that is used, unless that version is kept already.
+    pub(crate) fn keep_used(&self, chosen: &ResolvedComponent<'_>, approved: &Approved) {
+        let versions = chosen.configured.and_then(|(name, _)| self.versions(name));
+        if versions.is_some_and(|versions| !versions.has(approved)) {
+            self.keep(chosen, approved, None);
+        }
+    }
+}
+
+impl Versions {
+    /// Whether this version is in the list, and its bytes are there.
+    fn has(&self, approved: &Approved) -> bool {
+        self.history().is_ok_and(|history| history.contains(approved))
+            && self.file(&approved.digest).is_some_and(|file| file.is_file())
+    }
+
+    /// Keeps a version as the latest, right after the one before it. Bytes of another digest are not it.
+    fn keep(
+        &self,
+        approved: &Approved,
+        before: Option<&Approved>,
+        bytes: &[u8],
+        signature: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        let Some(file) = self.file(&approved.digest).filter(|_| digest(bytes) == approved.digest) else {
+            return Ok(());
+        };
+        let failed = |error: std::io::Error| {
+            Error::caused(format!("cannot keep a version in `{}`", self.dir.display()), error, ELSEWHERE)
+        };
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(failed)?;
+        files::own_directory(&self.dir, ELSEWHERE)?;
+        let put = |path: &Path, bytes: &[u8]| Written::new(path, bytes, 0o600).and_then(Written::put);
+        put(&file, bytes).map_err(failed)?;
+        if let Some(signature) = signature {
+            put(&signed(&file), signature).map_err(failed)?;
+        }
+        // A list that cannot be read is begun anew.
+        let mut history = self.history().unwrap_or_default();
+        // One that was rolled back is no longer the one before.
+        let before = before.filter(|before| *before != approved && history.contains(before)).cloned();
+        history.retain(|old| old != approved && Some(old) != before.as_ref());
+        history.extend(before);
+        history.push(approved.clone());
+        let gone = history.len().saturating_sub(MOST);
+        history.drain(..gone);
+        put(&self.dir.join(HISTORY), list(&history).as_bytes()).map_err(failed)?;
+        self.forget(&history);
+        Ok(())
+    }
+
+    /// Removes the bytes of versions that are not in the list.
+    fn forget(&self, history: &[Approved]) {
+        let is_kept = |name: &str| {
+            let hex = name.split('.').next().unwrap_or_default();
+            name == HISTORY || history.iter().any(|version| version.digest.ends_with(hex))
+        };
+        for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !is_kept(&name) && !name.starts_with('.') {
+                // What stays costs room, nothing else.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    /// The bytes of this digest, if they are kept.
+    pub(crate) fn kept(&self, wanted: &str) -> Option<Kept> {
+        let file = self.file(wanted)?;
+        let bytes = files::component(&file).ok()?;
+        (digest(&bytes) == wanted || !stands(Defence::KeptVersions)).then(|| Kept { bytes, signature: signed(&file) })
+    }
+
+    /// What was approved, the latest last.
+    pub(crate) fn history(&self) -> Result<Vec<Approved>, Error> {
+        let path = self.dir.join(HISTORY);
+        if self.dir.is_dir() {
+            files::own_directory(&self.dir, RESTORE)?;
+        }
+        let text = files::lock(&path)?;
+        let all = text.map(|text| lock::parsed(&path, &text, RESTORE)).transpose()?;
+        Ok(all.unwrap_or_default().into_values().collect())
+    }
+
+    fn file(&self, digest: &str) -> Option<PathBuf> {
+        let hex = digest
+            .strip_prefix("sha256:")
+            .filter(|hex| hex.len() == HEX && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        Some(self.dir.join(format!("{hex}.wasm")))
+    }
+}
+
+/// The approvals as the text of a lock, numbered in their order.
+fn list(history: &[Approved]) -> String {
+    let numbered = history.iter().enumerate().map(|(place, version)| (format!("{place:04}"), version));
+    let numbered: BTreeMap<_, _> = numbered.collect();
+    lock::to_text(numbered.iter().map(|(name, version)| (name, *version)))
+}
+
+fn signed(file: &Path) -> PathBuf {
+    file.with_added_extension("sig")
+}
+
+/// The digest of bytes, as a lock has it.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
+}

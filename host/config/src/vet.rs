@@ -1,0 +1,140 @@
+//! Whether a component may be used: signed and pinned as the configuration demands, and as it was approved.
+//!
+//! In: a component of the configuration, its bytes, the lock. Out: its bytes and signer, then leave to load it, then leave to
+//! use it.
+//! Invariants: of a stranger's bytes nothing is parsed before the signature was checked; what is judged is the very bytes that
+//! are loaded; imports are compared before the component is compiled.
+
+use std::path::Path;
+
+use toolcell::defence::{Defence, stands};
+use toolcell::{Component, Examination};
+
+use crate::error::{Error, Unapproved};
+use crate::{ApprovalState, Approved, Configuration, Difference, Lock, ResolvedComponent, Signer, files};
+
+/// Leave to load a component, given before it is compiled.
+#[derive(Debug)]
+pub struct Vetted<'a> {
+    /// What was approved, and under which name; absent: there is nothing to be compared with.
+    approved: Option<(&'a str, &'a Approved)>,
+    publisher: Option<String>,
+}
+
+/// The code of a component is other than was approved, with the same tools and imports, and it may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rebuilt;
+
+impl ResolvedComponent<'_> {
+    /// The bytes of its file, signed and pinned as the configuration demands, and who signed them if it demands that.
+    ///
+    /// # Errors
+    /// The file cannot be read, [`Error::Unsigned`], [`Error::OtherDigest`].
+    pub fn bytes(&self) -> Result<(Vec<u8>, Option<Signer>), Error> {
+        let bytes = files::component(&self.path)?;
+        let signature = self.demand.map(|demand| demand.signature(&self.path));
+        let signer = self.judged(&bytes, &self.path, signature.as_deref())?;
+        Ok((bytes, signer))
+    }
+
+    /// Checks bytes, which are shown as this file and signed in that one.
+    pub(crate) fn judged(&self, bytes: &[u8], shown: &Path, signature: Option<&Path>) -> Result<Option<Signer>, Error> {
+        // The signature first: of a stranger's bytes nothing is parsed before.
+        let demand = self.demand.zip(signature);
+        let signer = match demand.map(|(demand, signature)| demand.signer(shown, signature, bytes)).transpose() {
+            Err(error) if stands(Defence::Signature) => return Err(error),
+            judged => judged.unwrap_or_default(),
+        };
+        self.pinned(bytes)?;
+        Ok(signer)
+    }
+
+    fn pinned(&self, bytes: &[u8]) -> Result<(), Error> {
+        if let Some((digest, problem)) = self.configured.and_then(|(_, configured)| configured.digest.as_ref()) {
+            let found = Examination::of(bytes)?.digest;
+            if found != *digest && stands(Defence::Pins) {
+                let mut problem = problem.clone();
+                problem.message = format!("{}: {} has {found}", problem.message, self.shown());
+                return Err(Error::OtherDigest(Box::new(problem)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Configuration {
+    /// Gives leave to load a component: it needs no approval, or it is as it was approved as far as can be seen from outside.
+    ///
+    /// # Errors
+    /// [`Error::NotApproved`], or the bytes are no component.
+    pub fn vet<'a>(
+        &self,
+        lock: &'a Lock,
+        chosen: &ResolvedComponent<'a>,
+        bytes: &[u8],
+        signer: Option<&Signer>,
+    ) -> Result<Vetted<'a>, Error> {
+        let free = Vetted { approved: None, publisher: None };
+        let Some((name, configured)) = chosen.configured else { return Ok(free) };
+        if configured.development.is_some() {
+            return Ok(free);
+        }
+        let Some(old) = lock.components.get(name) else {
+            if !stands(Defence::Approval) {
+                return Ok(free);
+            }
+            let message = format!("the component `{name}` is not approved yet");
+            return Err(Error::not_approved(Unapproved::New, message, self.how_to_approve(name)));
+        };
+        // Its imports are seen from outside: what came to them is refused before it is compiled.
+        let seen = Examination::of(bytes)?;
+        let imports = seen.imports.into_iter().map(|(name, _)| name).collect();
+        let publisher = if stands(Defence::ApprovedPublisher) {
+            signer.map(|signer| signer.publisher.clone())
+        } else {
+            old.publisher.clone()
+        };
+        let new = Approved { imports, digest: seen.digest, publisher: publisher.clone(), tools: old.tools.clone() };
+        let difference = Difference { old: Some(old), new: &new };
+        // So is its code. What reaches nothing can do no more harm than before; what was given something was given it as it
+        // was.
+        let is_other = match difference.standing() {
+            ApprovalState::Changed => stands(Defence::ApprovedImports),
+            ApprovalState::Rebuilt => chosen.is_granted_anything() && stands(Defence::ApprovedCode),
+            ApprovalState::Locked | ApprovalState::New => false,
+        };
+        if is_other {
+            return Err(self.changed(name, &difference));
+        }
+        Ok(Vetted { approved: Some((name, old)), publisher })
+    }
+
+    /// Gives leave to use a component that was loaded: its definitions are those that were approved.
+    ///
+    /// # Errors
+    /// [`Error::NotApproved`].
+    pub fn confirm(&self, vetted: &Vetted<'_>, component: &Component) -> Result<Option<Rebuilt>, Error> {
+        let Some((name, old)) = vetted.approved else { return Ok(None) };
+        let new = Approved::of(component, vetted.publisher.clone());
+        let difference = Difference { old: Some(old), new: &new };
+        match difference.standing() {
+            ApprovalState::Locked => Ok(None),
+            ApprovalState::Rebuilt => Ok(Some(Rebuilt)),
+            ApprovalState::Changed | ApprovalState::New if stands(Defence::ApprovedDefinitions) => {
+                Err(self.changed(name, &difference))
+            }
+            ApprovalState::Changed | ApprovalState::New => Ok(None),
+        }
+    }
+
+    fn changed(&self, name: &str, difference: &Difference<'_>) -> Error {
+        let sentence = difference.sentence();
+        let message = format!("the component `{name}` is not the one that was approved: {sentence}");
+        Error::not_approved(Unapproved::Changed, message, self.how_to_approve(name))
+    }
+
+    /// The sentence that says how a component is approved.
+    pub(crate) fn how_to_approve(&self, name: &str) -> String {
+        format!("{} shows it and asks", self.hint.command("approve", &[], &[name]))
+    }
+}

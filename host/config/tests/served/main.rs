@@ -1,0 +1,241 @@
+//! What is served of a configuration: what its operator approved, before and after a reload.
+
+mod place;
+mod versions;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use toolcell::{CallResult, Limits, Refusal};
+use toolcell_config::{Configuration, Error, Loaded, Lock, Reason, Reloaded, Reloader, Serving, Unapproved};
+use toolcell_test_guests::asker;
+
+use place::{Place, TWO, called, description, names, problems, rebuilt, tool};
+
+#[tokio::test]
+async fn a_component_that_cannot_be_served_does_not_stop_the_others() {
+    let granted = "[components.one.grants]\nenvironment = { A = \"B\" }\n";
+    let secret = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants]\nsecrets = { token = { for = \
+                  \"https://a.example\" }, key = {} }\nreveal = [\"key\"]\nhttp = [\"https://a.example\"]\n";
+    type Break = fn(&Place);
+    let cases: &[(&str, Break, Reason, Serving)] = &[
+        ("", |place| place.write("three.wasm", ""), Reason::NotApproved, Serving::Nothing),
+        ("", |place| place.write("one.wasm", tool("one", "Other.")), Reason::Changed, Serving::Approved),
+        ("", |place| place.write("one.wasm", rebuilt(&tool("one", "The first."))), Reason::Rebuilt, Serving::Current),
+        (
+            granted,
+            |place| place.write("one.wasm", rebuilt(&tool("one", "The first."))),
+            Reason::Changed,
+            Serving::Approved,
+        ),
+        ("", |place| place.write("one.wasm", "no component"), Reason::NotLoadable, Serving::Approved),
+        (
+            "",
+            |place| fs::remove_file(place.path().join("project/one.wasm")).expect("no error"),
+            Reason::MissingFile,
+            Serving::Approved,
+        ),
+        (
+            "",
+            |place| place.write("toolcell.toml", format!("{TWO}[components.one.tools.typo]\n")),
+            Reason::UnknownTool,
+            Serving::Nothing,
+        ),
+        (
+            "",
+            |place| {
+                place.write(
+                    "toolcell.toml",
+                    TWO.replacen("one.wasm\"", &format!("one.wasm\"\ndigest = \"sha256:{}\"", "0".repeat(64)), 1),
+                )
+            },
+            Reason::OtherDigest,
+            Serving::Nothing,
+        ),
+        (
+            "",
+            |place| {
+                place.write(
+                    "toolcell.toml",
+                    TWO.replacen(
+                        "[components.one]",
+                        "[publishers.p]\nkeys = []\n[components.one]\npublisher = \"p\"",
+                        1,
+                    ),
+                )
+            },
+            Reason::Unsigned,
+            Serving::Nothing,
+        ),
+    ];
+    for (grants, change, reason, serving) in cases {
+        let place = Place::new(&format!("{TWO}{grants}"));
+        let is_new = *reason == Reason::NotApproved;
+        place.approve(if is_new { &["two"] } else { &["one", "two"] }).await;
+        change(&place);
+        let loaded = place.load().await;
+        assert_eq!(problems(&loaded), [("one", *reason, *serving)], "{:?}", loaded.problems());
+        let problem = &loaded.problems()[0];
+        assert!(!problem.hint().is_empty() && !problem.reason.code().is_empty(), "{problem}");
+        assert!(problem.file.ends_with("toolcell.toml") && problem.line > 0, "{problem}");
+        let expected: &[&str] = if *serving == Serving::Nothing { &["two"] } else { &["one", "two"] };
+        assert_eq!(names(&loaded), expected, "{problem}");
+        assert!(matches!(called(&loaded, "two", None).await, CallResult::Outcome(_)));
+        if *serving == Serving::Approved {
+            assert_eq!(description(&loaded, "one"), "The first.");
+        }
+    }
+    // A secret without a value is a problem of the tools that may use it.
+    let place = Place::new(&format!("{TWO}{secret}"));
+    place.write("asks.wasm", asker(&[]));
+    place.approve(&["asks", "one", "two"]).await;
+    let loaded = place.load().await;
+    let unset = ("asks", Reason::UnsetSecret, Serving::Current);
+    assert_eq!(problems(&loaded), [unset, unset]);
+    let problem = &loaded.problems()[0].error.problems()[0];
+    assert!(problem.file.ends_with("toolcell.toml") && problem.line == 8, "{problem}");
+}
+
+#[tokio::test]
+async fn tools_of_one_name_are_not_served() {
+    let place = Place::new(TWO);
+    for (name, other) in [("one", "both offer a tool"), ("0ne", "looks like")] {
+        place.write("two.wasm", tool(name, "The second."));
+        place.approve(&["one", "two"]).await;
+        let loaded = place.load().await;
+        assert!(names(&loaded).is_empty());
+        let same = |component| (component, Reason::SameName, Serving::Nothing);
+        assert_eq!(problems(&loaded), [same("one"), same("two")]);
+        assert!(loaded.problems()[0].to_string().contains(other), "{}", loaded.problems()[0]);
+    }
+}
+
+#[tokio::test]
+async fn limits_and_tenants_are_those_of_the_configuration() {
+    let place = Place::new(&format!(
+        "{TWO}[components.two.limits]\ntimeout = \"2m\"\n[components.two.tools.two]\nlimits = {{ fuel = 1000000 }}\n\
+         [tenants.acme]\nlimits = {{ arguments = 1 }}\n[tenants.other]\n[tenants.apart]\nisolation = \"process\"\n"
+    ));
+    place.approve(&["one", "two"]).await;
+    let loaded = place.load().await;
+    let limits = |tool: &str| loaded.registry().get(tool).expect("no error").limits();
+    assert_eq!((limits("one").timeout, limits("two").timeout), (Limits::default().timeout, Duration::from_secs(120)));
+    assert_eq!((limits("one").fuel, limits("two").fuel), (Limits::default().fuel, 1_000_000));
+    assert_eq!(loaded.tenants().keys().collect::<Vec<_>>(), ["acme", "apart", "other"]);
+    assert!(matches!(called(&loaded, "one", Some("other")).await, CallResult::Outcome(_)));
+    assert!(matches!(called(&loaded, "one", Some("acme")).await, CallResult::Refusal(Refusal::InvalidArguments(_))));
+    assert!(matches!(called(&loaded, "one", Some("nobody")).await, CallResult::Refusal(Refusal::UnknownTenant)));
+    assert!(matches!(called(&loaded, "one", None).await, CallResult::Refusal(Refusal::NoTenant)));
+    // What has to be in a process of its own is not done in this one.
+    assert!(matches!(called(&loaded, "one", Some("apart")).await, CallResult::Refusal(Refusal::NotVisible)));
+    assert_eq!(problems(&loaded), [("", Reason::NeedsProcess, Serving::Nothing)]);
+    place.write("toolcell.toml", format!("[host]\nisolation = \"process\"\n{TWO}"));
+    assert!(names(&place.load().await).is_empty());
+}
+
+#[tokio::test]
+async fn what_has_not_changed_is_not_loaded_again() {
+    let place = Place::new(TWO);
+    place.approve(&["one", "two"]).await;
+    let reloader = place.reloader().await;
+    let before = reloader.loaded();
+    assert_eq!(reloader.reload().await.expect("no error"), Reloaded::default());
+    place.write("two.wasm", tool("two", "The other second."));
+    place.approve(&["two"]).await;
+    place.write("toolcell.toml", format!("{TWO}[components.one.limits]\nfuel = 1000000\n"));
+    let reloaded = reloader.reload().await.expect("no error");
+    assert_eq!(reloaded.replaced.iter().collect::<Vec<_>>(), ["two"]);
+    assert!(reloaded.definitions_changed && reloaded.added.is_empty() && reloaded.removed.is_empty());
+    let after = reloader.loaded();
+    // There is no cache: what is loaded again is compiled again, which never takes the same time to the nanosecond.
+    let compiled =
+        |loaded: &Loaded, name: &str| loaded.component(name).expect("no error").compile_time().expect("no error");
+    assert_eq!(compiled(&before, "one"), compiled(&after, "one"));
+    assert_ne!(compiled(&before, "two"), compiled(&after, "two"));
+    assert_eq!(after.registry().get("one").expect("no error").limits().fuel, 1_000_000);
+    // Who holds what was loaded before goes on with it.
+    assert_eq!(
+        (description(&before, "two"), description(&after, "two")),
+        ("The second.".into(), "The other second.".into())
+    );
+    assert!(matches!(called(&before, "two", None).await, CallResult::Outcome(_)));
+    place.write("toolcell.toml", "[components.one]\npath = \"one.wasm\"\n[components.one.grants]\nscratch = true\n");
+    let reloaded = reloader.reload().await.expect("no error");
+    let (replaced, removed): (Vec<_>, Vec<_>) = (reloaded.replaced.iter().collect(), reloaded.removed.iter().collect());
+    assert_eq!(
+        (replaced, removed),
+        (vec![&"one".to_owned()], vec![&"two".to_owned()]),
+        "other grants are other rights"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_used_changes_nothing_and_says_why() {
+    let place = Place::new(TWO);
+    place.approve(&["one", "two"]).await;
+    let lock = place.file("toolcell.lock");
+    let reloader = place.reloader().await;
+    let before = reloader.loaded();
+    for (file, content, line) in [
+        ("toolcell.toml", "[components.one]\npath = \"one.wasm\"\ngarnts = 1\n", 3),
+        ("toolcell.toml", "[components.one\n", 1),
+        ("toolcell.lock", "version = 2\n", 1),
+    ] {
+        let good = place.file(file);
+        place.write(file, content);
+        let error = reloader.reload().await.unwrap_err();
+        assert!(matches!(&error, Error::Invalid { .. }), "{error:?}");
+        assert_eq!(error.problems()[0].line, line, "{error}");
+        assert!(!error.hint().is_empty());
+        assert!(std::sync::Arc::ptr_eq(&before, &reloader.loaded()), "{error}");
+        place.write(file, good);
+    }
+    assert_eq!(place.file("toolcell.lock"), lock);
+    assert_eq!(reloader.reload().await.expect("no error"), Reloaded::default());
+}
+
+/// Waits for the event itself.
+#[tokio::test]
+async fn a_change_of_a_file_is_noticed() {
+    let place = Place::new(&format!(
+        "{TWO}[components.one.grants]\nsecrets = {{ token = {{ for = \"https://a.example\", from = {{ file = \"token\" }} }} }}\n\
+         http = [\"https://a.example\"]\n"
+    ));
+    place.write("token", "a-value-of-a-token");
+    fs::set_permissions(place.path().join("project/token"), fs::Permissions::from_mode(0o600)).expect("no error");
+    place.approve(&["one", "two"]).await;
+    let reloader = place.reloader().await;
+    let mut changes = std::pin::pin!(reloader.changes(Duration::from_millis(5)));
+    place.write("toolcell.toml", "[components.one\n");
+    assert!(matches!(changes.next().await, Some(Err(Error::Invalid { .. }))));
+    place.write("toolcell.toml", TWO);
+    let reloaded = changes.next().await.expect("no error").expect("no error");
+    assert_eq!(reloaded.replaced.iter().collect::<Vec<_>>(), ["one"]);
+    place.write("two.wasm", rebuilt(&tool("two", "The second.")));
+    let reloaded = changes.next().await.expect("no error").expect("no error");
+    assert!(reloaded.replaced.contains("two") && !reloaded.definitions_changed, "{reloaded:?}");
+}
+
+#[tokio::test]
+async fn a_configuration_that_was_found_is_used_as_it_was_approved() {
+    let place = Place::new(TWO);
+    let find =
+        || Configuration::find(place.options().with_current_dir(place.path().join("project"))).expect("no error");
+    let engines = place.engines();
+    let loaded = find().load(&engines).await.expect("no error");
+    let missing = |component| (component, Reason::ConfigurationNotApproved, Serving::Nothing);
+    assert_eq!(problems(&loaded), [missing("one"), missing("two")]);
+    let configuration = find();
+    let one = configuration.shown(&engines, "one").await.expect("no error");
+    configuration
+        .approve(&Lock::beside(&configuration).expect("no error"), &[("one".to_owned(), one)], &[])
+        .expect("no error");
+    let reloader = Reloader::start(find(), place.engines()).await.expect("no error");
+    assert_eq!(names(&reloader.loaded()), ["one"]);
+    place.write("toolcell.toml", format!("{TWO}[components.one.grants]\nscratch = true\n"));
+    let error = reloader.reload().await.unwrap_err();
+    assert!(matches!(error, Error::NotApproved { what: Unapproved::Configuration, .. }), "{error:?}");
+    assert_eq!(names(&reloader.loaded()), ["one"]);
+}

@@ -1,0 +1,118 @@
+//! Versions that were approved: one goes on while another waits, and the one before becomes current again.
+
+use std::fs;
+
+use ssh_key::private::Ed25519Keypair;
+use ssh_key::{HashAlg, LineEnding, PrivateKey};
+use toolcell::CallResult;
+use toolcell_config::{Error, Lock, Reason, Reloaded, Serving};
+
+use crate::place::{Place, TWO, called, description, names, problems, rebuilt, tool};
+
+#[tokio::test]
+async fn a_changed_definition_waits_while_the_approved_version_goes_on() {
+    let place = Place::new(TWO);
+    place.approve(&["one", "two"]).await;
+    let reloader = place.reloader().await;
+    place.write("one.wasm", tool("one", "Changed."));
+    assert_eq!(reloader.reload().await.expect("no error"), Reloaded::default());
+    let changed = [("one", Reason::Changed, Serving::Approved)];
+    let waiting = reloader.loaded();
+    assert_eq!((problems(&waiting), description(&waiting, "one")), (changed.to_vec(), "The first.".to_owned()));
+    assert!(matches!(called(&waiting, "one", None).await, CallResult::Outcome(_)));
+    // After a restart the approved version comes from the state directory.
+    let restarted = place.load().await;
+    assert_eq!((problems(&restarted), description(&restarted, "one")), (changed.to_vec(), "The first.".to_owned()));
+    place.approve(&["one"]).await;
+    assert!(reloader.reload().await.expect("no error").definitions_changed);
+    assert_eq!((problems(&reloader.loaded()), description(&reloader.loaded(), "one")), (vec![], "Changed.".to_owned()));
+    // What is kept counts by its digest alone.
+    place.write("one.wasm", tool("one", "Unapproved."));
+    let kept = place.path().join("state/versions");
+    for project in fs::read_dir(kept).expect("no error") {
+        for version in fs::read_dir(project.expect("no error").path().join("one")).expect("no error") {
+            let version = version.expect("no error").path();
+            if version.extension().is_some_and(|ending| ending == "wasm") {
+                fs::write(version, rebuilt(&tool("one", "Changed."))).expect("no error");
+            }
+        }
+    }
+    assert_eq!(names(&place.load().await), ["two"]);
+}
+
+#[tokio::test]
+async fn the_version_before_becomes_current_again() {
+    let place = Place::new(TWO);
+    let versions = ["The first.", "The next.", "The last."].map(|description| tool("one", description));
+    for version in &versions {
+        place.write("one.wasm", version);
+        place.approve(&["one", "two"]).await;
+    }
+    let reloader = place.reloader().await;
+    for (before, now) in [("The last.", "The next."), ("The next.", "The first.")] {
+        assert_eq!(description(&reloader.loaded(), "one"), before);
+        let rolled_back = place.read().rollback("one").expect("no error");
+        assert!(rolled_back.replaced_file && rolled_back.from != rolled_back.to, "{rolled_back:?}");
+        assert!(reloader.reload().await.expect("no error").replaced.contains("one"));
+        assert_eq!(description(&reloader.loaded(), "one"), now);
+        assert!(reloader.loaded().problems().is_empty());
+    }
+    assert_eq!(place.file("one.wasm"), versions[0]);
+    let lock = place.file("toolcell.lock");
+    for (name, needle) in [
+        ("one", "no version of `one` before"),
+        ("two", "no version of `two` before"),
+        ("three", "has no component `three`"),
+    ] {
+        let error = place.read().rollback(name).unwrap_err();
+        assert!(error.to_string().contains(needle) && !error.hint().is_empty(), "{error}");
+    }
+    assert_eq!(place.file("toolcell.lock"), lock);
+    // What was rolled back is not what comes before the next approval.
+    place.write("one.wasm", tool("one", "After."));
+    place.approve(&["one"]).await;
+    place.write("one.wasm", tool("one", "Never approved."));
+    let rolled_back = place.read().rollback("one").expect("no error");
+    assert!(!rolled_back.replaced_file, "a file that was never approved is not overwritten");
+    assert_eq!(place.file("one.wasm"), tool("one", "Never approved."));
+    assert_eq!(description(&place.load().await, "one"), "The first.");
+    // A configuration that demands another digest has the last word.
+    place.write("one.wasm", tool("one", "After."));
+    place.approve(&["one"]).await;
+    let digest = Lock::beside(&place.read()).expect("no error").components["one"].digest.clone();
+    place.write("toolcell.toml", TWO.replacen("one.wasm\"", &format!("one.wasm\"\ndigest = \"{digest}\""), 1));
+    assert!(matches!(place.read().rollback("one"), Err(Error::OtherDigest(_))));
+}
+
+/// A key that was revoked is good for no version, whenever that was approved.
+#[tokio::test]
+async fn a_kept_version_is_signed_as_the_configuration_demands_now() {
+    let key = PrivateKey::from(Ed25519Keypair::from_seed(&[7; 32]));
+    let public = key.public_key().to_openssh().expect("no error");
+    let signed = |bytes: &[u8]| {
+        key.sign("toolcell", HashAlg::Sha512, bytes).expect("no error").to_pem(LineEnding::LF).expect("no error")
+    };
+    let configuration = |revoked: &str| {
+        let publisher = format!("[publishers.acme]\nkeys = [\"{public}\"]\nrevoked = [{revoked}]\n");
+        format!("{publisher}[components.one]\npath = \"one.wasm\"\npublisher = \"acme\"\n")
+    };
+    let place = Place::new(&configuration(""));
+    let versions = [tool("one", "The first."), tool("one", "The next.")];
+    for version in &versions {
+        place.write("one.wasm", version);
+        place.write("one.wasm.sig", signed(version));
+        place.approve(&["one"]).await;
+    }
+    place.write("one.wasm", tool("one", "Forged."));
+    let loaded = place.load().await;
+    assert_eq!(problems(&loaded), [("one", Reason::Unsigned, Serving::Approved)]);
+    assert_eq!(description(&loaded, "one"), "The next.");
+    place.write("one.wasm", &versions[1]);
+    place.read().rollback("one").expect("no error");
+    let loaded = place.load().await;
+    assert_eq!((problems(&loaded), description(&loaded, "one")), (vec![], "The first.".to_owned()));
+    place.write("toolcell.toml", configuration(&format!("\"{public}\"")));
+    let loaded = place.load().await;
+    assert_eq!(problems(&loaded), [("one", Reason::Unsigned, Serving::Nothing)]);
+    assert!(names(&loaded).is_empty());
+}
