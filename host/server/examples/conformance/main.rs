@@ -1,0 +1,129 @@
+//! The fixture of the public MCP conformance suite: the tools, prompts and resources that its scenarios name.
+//!
+//! Prints its URL on one line, and serves until standard input is closed.
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a fixture")]
+
+mod extension;
+mod rounds;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use toolcell::{Definition, HandlerError, Invocation, Media, Outcome, Output, Part, Question, Registry, Tool};
+use toolcell_server::mcp::{McpOptions, routes};
+use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, Service};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let registry = tools();
+    let service = Service::builder(Served::new(&registry)).build()?;
+    let fixture = extension::Fixture { service: service.clone(), registry };
+    let options = McpOptions::default().with_extension(fixture).with_sessions(1000);
+    let listen = ListenOptions::default().with_protected(routes(service.clone(), options));
+    let server = HttpServer::bind(service, Authenticator::open(), listen).await?;
+    println!("http://{}/mcp", server.address());
+    server
+        .serve(async {
+            let _ = tokio::io::stdin().read(&mut [0]).await;
+        })
+        .await;
+    Ok(())
+}
+
+/// The tools that the service runs.
+fn tools() -> Registry {
+    let named = |name: &str| Definition::new(name, format!("The fixture {name}.")).unwrap();
+    let media = |mime_type: &str, data: Vec<u8>| Media { mime_type: mime_type.into(), data };
+    let image = Part::Image(media("image/png", extension::PNG.to_vec()));
+    let audio = Part::Audio(media("audio/wav", b"RIFF\x24\0\0\0WAVEfmt ".to_vec()));
+    let of_part = |name: &str, part: Part| {
+        let answer = move |_: Value| {
+            let output = Output::from_message("").with_part(part.clone());
+            async move { output }
+        };
+        Tool::native(named(name), answer).unwrap()
+    };
+    let registry = Registry::new();
+    registry
+        .register_all([
+            Tool::native(named("test_simple_text"), async |_: Value| {
+                json!("This is a simple text response for testing.")
+            })
+            .unwrap(),
+            of_part("test_image_content", image),
+            of_part("test_audio_content", audio),
+            Tool::native(named("test_error_handling"), async |_: Value| -> Outcome {
+                HandlerError::new("This tool intentionally returns an error for testing").into()
+            })
+            .unwrap(),
+            Tool::native(named("test_tool_with_progress"), async |_: Value, call: Arc<Invocation>| {
+                for done in [0, 50, 100] {
+                    call.progress(done, Some(100), None);
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                json!("done")
+            })
+            .unwrap(),
+            asks("test_elicitation_sep1034_defaults", defaults()),
+            asks("test_elicitation_sep1330_enums", enums()),
+            asks(
+                "test_elicitation",
+                json!({
+                    "type": "object",
+                    "properties": {"username": {"type": "string"}, "email": {"type": "string"}},
+                    "required": ["username", "email"],
+                }),
+            ),
+        ])
+        .unwrap();
+    registry
+}
+
+/// A tool that asks for these values and says what it got.
+fn asks(name: &str, schema: Value) -> Tool {
+    let definition = Definition::new(name, format!("The fixture {name}.")).unwrap();
+    let answer = move |arguments: Value, call: Arc<Invocation>| {
+        let schema = schema.clone();
+        async move {
+            match &call.context.resume {
+                Some(resume) => Outcome::ok(json!(format!("action=accept, content={}", resume.answer))),
+                None => {
+                    let message = arguments["message"].as_str().unwrap_or("Fill in the form").to_owned();
+                    Outcome::AskUser(Question::new(message).with_answer_schema(schema))
+                }
+            }
+        }
+    };
+    Tool::native(definition, answer).unwrap()
+}
+
+fn defaults() -> Value {
+    json!({"type": "object", "properties": {
+        "name": {"type": "string", "default": "John Doe"},
+        "age": {"type": "integer", "default": 30},
+        "score": {"type": "number", "default": 95.5},
+        "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+        "verified": {"type": "boolean", "default": true},
+    }})
+}
+
+fn enums() -> Value {
+    let titled = |text: &str| {
+        json!([
+            {"const": "value1", "title": format!("First {text}")},
+            {"const": "value2", "title": format!("Second {text}")},
+            {"const": "value3", "title": format!("Third {text}")},
+        ])
+    };
+    json!({"type": "object", "properties": {
+        "untitledSingle": {"type": "string", "enum": ["option1", "option2", "option3"]},
+        "titledSingle": {"type": "string", "oneOf": titled("Option")},
+        "legacyEnum": {
+            "type": "string", "enum": ["opt1", "opt2", "opt3"], "enumNames": ["Option One", "Option Two", "Option Three"],
+        },
+        "untitledMulti": {"type": "array", "items": {"type": "string", "enum": ["option1", "option2", "option3"]}},
+        "titledMulti": {"type": "array", "items": {"anyOf": titled("Choice")}},
+    }})
+}

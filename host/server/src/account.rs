@@ -1,0 +1,164 @@
+//! What one tenant uses: its quota's state, and totals for the tenant itself.
+//!
+//! In: admissions, and the events of the tenant's calls. Out: [`Slots`], refusals, [`TenantUsage`].
+//! Invariants: an account lives as long as the service, across versions of what is served; a call is charged also when its
+//! caller has dropped it, because the executor's last event is charged, not the answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use toolcell::defence::{Defence, stands};
+use toolcell::{CallResult, Clock, Event, Outcome};
+
+use crate::quota::{Bucket, Quota, QuotaKind};
+use crate::refused::Refused;
+
+/// When a tenant that runs as many calls as it may is told to try again.
+const RETRY_SLOTS: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// What a tenant has used since the server started.
+///
+/// # Shape
+/// As JSON: its fields by name.
+///
+/// # Units
+/// `fuel` in the engine's instruction units, `wall_us` in microseconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[non_exhaustive]
+pub struct TenantUsage {
+    /// Calls that have ended.
+    pub calls: u64,
+    /// Calls by how they ended: `ok`, `error`, `ask_user`, `halt`, `refusal`, or the reason of a tool error.
+    pub endings: BTreeMap<String, u64>,
+    /// Instructions that the calls executed.
+    pub fuel: u64,
+    /// Wall time of the calls, in microseconds.
+    pub wall_us: u64,
+    /// Calls that run now.
+    pub running: usize,
+    /// Calls that the quota allows now. Absent without a quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_left: Option<u64>,
+    /// Fuel that the quota allows now. Absent without a quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fuel_left: Option<u64>,
+}
+
+/// The account of one tenant.
+#[derive(Debug)]
+pub(crate) struct Account {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    totals: TenantUsage,
+    calls: Option<Bucket>,
+    fuel: Option<Bucket>,
+}
+
+impl Account {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, state: Mutex::default() }
+    }
+
+    /// Admits a request of so many calls, which wants to run so many at once. It gets as many slots as are free, at least one.
+    pub(crate) fn admit(self: &Arc<Self>, quota: &Quota, calls: usize, wanted: usize) -> Result<Slots, Refused> {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        state.fill(quota, now);
+        let State { totals, calls: bucket, fuel } = &mut *state;
+        let free = quota.concurrent_calls.map_or(wanted, |most| most.saturating_sub(totals.running)).min(wanted.max(1));
+        if free == 0 && wanted > 0 {
+            return Err(Refused::Quota { kind: QuotaKind::Concurrent, retry_after: RETRY_SLOTS });
+        }
+        if let Some(wait) = fuel.as_ref().map(|fuel| fuel.wait_for(1)).filter(|wait| !wait.is_zero()) {
+            return Err(Refused::Quota { kind: QuotaKind::Fuel, retry_after: wait });
+        }
+        if let Some(bucket) = bucket {
+            let tokens = u64::try_from(calls).unwrap_or(u64::MAX);
+            if let Some(limit) = quota.calls_per_minute.filter(|limit| tokens > *limit && *limit > 0) {
+                return Err(Refused::TooManyCalls { got: calls, limit: usize::try_from(limit).unwrap_or(usize::MAX) });
+            }
+            let wait = bucket.wait_for(tokens);
+            if !wait.is_zero() && stands(Defence::CallQuota) {
+                return Err(Refused::Quota { kind: QuotaKind::Calls, retry_after: wait });
+            }
+            bucket.take(tokens);
+        }
+        totals.running += free;
+        Ok(Slots { account: Arc::clone(self), count: free })
+    }
+
+    /// Charges a call that has ended.
+    pub(crate) fn charge(&self, event: &Event) {
+        let Event::Completed { result, usage, .. } = event else { return };
+        let mut state = self.state.lock();
+        let State { totals, fuel: bucket, .. } = &mut *state;
+        totals.calls += 1;
+        *totals.endings.entry(ending(result).to_owned()).or_default() += 1;
+        let fuel = usage.fuel.unwrap_or_default();
+        totals.fuel = totals.fuel.saturating_add(fuel);
+        totals.wall_us = totals.wall_us.saturating_add(u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
+        if let Some(bucket) = bucket {
+            bucket.take(fuel);
+        }
+    }
+
+    /// What the tenant has used, and what the quota leaves.
+    pub(crate) fn usage(&self, quota: &Quota) -> TenantUsage {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        state.fill(quota, now);
+        let (calls_left, fuel_left) = (state.calls.as_ref().map(Bucket::left), state.fuel.as_ref().map(Bucket::left));
+        TenantUsage { calls_left, fuel_left, ..state.totals.clone() }
+    }
+}
+
+impl State {
+    /// Makes the buckets those of this quota at this time.
+    fn fill(&mut self, quota: &Quota, now: std::time::Instant) {
+        for (bucket, rate) in [(&mut self.calls, quota.calls_per_minute), (&mut self.fuel, quota.fuel_per_minute)] {
+            match (bucket.as_mut(), rate) {
+                (_, None) => *bucket = None,
+                (None, Some(rate)) => *bucket = Some(Bucket::new(rate, now)),
+                (Some(bucket), Some(rate)) => bucket.fill(rate, now),
+            }
+        }
+    }
+}
+
+/// Places of running calls, given back on drop.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    account: Arc<Account>,
+    count: usize,
+}
+
+impl Slots {
+    /// How many calls may run at once.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        self.account.state.lock().totals.running -= self.count;
+    }
+}
+
+/// How a call ended, as one word.
+fn ending(result: &CallResult) -> &'static str {
+    match result {
+        CallResult::Outcome(Outcome::Ok(_)) => "ok",
+        CallResult::Outcome(Outcome::Error(_)) => "error",
+        CallResult::Outcome(Outcome::AskUser(_)) => "ask_user",
+        CallResult::Outcome(Outcome::Halt(_)) => "halt",
+        CallResult::ToolError(error) => error.reason().name(),
+        CallResult::Refusal(_) => "refusal",
+    }
+}

@@ -1,0 +1,141 @@
+//! Which principal sent a request.
+//!
+//! In: a request's headers. Out: a [`Principal`], or [`AuthError`].
+//! Invariants: every failure of a credential has the same text and the same challenge, whatever was wrong with it.
+
+mod jwt;
+mod keys;
+mod ring_provider;
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use serde::Serialize;
+
+pub use jwt::{JwtError, JwtIssuer};
+pub use keys::{ApiKeyStore, KeyInfo, KeyStoreError, NewKey};
+
+use crate::principal::Principal;
+
+/// Where the server describes itself to OAuth clients. Source: RFC 9728, section 3.
+pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// Tells from a request's headers which principal sent it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Authenticator {
+    is_open: bool,
+    keys: Option<ApiKeyStore>,
+    jwt: Option<Arc<JwtIssuer>>,
+}
+
+/// Why a request has no principal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AuthError {
+    /// The request has no valid credentials.
+    #[error("the request has no valid credentials")]
+    Unauthenticated,
+    /// The token does not have the scope that the server needs.
+    #[error("the token does not have the scope that this server needs")]
+    InsufficientScope,
+}
+
+/// How OAuth clients get a token for this server. Source: RFC 9728, section 2.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct ResourceMetadata {
+    /// This server.
+    resource: String,
+    /// The issuers whose tokens it accepts.
+    authorization_servers: Vec<String>,
+    /// Always `header`.
+    bearer_methods_supported: [&'static str; 1],
+    /// The scopes that it needs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scopes_supported: Vec<String>,
+}
+
+impl Authenticator {
+    /// Every request is sent by [`Principal::local`]. An [`HttpServer`](crate::HttpServer) with it listens on loopback only.
+    #[must_use]
+    pub fn open() -> Self {
+        Self { is_open: true, keys: None, jwt: None }
+    }
+
+    /// A request has a key of this store: `Authorization: Bearer tck_…`. Keys that are added or revoked, also by another
+    /// process, count from the next request on.
+    #[must_use]
+    pub fn api_keys(store: ApiKeyStore) -> Self {
+        Self { is_open: false, keys: Some(store), jwt: None }
+    }
+
+    /// A request has a token of this issuer: `Authorization: Bearer TOKEN`.
+    #[must_use]
+    pub fn jwt(issuer: JwtIssuer) -> Self {
+        Self { is_open: false, keys: None, jwt: Some(Arc::new(issuer)) }
+    }
+
+    /// Accepts tokens of this issuer too.
+    #[must_use]
+    pub fn with_jwt(mut self, issuer: JwtIssuer) -> Self {
+        (self.is_open, self.jwt) = (false, Some(Arc::new(issuer)));
+        self
+    }
+
+    /// Whether every request is accepted.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// The principal that sent a request with these headers.
+    ///
+    /// # Errors
+    /// [`AuthError`].
+    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, AuthError> {
+        if self.is_open {
+            return Ok(Principal::local());
+        }
+        let shown = bearer(headers).ok_or(AuthError::Unauthenticated)?;
+        match (&self.jwt, &self.keys) {
+            // A key has no dots, and a token has two.
+            (Some(issuer), _) if shown.contains('.') => issuer.principal_of(shown),
+            (_, Some(store)) => store.principal_of(shown).ok_or(AuthError::Unauthenticated),
+            (_, None) => Err(AuthError::Unauthenticated),
+        }
+    }
+
+    /// The value of `WWW-Authenticate` for this error. Source: RFC 6750, section 3; RFC 9728, section 5.1.
+    #[must_use]
+    pub fn challenge(&self, error: AuthError) -> String {
+        let mut challenge = String::from("Bearer realm=\"toolcell\"");
+        let Some(issuer) = &self.jwt else { return challenge };
+        if error == AuthError::InsufficientScope {
+            challenge.push_str(", error=\"insufficient_scope\"");
+        }
+        if let Some(scope) = issuer.scope() {
+            challenge.push_str(&format!(", scope=\"{scope}\""));
+        }
+        let resource = issuer.audience().trim_end_matches('/');
+        challenge.push_str(&format!(", resource_metadata=\"{resource}{METADATA_PATH}\""));
+        challenge
+    }
+
+    /// What OAuth clients need to know. `None` without an issuer.
+    pub(crate) fn metadata(&self) -> Option<ResourceMetadata> {
+        let issuer = self.jwt.as_ref()?;
+        Some(ResourceMetadata {
+            resource: issuer.audience().to_owned(),
+            authorization_servers: vec![issuer.issuer().to_owned()],
+            bearer_methods_supported: ["header"],
+            scopes_supported: issuer.scope().map(str::to_owned).into_iter().collect(),
+        })
+    }
+}
+
+/// The one bearer token of a request.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}

@@ -1,0 +1,191 @@
+//! Bearer tokens of a configured issuer: the server as an OAuth resource server.
+//!
+//! In: an issuer's public keys (a JWK set), and a token. Out: a [`Principal`].
+//! Invariants: the key decides the algorithm, not the token; issuer, audience, expiry, subject and tenant must be there; a token
+//! is for this server only, and is passed on to nothing.
+//! Source: RFC 7519, RFC 8725, RFC 9068.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde_json::{Map, Value};
+
+use super::AuthError;
+use super::ring_provider;
+use crate::principal::Principal;
+
+/// Bytes of a token.
+const MAX_TOKEN: usize = 16 << 10;
+/// Seconds by which the issuer's clock can differ.
+const LEEWAY: u64 = 30;
+
+/// An issuer whose tokens are accepted. Cheap to clone.
+///
+/// # Defaults
+/// The tenant is in the claim `tenant`; no scope is needed.
+#[derive(Clone)]
+pub struct JwtIssuer {
+    keys: Arc<HashMap<Option<String>, (Algorithm, DecodingKey)>>,
+    issuer: String,
+    audience: String,
+    tenant_claim: String,
+    scope: Option<String>,
+}
+
+/// Why an issuer's keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JwtError {
+    /// The text is not a JWK set.
+    #[error("the keys are not a JWK set: {0}")]
+    NotAKeySet(String),
+    /// A key has an unknown form.
+    #[error("the key `{id}` cannot be used: {problem}")]
+    BadKey {
+        /// The key's `kid`.
+        id: String,
+        /// Why.
+        problem: String,
+    },
+    /// The set has no key that signs.
+    #[error("the JWK set has no key for signatures")]
+    NoKey,
+}
+
+impl JwtIssuer {
+    /// Tokens of this issuer for this audience, which is the URL of the server as its clients know it. `jwks` is the issuer's
+    /// JWK set as JSON. Keys of RSA (RS256), P-256 (ES256), P-384 (ES384) and Ed25519 are used; `alg` of a key can say RS384,
+    /// RS512 or PS256 to PS512.
+    ///
+    /// # Errors
+    /// [`JwtError`].
+    pub fn from_jwks(issuer: impl Into<String>, audience: impl Into<String>, jwks: &str) -> Result<Self, JwtError> {
+        ring_provider::install();
+        let set: JwkSet = serde_json::from_str(jwks).map_err(|error| JwtError::NotAKeySet(error.to_string()))?;
+        let mut keys = HashMap::new();
+        for jwk in &set.keys {
+            if jwk.common.public_key_use == Some(PublicKeyUse::Encryption) {
+                continue;
+            }
+            let id = jwk.common.key_id.clone();
+            let bad = |problem: String| JwtError::BadKey { id: id.clone().unwrap_or_default(), problem };
+            let algorithm = algorithm(jwk).ok_or_else(|| bad("its algorithm is not known here".into()))?;
+            let key = DecodingKey::from_jwk(jwk).map_err(|error| bad(error.to_string()))?;
+            if keys.insert(id.clone(), (algorithm, key)).is_some() {
+                return Err(bad("another key has the same `kid`".into()));
+            }
+        }
+        if keys.is_empty() {
+            return Err(JwtError::NoKey);
+        }
+        Ok(Self {
+            keys: Arc::new(keys),
+            issuer: issuer.into(),
+            audience: audience.into(),
+            tenant_claim: "tenant".into(),
+            scope: None,
+        })
+    }
+
+    /// With the tenant in this claim.
+    #[must_use]
+    pub fn with_tenant_claim(mut self, claim: impl Into<String>) -> Self {
+        self.tenant_claim = claim.into();
+        self
+    }
+
+    /// Tokens must have this scope.
+    #[must_use]
+    pub fn with_scope(mut self, scope: impl Into<String>) -> Self {
+        self.scope = Some(scope.into());
+        self
+    }
+
+    /// The issuer.
+    #[must_use]
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// The audience: this server.
+    #[must_use]
+    pub fn audience(&self) -> &str {
+        &self.audience
+    }
+
+    /// The scope that tokens must have.
+    #[must_use]
+    pub fn scope(&self) -> Option<&str> {
+        self.scope.as_deref()
+    }
+
+    /// The principal of a token.
+    pub(super) fn principal_of(&self, token: &str) -> Result<Principal, AuthError> {
+        if token.len() > MAX_TOKEN {
+            return Err(AuthError::Unauthenticated);
+        }
+        let header = decode_header(token).map_err(|_| AuthError::Unauthenticated)?;
+        let (algorithm, key) = self.keys.get(&header.kid).ok_or(AuthError::Unauthenticated)?;
+        let mut validation = Validation::new(*algorithm);
+        validation.leeway = LEEWAY;
+        validation.validate_nbf = true;
+        validation.set_issuer(&[&self.issuer]);
+        validation.set_audience(&[&self.audience]);
+        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        let claims =
+            decode::<Map<String, Value>>(token, key, &validation).map_err(|_| AuthError::Unauthenticated)?.claims;
+        let text = |claim: &str| claims.get(claim).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let (Some(subject), Some(tenant)) = (text("sub"), text(&self.tenant_claim)) else {
+            return Err(AuthError::Unauthenticated);
+        };
+        if let Some(scope) = &self.scope
+            && !text("scope").is_some_and(|scopes| scopes.split(' ').any(|one| one == scope))
+        {
+            return Err(AuthError::InsufficientScope);
+        }
+        Ok(Principal::new(Some(tenant), &format!("sub:{}#{subject}", self.issuer)))
+    }
+}
+
+impl fmt::Debug for JwtIssuer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JwtIssuer")
+            .field("issuer", &self.issuer)
+            .field("audience", &self.audience)
+            .field("keys", &self.keys.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The algorithm of a key: what it says, if that fits its kind.
+fn algorithm(jwk: &Jwk) -> Option<Algorithm> {
+    let said = jwk.common.key_algorithm.map(|algorithm| algorithm.to_string().parse::<Algorithm>().ok());
+    let (usual, others): (Algorithm, &[Algorithm]) = match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => (Algorithm::RS256, &ring_provider::RSA),
+        AlgorithmParameters::EllipticCurve(parameters) if parameters.curve == EllipticCurve::P256 => {
+            (Algorithm::ES256, &[])
+        }
+        AlgorithmParameters::EllipticCurve(parameters) if parameters.curve == EllipticCurve::P384 => {
+            (Algorithm::ES384, &[])
+        }
+        AlgorithmParameters::OctetKeyPair(parameters) if parameters.curve == EllipticCurve::Ed25519 => {
+            (Algorithm::EdDSA, &[])
+        }
+        // Shared secrets among them: who can check such a token can make one.
+        AlgorithmParameters::EllipticCurve(_)
+        | AlgorithmParameters::OctetKeyPair(_)
+        | AlgorithmParameters::OctetKey(_)
+        | AlgorithmParameters::Other(_) => return None,
+        _ => return None,
+    };
+    match said {
+        None => Some(usual),
+        Some(said) => said.filter(|said| *said == usual || others.contains(said)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

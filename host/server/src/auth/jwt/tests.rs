@@ -1,0 +1,106 @@
+//! Tokens that are accepted, and each way in which one is not.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use serde_json::{Value, json};
+
+use super::*;
+
+const ISSUER: &str = "https://issuer.example";
+const AUDIENCE: &str = "https://tools.example";
+
+fn encoded(bytes: impl AsRef<[u8]>) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// A key of a test, made from its number.
+fn pair(number: u8) -> Ed25519KeyPair {
+    Ed25519KeyPair::from_seed_unchecked(&[number; 32]).unwrap()
+}
+
+fn jwks(pair: &Ed25519KeyPair) -> String {
+    let key = json!({"kty": "OKP", "crv": "Ed25519", "x": encoded(pair.public_key()), "kid": "one", "use": "sig"});
+    json!({"keys": [key]}).to_string()
+}
+
+fn token(pair: &Ed25519KeyPair, header: &Value, claims: &Value) -> String {
+    let message = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
+    format!("{message}.{}", encoded(pair.sign(message.as_bytes())))
+}
+
+/// Good claims, with one changed.
+fn claims(name: &str, value: Value) -> Value {
+    let now = jsonwebtoken::get_current_timestamp();
+    let mut claims =
+        json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "tenant": "acme", "exp": now + 600, "scope": "a tools"});
+    claims[name] = value;
+    claims
+}
+
+#[test]
+fn a_token_is_its_issuers_for_this_server_and_in_time() {
+    let (pair, now) = (pair(1), jsonwebtoken::get_current_timestamp());
+    let issuer = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &jwks(&pair)).unwrap().with_scope("tools");
+    let header = json!({"alg": "EdDSA", "kid": "one", "typ": "at+jwt"});
+    let principal = |header: &Value, claims: &Value| issuer.principal_of(&token(&pair, header, claims));
+    let good = principal(&header, &claims("extra", json!(1))).unwrap();
+    assert_eq!((good.tenant(), good.id()), (Some("acme"), "sub:https://issuer.example#ada"));
+    assert!(principal(&header, &claims("aud", json!([AUDIENCE, "https://other.example"]))).is_ok());
+    for (name, value) in [
+        ("iss", json!("https://other.example")),
+        ("iss", Value::Null),
+        ("aud", json!("https://other.example")),
+        ("aud", Value::Null),
+        ("exp", json!(now - 60)),
+        ("exp", json!("9999999999x")),
+        ("exp", Value::Null),
+        ("nbf", json!(now + 600)),
+        ("sub", json!("")),
+        ("sub", Value::Null),
+        ("tenant", Value::Null),
+        ("tenant", json!(7)),
+    ] {
+        let refused = principal(&header, &claims(name, value.clone()));
+        assert_eq!(refused, Err(AuthError::Unauthenticated), "{name}: {value}");
+    }
+    assert_eq!(principal(&header, &claims("scope", json!("toolsx a"))), Err(AuthError::InsufficientScope));
+    for (name, value) in [
+        ("kid", json!("two")),
+        ("kid", Value::Null),
+        ("alg", json!("none")),
+        ("alg", json!("HS256")),
+        ("alg", json!("ES256")),
+    ] {
+        let mut header = header.clone();
+        header[name] = value.clone();
+        assert_eq!(principal(&header, &claims("x", json!(1))), Err(AuthError::Unauthenticated), "{name}: {value}");
+    }
+    let good = token(&pair, &header, &claims("x", json!(1)));
+    let (message, signature) = good.rsplit_once('.').unwrap();
+    let foreign = token(&self::pair(2), &header, &claims("x", json!(1)));
+    let (head, _) = message.split_once('.').unwrap();
+    let other_claims = format!("{head}.{}.{signature}", encoded(claims("tenant", json!("globex")).to_string()));
+    let long = format!("{good}{}", "x".repeat(MAX_TOKEN));
+    for bad in [foreign, message.to_owned(), format!("{message}."), other_claims, long, String::new(), "..".into()] {
+        assert_eq!(issuer.principal_of(&bad), Err(AuthError::Unauthenticated), "{bad:.200}");
+    }
+}
+
+#[test]
+fn keys_that_cannot_check_a_signature_are_refused() {
+    let set = |key: Value| json!({"keys": [key]}).to_string();
+    for (jwks, problem) in [
+        ("{".to_owned(), "not a JWK set"),
+        (json!({"keys": []}).to_string(), "no key for signatures"),
+        (set(json!({"kty": "oct", "k": "c2VjcmV0", "kid": "a"})), "`a` cannot be used"),
+        (
+            set(json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "alg": "RS256", "kid": "a"})),
+            "`a` cannot be used",
+        ),
+        (set(json!({"kty": "OKP", "crv": "Ed25519", "x": "AA", "use": "enc"})), "no key for signatures"),
+    ] {
+        let error = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &jwks).unwrap_err().to_string();
+        assert!(error.contains(problem), "{jwks}: {error}");
+    }
+}

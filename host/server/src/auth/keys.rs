@@ -1,0 +1,331 @@
+//! The API keys of tenants, in a file.
+//!
+//! In: changes by an operator, and keys that clients show. Out: [`NewKey`], [`KeyInfo`], and the principal of a key.
+//! Form: `{"version": 1, "keys": [{"id", "tenant", "digest", "created"}]}`; `created` in seconds since 1970.
+//! Invariants: the file has digests only; only its owner can read it; a change replaces the file as a whole, under a lock, so
+//! that processes can share it; a file that cannot be used changes nothing, and the keys that were read before go on.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+use toolcell::{ApiKey, ApiKeys, KeyDigest, private_file};
+
+use crate::principal::Principal;
+
+/// The version of the file's form.
+const VERSION: u32 = 1;
+/// Characters of a key's id, after `k_`.
+const ID_BYTES: usize = 6;
+/// Bytes of a tenant's name.
+const MAX_TENANT: usize = 128;
+
+/// The API keys of tenants, in a file. Cheap to clone; clones are the same store.
+#[derive(Debug, Clone)]
+pub struct ApiKeyStore(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    loaded: RwLock<Loaded>,
+}
+
+/// The keys as they were read last.
+#[derive(Debug)]
+struct Loaded {
+    /// Which file they were read from. `None`: there was none.
+    stamp: Option<Stamp>,
+    /// From a key to its id.
+    keys: ApiKeys,
+    principals: HashMap<String, Principal>,
+    infos: Vec<KeyInfo>,
+}
+
+/// What differs between two files of one name.
+type Stamp = (u64, u64, u64, i64, i64);
+
+/// What is known of a key. The key itself is not kept.
+///
+/// # Shape
+/// As JSON: `{"id", "tenant", "digest", "created"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct KeyInfo {
+    /// Names the key, for example to revoke it.
+    pub id: String,
+    /// The tenant that the key belongs to.
+    pub tenant: String,
+    /// The key's digest, as [`KeyDigest`] writes it.
+    pub digest: String,
+    /// When it was made, in seconds since 1970.
+    pub created: u64,
+}
+
+/// A key that was just made. It can be shown once; the store keeps its digest only.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct NewKey {
+    /// Names the key.
+    pub id: String,
+    /// The key.
+    pub key: ApiKey,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    version: u32,
+    keys: Vec<KeyInfo>,
+}
+
+/// Why the keys cannot be read or changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyStoreError {
+    /// The file cannot be read or written, or others could have read it.
+    #[error("the key file {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is not a list of keys.
+    #[error("the key file {path} is not valid: {problem}")]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A name that is no tenant's.
+    #[error("`{0}` is not a tenant's name")]
+    BadTenant(String),
+    /// The system has no randomness for a key.
+    #[error(transparent)]
+    Key(toolcell::Error),
+}
+
+impl KeyStoreError {
+    /// What to do about it: one line without a period.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::File { path, .. } => format!("check who can read it: chmod 600 {}", path.display()),
+            Self::Invalid { .. } => "restore the file from a copy, or move it away and make new keys".into(),
+            Self::BadTenant(_) => format!("write 1 to {MAX_TENANT} characters without control characters"),
+            Self::Key(error) => error.hint(),
+        }
+    }
+}
+
+impl ApiKeyStore {
+    /// Opens the store in this file. A file that does not exist has no keys, and is made by the first [`add`](Self::add).
+    ///
+    /// # Errors
+    /// [`KeyStoreError::File`] if the file cannot be read, belongs to another user, or others can read or write it;
+    /// [`KeyStoreError::Invalid`] for other content.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, KeyStoreError> {
+        let path = path.as_ref().to_owned();
+        let loaded = Loaded::read(&path)?;
+        Ok(Self(Arc::new(Inner { path, loaded: RwLock::new(loaded) })))
+    }
+
+    /// Makes a key for this tenant.
+    ///
+    /// # Errors
+    /// [`KeyStoreError`]; the file is unchanged then.
+    pub fn add(&self, tenant: &str) -> Result<NewKey, KeyStoreError> {
+        let is_name = (1..=MAX_TENANT).contains(&tenant.len()) && !tenant.chars().any(char::is_control);
+        if !is_name {
+            return Err(KeyStoreError::BadTenant(
+                tenant.chars().take(MAX_TENANT).collect::<String>().escape_debug().to_string(),
+            ));
+        }
+        let key = ApiKey::generate().map_err(KeyStoreError::Key)?;
+        let digest = key.digest().to_string();
+        // A part of the digest: it says nothing about the key.
+        let id = format!("k_{}", digest.chars().skip("sha256:".len()).take(2 * ID_BYTES).collect::<String>());
+        let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let info = KeyInfo { id: id.clone(), tenant: tenant.to_owned(), digest, created };
+        self.change(|keys| keys.push(info))?;
+        Ok(NewKey { id, key })
+    }
+
+    /// Revokes the key of this id. It is refused from the next request on. Returns whether there was one.
+    ///
+    /// # Errors
+    /// [`KeyStoreError`]; the file is unchanged then.
+    pub fn revoke(&self, id: &str) -> Result<bool, KeyStoreError> {
+        self.change(|keys| {
+            let before = keys.len();
+            keys.retain(|key| key.id != id);
+            keys.len() < before
+        })
+    }
+
+    /// What is known of the keys, in the order in which they were made.
+    ///
+    /// # Errors
+    /// [`KeyStoreError`].
+    pub fn list(&self) -> Result<Vec<KeyInfo>, KeyStoreError> {
+        self.reload()?;
+        Ok(self.0.loaded.read().infos.clone())
+    }
+
+    /// Reads the file again if it was replaced.
+    ///
+    /// # Errors
+    /// [`KeyStoreError`]; the keys that were read before go on.
+    pub fn reload(&self) -> Result<(), KeyStoreError> {
+        let stamp = stamp(&self.0.path);
+        if self.0.loaded.read().stamp == stamp {
+            return Ok(());
+        }
+        let mut loaded = self.0.loaded.write();
+        match Loaded::read(&self.0.path) {
+            Ok(read) => *loaded = read,
+            Err(error) => {
+                // It is judged once, not at every request.
+                loaded.stamp = stamp;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The principal of a key.
+    pub(crate) fn principal_of(&self, shown: &str) -> Option<Principal> {
+        if let Err(error) = self.reload() {
+            tracing::error!(%error, hint = error.hint(), "the keys were not read again; those that were read before go on");
+        }
+        let loaded = self.0.loaded.read();
+        loaded.keys.tenant_of(shown).and_then(|id| loaded.principals.get(id)).cloned()
+    }
+
+    /// Changes the file under its lock.
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<KeyInfo>) -> T) -> Result<T, KeyStoreError> {
+        let path = &self.0.path;
+        let failed = |source| KeyStoreError::File { path: path.clone(), source };
+        let _lock = lock(path).map_err(failed)?;
+        let mut keys = Loaded::read(path)?.infos;
+        let result = change(&mut keys);
+        let text =
+            serde_json::to_vec_pretty(&Written { version: VERSION, keys }).map_err(|error| failed(error.into()))?;
+        private_file::replace(path, &text).map_err(failed)?;
+        self.reload()?;
+        Ok(result)
+    }
+}
+
+impl Loaded {
+    fn read(path: &Path) -> Result<Self, KeyStoreError> {
+        let failed = |source| KeyStoreError::File { path: path.to_owned(), source };
+        let invalid = |problem: String| KeyStoreError::Invalid { path: path.to_owned(), problem };
+        let stamp = stamp(path);
+        let infos = match private_file::read(path) {
+            Ok(text) => {
+                let Written { version, keys } =
+                    serde_json::from_slice(&text).map_err(|error| invalid(error.to_string()))?;
+                if version != VERSION {
+                    return Err(invalid(format!("its version is {version}, and this program knows {VERSION}")));
+                }
+                keys
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut keys = ApiKeys::new().map_err(KeyStoreError::Key)?;
+        let mut principals = HashMap::new();
+        for info in &infos {
+            let digest: KeyDigest = info.digest.parse().map_err(|error| invalid(format!("`{}`: {error}", info.id)))?;
+            keys = keys.with(&info.id, digest).map_err(|error| invalid(format!("`{}`: {error}", info.id)))?;
+            let principal = Principal::new(Some(&info.tenant), &format!("key:{}", info.id));
+            if principals.insert(info.id.clone(), principal).is_some() {
+                return Err(invalid(format!("two keys have the id `{}`", info.id)));
+            }
+        }
+        Ok(Self { stamp, keys, principals, infos })
+    }
+}
+
+/// What tells this file from the one that had its name before.
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec()))
+}
+
+/// Waits until no other process changes the file.
+fn lock(path: &Path) -> io::Result<File> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent)?;
+    }
+    let file =
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path.with_file_name(name))?;
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn tenant(store: &ApiKeyStore, key: &ApiKey) -> Option<String> {
+        store.principal_of(key.expose())?.tenant().map(str::to_owned)
+    }
+
+    #[test]
+    fn keys_are_added_and_revoked_also_by_another_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state/keys.json");
+        let (server, command) = (ApiKeyStore::open(&path).unwrap(), ApiKeyStore::open(&path).unwrap());
+        let [first, second] = ["acme", "globex"].map(|tenant| command.add(tenant).unwrap());
+        assert_eq!(tenant(&server, &first.key).as_deref(), Some("acme"));
+        assert_eq!(tenant(&server, &second.key).as_deref(), Some("globex"));
+        assert_ne!(server.principal_of(first.key.expose()), server.principal_of(second.key.expose()));
+        assert!(command.revoke(&first.id).unwrap() && !command.revoke(&first.id).unwrap());
+        assert_eq!((tenant(&server, &first.key), tenant(&server, &second.key).is_some()), (None, true));
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains(second.key.expose()) && text.contains(&second.id), "{text}");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(server.list().unwrap().len(), 1);
+        assert!(matches!(command.add("a\nb"), Err(KeyStoreError::BadTenant(_))));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.json");
+        let store = ApiKeyStore::open(&path).unwrap();
+        let key = store.add("acme").unwrap().key;
+        let good = fs::read(&path).unwrap();
+        for (text, mode, problem) in [
+            (b"{".as_slice(), 0o600, "is not valid"),
+            (br#"{"version": 2, "keys": []}"#, 0o600, "its version is 2"),
+            (br#"{"version": 1, "keys": [{"id": "a", "tenant": "t", "digest": "x", "created": 0}]}"#, 0o600, "`a`"),
+            (&good, 0o644, "can be read or written by others"),
+        ] {
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let error = ApiKeyStore::open(&path).unwrap_err().to_string();
+            assert!(error.contains(problem), "{error}");
+            assert_eq!(
+                tenant(&store, &key).as_deref(),
+                Some("acme"),
+                "{problem}: the keys that were read before go on"
+            );
+        }
+    }
+}

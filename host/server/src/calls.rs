@@ -1,0 +1,175 @@
+//! One call for a principal.
+//!
+//! In: a [`CallRequest`]. Out: an [`Answer`] with the call's completion, or [`Refused`].
+//! Invariants: the principal decides the tenant, whatever the request's context says; a tool that is not visible is answered as
+//! one that does not exist.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolcell::{
+    CallContext, CallOptions, CallResult, Completion, Event, EventSink, Limits, Outcome, Question, Refusal, ToolCall,
+    ToolError,
+};
+
+use crate::principal::Principal;
+use crate::refused::Refused;
+use crate::request_id::RequestId;
+use crate::service::Service;
+
+/// One call that a principal asks for.
+///
+/// # Defaults
+/// A new request id, an empty context, nothing tightened, cancelled without a grace, no observer.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct CallRequest {
+    /// The call.
+    pub call: ToolCall,
+    /// The id by which the request is cancelled. `None`: a new one.
+    pub request_id: Option<RequestId>,
+    /// Where the call comes from, and the answer to an earlier question ([`CallContext::resume`]). The server sets the
+    /// tenant and the request id.
+    pub context: CallContext,
+    /// Tightens the call's limits.
+    pub limits: Limits,
+    /// Time that the tool has to end by itself once the request is cancelled.
+    pub stop_grace: Duration,
+    /// Sees the events of the call.
+    pub events: Option<Arc<dyn EventSink>>,
+}
+
+impl CallRequest {
+    /// A request for this call.
+    #[must_use]
+    pub fn new(call: ToolCall) -> Self {
+        Self {
+            call,
+            request_id: None,
+            context: CallContext::default(),
+            limits: Limits::unlimited(),
+            stop_grace: toolcell::DEFAULT_STOP_GRACE,
+            events: None,
+        }
+    }
+
+    /// With this id.
+    #[must_use]
+    pub fn with_request_id(mut self, id: RequestId) -> Self {
+        self.request_id = Some(id);
+        self
+    }
+
+    /// With this context.
+    #[must_use]
+    pub fn with_context(mut self, context: CallContext) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// With these limits on top of the tenant's.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// With this time for the tool to end by itself once the request is cancelled.
+    #[must_use]
+    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
+        self.stop_grace = grace;
+        self
+    }
+
+    /// With this observer of the call's events, for example to pass on its progress. It must be quick.
+    #[must_use]
+    pub fn with_events(mut self, sink: impl EventSink) -> Self {
+        self.events = Some(Arc::new(sink));
+        self
+    }
+}
+
+impl fmt::Debug for CallRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallRequest")
+            .field("call", &self.call)
+            .field("request_id", &self.request_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a call that was made ended.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The id of the request.
+    pub request_id: RequestId,
+    /// How the call ended. The state of a question is sealed.
+    pub completion: Completion,
+}
+
+impl Answer {
+    /// The question, if the tool asks a person. Its sealed state comes back in [`CallContext::resume`] with the answer.
+    #[must_use]
+    pub fn question(&self) -> Option<&Question> {
+        if let CallResult::Outcome(Outcome::AskUser(question)) = &self.completion.result {
+            Some(question)
+        } else {
+            None
+        }
+    }
+}
+
+impl Service {
+    /// Makes one call for the principal. A failed call is part of the answer.
+    ///
+    /// # Errors
+    /// [`Refused`] if the call was not made: [`UnknownTool`](Refused::UnknownTool) also for a tool that is not visible,
+    /// [`Overloaded`](Refused::Overloaded) also if no cell became free in time.
+    ///
+    /// # Cancel safety
+    /// When dropped, the guest is stopped and everything it held is given back.
+    pub async fn call(&self, principal: &Principal, request: CallRequest) -> Result<Answer, Refused> {
+        let CallRequest { call, request_id, mut context, limits, stop_grace, events } = request;
+        let view = self.view(principal)?;
+        let call = view.meant(call);
+        let request_id = request_id.unwrap_or_else(RequestId::generate);
+        let admitted = self.admit(principal, &view, &request_id, 1, 1)?;
+        context.owned_by(principal, &request_id);
+        let context = Arc::new(context);
+        let Some(tool) = view.tools.get(&call.name) else { return Err(view.unknown_tool(&call.name, &context).await) };
+        let mut options = CallOptions::default().with_context(Arc::clone(&context)).with_abort(admitted.signal());
+        options = options.with_limits(limits).with_stop_grace(stop_grace);
+        let mut executor = self.executor(principal, &view);
+        if let Some(events) = events {
+            executor = executor.with_additional_events(move |event: Event| events.emit(event));
+        }
+        let completion = executor.call(tool, call, options).await;
+        match &completion.result {
+            CallResult::Refusal(Refusal::NotVisible) | CallResult::ToolError(ToolError::NotFound) => {
+                Err(view.unknown_tool(&tool.definition().name, &context).await)
+            }
+            CallResult::Refusal(Refusal::Overloaded { retry_after }) => {
+                Err(Refused::Overloaded { retry_after: *retry_after })
+            }
+            CallResult::Refusal(Refusal::UnknownTenant | Refusal::NoTenant) => Err(Refused::NoAccess),
+            CallResult::Outcome(_) | CallResult::ToolError(_) | CallResult::Refusal(_) => {
+                Ok(Answer { request_id, completion })
+            }
+        }
+    }
+}
+
+/// What the server decides in a context.
+pub(crate) trait OwnedContext {
+    /// Sets the tenant and the request id.
+    fn owned_by(&mut self, principal: &Principal, id: &RequestId);
+}
+
+impl OwnedContext for CallContext {
+    fn owned_by(&mut self, principal: &Principal, id: &RequestId) {
+        self.tenant = principal.tenant().map(str::to_owned);
+        self.request_id = Some(id.to_string());
+    }
+}

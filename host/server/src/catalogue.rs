@@ -1,0 +1,109 @@
+//! The tools that a principal sees.
+//!
+//! Invariants: sorted by name; tools that decide by themselves are asked, and only those that a page needs; a cursor says
+//! after which name the next page begins, so that a page is right also after tools were added or removed.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures_util::{StreamExt as _, stream};
+use toolcell::{CallContext, Tool, names};
+
+use crate::principal::Principal;
+use crate::refused::Refused;
+use crate::served::View;
+use crate::service::Service;
+
+/// Tools that are asked at once whether they are visible.
+const ASKED_AT_ONCE: usize = 32;
+/// What the text in a cursor begins with: its form.
+const FORM: &str = "1:";
+
+/// One page of the tools that a principal sees.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Page {
+    /// The tools, by name.
+    pub tools: Vec<Tool>,
+    /// Where the next page begins. `None` on the last page.
+    pub next: Option<String>,
+}
+
+impl Service {
+    /// A page of the tools that the principal sees, sorted by name. `cursor` is [`Page::next`] of the page before.
+    ///
+    /// # Errors
+    /// [`Refused::NoAccess`], [`Refused::BadCursor`].
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub async fn tools(&self, principal: &Principal, cursor: Option<&str>) -> Result<Page, Refused> {
+        let view = self.view(principal)?;
+        let after = cursor.map(name_in).transpose()?;
+        let (context, most) = (Arc::new(context(principal)), self.limits().page.max(1));
+        let begin = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let rest: Vec<Tool> = view.listed(begin).cloned().collect();
+        let asked = stream::iter(rest).map(move |tool| if_visible(tool, Arc::clone(&context)));
+        let visible = asked.buffered(ASKED_AT_ONCE).filter_map(std::future::ready);
+        // One more than the page tells whether there is a next one.
+        let mut tools: Vec<Tool> = visible.take(most + 1).collect().await;
+        let has_more = tools.len() > most;
+        tools.truncate(most);
+        let next = tools.last().filter(|_| has_more).map(|tool| cursor_after(&tool.definition().name));
+        Ok(Page { tools, next })
+    }
+
+    /// The tool of this name, if the principal sees it.
+    ///
+    /// # Errors
+    /// [`Refused::NoAccess`], [`Refused::UnknownTool`].
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub async fn tool(&self, principal: &Principal, name: &str) -> Result<Tool, Refused> {
+        let view = self.view(principal)?;
+        let context = context(principal);
+        match view.tools.get(name) {
+            Some(tool) if tool.is_visible(&context).await => Ok(tool.clone()),
+            Some(_) | None => Err(view.unknown_tool(name, &context).await),
+        }
+    }
+}
+
+impl View {
+    /// The refusal of a name that the principal does not see, whether or not there is a tool of that name.
+    pub(crate) async fn unknown_tool(&self, name: &str, context: &CallContext) -> Refused {
+        let others = self.tools.keys().map(String::as_str).filter(|other| *other != name);
+        let near = names::nearest(name, others).and_then(|near| self.tools.get(near));
+        let nearest = match near {
+            Some(tool) if tool.is_visible(context).await => Some(tool.definition().name.clone()),
+            Some(_) | None => None,
+        };
+        Refused::UnknownTool { name: name.to_owned(), nearest }
+    }
+}
+
+async fn if_visible(tool: Tool, context: Arc<CallContext>) -> Option<Tool> {
+    tool.is_visible(&context).await.then_some(tool)
+}
+
+/// The context in which a principal lists tools.
+fn context(principal: &Principal) -> CallContext {
+    let mut context = CallContext::default();
+    context.tenant = principal.tenant().map(str::to_owned);
+    context
+}
+
+fn cursor_after(name: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{FORM}{name}"))
+}
+
+fn name_in(cursor: &str) -> Result<String, Refused> {
+    let text = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let name = text.as_deref().and_then(|text| text.strip_prefix(FORM));
+    name.filter(|name| !name.is_empty() && name.len() <= toolcell::MAX_NAME)
+        .map(str::to_owned)
+        .ok_or(Refused::BadCursor)
+}

@@ -1,0 +1,197 @@
+//! The HTTP API: routes, and what every request passes before a route and after it.
+//!
+//! In: a [`Service`], an [`Authenticator`]. Out: an axum router.
+//! A request passes, in this order: its id, the Host and Origin lists, the credentials, then its route, which reads the body.
+//! Invariants: every error is an RFC 9457 problem, also those of the router itself; every answer has `x-request-id`.
+
+pub(crate) mod body;
+mod forms;
+mod guard;
+mod idempotency;
+mod problem;
+mod run_routes;
+mod status;
+mod tools;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{delete, get, post};
+use tokio::sync::Semaphore;
+use utoipa::OpenApi;
+
+pub use problem::Problem;
+
+use crate::auth::{Authenticator, METADATA_PATH};
+use crate::service::Service;
+use idempotency::Idempotency;
+
+/// What the HTTP API accepts.
+///
+/// # Defaults
+/// Requests to `localhost`, `127.0.0.1` and `[::1]`; of browsers, only those of a page of the same origin; 4 MiB of body,
+/// 64 MiB of bodies at once; 10 s without a byte of the body, 60 s for all of it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// Further names that a request can use in `Host`, without a port.
+    pub hosts: Vec<String>,
+    /// Origins of browser pages that can send requests, for example `https://app.example.com`.
+    pub origins: Vec<String>,
+    /// Bytes of one body.
+    pub body: usize,
+    /// Bytes of all bodies that are kept at once.
+    pub bodies: usize,
+    /// Time without a byte of a body, after which the request is refused.
+    pub body_idle: Duration,
+    /// Time for a whole body.
+    pub body_time: Duration,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            body: 4 << 20,
+            bodies: 64 << 20,
+            body_idle: Duration::from_secs(10),
+            body_time: Duration::from_secs(60),
+        }
+    }
+}
+
+impl HttpOptions {
+    /// Accepts this name in `Host` too.
+    #[must_use]
+    pub fn with_host(mut self, host: impl Into<String>) -> Self {
+        self.hosts.push(host.into());
+        self
+    }
+
+    /// Accepts browser pages of this origin too.
+    #[must_use]
+    pub fn with_origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
+    /// With this many bytes of one body.
+    #[must_use]
+    pub fn with_body(mut self, bytes: usize) -> Self {
+        self.body = bytes;
+        self
+    }
+
+    /// With this many bytes of all bodies at once.
+    #[must_use]
+    pub fn with_bodies(mut self, bytes: usize) -> Self {
+        self.bodies = bytes;
+        self
+    }
+
+    /// With this much time without a byte of a body.
+    #[must_use]
+    pub fn with_body_idle(mut self, time: Duration) -> Self {
+        self.body_idle = time;
+        self
+    }
+}
+
+/// What the routes share. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared(Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) service: Service,
+    pub(crate) auth: Authenticator,
+    pub(crate) options: HttpOptions,
+    pub(crate) idempotency: Idempotency,
+    /// Room for bodies, in pieces of [`body::PIECE`] bytes.
+    pub(crate) bodies: Arc<Semaphore>,
+}
+
+impl std::ops::Deref for Shared {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+/// The routes of the API. `protected` are further routes, for example of another protocol: their requests pass the same
+/// checks, and have the extensions [`Principal`](crate::Principal) and [`RequestId`](crate::RequestId).
+pub fn router(service: Service, auth: Authenticator, options: HttpOptions, protected: Router) -> Router {
+    let bodies = Arc::new(Semaphore::new((options.bodies / body::PIECE).min(Semaphore::MAX_PERMITS)));
+    let idempotency = Idempotency::new(service.clock());
+    let shared = Shared(Arc::new(Inner { service, auth, options, idempotency, bodies }));
+    let private = Router::new()
+        .route("/v1/tools", get(tools::list))
+        .route("/v1/tools/{name}", get(tools::one))
+        .route("/v1/calls", post(run_routes::call))
+        .route("/v1/calls/{id}", delete(run_routes::cancel))
+        .route("/v1/batch", post(run_routes::batch))
+        .route("/v1/runs", post(run_routes::run))
+        .route("/v1/steps", post(run_routes::steps))
+        .route("/v1/usage", get(status::usage))
+        .with_state(shared.clone())
+        .merge(protected)
+        .route_layer(from_fn_with_state(shared.clone(), guard::authenticate));
+    let public = Router::new()
+        .route("/health", get(status::health))
+        .route("/ready", get(status::ready))
+        .route("/version", get(status::version))
+        .route("/openapi.json", get(status::openapi))
+        .route(METADATA_PATH, get(status::oauth_metadata))
+        .with_state(shared.clone());
+    private
+        .merge(public)
+        .fallback(problem::no_route)
+        .method_not_allowed_fallback(problem::no_method)
+        .layer(from_fn_with_state(shared, guard::check_origin))
+        .layer(from_fn(guard::finish))
+}
+
+/// The API as an OpenAPI 3.1 document, in JSON: what `GET /openapi.json` answers.
+#[must_use]
+pub fn api_document() -> String {
+    Document::openapi().to_json().unwrap_or_default()
+}
+
+/// The description of the API.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "toolcell", description = "Calls sandboxed tools for AI agents."),
+    paths(
+        tools::list,
+        tools::one,
+        run_routes::call,
+        run_routes::cancel,
+        run_routes::batch,
+        run_routes::run,
+        run_routes::steps,
+        status::usage,
+        status::health,
+        status::ready,
+        status::version,
+        status::openapi,
+        status::oauth_metadata,
+    ),
+    components(schemas(problem::Written)),
+    modifiers(&Bearer)
+)]
+struct Document;
+
+/// Adds the one way to authenticate.
+struct Bearer;
+
+impl utoipa::Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        document.components.get_or_insert_default().add_security_scheme("bearer", scheme);
+    }
+}

@@ -1,0 +1,100 @@
+//! The body of a request: read under limits, and checked to be JSON.
+//!
+//! Invariants: a body is read after its request was authenticated; the bytes of all bodies that are kept are bounded, and
+//! one that is longer than allowed is not read to its end.
+//! Source: docs/threat-model.md, rows 18 and 72.
+
+use axum::body::Body;
+use axum::extract::Request;
+use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+use toolcell::Json;
+use toolcell::defence::{Defence, stands};
+
+use super::Shared;
+use super::problem::Problem;
+
+/// Bytes that one permit of the room for bodies stands for.
+pub(super) const PIECE: usize = 1 << 10;
+
+/// A body that was read, and its room.
+pub(crate) struct Read {
+    pub(crate) bytes: Bytes,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+/// Reads a JSON body.
+pub(crate) async fn read(shared: &Shared, request: Request) -> Result<Read, Problem> {
+    if !is_json(request.headers()) {
+        return Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+            "the body is not declared as JSON",
+        )
+        .with_hint("send the header `Content-Type: application/json`"));
+    }
+    let (limit, idle) = (shared.options.body, shared.options.body_idle);
+    let too_large = || {
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", format!("the body is longer than {limit} bytes"))
+    };
+    let mut body: Body = request.into_body();
+    let hint = body.size_hint();
+    if hint.lower() > limit as u64 && stands(Defence::BodyBytes) {
+        return Err(too_large());
+    }
+    // A body of unknown length takes the room of the longest.
+    let most = hint.upper().and_then(|most| usize::try_from(most).ok()).map_or(limit, |most| most.min(limit));
+    let pieces = u32::try_from(most.div_ceil(PIECE)).unwrap_or(u32::MAX);
+    let room = match pieces {
+        0 => None,
+        pieces => Some(shared.bodies.clone().try_acquire_many_owned(pieces).map_err(|_| {
+            let after = std::time::Duration::from_secs(1);
+            let detail = "the server holds as many bytes of requests as it may";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).with_retry_after(after)
+        })?),
+    };
+    let end = Instant::now() + shared.options.body_time;
+    let mut bytes = BytesMut::new();
+    loop {
+        let next = (Instant::now() + idle).min(end);
+        let frame = tokio::time::timeout_at(next, body.frame()).await.map_err(|_| {
+            Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the body did not arrive in time")
+        })?;
+        let data = match frame {
+            None => break,
+            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+            Some(Err(_)) => {
+                return Err(Problem::new(StatusCode::BAD_REQUEST, "body_incomplete", "the body ended too early"));
+            }
+        };
+        if bytes.len() + data.len() > limit && stands(Defence::BodyBytes) {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(Read { bytes: bytes.freeze(), _room: room })
+}
+
+/// The body as a form. Duplicate members, deep nesting and trailing text are refused.
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let bad = |detail: String| {
+        Problem::new(StatusCode::BAD_REQUEST, "bad_body", detail).with_hint("GET /openapi.json describes the body")
+    };
+    let text = std::str::from_utf8(bytes).map_err(|_| bad("the body is not UTF-8".into()))?;
+    let json = Json::parse(text.to_owned()).map_err(|fault| bad(format!("the body is {fault}")))?;
+    serde_json::from_str(json.as_str()).map_err(|error| bad(format!("the body does not fit: {error}")))
+}
+
+/// Whether the body is declared as `application/json`, with any parameters.
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(kind), None) = (types.next(), types.next()) else { return false };
+    let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("application/json")
+}

@@ -1,0 +1,154 @@
+//! What every request passes before its route, and every answer after it.
+//!
+//! Invariants: a request of a wrong Host or Origin reaches no route and no check of credentials; a panic in a route is an
+//! answer with status 500, and ends nothing else.
+//! Source: docs/threat-model.md, row 76.
+
+use std::panic::AssertUnwindSafe;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::FutureExt as _;
+use http::header::{CACHE_CONTROL, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderName, HeaderValue, StatusCode};
+use toolcell::defence::{Defence, stands};
+use tracing::Instrument as _;
+
+use super::Shared;
+use super::problem::Problem;
+use crate::request_id::RequestId;
+
+/// The header of a request's id.
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Names of this machine in `Host`.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// Gives the request an id, writes problems, and marks every answer with the id. The outermost layer.
+pub(super) async fn finish(mut request: Request, next: Next) -> Response {
+    let mut ids = request.headers().get_all(REQUEST_ID).iter();
+    let given = match (ids.next(), ids.next()) {
+        (None, _) => Ok(RequestId::generate()),
+        (Some(id), None) => id.to_str().ok().and_then(|id| id.parse().ok()).ok_or(()),
+        (Some(_), Some(_)) => Err(()),
+    };
+    let (id, mut response) = match given {
+        Err(()) => {
+            let problem = Problem::new(
+                StatusCode::BAD_REQUEST,
+                "bad_request_id",
+                "the header `x-request-id` is not one id of 1 to 128 of the characters A-Z a-z 0-9 . _ : -",
+            );
+            (RequestId::generate(), problem.with_hint("leave the header out, or correct it").into_response())
+        }
+        Ok(id) => {
+            request.extensions_mut().insert(id.clone());
+            let span = tracing::info_span!("request", %id, method = %request.method(), path = request.uri().path());
+            let answer = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span).await;
+            let answer = answer.unwrap_or_else(|_| {
+                tracing::error!(%id, "a route panicked");
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed").into_response()
+            });
+            (id, answer)
+        }
+    };
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let written = problem.written(&id);
+        let (parts, body) = written.into_parts();
+        *response.body_mut() = body;
+        // Those of the router stay, such as `Allow`.
+        response.headers_mut().remove(http::header::CONTENT_LENGTH);
+        response.headers_mut().extend(parts.headers);
+    }
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(id.as_str()) {
+        headers.insert(REQUEST_ID, id);
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Refuses requests that are meant for another host, and those of other origins' pages.
+pub(super) async fn check_origin(
+    State(shared): State<Shared>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let headers = request.headers();
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
+        (Some(host), None) => host,
+        (None, _) | (Some(_), Some(_)) => {
+            let detail = "the request has not exactly one header `Host`";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_host", detail));
+        }
+    };
+    let uri_host = request.uri().authority().map(http::uri::Authority::as_str);
+    for host in [Some(host), uri_host].into_iter().flatten() {
+        let name = without_port(host);
+        let listed = shared.options.hosts.iter().map(String::as_str).chain(LOOPBACK);
+        let is_listed = listed.into_iter().any(|listed| listed.eq_ignore_ascii_case(name));
+        if !is_listed && stands(Defence::HostList) {
+            return Err(Problem::new(StatusCode::FORBIDDEN, "wrong_host", "this server does not serve this host")
+                .with_hint("use a host name that the operator has listed"));
+        }
+    }
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let is_allowed = match (origins.next(), origins.next()) {
+        (None, _) => true,
+        (Some(origin), None) => origin.to_str().is_ok_and(|origin| {
+            let is_same =
+                |scheme: &str| origin.strip_prefix(scheme).is_some_and(|rest| rest.eq_ignore_ascii_case(host));
+            is_same("http://") || is_same("https://") || shared.options.origins.iter().any(|listed| listed == origin)
+        }),
+        (Some(_), Some(_)) => false,
+    };
+    if !is_allowed && stands(Defence::OriginList) {
+        return Err(Problem::new(StatusCode::FORBIDDEN, "wrong_origin", "pages of this origin cannot use this server")
+            .with_hint("the operator can list the origin"));
+    }
+    Ok(next.run(request).await)
+}
+
+/// The name in an authority: `localhost` of `localhost:8080`, `[::1]` of `[::1]:8080`.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty() => name,
+        Some(_) | None => host,
+    }
+}
+
+/// Finds out who sent the request, for its route.
+pub(super) async fn authenticate(
+    State(shared): State<Shared>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let principal = shared.auth.authenticate(request.headers());
+    let principal = principal.map_err(|error| Problem::no_principal(&shared.auth, error))?;
+    request.extensions_mut().insert(principal);
+    // For routes of other protocols, which read their bodies under the same limits.
+    request.extensions_mut().insert(shared.clone());
+    Ok(next.run(request).await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_port;
+
+    #[test]
+    fn a_host_is_compared_without_its_port() {
+        for (host, name) in [
+            ("localhost", "localhost"),
+            ("localhost:80", "localhost"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            (":80", ":80"),
+            ("localhost:80:80", "localhost:80"),
+            ("localhost:evil", "localhost:evil"),
+        ] {
+            assert_eq!(without_port(host), name);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Errors as RFC 9457 problems.
+//!
+//! In: a [`Refused`], or what is wrong with a request. Out: a response whose body is written by `guard::finish`, which knows
+//! the request's id.
+//! Invariants: `code` is stable; a problem never repeats a body, a header or a query.
+
+use std::time::Duration;
+
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+
+use crate::auth::{AuthError, Authenticator};
+use crate::refused::Refused;
+use crate::request_id::RequestId;
+
+/// An error of the HTTP API.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Problem {
+    /// The status of the response.
+    pub status: StatusCode,
+    /// A stable word for programs.
+    pub code: &'static str,
+    /// What happened, for people.
+    pub detail: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// When the same request can succeed.
+    pub retry_after: Option<Duration>,
+    challenge: Option<String>,
+}
+
+/// A problem as it is written. `Content-Type` is `application/problem+json`.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct Written {
+    /// Always `about:blank`: `code` tells the problem.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The status in words.
+    title: String,
+    /// The status.
+    status: u16,
+    /// A stable word for programs.
+    code: String,
+    /// What happened, for people.
+    detail: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    /// Milliseconds after which the same request can succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+    /// The id of the request, as in `x-request-id`.
+    request_id: String,
+}
+
+impl Problem {
+    /// A problem with this status, code and text.
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), hint: None, retry_after: None, challenge: None }
+    }
+
+    /// With this hint.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// With this time after which the same request can succeed.
+    #[must_use]
+    pub fn with_retry_after(mut self, time: Duration) -> Self {
+        self.retry_after = Some(time);
+        self
+    }
+
+    /// The response to the request of this id.
+    pub(super) fn written(&self, id: &RequestId) -> Response {
+        let millis = self.retry_after.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let written = Written {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: self.status.as_u16(),
+            code: self.code.to_owned(),
+            detail: self.detail.clone(),
+            hint: self.hint.clone(),
+            retry_after_ms: millis,
+            request_id: id.to_string(),
+        };
+        let body = serde_json::to_vec(&written).unwrap_or_default();
+        let mut response = (self.status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(millis) = millis {
+            headers.insert(RETRY_AFTER, HeaderValue::from(millis.div_ceil(1000).max(1)));
+        }
+        if let Some(challenge) = self.challenge.as_deref().and_then(|text| HeaderValue::from_str(text).ok()) {
+            headers.insert(WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+impl IntoResponse for Problem {
+    /// A response without a body: `guard::finish` writes it.
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl Problem {
+    /// The request has no principal.
+    pub(super) fn no_principal(auth: &Authenticator, error: AuthError) -> Self {
+        let (status, code, hint) = match error {
+            AuthError::Unauthenticated => (
+                StatusCode::UNAUTHORIZED,
+                "unauthenticated",
+                "send `Authorization: Bearer KEY` with a key that is not revoked",
+            ),
+            AuthError::InsufficientScope => (
+                StatusCode::FORBIDDEN,
+                "insufficient_scope",
+                "ask the issuer for a token with the scope of the challenge",
+            ),
+        };
+        let mut problem = Self::new(status, code, error.to_string()).with_hint(hint);
+        problem.challenge = Some(auth.challenge(error));
+        problem
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        let status = match &refused {
+            Refused::NoAccess => StatusCode::FORBIDDEN,
+            Refused::UnknownTool { .. } | Refused::NotRunning => StatusCode::NOT_FOUND,
+            Refused::BadCursor => StatusCode::BAD_REQUEST,
+            Refused::Quota { .. } | Refused::Overloaded { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Refused::TooManyCalls { .. } | Refused::Run(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Refused::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            Refused::DuplicateRequest => StatusCode::CONFLICT,
+        };
+        let mut problem = Self::new(status, refused.code(), refused.to_string()).with_hint(refused.hint());
+        problem.retry_after = refused.retry_after();
+        problem
+    }
+}
+
+/// The answer where no route has the path.
+pub(super) async fn no_route() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "no_such_path", "this server has no such path")
+        .with_hint("GET /openapi.json lists the paths")
+}
+
+/// The answer where the path has another method.
+pub(super) async fn no_method() -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not have this method")
+        .with_hint("the header `Allow` lists the methods")
+}

@@ -1,0 +1,209 @@
+//! Routes that make calls, and the one that cancels them.
+//!
+//! Invariants: a request without an idempotency key ends with its connection: its guests are stopped. One with a key goes on,
+//! so that the client can ask for the answer again; it can be cancelled.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, stream};
+use http::header::CONTENT_TYPE;
+use http::{HeaderName, HeaderValue, StatusCode};
+use serde::Serialize;
+use serde_json::json;
+use toolcell::RunEvent;
+
+use super::idempotency::{Begun, REPLAYED, key_of};
+use super::problem::{Problem, Written};
+use super::{Shared, body, forms};
+use crate::principal::Principal;
+use crate::request_id::RequestId;
+use crate::runs::RunEvents;
+
+/// Time without an event, after which a comment keeps the connection of a stream open.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Makes one call and answers with its completion, however the call ended. To answer a question, repeat the call with `resume`.
+#[utoipa::path(post, path = "/v1/calls", operation_id = "call", request_body = forms::CallBody, security(("bearer" = [])), responses(
+    (status = 200, body = Object, description = "The completion: docs/json.md"),
+    (status = "4XX", body = Written, content_type = "application/problem+json"),
+    (status = "5XX", body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn call(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    Extension(id): Extension<RequestId>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
+    let call = body::parse::<forms::CallBody>(&read.bytes)?.request(&id);
+    let (service, sender) = (shared.service.clone(), principal.clone());
+    let work = async move { Ok(written(&service.call(&sender, call).await?.completion)) };
+    answered(&shared, &principal, key, "calls", read, work).await
+}
+
+/// Makes several calls as one run and answers with its outcome.
+#[utoipa::path(post, path = "/v1/batch", operation_id = "batch", request_body = forms::RunBody, security(("bearer" = [])), responses(
+    (status = 200, body = Object, description = "The outcome of the run: docs/json.md"),
+    (status = "4XX", body = Written, content_type = "application/problem+json"),
+    (status = "5XX", body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn batch(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    Extension(id): Extension<RequestId>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
+    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id);
+    let (service, sender) = (shared.service.clone(), principal.clone());
+    let work = async move { Ok(written(&service.run(&sender, run).await?)) };
+    answered(&shared, &principal, key, "batch", read, work).await
+}
+
+/// Makes several calls as one run and answers with its events, as server-sent events. Each is one line of JSON; the last has
+/// the type `run_finished` or `run_halted`. The run ends with the connection.
+#[utoipa::path(post, path = "/v1/runs", operation_id = "run", request_body = forms::RunBody, security(("bearer" = [])), responses(
+    (status = 200, body = String, content_type = "text/event-stream", description = "Events: docs/events.md"),
+    (status = "4XX", body = Written, content_type = "application/problem+json"),
+    (status = "5XX", body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn run(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    Extension(id): Extension<RequestId>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let read = body::read(&shared, request).await?;
+    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id);
+    drop(read);
+    let lines = lines(shared.service.stream(&principal, run).await?);
+    let mut response = sse(lines.map(|line| Ok(Event::default().data(line)))).into_response();
+    response.headers_mut().insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// The events of a run as JSON. The last is `run_halted`, or `run_finished` with the numbers of calls and of failed ones.
+fn lines(events: RunEvents) -> impl Stream<Item = String> + Send {
+    let start = (events, Some(Tally::default()));
+    stream::unfold(start, async |(mut events, tally)| {
+        let mut tally = tally?;
+        let Some(event) = events.next().await else {
+            let Tally { calls, failed, is_halted } = tally;
+            let last = json!({"type": "run_finished", "calls": calls, "failed": failed}).to_string();
+            return (!is_halted).then_some((last, (events, None)));
+        };
+        match &event {
+            RunEvent::Settled { message, .. } => {
+                tally.calls += 1;
+                tally.failed += usize::from(message.is_error);
+            }
+            RunEvent::Halted(_) | RunEvent::Error(_) => tally.is_halted = true,
+            RunEvent::Call(_) => {}
+            // A later version's.
+            _ => {}
+        }
+        Some((serde_json::to_string(&event).unwrap_or_default(), (events, Some(tally))))
+    })
+}
+
+/// What a stream has told so far.
+#[derive(Debug, Default)]
+struct Tally {
+    calls: usize,
+    failed: usize,
+    is_halted: bool,
+}
+
+fn sse<S: Stream<Item = Result<Event, Infallible>> + Send + 'static>(
+    events: S,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+}
+
+/// Makes the steps of an agent loop for several calls, and answers with them and the turn's memory.
+#[utoipa::path(post, path = "/v1/steps", operation_id = "steps", request_body = forms::StepBody, security(("bearer" = [])), responses(
+    (status = 200, body = Object, description = "`steps` as docs/json.md has them, and `memory` for the next request of the turn"),
+    (status = "4XX", body = Written, content_type = "application/problem+json"),
+    (status = "5XX", body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn steps(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    Extension(id): Extension<RequestId>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
+    let steps = body::parse::<forms::StepBody>(&read.bytes)?.request(&id)?;
+    let (service, sender) = (shared.service.clone(), principal.clone());
+    let work = async move {
+        let (steps, turn) = service.steps(&sender, steps).await?;
+        Ok(written(&json!({"steps": steps, "memory": turn.memory()})))
+    };
+    answered(&shared, &principal, key, "steps", read, work).await
+}
+
+/// Cancels the running request whose `x-request-id` is this: its guests are stopped, and it is answered with what its calls
+/// came to. A request of another principal is not found.
+#[utoipa::path(delete, path = "/v1/calls/{id}", operation_id = "cancel", params(("id" = String, Path, description = "The `x-request-id` of the running request")), security(("bearer" = [])), responses(
+    (status = 202, description = "The request is being cancelled"),
+    (status = "4XX", body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn cancel(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, Problem> {
+    // What is no id is the id of no running request.
+    let id = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or(crate::refused::Refused::NotRunning)?;
+    shared.service.cancel(&principal, &id)?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+fn written(answer: &impl Serialize) -> Bytes {
+    serde_json::to_vec(answer).unwrap_or_default().into()
+}
+
+/// Does the work of a request, or answers as the first request with the same idempotency key was answered.
+async fn answered(
+    shared: &Shared,
+    principal: &Principal,
+    key: Option<String>,
+    route: &'static str,
+    read: body::Read,
+    work: impl Future<Output = Result<Bytes, Problem>> + Send + 'static,
+) -> Result<Response, Problem> {
+    let Some(key) = key else {
+        drop(read);
+        return Ok(json_response(work.await?));
+    };
+    match shared.idempotency.begin(principal, &key, route, &read.bytes)? {
+        Begun::Again(answer) => {
+            let mut response = json_response(answer);
+            response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+            Ok(response)
+        }
+        Begun::First(claim) => {
+            drop(read);
+            // A task of its own: it goes on if the client disconnects.
+            let task = tokio::spawn(async move {
+                let answer = work.await?;
+                claim.keep(answer.clone());
+                Ok::<_, Problem>(answer)
+            });
+            let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed");
+            Ok(json_response(task.await.map_err(failed)??))
+        }
+    }
+}
+
+fn json_response(body: Bytes) -> Response {
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
+}

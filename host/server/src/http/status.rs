@@ -1,0 +1,86 @@
+//! Routes that tell about the server: usage, health, readiness, version, and the API's description.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use serde::Serialize;
+
+use super::Shared;
+use super::problem::{Problem, Written};
+use crate::account::TenantUsage;
+use crate::auth::ResourceMetadata;
+use crate::principal::Principal;
+use crate::service::Readiness;
+
+/// The process answers.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Health {
+    /// Always `ok`.
+    status: &'static str,
+}
+
+/// The version of the server.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Version {
+    /// The name of the program.
+    name: &'static str,
+    /// Its version.
+    version: &'static str,
+}
+
+/// What the principal's tenant has used since the server started, and what its quota leaves.
+#[utoipa::path(get, path = "/v1/usage", operation_id = "usage", security(("bearer" = [])), responses(
+    (status = 200, body = TenantUsage),
+    (status = "4XX", body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn usage(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+) -> Result<Json<TenantUsage>, Problem> {
+    Ok(Json(shared.service.usage(&principal)?))
+}
+
+/// Says that the process answers. Does not say whether it takes calls: see `/ready`.
+#[utoipa::path(get, path = "/health", operation_id = "health", responses((status = 200, body = Health)))]
+pub(super) async fn health() -> Json<Health> {
+    Json(Health { status: "ok" })
+}
+
+/// Says whether the server takes calls, and why not.
+#[utoipa::path(get, path = "/ready", operation_id = "ready", responses(
+    (status = 200, body = Readiness),
+    (status = 503, body = Readiness),
+))]
+pub(super) async fn ready(State(shared): State<Shared>) -> Response {
+    let readiness = shared.service.readiness();
+    let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(readiness)).into_response()
+}
+
+/// The version of the server.
+#[utoipa::path(get, path = "/version", operation_id = "version", responses((status = 200, body = Version)))]
+pub(super) async fn version() -> Json<Version> {
+    Json(Version { name: "toolcell", version: env!("CARGO_PKG_VERSION") })
+}
+
+/// How OAuth clients get a token for this server (RFC 9728). Not found without a configured issuer.
+#[utoipa::path(get, path = "/.well-known/oauth-protected-resource", operation_id = "oauth_metadata", responses(
+    (status = 200, body = ResourceMetadata),
+    (status = 404, body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn oauth_metadata(State(shared): State<Shared>) -> Result<Json<ResourceMetadata>, Problem> {
+    match shared.auth.metadata() {
+        Some(metadata) => Ok(Json(metadata)),
+        None => Err(super::problem::no_route().await),
+    }
+}
+
+/// This document.
+#[utoipa::path(get, path = "/openapi.json", operation_id = "openapi", responses(
+    (status = 200, body = Object, content_type = "application/json"),
+))]
+pub(super) async fn openapi() -> Response {
+    ([(CONTENT_TYPE, "application/json")], super::api_document()).into_response()
+}

@@ -1,0 +1,110 @@
+//! Routes that list tools.
+
+use std::str::FromStr as _;
+
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolcell::{Definition, Provider, Tool};
+
+use super::Shared;
+use super::problem::{Problem, Written};
+use crate::catalogue::Page;
+use crate::principal::Principal;
+
+/// How tools are listed.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Listing {
+    /// The format: `toolcell` (the default), `openai`, `openai-responses`, `anthropic`, `gemini`, `mcp` or `agui`.
+    format: Option<String>,
+    /// Where the page begins: `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// One page of the tools, sorted by name.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Tools {
+    /// The tools, in the requested format.
+    #[schema(value_type = Object)]
+    tools: Value,
+    /// What the format could not express, and how it was changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    notes: Vec<toolcell::Note>,
+    /// Where the next page begins. Absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// Lists the tools that the principal sees, sorted by name, page by page.
+#[utoipa::path(get, path = "/v1/tools", operation_id = "list_tools", params(Listing), security(("bearer" = [])), responses(
+    (status = 200, body = Tools),
+    (status = "4XX", body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    listing: Result<Query<Listing>, QueryRejection>,
+) -> Result<Json<Tools>, Problem> {
+    let Query(Listing { format, cursor }) = listing.map_err(bad_query)?;
+    let provider = provider(format.as_deref())?;
+    let Page { tools, next, .. } = shared.service.tools(&principal, cursor.as_deref()).await?;
+    let (tools, notes) = written(&tools, provider)?;
+    Ok(Json(Tools { tools, notes, next_cursor: next }))
+}
+
+/// One tool, as an item of the list.
+#[utoipa::path(get, path = "/v1/tools/{name}", operation_id = "get_tool", params(("name" = String, Path, description = "The tool's name"), Listing), security(("bearer" = [])), responses(
+    (status = 200, body = Object),
+    (status = "4XX", body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn one(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    name: Result<Path<String>, PathRejection>,
+    listing: Result<Query<Listing>, QueryRejection>,
+) -> Result<Json<Value>, Problem> {
+    let Query(Listing { format, .. }) = listing.map_err(bad_query)?;
+    let provider = provider(format.as_deref())?;
+    let Path(name) = name.map_err(|_| bad_path())?;
+    let tool = shared.service.tool(&principal, &name).await?;
+    let (tools, _) = written(&[tool], provider)?;
+    let only = tools.as_array().filter(|tools| tools.len() == 1).and_then(|tools| tools.first().cloned());
+    Ok(Json(only.unwrap_or(tools)))
+}
+
+/// The definitions in a provider's format, or in our own.
+fn written(tools: &[Tool], provider: Option<Provider>) -> Result<(Value, Vec<toolcell::Note>), Problem> {
+    let definitions: Vec<&Definition> = tools.iter().map(Tool::definition).collect();
+    let Some(provider) = provider else { return Ok((json!(definitions), Vec::new())) };
+    let converted = provider.definitions(definitions).map_err(|error| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "inexpressible", error.to_string()).with_hint(error.hint())
+    })?;
+    Ok((converted.value, converted.notes))
+}
+
+fn provider(format: Option<&str>) -> Result<Option<Provider>, Problem> {
+    match format {
+        None | Some("toolcell") => Ok(None),
+        Some(format) => Provider::from_str(format).map(Some).map_err(|_| {
+            let names: Vec<_> = Provider::ALL.iter().map(|provider| provider.name()).collect();
+            Problem::new(StatusCode::BAD_REQUEST, "bad_format", "there is no such format of tools")
+                .with_hint(format!("write `toolcell` or one of: {}", names.join(", ")))
+        }),
+    }
+}
+
+fn bad_query(_: QueryRejection) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad_query", "the query has unknown or repeated parameters")
+        .with_hint("GET /openapi.json lists the parameters")
+}
+
+/// The path is not UTF-8.
+pub(super) fn bad_path() -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad_path", "the path is not valid")
+}

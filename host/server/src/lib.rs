@@ -1,0 +1,55 @@
+//! Serves the tools of [`toolcell`] to many tenants: it turns requests into calls, and the ends of calls into answers.
+//!
+//! ```no_run
+//! # async fn example(registry: toolcell::Registry) -> Result<(), Box<dyn std::error::Error>> {
+//! use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, Service};
+//!
+//! let service = Service::builder(Served::new(&registry)).build()?;
+//! let server = HttpServer::bind(service, Authenticator::open(), ListenOptions::default()).await?;
+//! server.serve(std::future::pending()).await;
+//! # Ok(()) }
+//! ```
+//!
+//! - [`Service`] is the core, and knows no protocol: a [`Principal`] lists tools, makes calls, runs and steps, and cancels them.
+//!   Both edges, HTTP and MCP, use it.
+//! - [`Served`] is one version of what is served. [`Service::replace`] changes it while calls run.
+//! - [`Authenticator`] tells from a request's headers which principal sent it.
+//! - [`HttpServer`] is the HTTP API under `/v1`, described by `GET /openapi.json`.
+//!
+//! - [`mcp`] offers the same over the Model Context Protocol, at `/mcp` or on standard input and output.
+//!
+//! The crate has no policy of its own: limits, grants, schemas, sealed questions and the forms of results are those of
+//! [`toolcell`].
+
+mod account;
+mod auth;
+mod calls;
+mod catalogue;
+mod facade;
+mod http;
+mod listener;
+pub mod mcp;
+mod principal;
+mod quota;
+mod refused;
+mod request_id;
+mod running;
+mod runs;
+mod search;
+mod served;
+mod service;
+
+pub use account::TenantUsage;
+pub use auth::{ApiKeyStore, AuthError, Authenticator, JwtError, JwtIssuer, KeyInfo, KeyStoreError, NewKey};
+pub use calls::{Answer, CallRequest};
+pub use catalogue::Page;
+pub use facade::ManyTools;
+pub use http::{HttpOptions, Problem, api_document, router};
+pub use listener::{BindError, HttpServer, ListenOptions, Tls, TlsError};
+pub use principal::Principal;
+pub use quota::{Quota, QuotaKind};
+pub use refused::Refused;
+pub use request_id::{BadRequestId, RequestId};
+pub use runs::{RunEvents, RunRequest, StepRequest};
+pub use served::{Served, ServedTenant};
+pub use service::{Readiness, Service, ServiceBuilder, ServiceLimits};

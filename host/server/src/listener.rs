@@ -1,0 +1,338 @@
+//! Listens, accepts connections under limits, and ends them in order.
+//!
+//! In: a [`Service`], an [`Authenticator`], [`ListenOptions`]. Out: [`HttpServer`].
+//! Invariants: without credentials the server listens on loopback only; on other addresses a client's key travels over TLS, or
+//! to a proxy that the operator vouched for; a connection that is silent costs a bounded time.
+//! Source: docs/threat-model.md, rows 76, 78 and 81.
+
+mod peers;
+mod stalled;
+mod tls;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use toolcell::defence::{Defence, stands};
+use tower::ServiceExt as _;
+
+use crate::auth::Authenticator;
+use crate::http::{HttpOptions, router};
+use crate::service::Service;
+use peers::Peers;
+use stalled::Stalling;
+pub use tls::{Tls, TlsError};
+
+/// Time that connections have to end after their requests have ended.
+const CLOSING: Duration = Duration::from_secs(2);
+/// Pause after an accept that failed, for example because there are no descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Where and how a server listens.
+///
+/// # Defaults
+/// A free port of 127.0.0.1, no TLS, no proxy, [`HttpOptions::default`], 1,024 connections and 256 from one address, 10 s for
+/// a request's head of at most 32 KiB, 30 s for an answer that is not read, 30 s for running requests at the end.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ListenOptions {
+    /// The address.
+    pub address: SocketAddr,
+    /// The server's certificate and key.
+    pub tls: Option<Tls>,
+    /// Whether a proxy in front does TLS. Its `Host` must be listed in the HTTP options.
+    pub behind_proxy: bool,
+    /// What the HTTP API accepts.
+    pub http: HttpOptions,
+    /// Connections at once. Further ones wait to be accepted.
+    pub connections: usize,
+    /// Connections at once from one address; further ones are closed. Does not count for loopback and behind a proxy.
+    pub connections_per_address: usize,
+    /// Time for the head of a request. A connection that is idle for as long is closed.
+    pub head_time: Duration,
+    /// Time for which a client can leave an answer unread. Then its connection is closed and its request cancelled.
+    pub write_time: Duration,
+    /// Bytes of a request's head, at least 8 KiB.
+    pub head: usize,
+    /// Time that running requests have to end once the server shuts down; then they are cancelled.
+    pub drain: Duration,
+    /// Further routes that need credentials: see [`router`].
+    pub protected: Router,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            tls: None,
+            behind_proxy: false,
+            http: HttpOptions::default(),
+            connections: 1024,
+            connections_per_address: 256,
+            head_time: Duration::from_secs(10),
+            write_time: Duration::from_secs(30),
+            head: 32 << 10,
+            drain: Duration::from_secs(30),
+            protected: Router::new(),
+        }
+    }
+}
+
+impl ListenOptions {
+    /// Listens at this address.
+    #[must_use]
+    pub fn with_address(mut self, address: SocketAddr) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// With this certificate and key.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Behind a proxy that does TLS.
+    #[must_use]
+    pub fn with_behind_proxy(mut self) -> Self {
+        self.behind_proxy = true;
+        self
+    }
+
+    /// With these options of the HTTP API.
+    #[must_use]
+    pub fn with_http(mut self, http: HttpOptions) -> Self {
+        self.http = http;
+        self
+    }
+
+    /// With this many connections at once.
+    #[must_use]
+    pub fn with_connections(mut self, connections: usize) -> Self {
+        self.connections = connections;
+        self
+    }
+
+    /// With this time for the head of a request.
+    #[must_use]
+    pub fn with_head_time(mut self, time: Duration) -> Self {
+        self.head_time = time;
+        self
+    }
+
+    /// With this time for running requests once the server shuts down.
+    #[must_use]
+    pub fn with_drain(mut self, time: Duration) -> Self {
+        self.drain = time;
+        self
+    }
+
+    /// With these further routes that need credentials.
+    #[must_use]
+    pub fn with_protected(mut self, routes: Router) -> Self {
+        self.protected = routes;
+        self
+    }
+}
+
+/// Why a server does not listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The address can be reached from elsewhere, and every request would be accepted.
+    #[error("{0} can be reached from other machines, and the server has no API keys")]
+    Open(SocketAddr),
+    /// The address can be reached from elsewhere, and keys would travel in plain text.
+    #[error("{0} can be reached from other machines, and the server has no TLS certificate")]
+    Plain(SocketAddr),
+    /// The address cannot be used.
+    #[error("cannot listen at {address}: {source}")]
+    Address {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl BindError {
+    /// What to do about it: one line without a period.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Open(_) => "make API keys for your tenants, or listen at 127.0.0.1",
+            Self::Plain(_) => "give a certificate and its key, say that a proxy does TLS, or listen at 127.0.0.1",
+            Self::Address { .. } => "choose another port, or end the program that uses it",
+        }
+    }
+}
+
+/// A server that listens. It answers once [`serve`](Self::serve) is called.
+#[derive(Debug)]
+pub struct HttpServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    service: Service,
+    router: Router,
+    options: ListenOptions,
+}
+
+impl HttpServer {
+    /// Listens.
+    ///
+    /// # Errors
+    /// [`BindError`]: also for an address other than loopback without API keys, or without TLS or a proxy.
+    pub async fn bind(service: Service, auth: Authenticator, mut options: ListenOptions) -> Result<Self, BindError> {
+        let address = options.address;
+        if !address.ip().is_loopback() && stands(Defence::PublicAddress) {
+            if auth.is_open() {
+                return Err(BindError::Open(address));
+            }
+            if options.tls.is_none() && !options.behind_proxy {
+                return Err(BindError::Plain(address));
+            }
+        }
+        let failed = |source| BindError::Address { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        if !address.ip().is_unspecified() {
+            let host = match address {
+                SocketAddr::V4(address) => address.ip().to_string(),
+                SocketAddr::V6(address) => format!("[{}]", address.ip()),
+            };
+            options.http.hosts.push(host);
+        }
+        let protected = std::mem::take(&mut options.protected);
+        let router = router(service.clone(), auth, options.http.clone(), protected);
+        Ok(Self { listener, address, service, router, options })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `shutdown` ends. Then it accepts no connection, waits for the running requests
+    /// ([`ListenOptions::drain`]), cancels those that are left, and returns when every connection is closed.
+    ///
+    /// # Cancel safety
+    /// When dropped, every connection is closed and every running call is stopped.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let Self { listener, service, router, options, .. } = self;
+        let peers = Peers::new(if options.behind_proxy { usize::MAX } else { options.connections_per_address });
+        let room = Arc::new(Semaphore::new(options.connections.clamp(1, Semaphore::MAX_PERMITS)));
+        let (closing, _) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let accepted = async {
+                let permit = Arc::clone(&room).acquire_owned().await.ok()?;
+                Some((permit, listener.accept().await))
+            };
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                accepted = accepted => match accepted {
+                    Some((permit, Ok((stream, peer)))) => {
+                        let Some(place) = peers.enter(peer.ip()) else { continue };
+                        let connection = Connection { router: router.clone(), closing: closing.subscribe() };
+                        let (tls, options) = (options.tls.clone(), Limits::of(&options));
+                        connections.spawn(async move {
+                            let _held = (permit, place);
+                            connection.accept(stream, tls, options).await;
+                        });
+                    }
+                    Some((_, Err(error))) => {
+                        tracing::warn!(%error, "a connection was not accepted");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                    None => break,
+                },
+            }
+        }
+        drop(listener);
+        let _ = closing.send(true);
+        service.drain(options.drain).await;
+        let closed = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(CLOSING, closed).await.is_err() {
+            connections.shutdown().await;
+        }
+    }
+}
+
+/// The limits of one connection.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    head_time: Duration,
+    write_time: Duration,
+    head: usize,
+}
+
+impl Limits {
+    fn of(options: &ListenOptions) -> Self {
+        Self { head_time: options.head_time, write_time: options.write_time, head: options.head.max(8 << 10) }
+    }
+}
+
+/// One connection on its way.
+struct Connection {
+    router: Router,
+    closing: watch::Receiver<bool>,
+}
+
+impl Connection {
+    async fn accept(self, stream: TcpStream, tls: Option<Tls>, limits: Limits) {
+        let _ = stream.set_nodelay(true);
+        match tls {
+            None => self.serve(stream, limits).await,
+            Some(tls) => {
+                // A handshake takes no longer than a head.
+                if let Ok(Ok(stream)) = tokio::time::timeout(limits.head_time, tls.accept(stream)).await {
+                    self.serve(stream, limits).await;
+                }
+            }
+        }
+    }
+
+    async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, limits: Limits) {
+        let router = self.router.map_request(|request: Request<Incoming>| request.map(Body::new));
+        let router = router.map_err(|never: Infallible| never).map_response(|response: Response| response);
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).max_buf_size(limits.head);
+        http.header_read_timeout(stands(Defence::HeadTime).then_some(limits.head_time));
+        let stream = Stalling::new(stream, limits.write_time);
+        let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+        tokio::select! {
+            result = &mut connection => return ended(result),
+            // Also when the server itself is gone.
+            _ = self.closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
+        }
+        ended(connection.await);
+    }
+}
+
+/// A connection that a client broke off is not worth more than a line for debugging.
+fn ended(result: hyper::Result<()>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

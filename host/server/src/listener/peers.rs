@@ -1,0 +1,67 @@
+//! How many connections each address has.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// Counts connections by address.
+#[derive(Debug, Clone)]
+pub(super) struct Peers {
+    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    most: usize,
+}
+
+/// A connection that counts. Given back on drop.
+#[derive(Debug)]
+pub(super) struct Place {
+    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    address: IpAddr,
+}
+
+impl Peers {
+    /// At most this many for each address.
+    pub(super) fn new(most: usize) -> Self {
+        Self { counts: Arc::default(), most }
+    }
+
+    /// Counts one more. `None`: the address has as many as it may. Loopback may have any number.
+    pub(super) fn enter(&self, address: IpAddr) -> Option<Place> {
+        let mut counts = self.counts.lock();
+        let count = counts.entry(address).or_default();
+        if *count >= self.most && !address.is_loopback() {
+            return None;
+        }
+        *count += 1;
+        Some(Place { counts: Arc::clone(&self.counts), address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock();
+        if let Some(count) = counts.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_so_many_connections_and_loopback_any_number() {
+        let peers = Peers::new(2);
+        let [one, other, own] = ["192.0.2.1", "192.0.2.2", "127.0.0.1"].map(|address| address.parse().unwrap());
+        let held: Vec<_> = [one, one, other, own, own, own].map(|address| peers.enter(address).unwrap()).into();
+        assert!(peers.enter(one).is_none() && peers.enter(other).is_some() && peers.enter(own).is_some());
+        drop(held);
+        assert!(peers.enter(one).is_some());
+        assert!(peers.counts.lock().is_empty(), "what is over is not kept");
+    }
+}

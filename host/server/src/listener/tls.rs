@@ -1,0 +1,58 @@
+//! The server's side of TLS.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ServerConfig, version};
+use tokio_rustls::server::TlsStream;
+
+/// A certificate and its key, for TLS 1.2 and 1.3. Cheap to clone.
+#[derive(Clone)]
+pub struct Tls(TlsAcceptor);
+
+/// Why a certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the TLS file {path}: {problem}")]
+pub struct TlsError {
+    path: PathBuf,
+    problem: String,
+}
+
+impl Tls {
+    /// Reads a chain of certificates and its private key from PEM files.
+    ///
+    /// # Errors
+    /// [`TlsError`] if one cannot be read, or they do not fit.
+    pub fn from_files(certificates: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self, TlsError> {
+        let (certificates, key) = (certificates.as_ref(), key.as_ref());
+        let failed =
+            |path: &Path, problem: &dyn fmt::Display| TlsError { path: path.to_owned(), problem: problem.to_string() };
+        let chain = CertificateDer::pem_file_iter(certificates).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let chain = chain.map_err(|error| failed(certificates, &error))?;
+        let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, &error))?;
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&version::TLS13, &version::TLS12])
+            .and_then(|config| config.with_no_client_auth().with_single_cert(chain, secret));
+        let mut config = config.map_err(|error| failed(certificates, &error))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+    }
+
+    /// Makes the handshake.
+    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        self.0.accept(stream).await
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls(…)")
+    }
+}

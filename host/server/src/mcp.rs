@@ -1,0 +1,136 @@
+//! The Model Context Protocol, over HTTP and over lines of standard input and output.
+//!
+//! In: a [`Service`](crate::Service), [`McpOptions`]. Out: routes for [`router`](crate::router), or [`serve_stdio`].
+//! Both eras of the protocol are served at one endpoint: the revisions 2025-06-18 and 2025-11-25, in which a client opens a
+//! session, and 2026-07-28, in which every request is complete in itself.
+//! Invariants: every message is decoded strictly before the SDK sees it; a tool is called by [`Service::call`](crate::Service::call) only; a session
+//! is used by the principal that opened it only.
+//! Source: docs/mcp.md; docs/threat-model.md, rows 72 to 77.
+
+mod call;
+mod changes;
+mod definitions;
+mod endpoint;
+mod extension;
+mod handler;
+mod notices;
+mod question;
+mod result;
+mod sessions;
+mod stdio;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The SDK whose types [`McpExtension`] uses.
+pub use rmcp;
+
+pub use endpoint::routes;
+pub use extension::{Answering, Asked, McpExtension};
+pub use stdio::{StdioError, serve_lines, serve_stdio};
+
+/// How a [`Service`](crate::Service) is offered over MCP.
+///
+/// # Defaults
+/// The name `toolcell`, no instructions, no extension; 32 sessions of a tenant, which end after 30 minutes without a message;
+/// 1 s for a tool to end by itself once its call is cancelled; on standard input, lines of 4 MiB and 64 requests at once.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct McpOptions {
+    /// The name of the server, which clients show.
+    pub name: String,
+    /// What a client tells its model about this server.
+    pub instructions: Option<String>,
+    /// Prompts, resources, completion and further tools.
+    pub extension: Arc<dyn McpExtension>,
+    /// Open sessions of one tenant.
+    pub sessions: usize,
+    /// Time without a message after which a session ends.
+    pub session_idle: Duration,
+    /// Time that a tool has to end by itself once its call is cancelled.
+    pub stop_grace: Duration,
+    /// Bytes of one line on standard input.
+    pub line: usize,
+    /// Requests on standard input that run at once.
+    pub in_flight: usize,
+}
+
+impl std::fmt::Debug for McpOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpOptions").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Default for McpOptions {
+    fn default() -> Self {
+        Self {
+            name: "toolcell".into(),
+            instructions: None,
+            extension: Arc::new(extension::Nothing),
+            sessions: 32,
+            session_idle: Duration::from_secs(30 * 60),
+            stop_grace: Duration::from_secs(1),
+            line: 4 << 20,
+            in_flight: 64,
+        }
+    }
+}
+
+impl McpOptions {
+    /// With this name of the server.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// With this text for the model.
+    #[must_use]
+    pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// With this extension.
+    #[must_use]
+    pub fn with_extension(mut self, extension: impl McpExtension) -> Self {
+        self.extension = Arc::new(extension);
+        self
+    }
+
+    /// With this many open sessions of one tenant.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: usize) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// With this time without a message after which a session ends.
+    #[must_use]
+    pub fn with_session_idle(mut self, time: Duration) -> Self {
+        self.session_idle = time;
+        self
+    }
+
+    /// With this time for a tool to end by itself once its call is cancelled.
+    #[must_use]
+    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
+        self.stop_grace = grace;
+        self
+    }
+
+    /// With lines of at most this many bytes on standard input.
+    #[must_use]
+    pub fn with_line(mut self, bytes: usize) -> Self {
+        self.line = bytes;
+        self
+    }
+
+    /// With at most this many requests on standard input at once.
+    #[must_use]
+    pub fn with_in_flight(mut self, requests: usize) -> Self {
+        self.in_flight = requests;
+        self
+    }
+}

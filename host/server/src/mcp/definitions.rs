@@ -1,0 +1,25 @@
+//! A tool's definition as MCP lists it.
+//!
+//! In: [`Definition`]. Out: the SDK's `Tool`.
+//! Invariants: a definition that cannot be written is left out of the list and logged, and hides no other.
+
+use std::sync::Arc;
+
+use rmcp::model::Tool;
+use serde_json::Value;
+use toolcell::{Definition, Provider};
+
+/// The tool as the list of this era has it. In the session era a result is structured only if it is an object.
+pub(super) fn listed(definition: &Definition, stateless: bool) -> Option<Tool> {
+    let written = Provider::Mcp.definitions([definition]).ok().map(|converted| converted.value);
+    let tool = written.and_then(|mut tools| tools.get_mut(0).map(Value::take));
+    let tool = tool.and_then(|tool| serde_json::from_value::<Tool>(tool).ok());
+    if tool.is_none() {
+        tracing::warn!(tool = definition.name, "the definition cannot be written for MCP; the tool is not listed");
+    }
+    let mut tool = tool?;
+    if stateless && let Some(Value::Object(output)) = &definition.output {
+        tool.output_schema = Some(Arc::new(output.clone()));
+    }
+    Some(tool)
+}

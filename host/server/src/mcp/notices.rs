@@ -1,0 +1,76 @@
+//! What a client hears of a call while it runs.
+//!
+//! In: the events of the call. Out: `notifications/progress` and `notifications/message`.
+//! Invariants: the progress that is told increases; nothing is told that the client did not ask for; a client that does not
+//! read delays neither the call nor its end.
+#![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
+
+use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken};
+use rmcp::service::{Peer, RoleServer};
+use toolcell::{Event, LogLevel};
+
+/// Tells one client about one call.
+pub(super) struct Notices {
+    peer: Peer<RoleServer>,
+    progress: Option<ProgressToken>,
+    told: Option<u64>,
+    /// The least severe level of the log that the client gets.
+    level: Option<LoggingLevel>,
+    tool: String,
+}
+
+impl Notices {
+    pub(super) fn new(
+        peer: Peer<RoleServer>,
+        progress: Option<ProgressToken>,
+        level: Option<LoggingLevel>,
+        tool: &str,
+    ) -> Self {
+        Self { peer, progress, told: None, level, tool: tool.to_owned() }
+    }
+
+    /// Tells the event, if the client asked for it. Errors are left out: the client is gone, and its call ends by itself.
+    pub(super) async fn tell(&mut self, event: Event) {
+        match event {
+            Event::Progress { done, total, message, .. } => {
+                let Some(token) = &self.progress else { return };
+                if self.told.is_some_and(|told| done <= told) {
+                    return;
+                }
+                self.told = Some(done);
+                let mut params = ProgressNotificationParam::new(token.clone(), double(done));
+                params.total = total.map(double);
+                params.message = message;
+                let _ = self.peer.notify_progress(params).await;
+            }
+            Event::Log { level, message, .. } => {
+                let level = severity(level);
+                if self.level.is_none_or(|least| rank(level) < rank(least)) {
+                    return;
+                }
+                let mut params = LoggingMessageNotificationParam::new(level, message.into());
+                params.logger = Some(self.tool.clone());
+                let _ = self.peer.notify_logging_message(params).await;
+            }
+            Event::Started { .. } | Event::Denied { .. } | Event::Completed { .. } | _ => {}
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the protocol counts in doubles")]
+fn double(count: u64) -> f64 {
+    count as f64
+}
+
+fn severity(level: LogLevel) -> LoggingLevel {
+    match level {
+        LogLevel::Trace | LogLevel::Debug => LoggingLevel::Debug,
+        LogLevel::Info => LoggingLevel::Info,
+        LogLevel::Warn => LoggingLevel::Warning,
+        LogLevel::Error => LoggingLevel::Error,
+    }
+}
+
+fn rank(level: LoggingLevel) -> u8 {
+    level as u8
+}

@@ -1,0 +1,167 @@
+//! A tool's question to a person, in the forms that MCP has for it.
+//!
+//! In: a [`Question`], whose state the service has sealed. Out: a form to elicit, the state of a retry, and from what the
+//! client sends back the [`Resume`] of the next call.
+//! Invariants: a form is a flat object of primitives; the sealed state is not changed here, and is opened by the service only,
+//! which compares principal, tool, arguments and expiry.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rmcp::model::{
+    CallToolResult, ContentBlock, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData,
+    InputRequest, InputRequests, InputRequiredResult, InputResponses, RequestMetaObject,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use toolcell::{Json, Question, Resume};
+
+use super::result::{META_ERROR, META_QUESTION};
+
+/// The name of a form's only field, and of the only input request.
+const ANSWER: &str = "answer";
+/// Where a client that cannot be asked sends an answer: `{"answer", "state"}`.
+pub(super) const META_RESUME: &str = "toolcell/resume";
+
+/// What the next call has of an earlier question.
+pub(super) enum Retry {
+    /// The person answered.
+    Answered(Resume),
+    /// There is no answer yet.
+    Unanswered(Question),
+    /// The person did not want to answer.
+    Refused(CallToolResult),
+}
+
+/// The question as a form, if it is one value or a flat object.
+pub(super) fn form(question: &Question) -> Option<ElicitRequest> {
+    let schema = if is_object(question) { object_schema(question)? } else { field(question)? };
+    let params = json!({"mode": "form", "message": question.question, "requestedSchema": schema});
+    serde_json::from_value::<ElicitRequestParams>(params).ok().map(ElicitRequest::new)
+}
+
+/// Whether the form asks for the members of an object, and the answer is that object.
+fn is_object(question: &Question) -> bool {
+    let schema = question.answer_schema.as_ref().map(Json::to_value);
+    schema.is_some_and(|schema| schema.get("type") == Some(&json!("object")))
+}
+
+fn object_schema(question: &Question) -> Option<Value> {
+    question.answer_schema.as_ref().map(Json::to_value)
+}
+
+/// A form with one field.
+fn field(question: &Question) -> Option<Value> {
+    let field = match (options(question), question.answer_schema.as_ref().map(Json::to_value)) {
+        (Some(options), _) => json!({"type": "string", "enum": options.iter().map(shown).collect::<Vec<_>>()}),
+        (None, Some(schema)) => schema,
+        (None, None) => json!({"type": "string"}),
+    };
+    Some(json!({"type": "object", "properties": {ANSWER: field}, "required": [ANSWER]}))
+}
+
+fn options(question: &Question) -> Option<Vec<Value>> {
+    match question.options.as_ref().map(Json::to_value) {
+        Some(Value::Array(options)) if !options.is_empty() => Some(options),
+        _ => None,
+    }
+}
+
+/// An option as a person reads it.
+fn shown(option: &Value) -> String {
+    option.as_str().map_or_else(|| option.to_string(), str::to_owned)
+}
+
+/// What the person answered with, from a form's content.
+fn answer(question: &Question, content: Value) -> Option<Json> {
+    if is_object(question) {
+        return content.is_object().then(|| content.into());
+    }
+    let Value::Object(mut members) = content else { return None };
+    let answer = members.remove(ANSWER)?;
+    let chosen = options(question).map(|options| options.into_iter().find(|option| json!(shown(option)) == answer));
+    match chosen {
+        Some(option) => option.map(Json::from),
+        None => Some(answer.into()),
+    }
+}
+
+/// What an elicitation came to.
+pub(super) fn elicited(question: Question, result: ElicitResult) -> Retry {
+    match result.action {
+        ElicitationAction::Accept => match answer(&question, result.content.unwrap_or_default()) {
+            Some(answer) => Retry::Answered(Resume { answer, state: question.state }),
+            None => Retry::Unanswered(question),
+        },
+        ElicitationAction::Decline => Retry::Refused(refused(&question, "declined", "the user declined to answer")),
+        // Cancelled, or an action of a later revision.
+        ElicitationAction::Cancel | _ => {
+            Retry::Refused(refused(&question, "dismissed", "the user dismissed the question"))
+        }
+    }
+}
+
+fn refused(question: &Question, reason: &str, text: &str) -> CallToolResult {
+    let mut result = CallToolResult::error(vec![ContentBlock::text(format!("{text}: {}", question.question))]);
+    let meta = Map::from_iter([(META_ERROR.to_owned(), json!({"question": {"reason": reason, "message": text}}))]);
+    result.meta = Some(rmcp::model::MetaObject(meta));
+    result
+}
+
+/// What travels through the client. The question is there to be asked again; only the sealed state is trusted.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Travelling {
+    question: Question,
+}
+
+/// The result that asks the client to send the request again, with the answer.
+pub(super) fn input_required(form: ElicitRequest, question: &Question) -> InputRequiredResult {
+    let text = serde_json::to_vec(&Travelling { question: question.clone() }).unwrap_or_default();
+    let requests = InputRequests::from([(ANSWER.to_owned(), InputRequest::Elicitation(form))]);
+    InputRequiredResult::new(Some(requests), Some(URL_SAFE_NO_PAD.encode(text)))
+}
+
+/// What a request that is sent again has of the question before it. `None`: it is the first one.
+pub(super) fn retried(state: Option<&str>, responses: Option<InputResponses>) -> Result<Option<Retry>, ErrorData> {
+    let Some(state) = state else { return Ok(None) };
+    let bad = |_| tampered();
+    let text = URL_SAFE_NO_PAD.decode(state).map_err(|_| tampered())?;
+    let Travelling { question } = serde_json::from_slice(&text).map_err(bad)?;
+    let Some(response) = responses.and_then(|mut responses| responses.remove(ANSWER)) else {
+        return Ok(Some(Retry::Unanswered(question)));
+    };
+    let result = serde_json::from_value::<ElicitResult>(response).map_err(|error| {
+        ErrorData::invalid_params(format!("the input response `{ANSWER}` does not fit: {error}"), None)
+    })?;
+    Ok(Some(elicited(question, result)))
+}
+
+fn tampered() -> ErrorData {
+    let data = json!({"code": "resume_tampered", "hint": "send `requestState` back unchanged"});
+    ErrorData::invalid_params("the request state was not made by this server", Some(data))
+}
+
+/// The answer in the metadata of a request, from a client that cannot be asked.
+pub(super) fn in_meta(meta: &RequestMetaObject) -> Result<Option<Resume>, ErrorData> {
+    let Some(resume) = meta.get(META_RESUME) else { return Ok(None) };
+    let (answer, state) = (resume.get("answer"), resume.get("state"));
+    let Some(answer) = answer else {
+        return Err(ErrorData::invalid_params(format!("`_meta` `{META_RESUME}` has no `answer`"), None));
+    };
+    Ok(Some(Resume { answer: answer.clone().into(), state: state.cloned().map(Json::from) }))
+}
+
+/// The question for a client that cannot be asked: a result for the model, which says how the answer is sent.
+pub(super) fn told(question: &Question) -> CallToolResult {
+    let mut text = format!("The tool asks the user: {}", question.question);
+    if let Some(options) = options(question) {
+        let options: Vec<_> = options.iter().map(shown).collect();
+        text = format!("{text}\nChoices: {}", options.join(", "));
+    }
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    let mut told = serde_json::to_value(question).unwrap_or_default();
+    told["answer_with"] =
+        json!({"method": "tools/call", "_meta": {META_RESUME: {"answer": null, "state": question.state}}});
+    result.meta = Some(rmcp::model::MetaObject(Map::from_iter([(META_QUESTION.to_owned(), told)])));
+    result
+}

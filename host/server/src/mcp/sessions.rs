@@ -1,0 +1,208 @@
+//! The open sessions of the session era.
+//!
+//! In: a principal that opens a session. Out: the session's id, and later whether a principal may use it.
+//! Invariants: an id has 128 random bits; a session is known to the principal that opened it only; a tenant has a bounded number
+//! of sessions, and one that is idle ends; a session that has ended leaves the table.
+//! Source: docs/threat-model.md, row 75.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::Stream;
+use parking_lot::Mutex;
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::transport::WorkerTransport;
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig, create_local_session,
+};
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
+
+use crate::principal::Principal;
+
+tokio::task_local! {
+    /// The principal whose request is being handled, with its room for a new session.
+    pub(super) static CALLER: Caller;
+}
+
+/// Whose request is being handled.
+pub(super) struct Caller {
+    pub(super) principal: Principal,
+    pub(super) room: Mutex<Option<Room>>,
+}
+
+/// All sessions.
+pub(super) struct Sessions {
+    local: LocalSessionManager,
+    table: Arc<Mutex<Table>>,
+    most: usize,
+}
+
+#[derive(Default)]
+struct Table {
+    open: HashMap<SessionId, Session>,
+    /// Sessions of each tenant, those included that are being opened.
+    counts: HashMap<Option<String>, usize>,
+}
+
+struct Session {
+    principal: Principal,
+    /// The requests whose answers are awaited.
+    requests: HashSet<RequestId>,
+    _room: Room,
+}
+
+/// Room for one session of a tenant, until it is dropped.
+pub(super) struct Room {
+    tenant: Option<String>,
+    table: Arc<Mutex<Table>>,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let mut table = self.table.lock();
+        if let Some(count) = table.counts.get_mut(&self.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                table.counts.remove(&self.tenant);
+            }
+        }
+    }
+}
+
+/// A request of a session, until its answer has been sent.
+pub(super) struct Pending {
+    session: SessionId,
+    request: RequestId,
+    table: Arc<Mutex<Table>>,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(session) = self.table.lock().open.get_mut(&self.session) {
+            session.requests.remove(&self.request);
+        }
+    }
+}
+
+/// Why a session cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SessionError {
+    #[error("there is no room for the session")]
+    NoRoom,
+    #[error("the system has no randomness")]
+    NoRandomness,
+    #[error(transparent)]
+    Local(#[from] LocalSessionManagerError),
+}
+
+impl Sessions {
+    pub(super) fn new(most: usize, idle: Duration) -> Self {
+        let mut local = LocalSessionManager::default();
+        local.session_config = config(idle);
+        Self { local, table: Arc::default(), most }
+    }
+
+    /// Room for one more session of the principal's tenant.
+    pub(super) fn reserve(&self, principal: &Principal) -> Option<Room> {
+        let tenant = principal.tenant().map(str::to_owned);
+        let mut table = self.table.lock();
+        let count = table.counts.entry(tenant.clone()).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Room { tenant, table: Arc::clone(&self.table) })
+    }
+
+    /// Whether the principal has opened this session, and it is still open.
+    pub(super) fn is_open(&self, id: &str, principal: &Principal) -> bool {
+        self.table.lock().open.get(id).is_some_and(|session| session.principal == *principal)
+    }
+
+    /// Enters a request. `None`: the session waits for the answer of a request with this id.
+    pub(super) fn enter(&self, id: &str, request: &RequestId) -> Option<Pending> {
+        let mut table = self.table.lock();
+        let (id, _) = table.open.get_key_value(id)?;
+        let id = id.clone();
+        let session = table.open.get_mut(&id)?;
+        let entered = session.requests.insert(request.clone());
+        entered.then(|| Pending { session: id, request: request.clone(), table: Arc::clone(&self.table) })
+    }
+}
+
+fn config(idle: Duration) -> SessionConfig {
+    let mut config = SessionConfig::default();
+    config.keep_alive = Some(idle);
+    config
+}
+
+/// 128 random bits in hexadecimal.
+fn random_id() -> Result<SessionId, SessionError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|_| SessionError::NoRandomness)?;
+    let id = bytes.iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
+    Ok(id.into())
+}
+
+impl SessionManager for Sessions {
+    type Error = SessionError;
+    type Transport = WorkerTransport<LocalSessionWorker>;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
+        let caller = CALLER.try_with(|caller| Some((caller.principal.clone(), caller.room.lock().take()?)));
+        let Ok(Some((principal, room))) = caller else { return Err(SessionError::NoRoom) };
+        let id = random_id()?;
+        let (handle, worker) = create_local_session(id.clone(), self.local.session_config.clone());
+        let session = Session { principal, requests: HashSet::new(), _room: room };
+        self.table.lock().open.insert(id.clone(), session);
+        self.local.sessions.write().await.insert(id.clone(), handle);
+        Ok((id, WorkerTransport::spawn(worker)))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, SessionError> {
+        Ok(self.local.initialize_session(id, message).await?)
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionError> {
+        Ok(self.local.has_session(id).await?)
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
+        let closed = self.table.lock().open.remove(id);
+        // After the lock: dropping it gives its room back, which takes the lock.
+        drop(closed);
+        Ok(self.local.close_session(id).await?)
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        Ok(self.local.create_stream(id, message).await?)
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), SessionError> {
+        Ok(self.local.accept_message(id, message).await?)
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        Ok(self.local.create_standalone_stream(id).await?)
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        Ok(self.local.resume(id, last_event_id).await?)
+    }
+}

@@ -1,0 +1,153 @@
+//! How much a tenant may use a minute, and how much at once.
+//!
+//! In: a [`Quota`], the time, and what calls used. Out: admission, or when to try again.
+//! Invariants: time is given by the caller; a bucket is exact: no rounding is lost between two looks.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// Parts of one token: a token a minute is one part a millisecond.
+const PARTS: i128 = 60_000;
+
+/// How much a tenant may use.
+///
+/// # Defaults
+/// No limit.
+///
+/// # Units
+/// Calls and fuel a minute, as token buckets: a tenant that was idle for a minute can use a minute's worth at once. Fuel is
+/// charged when a call ends; while a tenant is in debt, its calls are refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Quota {
+    /// Calls a minute.
+    pub calls_per_minute: Option<u64>,
+    /// Fuel a minute.
+    pub fuel_per_minute: Option<u64>,
+    /// Calls at once.
+    pub concurrent_calls: Option<usize>,
+}
+
+impl Quota {
+    /// With this many calls a minute.
+    #[must_use]
+    pub fn with_calls_per_minute(mut self, calls: u64) -> Self {
+        self.calls_per_minute = Some(calls);
+        self
+    }
+
+    /// With this much fuel a minute.
+    #[must_use]
+    pub fn with_fuel_per_minute(mut self, fuel: u64) -> Self {
+        self.fuel_per_minute = Some(fuel);
+        self
+    }
+
+    /// With this many calls at once.
+    #[must_use]
+    pub fn with_concurrent_calls(mut self, calls: usize) -> Self {
+        self.concurrent_calls = Some(calls);
+        self
+    }
+}
+
+/// The part of a quota that is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QuotaKind {
+    /// Calls a minute.
+    Calls,
+    /// Fuel a minute.
+    Fuel,
+    /// Calls at once.
+    Concurrent,
+}
+
+impl fmt::Display for QuotaKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Calls => "calls a minute",
+            Self::Fuel => "fuel a minute",
+            Self::Concurrent => "calls at once",
+        })
+    }
+}
+
+/// A token bucket that holds at most a minute's worth.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    /// In parts of a token. Below zero: debt.
+    level: i128,
+    per_minute: u64,
+    at: Instant,
+}
+
+impl Bucket {
+    /// A full bucket.
+    pub(crate) fn new(per_minute: u64, now: Instant) -> Self {
+        Self { level: i128::from(per_minute) * PARTS, per_minute, at: now }
+    }
+
+    /// Adds what has flowed in since the last look. The rate may have changed meanwhile.
+    pub(crate) fn fill(&mut self, per_minute: u64, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.at).as_millis();
+        let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
+        // Whole milliseconds only: the rest counts at the next look.
+        self.at = self.at.checked_add(Duration::from_millis(elapsed)).unwrap_or(now);
+        self.level = self.level.saturating_add(i128::from(self.per_minute) * i128::from(elapsed));
+        self.per_minute = per_minute;
+        self.level = self.level.min(i128::from(per_minute) * PARTS);
+    }
+
+    /// How long until the bucket holds this many tokens. Zero if it does.
+    pub(crate) fn wait_for(&self, tokens: u64) -> Duration {
+        let missing = i128::from(tokens) * PARTS - self.level;
+        match u128::try_from(missing) {
+            Err(_) | Ok(0) => Duration::ZERO,
+            Ok(_) if self.per_minute == 0 => Duration::from_secs(60),
+            Ok(missing) => {
+                let millis = missing.div_ceil(u128::from(self.per_minute));
+                Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+            }
+        }
+    }
+
+    /// Takes tokens, into debt if need be.
+    pub(crate) fn take(&mut self, tokens: u64) {
+        self.level = self.level.saturating_sub(i128::from(tokens) * PARTS);
+    }
+
+    /// Whole tokens that are left.
+    pub(crate) fn left(&self) -> u64 {
+        u64::try_from(self.level.div_euclid(PARTS)).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_gives_a_minutes_worth_and_then_the_rate() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut bucket = Bucket::new(60, start);
+        let mut admitted = 0;
+        // Ten times the rate for two minutes: a full bucket, and what flows in.
+        for step in 0..1200 {
+            bucket.fill(60, at(step * 100));
+            if bucket.wait_for(1).is_zero() {
+                bucket.take(1);
+                admitted += 1;
+            }
+        }
+        assert_eq!(admitted, 60 + 119);
+        assert_eq!(bucket.wait_for(2), Duration::from_millis(1100));
+        bucket.take(10);
+        assert_eq!((bucket.left(), bucket.wait_for(1)), (0, Duration::from_millis(10_100)));
+        bucket.fill(60, at(10_000_000));
+        assert_eq!((bucket.left(), bucket.wait_for(60)), (60, Duration::ZERO));
+        // A lower rate takes effect at once, and a rate of zero never fills.
+        bucket.fill(0, at(10_000_000));
+        assert_eq!((bucket.left(), bucket.wait_for(1)), (0, Duration::from_secs(60)));
+    }
+}

@@ -1,0 +1,78 @@
+//! The id of a request: given by the client, or made here.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Bytes of an id that a client gives.
+const MAX_BYTES: usize = 128;
+/// Bytes of randomness in an id that is made here.
+const RANDOM_BYTES: usize = 16;
+
+/// The id of a request, for logs and for cancellation. Cheap to clone.
+///
+/// # Shape
+/// 1 to 128 of the characters `A-Z a-z 0-9 . _ : -`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId(Arc<str>);
+
+impl RequestId {
+    /// A new id: `req_` and 128 random bits in hexadecimal.
+    #[must_use]
+    pub fn generate() -> Self {
+        let mut bytes = [0; RANDOM_BYTES];
+        // Without randomness the id is the same for all requests. Then a second one in flight is refused as a duplicate.
+        let _ = getrandom::fill(&mut bytes);
+        let mut id = String::from("req_");
+        for byte in bytes {
+            id.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
+            id.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
+        }
+        Self(id.into())
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that is not a request id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a request id has 1 to 128 of the characters A-Z a-z 0-9 . _ : -")]
+pub struct BadRequestId;
+
+impl FromStr for RequestId {
+    type Err = BadRequestId;
+
+    fn from_str(text: &str) -> Result<Self, BadRequestId> {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+        let is_id = (1..=MAX_BYTES).contains(&text.len()) && text.bytes().all(is_allowed);
+        if is_id { Ok(Self(text.into())) } else { Err(BadRequestId) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_short_and_has_no_special_characters() {
+        let made = RequestId::generate();
+        assert_eq!(made.as_str().parse(), Ok(made.clone()));
+        assert_ne!(made, RequestId::generate());
+        for good in ["a", "req_1", "A-b.c:d", &"x".repeat(128)] {
+            assert_eq!(good.parse::<RequestId>().map(|id| id.to_string()), Ok(good.to_owned()));
+        }
+        for bad in ["", " ", "a b", "a\n", "ü", "a/b", &"x".repeat(129)] {
+            assert_eq!(bad.parse::<RequestId>(), Err(BadRequestId), "{bad}");
+        }
+    }
+}

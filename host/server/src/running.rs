@@ -1,0 +1,117 @@
+//! The requests that run now: by whom, and how each is ended early.
+//!
+//! In: a principal and the id of its request. Out: a [`RunningRequest`] whose signal its calls obey.
+//! Invariants: a principal has one running request of an id; only that principal can cancel it; a request leaves the table
+//! when it is dropped.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use toolcell::AbortSignal;
+
+use crate::principal::Principal;
+use crate::refused::Refused;
+use crate::request_id::RequestId;
+
+/// When a client is told to try again while the server runs as many requests as it may.
+const RETRY: Duration = Duration::from_secs(1);
+
+type Key = (Principal, RequestId);
+
+/// The table of running requests.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    table: Mutex<Table>,
+    /// Notified when a request has ended.
+    ended: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    requests: HashMap<Key, AbortSignal>,
+    is_draining: bool,
+}
+
+impl Running {
+    /// Enters a request, if there are less than `most`.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        principal: &Principal,
+        id: &RequestId,
+        most: usize,
+    ) -> Result<RunningRequest, Refused> {
+        let mut table = self.table.lock();
+        if table.is_draining {
+            return Err(Refused::Draining);
+        }
+        let count = table.requests.len();
+        match table.requests.entry((principal.clone(), id.clone())) {
+            Entry::Occupied(_) => Err(Refused::DuplicateRequest),
+            Entry::Vacant(_) if count >= most => Err(Refused::Overloaded { retry_after: RETRY }),
+            Entry::Vacant(place) => {
+                let signal = place.insert(AbortSignal::new()).clone();
+                let key = (principal.clone(), id.clone());
+                Ok(RunningRequest { running: Arc::clone(self), key, signal })
+            }
+        }
+    }
+
+    /// Asks the request to end.
+    pub(crate) fn cancel(&self, principal: &Principal, id: &RequestId) -> Result<(), Refused> {
+        let signal = self.table.lock().requests.get(&(principal.clone(), id.clone())).cloned();
+        signal.map(|signal| signal.raise()).ok_or(Refused::NotRunning)
+    }
+
+    /// Refuses new requests from now on.
+    pub(crate) fn drain(&self) {
+        self.table.lock().is_draining = true;
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.table.lock().is_draining
+    }
+
+    /// How many requests run.
+    pub(crate) fn count(&self) -> usize {
+        self.table.lock().requests.len()
+    }
+
+    /// Asks every request to end.
+    pub(crate) fn cancel_all(&self) {
+        let signals: Vec<_> = self.table.lock().requests.values().cloned().collect();
+        signals.iter().for_each(AbortSignal::raise);
+    }
+
+    /// Ends when no request runs.
+    pub(crate) async fn idle(&self) {
+        loop {
+            // Registered before the look: an end between the two is not missed.
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            if self.count() == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+/// A request that runs. Leaves the table on drop.
+#[derive(Debug)]
+pub(crate) struct RunningRequest {
+    running: Arc<Running>,
+    key: Key,
+    /// Raised when the request is cancelled.
+    pub(crate) signal: AbortSignal,
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.running.table.lock().requests.remove(&self.key);
+        self.running.ended.notify_waiters();
+    }
+}

@@ -1,0 +1,261 @@
+//! Several calls of one model answer for a principal: as a run, as the events of a run, or as steps of an agent loop.
+//!
+//! Invariants: as for one call. A tool that is not visible is taken out of the request's registry before the run begins, so
+//! that the run answers it as a tool that does not exist.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
+use serde_json::Value;
+use toolcell::{
+    CallContext, Limits, OnToolError, RawCall, Registry, RunEvent, RunOptions, RunOutcome, RunStream, Runner, Step,
+    Stepper, ToolCall, Turn, UnknownTools,
+};
+
+use crate::calls::OwnedContext as _;
+use crate::principal::Principal;
+use crate::refused::Refused;
+use crate::request_id::RequestId;
+use crate::served::{View, registry};
+use crate::service::{Admitted, Service};
+
+/// Tools that are asked at once whether they are visible.
+const ASKED_AT_ONCE: usize = 32;
+
+/// Several calls that a principal asks for at once.
+///
+/// # Defaults
+/// A new request id, an empty context, nothing tightened, and the defaults of [`RunOptions`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RunRequest {
+    /// The calls.
+    pub calls: Vec<ToolCall>,
+    /// The id by which the run is cancelled. `None`: a new one.
+    pub request_id: Option<RequestId>,
+    /// Where the calls come from. An answer to a question goes with one call. The server sets the tenant and the request id.
+    pub context: CallContext,
+    /// Tightens the limits of each call.
+    pub limits: Limits,
+    /// Wall time of each call.
+    pub tool_timeout: Option<Duration>,
+    /// The most calls at once. The tenant's quota can make it less.
+    pub max_concurrency: Option<usize>,
+    /// What to do about failures.
+    pub on_tool_error: OnToolError,
+    /// What to do about calls of tools that the principal does not see.
+    pub unknown_tools: UnknownTools,
+}
+
+impl RunRequest {
+    /// A request for these calls.
+    #[must_use]
+    pub fn new(calls: impl IntoIterator<Item = ToolCall>) -> Self {
+        Self {
+            calls: calls.into_iter().collect(),
+            request_id: None,
+            context: CallContext::default(),
+            limits: Limits::unlimited(),
+            tool_timeout: None,
+            max_concurrency: None,
+            on_tool_error: OnToolError::default(),
+            unknown_tools: UnknownTools::default(),
+        }
+    }
+}
+
+/// Calls of one model answer, as steps of an agent loop.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StepRequest {
+    /// The calls as the model wrote them.
+    pub calls: Vec<RawCall>,
+    /// The turn that they belong to. The server sets the tenant, the request id and the abort signal.
+    pub turn: Turn,
+    /// The id by which the steps are cancelled. `None`: a new one.
+    pub request_id: Option<RequestId>,
+}
+
+impl StepRequest {
+    /// A request for these calls of this turn.
+    #[must_use]
+    pub fn new(calls: impl IntoIterator<Item = impl Into<RawCall>>, turn: Turn) -> Self {
+        Self { calls: calls.into_iter().map(Into::into).collect(), turn, request_id: None }
+    }
+}
+
+/// A run that is ready to start.
+struct Prepared {
+    runner: Runner,
+    calls: Vec<ToolCall>,
+    options: RunOptions,
+    admitted: Admitted,
+}
+
+impl Service {
+    /// Makes the calls and waits for the last. A failed call is a message of the outcome.
+    ///
+    /// # Errors
+    /// [`Refused`] if no call was made.
+    ///
+    /// # Cancel safety
+    /// When dropped, running guests are stopped, and the other calls never start.
+    pub async fn run(&self, principal: &Principal, request: RunRequest) -> Result<RunOutcome, Refused> {
+        let Prepared { runner, calls, options, admitted } = self.prepared(principal, request).boxed().await?;
+        let outcome = runner.run(calls, options).boxed().await.map_err(Refused::Run)?;
+        drop(admitted);
+        Ok(outcome)
+    }
+
+    /// The same as events. The run goes on while they are read.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run), for this future and for the events.
+    pub async fn stream(&self, principal: &Principal, request: RunRequest) -> Result<RunEvents, Refused> {
+        let Prepared { runner, calls, options, admitted } = self.prepared(principal, request).boxed().await?;
+        let mut stream = runner.stream(calls, options);
+        // A run that cannot start says so in its first event, which is there at once.
+        let first = match stream.next().now_or_never() {
+            Some(Some(RunEvent::Error(failure))) => return Err(Refused::Run(failure.0)),
+            Some(first) => first,
+            None => None,
+        };
+        Ok(RunEvents { first, stream, _admitted: admitted })
+    }
+
+    /// Makes the steps of these calls, and returns the turn as they leave it.
+    ///
+    /// # Errors
+    /// [`Refused`] if no call was made.
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run). The turn is lost.
+    pub async fn steps(&self, principal: &Principal, request: StepRequest) -> Result<(Vec<Step>, Turn), Refused> {
+        let StepRequest { calls, mut turn, request_id } = request;
+        let view = self.view(principal)?;
+        let calls: Vec<_> = calls.into_iter().map(|call| view.meant_raw(call)).collect();
+        let id = request_id.unwrap_or_else(RequestId::generate);
+        let admitted = self.admit(principal, &view, &id, calls.len(), concurrency(calls.len(), None))?;
+        turn.context.owned_by(principal, &id);
+        turn.abort = admitted.signal();
+        let named = calls.iter().filter_map(|call| Some((call.name.clone()?, arguments(call.arguments.as_ref()))));
+        let registry = registry_of(&view, named.collect(), Arc::new(turn.context.clone())).await;
+        let config = toolcell::StepConfig::default().with_max_concurrency(admitted.slots().max(1));
+        let stepper = Stepper::new(registry).with_executor(self.executor(principal, &view)).with_config(config);
+        let steps = stepper.step_all(calls, &mut turn).boxed().await;
+        drop(admitted);
+        Ok((steps, turn))
+    }
+
+    async fn prepared(&self, principal: &Principal, request: RunRequest) -> Result<Prepared, Refused> {
+        let view = self.view(principal)?;
+        let RunRequest { calls, request_id, mut context, limits, .. } = request;
+        let calls: Vec<_> = calls.into_iter().map(|call| view.meant(call)).collect();
+        let id = request_id.unwrap_or_else(RequestId::generate);
+        let wanted = concurrency(calls.len(), request.max_concurrency);
+        let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
+        context.owned_by(principal, &id);
+        let named = calls.iter().map(|call| (call.name.clone(), read(&call.arguments))).collect();
+        let context = Arc::new(context);
+        let registry = registry_of(&view, named, Arc::clone(&context)).await;
+        if request.unknown_tools == UnknownTools::Refuse
+            && let Some(call) = calls.iter().find(|call| !registry.is_registered(&call.name))
+        {
+            return Err(view.unknown_tool(&call.name, &context).await);
+        }
+        let mut options = RunOptions::default()
+            .with_context(context)
+            .with_limits(limits)
+            .with_on_tool_error(request.on_tool_error)
+            .with_unknown_tools(request.unknown_tools)
+            .with_abort(admitted.signal());
+        options.tool_timeout = request.tool_timeout;
+        // Nothing asked for is told as the run tells it, whatever the quota.
+        options.max_concurrency = Some(if request.max_concurrency == Some(0) { 0 } else { admitted.slots().max(1) });
+        let is_whole = registry.toolbox().tools().count() == view.tools.len();
+        let runner = if is_whole { view.runner.clone() } else { Runner::new(registry) };
+        let runner = runner.with_executor(self.executor(principal, &view));
+        Ok(Prepared { runner, calls, options, admitted })
+    }
+}
+
+/// The view's tools without those of these calls that are not visible in this context.
+async fn registry_of(view: &View, calls: Vec<(String, Value)>, context: Arc<CallContext>) -> Registry {
+    let mut asked: Vec<BoxFuture<'static, Option<String>>> = Vec::with_capacity(calls.len());
+    for (name, arguments) in calls {
+        if let Some(tool) = view.tools.get(&name).cloned() {
+            let context = Arc::clone(&context);
+            let is_hidden = async move { !tool.is_visible_with(&arguments, &context).await };
+            asked.push(is_hidden.map(|is_hidden| is_hidden.then_some(name)).boxed());
+        }
+    }
+    let hidden = stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready);
+    let hidden: BTreeSet<String> = hidden.collect().await;
+    if hidden.is_empty() {
+        return view.runner.registry().clone();
+    }
+    let visible = view.tools.iter().filter(|(name, _)| !hidden.contains(*name));
+    registry(visible.map(|(_, tool)| tool.clone()))
+}
+
+/// How many of so many calls run at once, if the quota allows it.
+fn concurrency(calls: usize, most: Option<usize>) -> usize {
+    let mut options = RunOptions::default();
+    options.max_concurrency = most;
+    options.concurrency(calls).min(calls)
+}
+
+/// Arguments as a rule on visibility sees them: `null` if they cannot be read.
+fn read(text: &str) -> Value {
+    toolcell::Json::parse(text.to_owned()).map_or(Value::Null, |json| json.to_value())
+}
+
+fn arguments(raw: Option<&Value>) -> Value {
+    match raw {
+        Some(Value::String(text)) => read(text),
+        Some(value) => value.clone(),
+        None => Value::Null,
+    }
+}
+
+/// The events of a run, as [`Runner::stream`] yields them.
+pub struct RunEvents {
+    first: Option<RunEvent>,
+    stream: RunStream,
+    /// Given back with the stream.
+    _admitted: Admitted,
+}
+
+impl Stream for RunEvents {
+    type Item = RunEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        self.stream.poll_next_unpin(context)
+    }
+}
+
+impl RunEvents {
+    /// Why the agent loop must not continue, as far as the run has come.
+    #[must_use]
+    pub fn halted(&self) -> Option<&toolcell::Halted> {
+        self.stream.halted()
+    }
+}
+
+impl fmt::Debug for RunEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunEvents").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+//! Full-text search over tools: names, descriptions and parameters, ranked by BM25.
+//!
+//! In: definitions. Out: names, the best match first.
+//! Invariants: the same definitions and words give the same names in the same order; no text of a query is taken as query syntax.
+
+use std::fmt::Write as _;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, params};
+use serde_json::Value;
+use toolcell::Definition;
+
+/// How much a word counts in a name, a description, and a parameter's name or description.
+const WEIGHTS: (f64, f64, f64) = (4.0, 2.0, 1.0);
+/// Words of a query that are searched for.
+const MAX_WORDS: usize = 32;
+/// Nesting of a schema's parameters that is read.
+const MAX_DEPTH: usize = 4;
+/// Words that are in most sentences and tell no tool from another.
+const STOP_WORDS: [&str; 44] = [
+    "a", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "for", "from", "how", "i", "if", "in",
+    "is", "it", "its", "me", "my", "of", "on", "one", "or", "our", "please", "that", "the", "their", "them", "there",
+    "this", "to", "tool", "use", "want", "was", "what", "which", "with", "you",
+];
+
+/// An index of tools, in memory.
+#[derive(Debug)]
+pub(crate) struct Index(Mutex<Connection>);
+
+impl Index {
+    /// Indexes these definitions.
+    ///
+    /// # Errors
+    /// [`rusqlite::Error`] if there is no memory for it.
+    pub(crate) fn new<'a>(definitions: impl IntoIterator<Item = &'a Definition>) -> rusqlite::Result<Self> {
+        let mut connection = Connection::open_in_memory()?;
+        connection.execute_batch(
+            "CREATE VIRTUAL TABLE tools USING fts5(id UNINDEXED, name, description, parameters, tokenize = 'porter unicode61')",
+        )?;
+        let transaction = connection.transaction()?;
+        {
+            let mut insert = transaction.prepare("INSERT INTO tools VALUES (?1, ?2, ?3, ?4)")?;
+            for definition in definitions {
+                let mut parameters = String::new();
+                if let Some(schema) = &definition.parameters {
+                    describe(schema, MAX_DEPTH, &mut parameters);
+                }
+                let name = words(&definition.name).join(" ");
+                insert.execute(params![definition.name, name, definition.description, parameters])?;
+            }
+        }
+        transaction.commit()?;
+        Ok(Self(Mutex::new(connection)))
+    }
+
+    /// The names of at most `most` tools that have a word of the query, the best match first; equal matches by name.
+    ///
+    /// # Errors
+    /// [`rusqlite::Error`] if there is no memory for it.
+    pub(crate) fn search(&self, query: &str, most: usize) -> rusqlite::Result<Vec<String>> {
+        let wanted = expression(query);
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let connection = self.0.lock();
+        let mut select = connection
+            .prepare("SELECT id FROM tools WHERE tools MATCH ?1 ORDER BY bm25(tools, 0.0, ?2, ?3, ?4), id LIMIT ?5")?;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let rows = select.query_map(params![wanted, WEIGHTS.0, WEIGHTS.1, WEIGHTS.2, most], |row| row.get(0))?;
+        rows.collect()
+    }
+}
+
+/// The query in the form of the index: any of its words, each in quotation marks.
+fn expression(query: &str) -> String {
+    let mut words = words(query);
+    let mut seen = std::collections::HashSet::new();
+    words.retain(|word| seen.insert(word.clone()));
+    let telling: Vec<_> = words.iter().filter(|word| !STOP_WORDS.contains(&word.as_str())).collect();
+    // A query of such words only is searched for as it is.
+    let chosen = if telling.is_empty() { words.iter().collect() } else { telling };
+    let quoted: Vec<_> = chosen.into_iter().take(MAX_WORDS).map(|word| format!("\"{word}\"")).collect();
+    quoted.join(" OR ")
+}
+
+/// The words of a text in lower case: letters and digits, cut where `camelCase` begins a new word.
+fn words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in text.chars() {
+        let begins = !c.is_alphanumeric() || (c.is_uppercase() && was_lower);
+        if begins && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+        was_lower = c.is_lowercase() || c.is_numeric();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Writes the names and descriptions of a schema's properties.
+fn describe(schema: &Value, depth: usize, text: &mut String) {
+    if let Some(description) = schema.get("description").and_then(Value::as_str) {
+        let _ = write!(text, "{description} ");
+    }
+    if depth == 0 {
+        return;
+    }
+    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let _ = write!(text, "{} ", words(name).join(" "));
+        describe(property, depth - 1, text);
+    }
+    if let Some(items) = schema.get("items") {
+        describe(items, depth - 1, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn definition(name: &str, description: &str, parameters: Value) -> Definition {
+        Definition::new(name, description).expect("a name").with_parameters(parameters)
+    }
+
+    #[test]
+    fn queries_find_tools_by_name_description_and_parameters() {
+        let definitions = [
+            definition("createInvoice", "Creates an invoice for a customer.", json!({})),
+            definition("list_files", "Lists the files of a directory.", json!({"properties": {"maxDepth": {}}})),
+            definition(
+                "weather",
+                "Current temperature and wind.",
+                json!({"properties": {"city": {"description": "A town's name"}}}),
+            ),
+            definition("say", "Says \"NEAR(a b)\" AND more*", json!({})),
+        ];
+        let index = Index::new(&definitions).expect("an index");
+        for (query, expected) in [
+            ("invoice", vec!["createInvoice"]),
+            ("create", vec!["createInvoice"]),
+            ("how do I list a file?", vec!["list_files"]),
+            ("directories", vec!["list_files"]),
+            ("depth", vec!["list_files"]),
+            ("which town", vec!["weather"]),
+            ("WINDS", vec!["weather"]),
+            ("nothing like it", vec![]),
+            ("", vec![]),
+            ("\"*:^(){}-+", vec![]),
+            ("name:x OR NEAR(", vec!["say", "weather"]),
+            ("the", vec!["list_files"]),
+        ] {
+            assert_eq!(index.search(query, 5).expect("a search"), expected, "{query:?}");
+        }
+        assert_eq!(index.search("invoice files", 1).expect("a search").len(), 1);
+    }
+
+    #[test]
+    fn equal_matches_come_in_the_order_of_their_names() {
+        let definitions = ["c", "a", "b"].map(|name| definition(name, "the same text", json!({})));
+        let index = Index::new(&definitions).expect("an index");
+        assert_eq!(index.search("text", 5).expect("a search"), ["a", "b", "c"]);
+    }
+}

@@ -1,0 +1,209 @@
+//! What is served, in one version that does not change.
+//!
+//! In: an embedder's tools, executor and tenants. Out: [`Served`], and from it a `Version`: for each tenant a `View` with the
+//! tools it sees and the executor that narrows its calls.
+//! Invariants: a tenant's view contains none of the tools that it does not see, so that no code path can name them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use toolcell::{Event, Executor, RawCall, Registry, Runner, Tenant, Tool, ToolCall, Toolbox};
+
+use crate::account::Account;
+use crate::facade::{self, ManyTools, facade};
+use crate::quota::Quota;
+
+/// One version of what a [`Service`](crate::Service) serves: tools, an executor, and tenants.
+///
+/// # Defaults
+/// An [`Executor::new`]. No tenant is defined: principals without a tenant see every tool, and others have no access.
+#[derive(Debug, Clone)]
+pub struct Served {
+    pub(crate) version: String,
+    executor: Executor,
+    tools: Toolbox,
+    tenants: BTreeMap<String, ServedTenant>,
+    untenanted: Option<ServedTenant>,
+    many: ManyTools,
+}
+
+/// What one tenant sees and may use.
+///
+/// # Defaults
+/// Every tool, nothing narrowed, no quota.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ServedTenant {
+    /// The names of the tools that the tenant sees. `None`: all.
+    pub tools: Option<BTreeSet<String>>,
+    /// Tightens the limits and rights of every call.
+    pub narrowed: Tenant,
+    /// How much the tenant may use.
+    pub quota: Quota,
+}
+
+impl ServedTenant {
+    /// With these tools only.
+    #[must_use]
+    pub fn with_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tools = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// With these limits and this overlay.
+    #[must_use]
+    pub fn with_narrowed(mut self, narrowed: Tenant) -> Self {
+        self.narrowed = narrowed;
+        self
+    }
+
+    /// With this quota.
+    #[must_use]
+    pub fn with_quota(mut self, quota: Quota) -> Self {
+        self.quota = quota;
+        self
+    }
+}
+
+impl Served {
+    /// The tools that the registry has now. Later changes of the registry are not seen.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Self {
+        Self {
+            version: String::new(),
+            executor: Executor::new(),
+            tools: registry.toolbox(),
+            tenants: BTreeMap::new(),
+            untenanted: None,
+            many: ManyTools::default(),
+        }
+    }
+
+    /// With this rule for when a search takes the place of the list of tools.
+    #[must_use]
+    pub fn with_many_tools(mut self, many: ManyTools) -> Self {
+        self.many = many;
+        self
+    }
+
+    /// With this executor: its limits, and its observer. Its sealer is replaced by that of the service, and its tenants by
+    /// those that are defined here.
+    #[must_use]
+    pub fn with_executor(mut self, executor: Executor) -> Self {
+        self.executor = executor;
+        self
+    }
+
+    /// With this tenant. Once a tenant is defined, principals without a tenant have no access, unless
+    /// [`with_untenanted`](Self::with_untenanted) gives it.
+    #[must_use]
+    pub fn with_tenant(mut self, name: impl Into<String>, tenant: ServedTenant) -> Self {
+        self.tenants.insert(name.into(), tenant);
+        self
+    }
+
+    /// With this for principals without a tenant.
+    #[must_use]
+    pub fn with_untenanted(mut self, tenant: ServedTenant) -> Self {
+        self.untenanted = Some(tenant);
+        self
+    }
+
+    /// With this name of the version, which readiness reports, for example a digest of the configuration.
+    #[must_use]
+    pub fn with_version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// Makes the views. `account` gives the account of a tenant.
+    pub(crate) fn version(self, account: impl Fn(Option<&str>) -> Arc<Account>) -> Version {
+        let Self { version, mut executor, tools, tenants, mut untenanted, many } = self;
+        for (name, tenant) in &tenants {
+            executor = executor.with_tenant(name, tenant.narrowed.clone());
+        }
+        if tenants.is_empty() && untenanted.is_none() {
+            untenanted = Some(ServedTenant::default());
+        }
+        if let Some(untenanted) = &untenanted {
+            executor = executor.with_untenanted(untenanted.narrowed.clone());
+        }
+        let view = |name: Option<&str>, tenant: &ServedTenant| {
+            let account = account(name);
+            Arc::new(View::new(&tools, tenant, executor.clone(), account, many))
+        };
+        let views = tenants.iter().map(|(name, tenant)| (name.clone(), view(Some(name), tenant))).collect();
+        let untenanted = untenanted.as_ref().map(|tenant| view(None, tenant));
+        Version { name: version, views, untenanted }
+    }
+}
+
+/// A version with its views.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) name: String,
+    views: HashMap<String, Arc<View>>,
+    untenanted: Option<Arc<View>>,
+}
+
+impl Version {
+    /// What this tenant sees. `None`: the tenant is not served.
+    pub(crate) fn view(&self, tenant: Option<&str>) -> Option<Arc<View>> {
+        tenant.map_or(self.untenanted.as_ref(), |tenant| self.views.get(tenant)).cloned()
+    }
+}
+
+/// What one tenant sees in one version.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// The tools that the tenant sees, by name.
+    pub(crate) tools: BTreeMap<String, Tool>,
+    /// Whether its list has only the tools that search the others.
+    is_searched: bool,
+    /// Calls those tools, with the tenant's limits and rights, and charges its account.
+    pub(crate) executor: Executor,
+    pub(crate) runner: Runner,
+    pub(crate) quota: Quota,
+    pub(crate) account: Arc<Account>,
+}
+
+impl View {
+    fn new(tools: &Toolbox, tenant: &ServedTenant, executor: Executor, account: Arc<Account>, many: ManyTools) -> Self {
+        let is_seen = |name: &String| tenant.tools.as_ref().is_none_or(|tools| tools.contains(name));
+        let tools = tools.tools().map(|tool| (tool.definition().name.clone(), tool.clone()));
+        let mut tools: BTreeMap<String, Tool> = tools.filter(|(name, _)| is_seen(name)).collect();
+        let facade = facade(many, &tools);
+        let is_searched = facade.is_some();
+        tools.extend(facade.into_iter().flatten().map(|tool| (tool.definition().name.clone(), tool)));
+        let charged = Arc::clone(&account);
+        let executor = executor.with_additional_events(move |event: Event| charged.charge(&event));
+        let runner = Runner::new(registry(tools.values().cloned()));
+        Self { tools, is_searched, executor, runner, quota: tenant.quota, account }
+    }
+
+    /// The tools of the list from `begin` on, by name.
+    pub(crate) fn listed(&self, begin: Bound<&str>) -> impl Iterator<Item = &Tool> {
+        let tools = self.tools.range::<str, _>((begin, Bound::Unbounded));
+        tools.filter(|(name, _)| !self.is_searched || facade::is_part(name)).map(|(_, tool)| tool)
+    }
+
+    /// The call that is meant: of the tool that `tools_call` names.
+    pub(crate) fn meant(&self, call: ToolCall) -> ToolCall {
+        if self.is_searched { facade::meant(call) } else { call }
+    }
+
+    /// The same for a call as a model wrote it.
+    pub(crate) fn meant_raw(&self, call: RawCall) -> RawCall {
+        if self.is_searched { facade::meant_raw(call) } else { call }
+    }
+}
+
+/// A registry of these tools, which have different names.
+pub(crate) fn registry(tools: impl IntoIterator<Item = Tool>) -> Registry {
+    let registry = Registry::new();
+    // Fails only if two have the same name.
+    let registered = registry.register_all(tools);
+    debug_assert!(registered.is_ok(), "{registered:?}");
+    registry
+}

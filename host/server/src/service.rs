@@ -1,0 +1,328 @@
+//! The core of the server: what a principal can ask for, without any protocol.
+//!
+//! In: [`Served`], and requests of [`Principal`]s. Out: answers, or [`Refused`].
+//! Invariants: every call goes through one admission (`Service::admit`); every question is sealed, bound to its principal.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use serde::Serialize;
+use tokio::sync::watch;
+use toolcell::{AbortSignal, Clock, Error, Executor, Sealer, SystemClock};
+
+use crate::account::{Account, Slots, TenantUsage};
+use crate::principal::Principal;
+use crate::refused::Refused;
+use crate::request_id::RequestId;
+use crate::running::{Running, RunningRequest};
+use crate::served::{Served, Version, View};
+
+type Accounts = Mutex<HashMap<Option<String>, Arc<Account>>>;
+
+/// Makes calls, runs and steps for principals. Cheap to clone; clones are the same service.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serde_json::{Value, json};
+/// use toolcell::{Definition, Registry, Tool, ToolCall};
+/// use toolcell_server::{CallRequest, Principal, Served, Service};
+///
+/// let registry = Registry::new();
+/// registry.register(Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?)?;
+/// let service = Service::builder(Served::new(&registry)).build()?;
+///
+/// let request = CallRequest::new(ToolCall::new("call-1", "now", "{}"));
+/// let answer = service.call(&Principal::local(), request).await?;
+/// assert_eq!(answer.completion.result.value().map(|value| value.as_str()), Some("\"noon\""));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Service(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    version: ArcSwap<Version>,
+    /// Notified when the version has changed.
+    versions: watch::Sender<()>,
+    accounts: Accounts,
+    running: Arc<Running>,
+    /// What keeps the server from being ready, by what reported it.
+    problems: Mutex<BTreeMap<String, String>>,
+    limits: ServiceLimits,
+    sealer: Sealer,
+    clock: Arc<dyn Clock>,
+}
+
+/// What one server takes on at once.
+///
+/// # Defaults
+/// 1,024 requests in flight, 256 calls in a request, 100 tools on a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServiceLimits {
+    /// Requests with calls that run at once, over all tenants.
+    pub in_flight: usize,
+    /// Calls in one run, batch or list of steps.
+    pub calls_per_request: usize,
+    /// Tools on one page of the list.
+    pub page: usize,
+}
+
+impl Default for ServiceLimits {
+    fn default() -> Self {
+        Self { in_flight: 1024, calls_per_request: 256, page: 100 }
+    }
+}
+
+impl ServiceLimits {
+    /// With this many requests in flight.
+    #[must_use]
+    pub fn with_in_flight(mut self, requests: usize) -> Self {
+        self.in_flight = requests;
+        self
+    }
+
+    /// With this many calls in a request.
+    #[must_use]
+    pub fn with_calls_per_request(mut self, calls: usize) -> Self {
+        self.calls_per_request = calls;
+        self
+    }
+
+    /// With this many tools on a page.
+    #[must_use]
+    pub fn with_page(mut self, tools: usize) -> Self {
+        self.page = tools;
+        self
+    }
+}
+
+/// Builds a [`Service`].
+///
+/// # Defaults
+/// [`ServiceLimits::default`], the system's clock, a new random sealing key: a question cannot be answered after the process
+/// has ended.
+#[derive(Debug)]
+#[must_use]
+pub struct ServiceBuilder {
+    served: Served,
+    limits: ServiceLimits,
+    sealer: Option<Sealer>,
+    clock: Arc<dyn Clock>,
+}
+
+impl ServiceBuilder {
+    /// With these limits.
+    pub fn with_limits(mut self, limits: ServiceLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// With this sealer for questions, for example one whose key is kept on disk or shared by several servers.
+    pub fn with_sealer(mut self, sealer: Sealer) -> Self {
+        self.sealer = Some(sealer);
+        self
+    }
+
+    /// With this clock for quotas.
+    pub fn with_clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Builds the service.
+    ///
+    /// # Errors
+    /// [`Error::is_environment`] if no sealer was given and the system has no randomness.
+    pub fn build(self) -> Result<Service, Error> {
+        let Self { served, limits, sealer, clock } = self;
+        let sealer = sealer.map_or_else(Sealer::generate, Ok)?;
+        let accounts = Accounts::default();
+        let version = served.version(|tenant| account(&accounts, &clock, tenant));
+        Ok(Service(Arc::new(Inner {
+            version: ArcSwap::from_pointee(version),
+            versions: watch::Sender::new(()),
+            accounts,
+            running: Arc::default(),
+            problems: Mutex::default(),
+            limits,
+            sealer,
+            clock,
+        })))
+    }
+}
+
+/// Whether the server takes calls.
+///
+/// # Shape
+/// As JSON: its fields by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[non_exhaustive]
+pub struct Readiness {
+    /// Whether it does.
+    pub ready: bool,
+    /// Why not, by what reported it, in one line each.
+    pub problems: BTreeMap<String, String>,
+}
+
+impl Service {
+    /// Begins a service of these tools.
+    pub fn builder(served: Served) -> ServiceBuilder {
+        let limits = ServiceLimits::default();
+        ServiceBuilder { served, limits, sealer: None, clock: Arc::new(SystemClock) }
+    }
+
+    /// Serves this from now on. Requests that run end on the version that they began with. Quotas and totals of tenants
+    /// go on.
+    pub fn replace(&self, served: Served) {
+        let version = served.version(|tenant| account(&self.0.accounts, &self.0.clock, tenant));
+        self.0.version.store(Arc::new(version));
+        self.0.versions.send_replace(());
+    }
+
+    /// Hears when another version is served.
+    pub(crate) fn versions(&self) -> watch::Receiver<()> {
+        self.0.versions.subscribe()
+    }
+
+    /// The name of the version that is served: see [`Served::with_version`].
+    #[must_use]
+    pub fn version(&self) -> String {
+        self.0.version.load().name.clone()
+    }
+
+    /// The limits of this server.
+    #[must_use]
+    pub fn limits(&self) -> ServiceLimits {
+        self.0.limits
+    }
+
+    /// The clock that the service was built with.
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.0.clock)
+    }
+
+    /// Whether the principal's tenant is served.
+    #[must_use]
+    pub fn serves(&self, principal: &Principal) -> bool {
+        self.view(principal).is_ok()
+    }
+
+    /// What the principal's tenant has used, and what its quota leaves.
+    ///
+    /// # Errors
+    /// [`Refused::NoAccess`].
+    pub fn usage(&self, principal: &Principal) -> Result<TenantUsage, Refused> {
+        let view = self.view(principal)?;
+        Ok(view.account.usage(&view.quota))
+    }
+
+    /// Cancels the principal's running request of this id: its guests are stopped, and the request is answered with what its
+    /// calls came to. Does nothing more to one that is being cancelled.
+    ///
+    /// # Errors
+    /// [`Refused::NotRunning`], also for a request of another principal.
+    pub fn cancel(&self, principal: &Principal, id: &RequestId) -> Result<(), Refused> {
+        self.0.running.cancel(principal, id)
+    }
+
+    /// Reports a problem that keeps the server from being ready, or its end. `source` names what reports it, for example
+    /// `configuration`.
+    pub fn report(&self, source: &str, problem: Option<String>) {
+        let mut problems = self.0.problems.lock();
+        match problem {
+            Some(problem) => problems.insert(source.to_owned(), problem),
+            None => problems.remove(source),
+        };
+    }
+
+    /// Whether the server takes calls, and why not.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        let mut problems = self.0.problems.lock().clone();
+        if self.0.running.is_draining() {
+            problems.insert("server".into(), Refused::Draining.to_string());
+        }
+        Readiness { ready: problems.is_empty(), problems }
+    }
+
+    /// How many requests with calls run.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.0.running.count()
+    }
+
+    /// Refuses new calls from now on, waits for the running requests, and cancels those that still run after `deadline`.
+    /// Returns when none runs.
+    ///
+    /// # Cancel safety
+    /// When dropped, running requests go on; new ones stay refused.
+    pub async fn drain(&self, deadline: Duration) {
+        let running = &self.0.running;
+        running.drain();
+        if tokio::time::timeout(deadline, running.idle()).await.is_err() {
+            running.cancel_all();
+            running.idle().await;
+        }
+    }
+
+    /// What the principal sees in the newest version.
+    pub(crate) fn view(&self, principal: &Principal) -> Result<Arc<View>, Refused> {
+        self.0.version.load().view(principal.tenant()).ok_or(Refused::NoAccess)
+    }
+
+    /// Admits a request of so many calls. Every call passes here before a tool is looked up, so that a refusal says nothing
+    /// of the tools.
+    pub(crate) fn admit(
+        &self,
+        principal: &Principal,
+        view: &View,
+        id: &RequestId,
+        calls: usize,
+        wanted: usize,
+    ) -> Result<Admitted, Refused> {
+        let limit = self.0.limits.calls_per_request;
+        if calls > limit {
+            return Err(Refused::TooManyCalls { got: calls, limit });
+        }
+        let request = self.0.running.begin(principal, id, self.0.limits.in_flight)?;
+        let slots = view.account.admit(&view.quota, calls, wanted)?;
+        Ok(Admitted { request, slots })
+    }
+
+    /// The view's executor, which seals questions for this principal alone.
+    pub(crate) fn executor(&self, principal: &Principal, view: &View) -> Executor {
+        view.executor.clone().with_sealer(self.0.sealer.bound_to(principal.id()))
+    }
+}
+
+/// The account of a tenant, made when it is first needed.
+fn account(accounts: &Accounts, clock: &Arc<dyn Clock>, tenant: Option<&str>) -> Arc<Account> {
+    let mut accounts = accounts.lock();
+    let made = || Arc::new(Account::new(Arc::clone(clock)));
+    Arc::clone(accounts.entry(tenant.map(str::to_owned)).or_insert_with(made))
+}
+
+/// A request that may run, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    request: RunningRequest,
+    slots: Slots,
+}
+
+impl Admitted {
+    /// The signal that ends the request early.
+    pub(crate) fn signal(&self) -> AbortSignal {
+        self.request.signal.clone()
+    }
+
+    /// How many calls may run at once.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots.count()
+    }
+}

@@ -1,0 +1,259 @@
+//! Bad requests: each row of the table in `docs/http.md` has the status and the code that the page says.
+
+use std::collections::BTreeSet;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use toolcell_server::ListenOptions;
+
+use crate::client::{Reply, request, send};
+use crate::fixture::{BODY, Fixture, IN_FLIGHT};
+
+const PAGE: &str = include_str!("../../../../docs/http.md");
+/// Far longer than the server waits in the test that uses it.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+const JSON: &str = "Content-Type: application/json\r\n";
+
+/// The rows of the page's table: case, status, code. The code of an answer without a problem is `–`.
+fn rows() -> Vec<(String, String, String)> {
+    let table = PAGE.lines().skip_while(|line| !line.starts_with("| bad input |")).skip(2);
+    let rows = table.take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let mut cells = row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`').to_owned());
+        (cells.next().expect("a cell"), cells.next().expect("a cell"), cells.next().expect("a cell"))
+    })
+    .collect()
+}
+
+/// The requests whose answer needs nothing but the request, by the row that they belong to.
+fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
+    let key = format!("Authorization: Bearer {}\r\n", fixture.acme);
+    let get = |headers: &str| request("GET /v1/tools", headers, "");
+    let post = |path: &str, body: &str| request(&format!("POST {path}"), &format!("{key}{JSON}"), body);
+    let call = |body: &str| post("/v1/calls", body);
+    let deep = format!(r#"{{"name": "echo", "arguments": {}1{}}}"#, "[".repeat(200), "]".repeat(200));
+    let long = format!(r#"{{"name": "echo", "arguments": {{"n": "{}"}}}}"#, "x".repeat(BODY));
+    let bearer = |key: &str| format!("Authorization: Bearer {key}\r\n");
+    let chunked = |body: &str| {
+        let head = format!("POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{key}{JSON}");
+        format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
+    };
+    let hosts = |hosts: &str| format!("GET /v1/tools HTTP/1.1\r\n{hosts}Connection: close\r\n{key}\r\n");
+    let two =
+        r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}, {"id": "a", "name": "echo", "arguments": {}}]}"#;
+    let five = format!(r#"{{"calls": [{}]}}"#, [r#"{"id": "a", "name": "echo", "arguments": {}}"#; 5].join(","));
+    vec![
+        ("a request line that is not HTTP", "GET\r\n\r\n".into()),
+        ("a head that is too long", get(&format!("{key}x-long: {}\r\n", "x".repeat(64 << 10)))),
+        ("no `Host`, or several", hosts("")),
+        ("no `Host`, or several", hosts("Host: localhost\r\nHost: localhost\r\n")),
+        ("a `Host` that is not listed", hosts("Host: evil.example\r\n")),
+        (
+            "a `Host` that is not listed",
+            format!("GET http://evil.example/v1/tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{key}\r\n"),
+        ),
+        ("an `Origin` that is not listed", get(&format!("{key}Origin: https://evil.example\r\n"))),
+        ("an `Origin` that is not listed", get(&format!("{key}Origin: null\r\n"))),
+        ("an `x-request-id` that is not valid", get(&format!("{key}x-request-id: a b\r\n"))),
+        ("an `x-request-id` that is not valid", get(&format!("{key}x-request-id: a\r\nx-request-id: a\r\n"))),
+        ("an unknown path", request("GET /v2/tools", &key, "")),
+        ("another method", request("DELETE /v1/tools", &key, "")),
+        ("no key", get("")),
+        ("an unknown key", get(&bearer("tck_unknown"))),
+        ("an unknown key", get("Authorization: Basic YTpi\r\n")),
+        ("an unknown key", get(&format!("{key}{key}"))),
+        ("a revoked key", get(&bearer(&fixture.revoked))),
+        ("a key of a tenant that is not served", get(&bearer(&fixture.gone))),
+        (
+            "a `Content-Type` other than `application/json`",
+            request("POST /v1/calls", &format!("{key}Content-Type: text/plain\r\n"), "{}"),
+        ),
+        ("a `Content-Type` other than `application/json`", request("POST /v1/calls", &key, "{}")),
+        ("a body that is too long", call(&long)),
+        ("a body that is too long", chunked(&long)),
+        ("a body that stops arriving", call(r#"{"name": "echo"}"#).replace("Content-Length: 16", "Content-Length: 17")),
+        ("a chunked body that is malformed", chunked("{}").replace("2\r\n{}", "zz\r\n{}")),
+        ("a body that is not valid JSON", call("{")),
+        ("a body that is not valid JSON", call("\u{feff}{\"name\": \"echo\"}")),
+        ("a body that is not valid JSON", call(r#"{"name": "echo"} {}"#)),
+        ("a body that is not valid JSON", call(r#"{"name": "echo", "name": "echo"}"#)),
+        ("a body that is not valid JSON", call(&deep)),
+        ("a body of another form", call("[]")),
+        ("a body of another form", call(r#"{"name": 7}"#)),
+        ("a body of another form", call(r#"{"name": "echo", "more": 1}"#)),
+        ("a body of another form", post("/v1/steps", r#"{"calls": [{"name": "echo", "resume": 7}]}"#)),
+        ("a tool that does not exist, or is not visible", call(r#"{"name": "nope"}"#)),
+        ("a tool that does not exist, or is not visible", call(r#"{"name": "hidden"}"#)),
+        ("a tool that does not exist, or is not visible", request("GET /v1/tools/hidden", &key, "")),
+        (
+            "a tool that does not exist, or is not visible",
+            post("/v1/batch", r#"{"calls": [{"id": "a", "name": "hidden", "arguments": {}}]}"#),
+        ),
+        (
+            "a tool that does not exist, or is not visible",
+            post("/v1/runs", r#"{"calls": [{"id": "a", "name": "hidden", "arguments": {}}]}"#),
+        ),
+        ("two calls of one run with the same id", post("/v1/batch", two)),
+        ("two calls of one run with the same id", post("/v1/runs", two)),
+        ("more calls than a request can have", post("/v1/batch", &five)),
+        ("more calls than a request can have", post("/v1/steps", &five)),
+        (
+            "an option of a run that is out of range",
+            post("/v1/batch", r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}], "max_concurrency": 0}"#),
+        ),
+        ("a cursor that is not valid", request("GET /v1/tools?cursor=x", &key, "")),
+        ("an unknown format", request("GET /v1/tools?format=x", &key, "")),
+        ("an unknown query parameter", request("GET /v1/tools?page=2", &key, "")),
+        ("an unknown query parameter", request("GET /v1/tools?cursor=a&cursor=b", &key, "")),
+        ("a path that is not UTF-8", request("GET /v1/tools/%ff", &key, "")),
+        ("cancelling what does not run", request("DELETE /v1/calls/nope", &key, "")),
+        ("cancelling what does not run", request("DELETE /v1/calls/%20", &key, "")),
+        (
+            "an `Idempotency-Key` that is not valid",
+            request("POST /v1/calls", &format!("{key}{JSON}Idempotency-Key: a b\r\n"), r#"{"name": "echo"}"#),
+        ),
+    ]
+}
+
+/// The rows that need a state of the server, each made here.
+async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
+    let (acme, small) = (fixture.acme.clone(), fixture.small.clone());
+    let echo = r#"{"name": "echo"}"#;
+    let mut replies = Vec::new();
+    for _ in 0..2 {
+        assert_eq!(fixture.call(&small, "", echo).await.status, 200);
+    }
+    replies.push(("more calls than the quota", fixture.call(&small, "", echo).await));
+    let key = "Idempotency-Key: one\r\n";
+    assert_eq!(fixture.call(&acme, key, echo).await.status, 200);
+    let other = r#"{"name": "echo", "arguments": {"n": 1}}"#;
+    replies.push(("an `Idempotency-Key` of another request", fixture.call(&acme, key, other).await));
+
+    let mut held = vec![fixture.waiting(&acme, "held").await];
+    replies.push(("an `x-request-id` that is running", fixture.call(&acme, "x-request-id: held\r\n", echo).await));
+    let (wait, two) = (r#"{"name": "wait"}"#, "Idempotency-Key: two\r\n");
+    held.push(fixture.begin(&acme, "POST /v1/calls", two, wait));
+    assert_eq!(fixture.waits.recv().await, Some("started"));
+    replies.push(("an `Idempotency-Key` whose request is running", fixture.call(&acme, two, wait).await));
+    while held.len() < IN_FLIGHT {
+        let id = format!("held-{}", held.len());
+        held.push(fixture.waiting(&acme, &id).await);
+    }
+    replies.push(("more requests than the server runs at once", fixture.call(&acme, "", echo).await));
+    replies
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_row_has_its_status_and_code() {
+    let mut fixture = Fixture::start().await;
+    let mut replies = Vec::new();
+    for (case, bytes) in requests(&fixture) {
+        replies
+            .push((case, send(fixture.address, bytes.as_bytes()).await.unwrap_or_else(|| panic!("{case}: {bytes}"))));
+    }
+    replies.extend(in_some_state(&mut fixture).await);
+    let (mut complaints, mut tried) = (Vec::new(), BTreeSet::new());
+    let rows = rows();
+    for (case, reply) in &replies {
+        let plain = case.replace('`', "");
+        let Some((_, status, code)) = rows.iter().find(|(row, _, _)| row.replace('`', "") == plain) else {
+            complaints.push(format!("the page has no row `{case}`: {reply:?}"));
+            continue;
+        };
+        tried.insert(plain);
+        let got = (reply.status.to_string(), if reply.code().is_empty() { "–".into() } else { reply.code() });
+        if got != (status.clone(), code.clone()) {
+            complaints.push(format!("{case}: {got:?}, and the page says {status} {code}: {reply:?}"));
+        }
+        if code != "–" {
+            let problem = reply.json();
+            let is_whole = reply.header("content-type") == Some("application/problem+json")
+                && problem["status"] == reply.status
+                && problem["request_id"].as_str() == reply.header("x-request-id")
+                && ["type", "title", "detail"].iter().all(|member| problem[member].is_string());
+            let has_extras = match reply.status {
+                401 => reply.header("www-authenticate").is_some_and(|value| value.starts_with("Bearer")),
+                405 => reply.header("allow").is_some(),
+                429 => reply.header("retry-after").is_some() && problem["retry_after_ms"].is_number(),
+                _ => true,
+            };
+            if !is_whole || !has_extras {
+                complaints.push(format!("{case}: not a whole problem: {reply:?}"));
+            }
+        }
+    }
+    let untried = rows.iter().map(|(row, _, _)| row.replace('`', "")).filter(|row| !tried.contains(row));
+    // These are tested by themselves: in this file, in `ending` and in `listening`.
+    let elsewhere = [
+        "a head that does not arrive in time",
+        "a call while the server shuts down",
+        "more bytes of bodies than the server holds",
+    ];
+    complaints.extend(untried.filter(|row| !elsewhere.contains(&row.as_str())).map(|row| format!("not tried: {row}")));
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+/// A hidden tool and one that does not exist differ in nothing but the name that the client wrote.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hidden_tool_is_answered_as_one_that_does_not_exist() {
+    let fixture = Fixture::start().await;
+    let told = async |key: &str, line: &str, body: &str, name: &str| {
+        let reply = fixture.ask(key, line, "x-request-id: same\r\n", body).await;
+        let body = reply.body.replace(name, "NAME");
+        let headers: Vec<_> =
+            reply.headers.iter().filter(|(name, _)| !["date", "content-length"].contains(&&**name)).collect();
+        format!("{} {headers:?} {body}", reply.status)
+    };
+    // `wait` exists, and this tenant does not see it. `hidden` is hidden from all.
+    for (key, existing, missing) in [(&fixture.globex, "wait", "kuyz"), (&fixture.acme, "hidden", "qqqqqq")] {
+        let call = |name: &str| format!(r#"{{"name": "{name}"}}"#);
+        let calls = |name: &str| format!(r#"{{"calls": [{{"id": "a", "name": "{name}", "arguments": {{}}}}]}}"#);
+        let answer = |name: &str| calls(name).replace("]}", r#"], "unknown_tools": "answer"}"#);
+        for form in ["POST /v1/calls", "POST /v1/batch", "POST /v1/batch ", "POST /v1/steps", "GET"] {
+            let mut told_of = Vec::new();
+            for name in [existing, missing] {
+                let (line, body) = match form {
+                    "POST /v1/calls" => (form.to_owned(), call(name)),
+                    "POST /v1/batch " => (form.trim().to_owned(), answer(name)),
+                    "GET" => (format!("GET /v1/tools/{name}"), String::new()),
+                    _ => (form.to_owned(), calls(name)),
+                };
+                let told = told(key, &line, &body, name).await;
+                // Times differ between any two calls; lengths of the names are those of the client.
+                let told = told.split("\"wall_us\":").map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()));
+                told_of.push(told.collect::<Vec<_>>().join("\"wall_us\":"));
+            }
+            assert_eq!(told_of[0], told_of[1], "{form}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_head_and_an_idle_connection_are_closed() {
+    let options = ListenOptions::default().with_head_time(std::time::Duration::from_millis(100));
+    let fixture = Fixture::with(options).await;
+    for bytes in ["", "GET /health HTTP/1.1\r\nHost: loc", "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea"] {
+        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
+        stream.write_all(bytes.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        let closed = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut text)).await;
+        closed.expect("the server closes the connection").unwrap();
+        let answers = text.matches("HTTP/1.1 200 OK").count();
+        assert_eq!(answers, bytes.matches("\r\n\r\n").count(), "{text}");
+    }
+    assert_eq!(fixture.ask(&fixture.acme, "GET /v1/tools", "", "").await.status, 200, "others are served");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pipelined_requests_are_answered_in_order() {
+    let fixture = Fixture::start().await;
+    let key = format!("Authorization: Bearer {}\r\n", fixture.acme);
+    let one = |line: &str| format!("{line} HTTP/1.1\r\nHost: localhost\r\n{key}\r\n");
+    let text = [one("GET /health"), one("GET /v1/nope"), one("GET /version"), request("GET /ready", &key, "")].concat();
+    let mut stream = TcpStream::connect(fixture.address).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).await.unwrap();
+    let statuses: Vec<_> = answers.match_indices("HTTP/1.1 ").map(|(at, _)| &answers[at + 9..at + 12]).collect();
+    assert_eq!(statuses, ["200", "404", "200", "200"], "{answers}");
+}

@@ -1,0 +1,210 @@
+//! Calls, runs, steps, questions and cancellation over HTTP.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use toolcell::Json;
+
+use crate::client::request;
+use crate::fixture::Fixture;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_are_listed_page_by_page_in_every_format() {
+    let fixture = Fixture::start().await;
+    let list = async |query: &str| fixture.ask(&fixture.acme, &format!("GET /v1/tools{query}"), "", "").await.json();
+    let names = |page: &Value| -> Vec<String> {
+        page["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = list("").await;
+    assert_eq!(names(&first), ["ask", "echo"], "sorted by name, two on a page, without the hidden one");
+    let next = list(&format!("?cursor={}", first["next_cursor"].as_str().unwrap())).await;
+    assert_eq!((names(&next), &next["next_cursor"]), (vec!["wait".to_owned()], &Value::Null));
+    for format in ["openai", "openai-responses", "anthropic", "gemini", "mcp", "agui"] {
+        let page = list(&format!("?format={format}")).await;
+        assert!(page["tools"].to_string().contains("\"Does echo.\""), "{format}: {page}");
+    }
+    let one = fixture.ask(&fixture.acme, "GET /v1/tools/echo?format=anthropic", "", "").await.json();
+    assert_eq!(one["input_schema"]["type"], "object", "{one}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_answered_with_its_completion_however_it_ended() {
+    let fixture = Fixture::start().await;
+    for (body, pointer, expected) in [
+        (r#"{"id": "c", "name": "echo", "arguments": {"n": 1.50}}"#, "/outcome/ok/value/n", json!(1.5)),
+        (r#"{"id": "c", "name": "echo", "arguments": "{\"n\": 2}"}"#, "/outcome/ok/value/n", json!(2)),
+        (r#"{"id": "c", "name": "echo"}"#, "/id", json!("c")),
+        (r#"{"name": "echo", "arguments": {"n": "x"}}"#, "/outcome/refusal/kind", json!("invalid_arguments")),
+        (r#"{"name": "wait", "limits": {"timeout_ms": 1}}"#, "/outcome/tool_error/reason", json!("timeout")),
+    ] {
+        let reply = fixture.call(&fixture.acme, "", body).await;
+        assert_eq!((reply.status, reply.json().pointer(pointer)), (200, Some(&expected)), "{body}: {reply:?}");
+    }
+    let usage = fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json();
+    assert_eq!(
+        (&usage["calls"], &usage["endings"]["ok"], &usage["running"]),
+        (&json!(5), &json!(3), &json!(0)),
+        "{usage}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_an_outcome_or_events_with_a_last_one() {
+    let fixture = Fixture::start().await;
+    let calls = |last: &str| {
+        format!(
+            r#"{{"calls": [{{"id": "a", "name": "echo", "arguments": {{"n": 1}}}}, {{"id": "b", "name": "{last}", "arguments": {{}}}}]}}"#
+        )
+    };
+    let batch = fixture.ask(&fixture.acme, "POST /v1/batch", "", &calls("ask")).await.json();
+    assert_eq!(
+        (&batch["messages"][0]["content"], &batch["halt"]["halted_reason"]),
+        (&json!("{\"n\":1}"), &json!("ask_user")),
+        "{batch}"
+    );
+    for (tool, last) in [("ask", "run_halted"), ("echo", "run_finished")] {
+        let reply = fixture.ask(&fixture.acme, "POST /v1/runs", "", &calls(tool)).await;
+        assert_eq!(reply.header("content-type"), Some("text/event-stream"));
+        let events = reply.events();
+        assert_eq!(events.last().map(|event| &event["type"]), Some(&json!(last)), "{events:?}");
+        assert!(events.iter().any(|event| event["type"] == "tool_result_encoded"), "{events:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_memory_of_a_turn_goes_through_the_client() {
+    let fixture = Fixture::start().await;
+    let step = async |body: &Value| fixture.ask(&fixture.acme, "POST /v1/steps", "", &body.to_string()).await.json();
+    let first =
+        step(&json!({"calls": [{"name": "echo", "id": "a", "args": {}}], "deliberate": {"allowed": ["echo"]}})).await;
+    assert_eq!(first["steps"][0]["success"], true, "{first}");
+    assert_eq!(first["memory"]["windows"], json!({"echo": 2}), "{first}");
+    // The tool is not in the list any more, and its window is still open.
+    let more = json!({"calls": [{"name": "echo", "id": "b", "args": {}}, {"name": "ask", "id": "c", "args": {}}],
+        "deliberate": {"allowed": []}, "memory": first["memory"]});
+    let second = step(&more).await;
+    assert_eq!(
+        (&second["steps"][0]["success"], &second["steps"][1]["success"]),
+        (&json!(true), &json!(false)),
+        "{second}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_sealed_for_the_key_that_was_asked() {
+    let fixture = Fixture::start().await;
+    let call = r#"{"name": "ask", "arguments": {"x": 1}}"#;
+    let asked = fixture.call(&fixture.acme, "", call).await.json();
+    let state = asked["outcome"]["ask_user"]["state"].as_str().unwrap().to_owned();
+    assert!(state.starts_with("tc1.") && !asked.to_string().contains("secret"), "{asked}");
+    let answer = async |key: &str, arguments: Value, state: &str| {
+        let body = json!({"name": "ask", "arguments": arguments, "resume": {"answer": true, "state": state}});
+        let reply = fixture.call(key, "", &body.to_string()).await.json();
+        reply["outcome"].clone()
+    };
+    let good = json!({"x": 1});
+    let done = answer(&fixture.acme, good.clone(), &state).await;
+    assert_eq!(done["ok"]["value"], json!([true, {"secret": 7}]), "{done}");
+    for (key, arguments, state, kind) in [
+        // Another key of the same tenant.
+        (&fixture.acme_too, good.clone(), state.clone(), "resume_foreign"),
+        (&fixture.acme, json!({"x": 2}), state.clone(), "resume_other_arguments"),
+        (&fixture.acme, good.clone(), format!("{state}x"), "resume_tampered"),
+    ] {
+        assert_eq!(answer(key, arguments, &state).await["refusal"]["kind"], kind);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_call_stops_and_only_its_principal_can_cancel_it() {
+    let mut fixture = Fixture::start().await;
+    let acme = fixture.acme.clone();
+    let running = fixture.waiting(&acme, "mine").await;
+    for key in [&fixture.acme_too, &fixture.globex] {
+        let reply = fixture.ask(key, "DELETE /v1/calls/mine", "", "").await;
+        assert_eq!((reply.status, reply.code().as_str()), (404, "not_running"), "another principal");
+    }
+    assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/mine", "", "").await.status, 202);
+    assert_eq!(fixture.waits.recv().await, Some("stopped"));
+    let answer = running.await.unwrap().unwrap();
+    assert_eq!((answer.status, &answer.json()["outcome"]["tool_error"]["cause"]["status"]), (200, &json!("cancelled")));
+    assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/mine", "", "").await.status, 404, "twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_disconnects_cancels_its_request() {
+    let mut fixture = Fixture::start().await;
+    let headers = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", fixture.acme);
+    let run = r#"{"calls": [{"id": "a", "name": "wait", "arguments": {}}]}"#;
+    for (line, body) in [("POST /v1/calls", r#"{"name": "wait"}"#), ("POST /v1/batch", run), ("POST /v1/runs", run)] {
+        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
+        stream.write_all(request(line, &headers, body).as_bytes()).await.unwrap();
+        assert_eq!(fixture.waits.recv().await, Some("started"), "{line}");
+        drop(stream);
+        assert_eq!(fixture.waits.recv().await, Some("stopped"), "{line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_sent_again_is_answered_again_and_not_made_again() {
+    let mut fixture = Fixture::start().await;
+    let (key, call) = ("Idempotency-Key: k\r\n", r#"{"name": "echo", "arguments": {"n": 1}}"#);
+    let first = fixture.call(&fixture.acme, key, call).await;
+    let again = fixture.call(&fixture.acme, key, call).await;
+    assert_eq!((&again.body, again.header("idempotency-replayed")), (&first.body, Some("true")));
+    // The key of another principal is another key.
+    let other = fixture.call(&fixture.acme_too, key, call).await;
+    assert_eq!((other.status, other.header("idempotency-replayed")), (200, None));
+    assert_eq!(fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json()["calls"], 2);
+    // Refused: not kept, and the key is free.
+    assert_eq!(fixture.call(&fixture.acme, "Idempotency-Key: r\r\n", r#"{"name": "nope"}"#).await.status, 404);
+    assert_eq!(fixture.call(&fixture.acme, "Idempotency-Key: r\r\n", call).await.status, 200);
+    fixture.clock.advance(std::time::Duration::from_secs(3601));
+    assert_eq!(fixture.call(&fixture.acme, key, call).await.header("idempotency-replayed"), None, "it has expired");
+
+    // With a key the request outlives its connection, and can be cancelled.
+    let headers = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", fixture.acme);
+    let more = "Idempotency-Key: w\r\nx-request-id: w\r\n";
+    let wait = r#"{"name": "wait"}"#;
+    let mut stream = TcpStream::connect(fixture.address).await.unwrap();
+    let bytes = request("POST /v1/calls", &format!("{headers}{more}"), wait);
+    stream.write_all(bytes.as_bytes()).await.unwrap();
+    assert_eq!(fixture.waits.recv().await, Some("started"));
+    stream.shutdown().await.unwrap();
+    let _ = stream.read_to_end(&mut Vec::new()).await;
+    assert_eq!(fixture.call(&fixture.acme, "Idempotency-Key: w\r\n", wait).await.code(), "idempotency_in_flight");
+    assert_eq!(fixture.ask(&fixture.acme, "DELETE /v1/calls/w", "", "").await.status, 202);
+    assert_eq!(fixture.waits.recv().await, Some("stopped"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_describes_itself() {
+    let fixture = Fixture::start().await;
+    let get = async |path: &str| {
+        crate::client::send(fixture.address, request(&format!("GET {path}"), "", "").as_bytes()).await.unwrap()
+    };
+    let document = get("/openapi.json").await.json();
+    assert_eq!(document["openapi"], "3.1.0");
+    let page = include_str!("../../../../docs/http.md");
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let row = format!("| `{} {path}` |", method.to_uppercase());
+            assert!(page.contains(&row) || path == "/openapi.json", "docs/http.md has no row {row}");
+            let is_secured = operation["security"] == json!([{"bearer": []}]);
+            // A path without a key needs one if and only if the document says so.
+            let reply = crate::client::send(
+                fixture.address,
+                request(&format!("{} {}", method.to_uppercase(), path.replace(['{', '}'], "")), "", "").as_bytes(),
+            )
+            .await
+            .unwrap();
+            assert_eq!(reply.status == 401, is_secured, "{method} {path}: {reply:?}");
+        }
+    }
+    assert_eq!(get("/health").await.json(), json!({"status": "ok"}));
+    assert_eq!(get("/ready").await.json(), json!({"ready": true, "problems": {}}));
+    fixture.service.report("configuration", Some("it has no tools".into()));
+    let ready = get("/ready").await;
+    assert_eq!((ready.status, &ready.json()["problems"]["configuration"]), (503, &json!("it has no tools")));
+    assert!(Json::parse(get("/version").await.body).is_ok());
+}

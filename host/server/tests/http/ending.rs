@@ -1,0 +1,46 @@
+//! How a server ends: running requests have time, and are cancelled after it.
+
+use std::time::Duration;
+
+use serde_json::json;
+use toolcell::ToolCall;
+use toolcell_server::{CallRequest, ListenOptions, Principal, Refused};
+
+use crate::fixture::Fixture;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_runs_too_long_is_cancelled_and_still_answered() {
+    let mut fixture = Fixture::with(ListenOptions::default().with_drain(Duration::from_millis(50))).await;
+    let acme = fixture.acme.clone();
+    let running = fixture.waiting(&acme, "long").await;
+    fixture.shut_down();
+    let answer = running.await.unwrap().unwrap();
+    assert_eq!(answer.json()["outcome"]["tool_error"]["cause"]["status"], "cancelled", "{answer:?}");
+    fixture.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_shuts_down_waits_for_its_requests_and_takes_no_new_ones() {
+    let mut fixture = Fixture::start().await;
+    let acme = fixture.acme.clone();
+    let running = fixture.waiting(&acme, "long").await;
+    let (service, address) = (fixture.service.clone(), fixture.address);
+    fixture.shut_down();
+    // The server is closing as soon as it accepts no connection.
+    while tokio::net::TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    while service.readiness().ready {
+        tokio::task::yield_now().await;
+    }
+    let request = CallRequest::new(ToolCall::new("a", "echo", "{}"));
+    let refused = service.call(&Principal::new(Some("acme"), "key:other"), request).await;
+    assert!(matches!(refused, Err(Refused::Draining)), "{refused:?}");
+    assert_eq!(service.running(), 1, "the request that ran goes on");
+    let id = "long".parse().unwrap();
+    let principal = fixture.keys.list().unwrap().into_iter().find(|key| key.tenant == "acme").unwrap();
+    service.cancel(&Principal::new(Some("acme"), &format!("key:{}", principal.id)), &id).unwrap();
+    let answer = running.await.unwrap().unwrap();
+    assert_eq!((answer.status, &answer.json()["tool"]), (200, &json!("wait")));
+    fixture.ended().await;
+}

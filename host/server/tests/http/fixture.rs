@@ -1,0 +1,178 @@
+//! A server of some native tools for three tenants.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use toolcell::{Definition, Invocation, ManualClock, Outcome, Question, Registry, Tool};
+use toolcell_server::{
+    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service,
+    ServiceLimits,
+};
+
+use crate::client::{Reply, request, send};
+
+/// Bytes of a body that the server reads.
+pub(crate) const BODY: usize = 64 << 10;
+/// Requests that it runs at once.
+pub(crate) const IN_FLIGHT: usize = 3;
+
+/// A running server.
+pub(crate) struct Fixture {
+    pub(crate) address: SocketAddr,
+    pub(crate) service: Service,
+    pub(crate) keys: ApiKeyStore,
+    pub(crate) clock: ManualClock,
+    pub(crate) acme: String,
+    /// Another key of the same tenant.
+    pub(crate) acme_too: String,
+    pub(crate) globex: String,
+    /// The key of a tenant with two calls a minute.
+    pub(crate) small: String,
+    /// The key of a tenant that is not served.
+    pub(crate) gone: String,
+    pub(crate) revoked: String,
+    /// `started` and `stopped` of the tool `wait`.
+    pub(crate) waits: mpsc::UnboundedReceiver<&'static str>,
+    shutdown: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<()>,
+    _dir: tempfile::TempDir,
+}
+
+/// Says when it is dropped.
+struct Waiting(mpsc::UnboundedSender<&'static str>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.0.send("stopped");
+    }
+}
+
+/// The tools, and what `wait` tells.
+pub(crate) fn tools() -> (Registry, mpsc::UnboundedReceiver<&'static str>) {
+    let named = |name: &str| Definition::new(name, format!("Does {name}.")).expect("a fixture");
+    let (told, waits) = mpsc::unbounded_channel();
+    let echo = named("echo").with_parameters(json!({"type": "object", "properties": {"n": {"type": "number"}}}));
+    let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
+        None => Outcome::AskUser(Question::new("Really?").with_state(json!({"secret": 7}))),
+        Some(resume) => {
+            Outcome::ok(json!([resume.answer.to_value(), resume.state.as_ref().map(|state| state.to_value())]))
+        }
+    };
+    let wait = move |_: Value| {
+        let waiting = Waiting(told.clone());
+        async move {
+            let _ = waiting.0.send("started");
+            std::future::pending::<Value>().await
+        }
+    };
+    let registry = Registry::new();
+    registry
+        .register_all([
+            Tool::native(echo, async |arguments: Value| arguments).expect("a fixture"),
+            Tool::native(named("hidden"), async |_: Value| json!("hidden"))
+                .expect("a fixture")
+                .with_visibility(|_, _| false),
+            Tool::native(named("ask"), ask).expect("a fixture"),
+            Tool::native(named("wait"), wait).expect("a fixture"),
+        ])
+        .expect("a fixture");
+    (registry, waits)
+}
+
+/// What the tenants see of them.
+pub(crate) fn served(registry: &Registry) -> Served {
+    Served::new(registry)
+        .with_tenant("acme", ServedTenant::default())
+        .with_tenant("globex", ServedTenant::default().with_tools(["echo"]))
+        .with_tenant("small", ServedTenant::default().with_quota(Quota::default().with_calls_per_minute(2)))
+}
+
+impl Fixture {
+    pub(crate) async fn start() -> Self {
+        Self::with(ListenOptions::default()).await
+    }
+
+    pub(crate) async fn with(options: ListenOptions) -> Self {
+        let (registry, waits) = tools();
+        let clock = ManualClock::new();
+        let limits = ServiceLimits::default().with_in_flight(IN_FLIGHT).with_calls_per_request(4).with_page(2);
+        let service = Service::builder(served(&registry))
+            .with_clock(clock.clone())
+            .with_limits(limits)
+            .build()
+            .expect("a fixture");
+        let dir = tempfile::tempdir().expect("a fixture");
+        let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
+        let [acme, acme_too, globex, small, gone] = ["acme", "acme", "globex", "small", "gone"]
+            .map(|tenant| keys.add(tenant).expect("a fixture").key.expose().to_owned());
+        let revoked = keys.add("acme").expect("a fixture");
+        assert!(keys.revoke(&revoked.id).expect("a fixture"));
+        let http = HttpOptions::default().with_body(BODY).with_body_idle(Duration::from_millis(100));
+        let options = options.with_http(http.with_origin("https://app.example.com"));
+        let auth = Authenticator::api_keys(keys.clone());
+        let server = HttpServer::bind(service.clone(), auth, options).await.expect("a fixture");
+        let address = server.address();
+        let (shutdown, ended) = oneshot::channel();
+        let serving = tokio::spawn(server.serve(async {
+            let _ = ended.await;
+        }));
+        Self {
+            address,
+            service,
+            keys,
+            clock,
+            acme,
+            acme_too,
+            globex,
+            small,
+            gone,
+            revoked: revoked.key.expose().to_owned(),
+            waits,
+            shutdown: Some(shutdown),
+            serving,
+            _dir: dir,
+        }
+    }
+
+    /// Sends one request with this key.
+    pub(crate) async fn ask(&self, key: &str, line: &str, headers: &str, body: &str) -> Reply {
+        let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+        let headers = format!("Authorization: Bearer {key}\r\n{kind}{headers}");
+        send(self.address, request(line, &headers, body).as_bytes()).await.expect("a response")
+    }
+
+    /// Calls a tool with this key.
+    pub(crate) async fn call(&self, key: &str, headers: &str, body: &str) -> Reply {
+        self.ask(key, "POST /v1/calls", headers, body).await
+    }
+
+    /// Begins a request in a task.
+    pub(crate) fn begin(&self, key: &str, line: &str, headers: &str, body: &str) -> JoinHandle<Option<Reply>> {
+        let headers = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n{headers}");
+        let (address, bytes) = (self.address, request(line, &headers, body));
+        tokio::spawn(async move { send(address, bytes.as_bytes()).await })
+    }
+
+    /// Begins a call of `wait` with this request id, and returns when it runs.
+    pub(crate) async fn waiting(&mut self, key: &str, id: &str) -> JoinHandle<Option<Reply>> {
+        let running = self.begin(key, "POST /v1/calls", &format!("x-request-id: {id}\r\n"), r#"{"name": "wait"}"#);
+        assert_eq!(self.waits.recv().await, Some("started"));
+        running
+    }
+
+    /// Tells the server to shut down.
+    pub(crate) fn shut_down(&mut self) {
+        if let Some(shutdown) = self.shutdown.take() {
+            let _ = shutdown.send(());
+        }
+    }
+
+    /// Ends when the server has ended.
+    pub(crate) async fn ended(self) {
+        self.serving.await.expect("a fixture");
+    }
+}

@@ -1,0 +1,42 @@
+//! Where a server listens, and where not.
+
+use std::net::SocketAddr;
+
+use toolcell_server::{ApiKeyStore, Authenticator, BindError, HttpOptions, HttpServer, ListenOptions, Served, Service};
+
+use crate::client::{request, send};
+use crate::fixture::{served, tools};
+
+#[tokio::test]
+async fn an_address_that_others_reach_needs_keys_and_tls() {
+    let service = Service::builder(served(&tools().0)).build().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let keys = || Authenticator::api_keys(ApiKeyStore::open(dir.path().join("keys.json")).unwrap());
+    let public: SocketAddr = "0.0.0.0:0".parse().unwrap();
+    let at = |address: SocketAddr| ListenOptions::default().with_address(address);
+    let bind =
+        async |auth: Authenticator, options: ListenOptions| HttpServer::bind(service.clone(), auth, options).await;
+    for address in [public, "[::]:0".parse().unwrap()] {
+        assert!(matches!(bind(Authenticator::open(), at(address)).await, Err(BindError::Open(_))));
+        assert!(matches!(bind(Authenticator::open(), at(address).with_behind_proxy()).await, Err(BindError::Open(_))));
+        assert!(matches!(bind(keys(), at(address)).await, Err(BindError::Plain(_))));
+    }
+    assert!(bind(keys(), at(public).with_behind_proxy()).await.is_ok());
+    assert!(bind(Authenticator::open(), ListenOptions::default()).await.unwrap().address().ip().is_loopback());
+}
+
+#[tokio::test]
+async fn the_bytes_of_all_bodies_are_bounded() {
+    let service = Service::builder(Served::new(&tools().0)).build().unwrap();
+    let options = ListenOptions::default().with_http(HttpOptions::default().with_bodies(1 << 10));
+    let server = HttpServer::bind(service, Authenticator::open(), options).await.unwrap();
+    let address = server.address();
+    tokio::spawn(server.serve(std::future::pending()));
+    for (length, status, code) in [(16, 200, ""), (2 << 10, 503, "busy")] {
+        let body = format!(r#"{{"name": "echo"}}{}"#, " ".repeat(length - 16));
+        let bytes = request("POST /v1/calls", "Content-Type: application/json\r\n", &body);
+        let reply = send(address, bytes.as_bytes()).await.unwrap();
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{reply:?}");
+        assert_eq!(reply.header("retry-after").is_some(), status == 503);
+    }
+}

@@ -1,0 +1,10 @@
+//! The HTTP API over real connections of loopback.
+
+mod bad_input;
+mod calls;
+mod client;
+mod ending;
+mod fixture;
+mod guests;
+mod listening;
+mod tenants;

@@ -1,0 +1,109 @@
+//! What one tenant can learn of another: nothing.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use serde_json::{Value, json};
+use toolcell_server::{Authenticator, HttpServer, JwtIssuer, ListenOptions, Quota, ServedTenant, Service};
+
+use crate::client::{request, send};
+use crate::fixture::{Fixture, served, tools};
+
+const ECHO: &str = r#"{"name": "echo"}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_sees_its_own_tools_and_usage() {
+    let fixture = Fixture::start().await;
+    assert_eq!(fixture.call(&fixture.acme, "", ECHO).await.status, 200);
+    let list = fixture.ask(&fixture.globex, "GET /v1/tools", "", "").await;
+    assert!(list.body.contains("echo") && !list.body.contains("wait"), "{list:?}");
+    // The nearest name that a hint gives is one that the tenant sees.
+    let near = fixture.call(&fixture.globex, "", r#"{"name": "wai"}"#).await;
+    assert!(!near.body.contains("`wait`"), "{near:?}");
+    let usage = fixture.ask(&fixture.globex, "GET /v1/usage", "", "").await;
+    assert_eq!(usage.json(), json!({"calls": 0, "endings": {}, "fuel": 0, "wall_us": 0, "running": 0}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quota_refuses_its_own_tenant_until_time_has_passed() {
+    let fixture = Fixture::start().await;
+    let small = |count: usize| {
+        let calls = vec![r#"{"id": "a", "name": "echo", "arguments": {}}"#; count];
+        format!(r#"{{"calls": [{}]}}"#, calls.join(", "))
+    };
+    let never = fixture.ask(&fixture.small, "POST /v1/batch", "", &small(3)).await;
+    assert_eq!(never.code(), "too_many_calls", "more than the quota ever has");
+    for _ in 0..2 {
+        assert_eq!(fixture.call(&fixture.small, "", ECHO).await.status, 200);
+    }
+    let refused = fixture.call(&fixture.small, "", ECHO).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("30")));
+    // A tool that does not exist is refused in the same way.
+    let unknown = fixture.call(&fixture.small, "", r#"{"name": "nope"}"#).await;
+    assert_eq!(unknown.code(), "quota");
+    assert_eq!(fixture.call(&fixture.acme, "", ECHO).await.status, 200, "of another tenant");
+    fixture.clock.advance(Duration::from_secs(30));
+    assert_eq!(fixture.call(&fixture.small, "", ECHO).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_seen_by_new_calls_and_not_by_running_ones() {
+    let mut fixture = Fixture::start().await;
+    let acme = fixture.acme.clone();
+    let running = fixture.waiting(&acme, "old").await;
+    let quota = Quota::default().with_concurrent_calls(1);
+    let changed = served(&tools().0)
+        .with_tenant("acme", ServedTenant::default().with_tools(["echo", "wait"]).with_quota(quota))
+        .with_tenant("gone", ServedTenant::default());
+    fixture.service.replace(changed);
+    // The running call counts, and still runs.
+    let refused = fixture.call(&acme, "", ECHO).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "quota"));
+    assert_eq!(fixture.call(&fixture.gone, "", ECHO).await.status, 200, "a new tenant");
+    assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/old", "", "").await.status, 202);
+    assert_eq!(running.await.unwrap().unwrap().status, 200);
+    assert_eq!(fixture.call(&acme, "", r#"{"name": "ask"}"#).await.status, 404, "it is served no more");
+    assert_eq!(fixture.call(&acme, "", ECHO).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_a_principal_and_a_wrong_one_is_challenged() {
+    let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
+    let encoded = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    let key = json!({"kty": "OKP", "crv": "Ed25519", "x": encoded(pair.public_key().as_ref()), "kid": "k"});
+    let jwks = json!({"keys": [key]}).to_string();
+    let issuer = JwtIssuer::from_jwks("https://issuer.example", "https://tools.example", &jwks).unwrap();
+    let service = Service::builder(served(&tools().0)).build().unwrap();
+    let auth = Authenticator::jwt(issuer.with_scope("tools"));
+    let server = HttpServer::bind(service, auth, ListenOptions::default()).await.unwrap();
+    let address = server.address();
+    tokio::spawn(server.serve(std::future::pending()));
+    let token = |tenant: &str, scope: &str| {
+        let claims = json!({"iss": "https://issuer.example", "aud": "https://tools.example", "sub": "ada",
+            "tenant": tenant, "scope": scope, "exp": 9_999_999_999_u64});
+        let message =
+            format!("{}.{}", encoded(br#"{"alg":"EdDSA","kid":"k"}"#), encoded(claims.to_string().as_bytes()));
+        format!("{message}.{}", encoded(pair.sign(message.as_bytes()).as_ref()))
+    };
+    let metadata = "https://tools.example/.well-known/oauth-protected-resource";
+    for (token, status, challenge) in [
+        (token("globex", "tools"), 200, None),
+        (token("nobody", "tools"), 403, None),
+        (token("globex", "other"), 403, Some("insufficient_scope")),
+        (format!("{}x", token("globex", "tools")), 401, Some(metadata)),
+        ("tck_key".into(), 401, Some(metadata)),
+    ] {
+        let headers = format!("Authorization: Bearer {token}\r\n");
+        let reply = send(address, request("GET /v1/tools", &headers, "").as_bytes()).await.unwrap();
+        assert_eq!(reply.status, status, "{reply:?}");
+        let told = reply.header("www-authenticate");
+        assert_eq!(told.is_some(), challenge.is_some(), "{reply:?}");
+        assert!(challenge.is_none_or(|challenge| told.unwrap().contains(challenge)), "{reply:?}");
+    }
+    let path = metadata.strip_prefix("https://tools.example").unwrap();
+    let told = send(address, request(&format!("GET {path}"), "", "").as_bytes()).await.unwrap().json();
+    assert_eq!(told["authorization_servers"], json!(["https://issuer.example"]), "{told}");
+    assert_eq!(told["resource"], Value::from("https://tools.example"));
+}

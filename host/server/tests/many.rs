@@ -1,0 +1,157 @@
+//! The three tools that stand in for a long list.
+
+use serde_json::{Value, json};
+use toolcell::{CallResult, Definition, Refusal, Registry, Tool, ToolCall, Turn};
+use toolcell_server::{
+    CallRequest, ManyTools, Principal, Refused, RunRequest, Served, ServedTenant, Service, StepRequest,
+};
+
+const FACADE: [&str; 3] = ["tools_call", "tools_describe", "tools_search"];
+
+/// Tools `area_verb` that return their name and arguments. Those of the area `hidden` are visible to no one.
+fn registry() -> Registry {
+    let registry = Registry::new();
+    for area in ["invoice", "calendar", "hidden"] {
+        for (verb, description) in
+            [("create", "Creates a new one"), ("delete", "Removes one for good"), ("find", "Looks one up")]
+        {
+            let name = format!("{area}_{verb}");
+            let definition = Definition::new(&name, format!("{description} in the {area} system.")).expect("a name");
+            let definition = definition.with_parameters(json!({
+                "type": "object",
+                "properties": {"id": {"type": "integer"}, "note": {"type": "string", "description": "A remark"}},
+                "required": ["id"],
+            }));
+            let answer = move |arguments: Value| {
+                let answer = json!({"tool": name, "arguments": arguments});
+                async move { answer }
+            };
+            let tool = Tool::native(definition, answer).expect("a tool");
+            registry.register(tool.with_visibility(move |_, _| area != "hidden")).expect("a name of its own");
+        }
+    }
+    registry
+}
+
+fn service(many: ManyTools) -> Service {
+    let served = Served::new(&registry()).with_many_tools(many);
+    let few = ServedTenant::default().with_tools(["invoice_create", "invoice_find"]);
+    let served = served.with_tenant("all", ServedTenant::default()).with_tenant("few", few);
+    Service::builder(served.with_untenanted(ServedTenant::default())).build().expect("a service")
+}
+
+fn above(tools: usize) -> Service {
+    service(ManyTools::default().with_above(tools))
+}
+
+async fn names(service: &Service, principal: &Principal) -> Vec<String> {
+    let page = service.tools(principal, None).await.expect("a page");
+    page.tools.iter().map(|tool| tool.definition().name.clone()).collect()
+}
+
+async fn called(service: &Service, tool: &str, arguments: Value) -> Result<CallResult, Refused> {
+    let request = CallRequest::new(ToolCall::new("1", tool, arguments.to_string()));
+    Ok(service.call(&Principal::local(), request).await?.completion.result)
+}
+
+async fn value(service: &Service, tool: &str, arguments: Value) -> Value {
+    let result = called(service, tool, arguments).await.expect("the call is made");
+    result.value().unwrap_or_else(|| panic!("{result:?}")).to_value()
+}
+
+#[tokio::test]
+async fn each_tenants_list_is_replaced_by_its_own_length() {
+    let service = above(5);
+    let tenant = |name| Principal::new(Some(name), "key");
+    assert_eq!(names(&service, &tenant("all")).await, FACADE);
+    assert_eq!(names(&service, &tenant("few")).await, ["invoice_create", "invoice_find"]);
+    let whole = above(9);
+    assert_eq!(names(&whole, &tenant("all")).await.len(), 6, "without the hidden ones");
+    let refused = called(&whole, "tools_search", json!({"query": "x"})).await.expect_err("there is no search");
+    assert!(matches!(refused, Refused::UnknownTool { .. }), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_tool_is_found_described_and_called() {
+    let service = above(5);
+    let found = value(&service, "tools_search", json!({"query": "remove an invoice", "limit": 1})).await;
+    let expected = json!({"name": "invoice_delete", "description": "Removes one for good in the invoice system.", "parameters": ["id", "note?"]});
+    assert_eq!(found, json!({"tools": [expected]}));
+
+    let described =
+        value(&service, "tools_describe", json!({"names": ["invoice_delete", "hidden_find", "no_such"]})).await;
+    assert_eq!(described["tools"][0]["parameters"]["required"], json!(["id"]));
+    assert_eq!(described["unknown"], json!(["hidden_find", "no_such"]), "a hidden tool is like none");
+
+    let answer = value(&service, "tools_call", json!({"name": "invoice_delete", "arguments": {"id": 7}})).await;
+    assert_eq!(answer, json!({"tool": "invoice_delete", "arguments": {"id": 7}}));
+    let direct = value(&service, "invoice_delete", json!({"id": 7})).await;
+    assert_eq!(direct, answer, "its own name works too");
+}
+
+#[tokio::test]
+async fn searches_tell_nothing_of_hidden_tools() {
+    let service = above(5);
+    for query in ["hidden", "hidden system", "hidden_create", "find"] {
+        let found = value(&service, "tools_search", json!({"query": query, "limit": 20})).await;
+        assert!(!found.to_string().contains("hidden"), "{query}: {found}");
+    }
+    for name in ["hidden_find", "no_such"] {
+        let refused = called(&service, "tools_call", json!({"name": name, "arguments": {"id": 1}})).await;
+        assert!(matches!(&refused, Err(Refused::UnknownTool { name: told, .. }) if told == name), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_arguments_is_said_of_the_tool_that_is_meant() {
+    let service = above(5);
+    for (arguments, expected) in [
+        (json!({"name": "invoice_find", "arguments": {"id": "x"}}), "/id"),
+        (json!({"name": "invoice_find"}), "id"),
+        (json!({"name": "invoice_find", "arguments": [1]}), "/arguments"),
+        (json!({"arguments": {}}), "name"),
+        (json!({"name": "invoice_find", "argument": {}}), "argument"),
+    ] {
+        let result = called(&service, "tools_call", arguments.clone()).await.expect("an answer");
+        let CallResult::Refusal(Refusal::InvalidArguments(faults)) = &result else { panic!("{arguments}: {result:?}") };
+        let told = serde_json::to_string(faults).expect("JSON");
+        assert!(told.contains(expected), "{arguments}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn answers_keep_their_budget() {
+    let many = ManyTools::default().with_above(5).with_tokens(60);
+    let service = service(many);
+    let found = value(&service, "tools_search", json!({"query": "invoice", "limit": 20})).await;
+    assert_eq!((found["tools"].as_array().map(Vec::len), &found["left_out"]), (Some(2), &json!(1)), "{found}");
+    let all = ["invoice_create", "invoice_find"];
+    let described = value(&service, "tools_describe", json!({"names": all})).await;
+    assert_eq!(described["left_out"], json!(["invoice_find"]), "the first is always whole: {described}");
+}
+
+#[tokio::test]
+async fn runs_and_steps_call_the_tool_that_is_meant() {
+    let service = above(5);
+    let arguments = json!({"name": "invoice_find", "arguments": {"id": 3}}).to_string();
+    let request = RunRequest::new([ToolCall::new("1", "tools_call", arguments.clone())]);
+    let outcome = service.run(&Principal::local(), request).await.expect("a run");
+    let told = serde_json::to_string(&outcome.messages).expect("JSON");
+    assert!(told.contains("invoice_find") && !told.contains("tools_call"), "{told}");
+
+    let calls = [ToolCall::new("1", "tools_call", arguments)];
+    let (steps, _) = service.steps(&Principal::local(), StepRequest::new(calls, Turn::default())).await.expect("steps");
+    let told = format!("{steps:?}");
+    assert!(told.contains("invoice_find") && told.contains("success: true"), "{told}");
+}
+
+#[tokio::test]
+async fn an_authors_tool_goes_before_the_search() {
+    let registry = registry();
+    let taken =
+        Tool::native(Definition::new("tools_call", "").expect("a name"), async |_: Value| json!(1)).expect("a tool");
+    registry.register(taken).expect("a name of its own");
+    let served = Served::new(&registry).with_many_tools(ManyTools::default().with_above(1));
+    let service = Service::builder(served).build().expect("a service");
+    assert_eq!(names(&service, &Principal::local()).await.len(), 7);
+}

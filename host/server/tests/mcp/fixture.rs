@@ -1,0 +1,76 @@
+//! A service of some native tools.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use toolcell::{Definition, Halt, HandlerError, Invocation, Media, Outcome, Output, Part, Question, Registry, Tool};
+use toolcell_server::{Served, Service, ServiceLimits};
+
+/// Says when it is dropped.
+struct Waiting(mpsc::UnboundedSender<&'static str>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.0.send("stopped");
+    }
+}
+
+/// The service, its registry, and what the tool `wait` tells: `started` and `stopped`.
+pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static str>) {
+    let (told, waits) = mpsc::unbounded_channel();
+    let wait = move |_: Value| {
+        let waiting = Waiting(told.clone());
+        async move {
+            let _ = waiting.0.send("started");
+            std::future::pending::<Value>().await
+        }
+    };
+    let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
+        None => Outcome::AskUser(
+            Question::new("Which one?").with_options(json!(["red", "blue"])).with_state(json!({"secret": 7})),
+        ),
+        Some(resume) => Outcome::ok(json!({
+            "answer": resume.answer.to_value(),
+            "state": resume.state.as_ref().map(|state| state.to_value()),
+        })),
+    };
+    let draw = async |_: Value| {
+        Output::from_message("drawn")
+            .with_part(Part::Image(Media { mime_type: "image/png".into(), data: vec![0, 0, 0] }))
+            .with_part(Part::Audio(Media { mime_type: "audio/wav".into(), data: vec![0, 0, 0] }))
+            .with_part(Part::ResourceLink {
+                uri: "https://example.com/cat".into(),
+                name: None,
+                description: None,
+                mime_type: None,
+            })
+    };
+    let halt = async |_: Value| Outcome::Halt(Halt::new("done", json!({"steps": 3})));
+    let fail = async |_: Value| -> Outcome { HandlerError::new("broken").with_data(json!({"queue": 1})).into() };
+    let numbers = json!({"type": "object", "properties": {"n": {"type": "number"}}});
+    let named = |name: &str| Definition::new(name, format!("Does {name}.")).unwrap();
+    let registry = Registry::new();
+    registry
+        .register_all([
+            Tool::native(
+                named("echo")
+                    .with_parameters(numbers.clone())
+                    .with_output(numbers)
+                    .with_attribute("title", json!("Echo")),
+                async |arguments: Value| arguments,
+            )
+            .unwrap(),
+            Tool::native(named("text"), async |_: Value| json!("plain")).unwrap(),
+            Tool::native(named("hidden"), async |_: Value| json!("hidden")).unwrap().with_visibility(|_, _| false),
+            Tool::native(named("ask"), ask).unwrap(),
+            Tool::native(named("wait"), wait).unwrap(),
+            Tool::native(named("draw"), draw).unwrap(),
+            Tool::native(named("halt"), halt).unwrap(),
+            Tool::native(named("fail"), fail).unwrap(),
+        ])
+        .unwrap();
+    let limits = ServiceLimits::default().with_page(4);
+    let service = Service::builder(Served::new(&registry)).with_limits(limits).build().unwrap();
+    (service, registry, waits)
+}

@@ -1,0 +1,195 @@
+//! Over lines.
+
+use serde_json::{Value, json};
+use toolcell_server::Served;
+use toolcell_server::mcp::McpOptions;
+
+use crate::client::{Client, stateless};
+use crate::fixture::service;
+
+#[tokio::test]
+async fn tools_are_listed_page_by_page_and_in_order() {
+    let (service, ..) = service();
+    let mut client = Client::start(service, McpOptions::default());
+    let opened = client.initialize(json!({})).await;
+    assert_eq!(opened["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(opened["result"]["capabilities"]["tools"], json!({"listChanged": true}));
+    let first = client.ask(1, "tools/list", json!({})).await["result"].take();
+    let second = client.ask(2, "tools/list", json!({"cursor": first["nextCursor"]})).await["result"].take();
+    let names = |page: &Value| -> Vec<String> {
+        page["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!([names(&first), names(&second)].concat(), ["ask", "draw", "echo", "fail", "halt", "text", "wait"]);
+    assert_eq!(second.get("nextCursor"), None);
+    let echo = &first["tools"][2];
+    assert_eq!((&echo["title"], &echo["outputSchema"]["type"]), (&json!("Echo"), &json!("object")));
+    let bad = client.ask(3, "tools/list", json!({"cursor": "?"})).await;
+    assert_eq!(bad["error"]["code"], -32602);
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn each_ending_of_a_call_has_its_answer_in_both_eras() {
+    let cases = [
+        ("echo", json!({"n": 1}), "/result/structuredContent", json!({"n": 1})),
+        ("echo", json!({"n": 1}), "/result/content/0/text", json!("{\"n\":1}")),
+        ("text", json!({}), "/result/content", json!([{"type": "text", "text": "plain"}])),
+        ("text", json!({}), "/result/isError", json!(false)),
+        ("draw", json!({}), "/result/content/0", json!({"type": "text", "text": "drawn"})),
+        ("draw", json!({}), "/result/content/1", json!({"type": "image", "data": "AAAA", "mimeType": "image/png"})),
+        ("draw", json!({}), "/result/content/2/type", json!("audio")),
+        ("draw", json!({}), "/result/content/3/type", json!("resource_link")),
+        ("halt", json!({}), "/result/_meta/toolcell~1halt", json!({"reason": "done"})),
+        ("halt", json!({}), "/result/structuredContent", json!({"steps": 3})),
+        ("fail", json!({}), "/result/isError", json!(true)),
+        ("fail", json!({}), "/result/_meta/toolcell~1error/error/data", json!({"queue": 1})),
+        ("echo", json!({"n": "x"}), "/result/isError", json!(true)),
+        ("echo", json!({"n": "x"}), "/result/_meta/toolcell~1error/refusal/kind", json!("invalid_arguments")),
+        ("echo", json!({}), "/result/_meta/toolcell~1usage/bytes_in", json!(2)),
+        ("hidden", json!({}), "/error/code", json!(-32602)),
+        ("hidden", json!({}), "/error/message", json!("there is no tool `hidden`")),
+        ("nothing", json!({}), "/error/code", json!(-32602)),
+        ("nothing", json!({}), "/error/message", json!("there is no tool `nothing`")),
+    ];
+    for meta in [json!({}), stateless(json!({}))] {
+        let (service, ..) = service();
+        let mut client = Client::start(service, McpOptions::default());
+        if meta == json!({}) {
+            client.initialize(json!({})).await;
+        }
+        for (id, (tool, arguments, pointer, expected)) in (1..).zip(&cases) {
+            let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+            let answer = client.ask(id, "tools/call", params).await;
+            assert_eq!(answer.pointer(pointer), Some(expected), "{tool} {pointer} {answer}");
+        }
+        client.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_question_is_elicited_from_a_client_that_can_ask() {
+    let (service, ..) = service();
+    let mut client = Client::start(service, McpOptions::default());
+    client.initialize(json!({"elicitation": {}})).await;
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}});
+    for (content, pointer, expected) in [
+        (json!({"action": "accept", "content": {"answer": "red"}}), "/result/structuredContent/answer", json!("red")),
+        (json!({"action": "decline"}), "/result/isError", json!(true)),
+        (json!({"action": "cancel"}), "/result/isError", json!(true)),
+        (json!({"action": "accept", "content": {"answer": "green"}}), "/error/code", json!(-32602)),
+    ] {
+        client.send(call.clone()).await;
+        let asked = client.receive().await;
+        assert_eq!(
+            (&asked["method"], &asked["params"]["message"]),
+            (&json!("elicitation/create"), &json!("Which one?"))
+        );
+        assert_eq!(asked["params"]["requestedSchema"]["properties"]["answer"]["enum"], json!(["red", "blue"]));
+        client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": content})).await;
+        let answer = client.receive().await;
+        assert_eq!(answer.pointer(pointer), Some(&expected), "{answer}");
+    }
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_question_is_told_to_a_client_that_cannot_ask_and_answered_in_metadata() {
+    let (service, ..) = service();
+    let mut client = Client::start(service, McpOptions::default());
+    client.initialize(json!({})).await;
+    let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+    assert_eq!(told["result"]["isError"], false);
+    let state = &told["result"]["_meta"]["toolcell/question"]["state"];
+    let resume = |state: Value| json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": "red", "state": state}}});
+    let answer = client.ask(2, "tools/call", resume(state.clone())).await;
+    assert_eq!(answer["result"]["structuredContent"], json!({"answer": "red", "state": {"secret": 7}}));
+    let bad = client.ask(3, "tools/call", resume(json!("tc1.AAAA"))).await;
+    assert_eq!((&bad["error"]["code"], &bad["error"]["data"]["code"]), (&json!(-32602), &json!("resume_tampered")));
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn without_a_session_a_question_is_an_input_that_is_required() {
+    let (service, ..) = service();
+    let mut client = Client::start(service, McpOptions::default());
+    let meta = stateless(json!({"elicitation": {"form": {}}}));
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+    assert_eq!(asked["result"]["resultType"], "input_required");
+    assert_eq!(asked["result"]["inputRequests"]["answer"]["method"], "elicitation/create");
+    let state = &asked["result"]["requestState"];
+    let retry = |state: &Value, responses: Value, arguments: Value| json!({"name": "ask", "arguments": arguments, "requestState": state, "inputResponses": responses, "_meta": meta});
+    let answered = json!({"answer": {"action": "accept", "content": {"answer": "blue"}}});
+    let answer = client.ask(2, "tools/call", retry(state, answered.clone(), json!({}))).await;
+    assert_eq!(answer["result"]["structuredContent"], json!({"answer": "blue", "state": {"secret": 7}}));
+    let again = client.ask(3, "tools/call", retry(state, json!({}), json!({}))).await;
+    assert_eq!(again["result"]["resultType"], "input_required");
+    for (id, state, arguments, code) in [
+        (4, json!("AAAA"), json!({}), "resume_tampered"),
+        (5, state.clone(), json!({"other": 1}), "resume_other_arguments"),
+    ] {
+        let bad = client.ask(id, "tools/call", retry(&state, answered.clone(), arguments)).await;
+        assert_eq!((&bad["error"]["code"], &bad["error"]["data"]["code"]), (&json!(-32602), &json!(code)));
+    }
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cancelled_request_stops_its_tool_and_has_no_answer() {
+    let (service, _, mut waits) = service();
+    let mut client = Client::start(service.clone(), McpOptions::default().with_stop_grace(std::time::Duration::ZERO));
+    client.initialize(json!({})).await;
+    client.send(json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}})).await;
+    assert_eq!(waits.recv().await, Some("started"));
+    for _ in 0..2 {
+        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+        client.send(cancelled).await;
+    }
+    assert_eq!(waits.recv().await, Some("stopped"));
+    // The next line is the answer to the next request.
+    client.ask(8, "ping", json!({})).await;
+    client.end().await.unwrap();
+    assert_eq!(service.running(), 0);
+}
+
+#[tokio::test]
+async fn a_bad_line_is_answered_and_the_next_one_is_read() {
+    let (service, _, mut waits) = service();
+    let mut client = Client::start(service, McpOptions::default().with_line(1000).with_in_flight(1));
+    client.initialize(json!({})).await;
+    let long = vec![b'x'; 100_000];
+    let lines: [(&[u8], i32); 6] = [
+        (&long, -32600),
+        (b"{", -32700),
+        (b"[]", -32600),
+        (br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
+        (br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#, -32602),
+        (br#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#, -32601),
+    ];
+    for (line, code) in lines {
+        client.send_text(line).await;
+        let answer = client.receive().await;
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+        client.ask(9, "ping", json!({})).await;
+    }
+    let wait = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "wait"}});
+    client.send(wait(1)).await;
+    assert_eq!(waits.recv().await, Some("started"));
+    for (id, code) in [(1, -32600), (2, -32000)] {
+        client.send(wait(id)).await;
+        assert_eq!(client.receive().await["error"]["code"], code);
+    }
+}
+
+#[tokio::test]
+async fn a_changed_list_is_told_and_an_unchanged_one_is_not() {
+    let (service, registry, _) = service();
+    let mut client = Client::start(service.clone(), McpOptions::default());
+    client.initialize(json!({})).await;
+    client.ask(1, "ping", json!({})).await;
+    service.replace(Served::new(&registry));
+    client.ask(2, "ping", json!({})).await;
+    registry.unregister("text");
+    service.replace(Served::new(&registry));
+    assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
+    client.end().await.unwrap();
+}

@@ -1,0 +1,193 @@
+//! Over HTTP.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use toolcell_server::mcp::{McpOptions, routes};
+use toolcell_server::{ApiKeyStore, Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service};
+
+use crate::client::{initialize, stateless};
+use crate::fixture::service;
+
+/// A server with a tenant that has two keys.
+struct Web {
+    address: SocketAddr,
+    keys: [String; 2],
+    _dir: tempfile::TempDir,
+}
+
+/// A response whose body ended.
+#[derive(Debug)]
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Reply {
+    fn header(&self, name: &str) -> Option<&str> {
+        let line = self.head.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
+        line.and_then(|line| line.split_once(": ")).map(|(_, value)| value)
+    }
+
+    /// The last message of the body: an event, or the whole body.
+    fn message(&self) -> Value {
+        // Neither the lengths of chunks nor the names of events begin with a brace.
+        let mut lines = self.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
+        let last = lines.rfind(|line| line.starts_with('{'));
+        serde_json::from_str(last.unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+async fn start(service: Service, registry: &toolcell::Registry, options: McpOptions) -> Web {
+    service.replace(Served::new(registry).with_tenant("acme", ServedTenant::default()));
+    let dir = tempfile::tempdir().unwrap();
+    let store = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
+    let keys = ["acme", "acme"].map(|tenant| store.add(tenant).unwrap().key.expose().to_owned());
+    let listen = ListenOptions::default().with_protected(routes(service.clone(), options));
+    let server = HttpServer::bind(service, Authenticator::api_keys(store), listen).await.unwrap();
+    let address = server.address();
+    tokio::spawn(server.serve(std::future::pending()));
+    Web { address, keys, _dir: dir }
+}
+
+impl Web {
+    fn request(&self, key: usize, method: &str, headers: &str, body: &str) -> String {
+        format!(
+            "{method} /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\
+             Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n{headers}\r\n{body}",
+            self.keys[key],
+            body.len(),
+        )
+    }
+
+    async fn send(&self, key: usize, method: &str, headers: &str, body: &str) -> Reply {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(self.request(key, method, headers, body).as_bytes()).await.unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head[9..12].parse().unwrap();
+        Reply { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    async fn post(&self, key: usize, headers: &str, message: &Value) -> Reply {
+        let headers = format!("Content-Type: application/json\r\n{headers}");
+        self.send(key, "POST", &headers, &message.to_string()).await
+    }
+
+    /// Opens a session, and returns the header that names it.
+    async fn open(&self) -> String {
+        let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
+        let reply = self.post(0, "", &message).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let id = reply.header("mcp-session-id").unwrap();
+        assert_eq!(id.len(), 32);
+        format!("Mcp-Session-Id: {id}\r\n")
+    }
+}
+
+/// A request of the stateless era with its headers.
+fn modern(id: u64, method: &str, name: Option<&str>) -> (String, Value) {
+    let mut params = json!({"_meta": stateless(json!({}))});
+    let mut headers = format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n");
+    if let Some(name) = name {
+        params["name"] = name.into();
+        headers = format!("{headers}Mcp-Name: {name}\r\n");
+    }
+    (headers, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+#[tokio::test]
+async fn both_eras_are_served_at_one_endpoint() {
+    let (service, registry, _) = service();
+    let web = start(service, &registry, McpOptions::default()).await;
+    let session = web.open().await;
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "text"}});
+    let reply = web.post(0, &session, &call).await;
+    assert_eq!(reply.message()["result"]["content"][0]["text"], "plain", "{reply:?}");
+    assert_eq!(reply.header("x-accel-buffering"), Some("no"));
+    let (headers, call) = modern(2, "tools/call", Some("text"));
+    let reply = web.post(0, &headers, &call).await;
+    assert_eq!(reply.message()["result"]["content"][0]["text"], "plain", "{reply:?}");
+    let (headers, discover) = modern(3, "server/discover", None);
+    let versions = web.post(0, &headers, &discover).await.message()["result"]["supportedVersions"].take();
+    assert_eq!(versions, json!(["2025-06-18", "2025-11-25", "2026-07-28"]));
+}
+
+#[tokio::test]
+async fn a_session_is_known_to_its_principal_until_it_is_deleted() {
+    let (service, registry, _) = service();
+    let web = start(service, &registry, McpOptions::default().with_sessions(1)).await;
+    let session = web.open().await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(web.post(0, &session, &ping).await.status, 200);
+    assert_eq!(web.post(1, &session, &ping).await.status, 404);
+    assert_eq!(web.send(1, "GET", &session, "").await.status, 404);
+    assert_eq!(web.send(1, "DELETE", &session, "").await.status, 404);
+    let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
+    let full = web.post(1, "", &message).await;
+    assert_eq!((full.status, full.header("retry-after")), (429, Some("60")));
+    assert_eq!(web.send(0, "DELETE", &session, "").await.status, 202);
+    assert_eq!(web.post(0, &session, &ping).await.status, 404);
+    web.open().await;
+}
+
+#[tokio::test]
+async fn each_bad_request_has_its_status_and_code() {
+    let (service, registry, _) = service();
+    let web = start(service, &registry, McpOptions::default()).await;
+    let session = web.open().await;
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let json = "Content-Type: application/json\r\n";
+    let (list, list_body) = modern(1, "tools/list", None);
+    let list_body = list_body.to_string();
+    let unknown = list_body.replace("2026-07-28", "2030-01-01");
+    let bare = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let other_method = list.replace("Mcp-Method: tools/list", "Mcp-Method: tools/call");
+    let other_version = list.replace("2026-07-28", "2025-11-25");
+    let (no_such, no_such_body) = modern(1, "no/such", None);
+    let cases: [(&str, &str, &str, u16, i64); 18] = [
+        ("POST", "Content-Type: text/plain\r\n", ping, 415, 0),
+        ("POST", json, "{", 400, -32700),
+        ("POST", json, r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"ping"}"#, 400, -32700),
+        ("POST", json, "[]", 400, -32600),
+        ("POST", json, r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, 400, -32600),
+        ("POST", json, r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, 400, -32600),
+        ("POST", json, r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, 400, -32602),
+        ("POST", json, ping, 400, 0),
+        ("POST", &format!("{json}Mcp-Session-Id: nothing\r\n"), ping, 404, -32600),
+        ("POST", &format!("{json}{session}Origin: https://evil.example\r\n"), ping, 403, 0),
+        ("POST", &format!("{json}{session}Origin: null\r\n"), ping, 403, 0),
+        ("POST", &format!("{json}{session}MCP-Protocol-Version: 2030-01-01\r\n"), ping, 400, -32022),
+        ("POST", &format!("{json}{}", list.replace("2026-07-28", "2030-01-01")), &unknown, 400, -32022),
+        ("POST", &format!("{json}{list}"), bare, 400, -32602),
+        ("POST", &format!("{json}{other_method}"), &list_body, 400, -32020),
+        ("POST", &format!("{json}{other_version}"), &list_body, 400, -32020),
+        ("POST", &format!("{json}{no_such}"), &no_such_body.to_string(), 404, -32601),
+        ("PUT", json, ping, 405, 0),
+    ];
+    for (method, headers, body, status, code) in cases {
+        let reply = web.send(0, method, headers, body).await;
+        assert_eq!(reply.status, status, "{headers} {body} {reply:?}");
+        assert_eq!(reply.message()["error"]["code"].as_i64().unwrap_or(0), code, "{headers} {body} {reply:?}");
+    }
+    // The server answers as before.
+    assert_eq!(web.send(0, "POST", &format!("{json}{session}"), ping).await.status, 200);
+}
+
+#[tokio::test]
+async fn without_a_session_a_closed_stream_stops_the_tool() {
+    let (service, registry, mut waits) = service();
+    let web = start(service.clone(), &registry, McpOptions::default().with_stop_grace(std::time::Duration::ZERO)).await;
+    let (headers, call) = modern(1, "tools/call", Some("wait"));
+    let request = web.request(0, "POST", &format!("Content-Type: application/json\r\n{headers}"), &call.to_string());
+    let mut stream = TcpStream::connect(web.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    assert_eq!(waits.recv().await, Some("started"));
+    drop(stream);
+    assert_eq!(waits.recv().await, Some("stopped"));
+}
