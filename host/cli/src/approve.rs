@@ -17,16 +17,15 @@ use toolcell::{Component, Examination, Rights, names};
 
 use crate::args::{ApproveArgs, Global};
 use crate::components;
-use crate::config::{Approval, Approved, Chosen, Config, Found, Lock, Problem, Wanted};
-use crate::difference::{Difference, Page, Standing};
-use crate::effective::{self, Effective};
+use crate::config::{
+    self, Approval, Approved, Chosen, Config, Difference, Effective, Found, Lock, Page, Problem, Signer, Standing,
+    Wanted, effective,
+};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::gaps::{self, Gap};
 use crate::host::{self, Engines};
 use crate::printer::{Listener, Printer};
-use crate::signature::Signer;
-use crate::written::Written;
 
 /// Characters of a column.
 const WIDEST: usize = 24;
@@ -65,12 +64,12 @@ struct Matter<'a> {
 
 /// Shows, asks, writes.
 pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveArgs) -> Result<ExitStatus, Failure> {
-    let config = Config::read_with(global, Wanted::None)?;
+    let config = config::read_with(global, Wanted::None)?;
     let Some(file) = config.file.as_deref() else {
-        return Err(config.missing("a component that is run by its path needs no approval: it has no grants"));
+        return Err(config.missing("a component that is run by its path needs no approval: it has no grants").into());
     };
     let again = |options: &[&str]| {
-        config.again.command("approve", options, &args.components.iter().map(String::as_str).collect::<Vec<_>>())
+        config.hint.command("approve", options, &args.components.iter().map(String::as_str).collect::<Vec<_>>())
     };
     let is_whole = args.components.is_empty();
     let lock = Lock::beside(&config)?;
@@ -146,7 +145,7 @@ fn ask(printer: &Printer, page: &Page, instead: String) -> Result<(), Failure> {
 /// Why the question cannot be asked: approval covers exactly what was shown.
 fn unasked(listener: Listener, page: &Page) -> Option<&'static str> {
     match listener {
-        Listener::Nobody => Some("there is no terminal to ask at"),
+        Listener::Absent => Some("there is no terminal to ask at"),
         Listener::Elsewhere | Listener::Reader if !stands(Defence::SeenWhole) => None,
         Listener::Elsewhere => Some("the page went to a file or a pipe, not to the terminal"),
         Listener::Reader if page.is_cut => Some("the page is cut"),
@@ -263,29 +262,13 @@ impl Matter<'_> {
 
     /// The components of the lock that are approved after a yes; absent: all of them.
     fn only(&self) -> Option<BTreeSet<String>> {
-        let found = self.config.found.as_ref()?;
-        // Of a configuration that is new to this user, what was shown and nothing else.
-        let before = if self.is_found() { BTreeSet::new() } else { found.only()?.clone() };
-        let only: BTreeSet<_> = self.seen.iter().map(|seen| seen.name.to_owned()).chain(before).collect();
-        let locked = self.lock.components.keys().chain(self.lock.others.keys());
-        let mut all = self.config.components.keys().chain(locked.filter(|name| !self.gone.contains(name)));
-        (!all.all(|name| only.contains(name))).then_some(only)
+        self.config.only_approved(&self.lock, self.seen.iter().map(|seen| seen.name), &self.gone)
     }
 
-    /// Writes the lock, and the record that the configuration is approved. The lock is on the disk before the record is kept,
-    /// and gets its name after: if the process ends in between, the configuration is not approved.
+    /// Writes the lock, and the record that the configuration is approved.
     fn write(&self) -> Result<(), Failure> {
-        let lock = self.lock.with(self.seen.iter().map(|seen| (seen.name.to_owned(), seen.now.clone())), &self.gone);
-        // Who had approved the old lock has now approved this one.
-        let is_recorded = self.is_found() || self.config.approval == Approval::Given;
-        let record = self.config.found.as_ref().filter(|_| is_recorded);
-        let record = record.map(|found| found.approved(&lock.text(), self.only().as_ref())).transpose()?;
-        let lock = lock.written()?;
-        if let Some(record) = record {
-            record.put()?;
-        }
-        let put = lock.map_or(Ok(()), Written::put);
-        put.map_err(|error| Failure::file(error, "you need write permission for its directory"))
+        let seen: Vec<_> = self.seen.iter().map(|seen| (seen.name.to_owned(), seen.now.clone())).collect();
+        Ok(self.config.approve(&self.lock, &seen, &self.gone)?)
     }
 
     /// Tells what was approved.
@@ -316,7 +299,7 @@ mod tests {
             (Listener::Reader, page(MAX_ROWS + 1, false), "longer than a terminal keeps"),
             (Listener::Reader, long, "longer than a terminal keeps"),
             (Listener::Elsewhere, page(9, false), "went to a file or a pipe"),
-            (Listener::Nobody, page(9, false), "no terminal to ask at"),
+            (Listener::Absent, page(9, false), "no terminal to ask at"),
         ] {
             let why = unasked(listener, &page).unwrap_or_default();
             assert!(why.contains(needle) && why.is_empty() == needle.is_empty(), "{listener:?}: {why}");

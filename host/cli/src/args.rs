@@ -5,9 +5,11 @@
 //! Not here: what the commands do (`run`, `batch`, `inspect`, and so on).
 
 mod batch;
+mod call;
 pub(crate) mod complete;
 mod grants;
 mod limits;
+mod serve;
 mod worker;
 
 use std::path::PathBuf;
@@ -15,13 +17,16 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser, Subcommand, ValueHint};
 use toolcell::{DEFAULT_CACHE_BYTES, DEFAULT_COMPILE_TIME};
 
+use crate::built::HERE;
 use crate::exit;
 use crate::format::{self, Format};
 use crate::units::{Date, Size, Time};
 
 pub(crate) use batch::BatchArgs;
-pub(crate) use grants::{ApproveArgs, CheckArgs, ExplainArgs, LearnArgs};
+pub(crate) use call::CallArgs;
+pub(crate) use grants::{ApproveArgs, CheckArgs, ExplainArgs, GrantArgs, LearnArgs, RollbackArgs};
 pub(crate) use limits::LimitArgs;
+pub(crate) use serve::{ServeArgs, TenantArgs, TenantCommand};
 pub(crate) use worker::WorkerArgs;
 
 /// Runs the tools of AI agents, each call in its own sandboxed cell.
@@ -55,6 +60,9 @@ Examples:
   toolcell learn notes.wasm text=milk                      the grants that a tool asks for
   toolcell check                                           the configuration, and each tool's grants
   toolcell approve                                         what is new or changed, for your approval
+  toolcell rollback notes                                  the version that you approved before
+  toolcell serve                                           the approved tools, for agents
+  toolcell tenant add acme                                 an API key for one of several tenants
 
 Results are on standard output, everything else is on standard error. `--json` is for programs.";
 
@@ -118,9 +126,12 @@ pub(crate) enum Command {
     List(ListArgs),
     Tools(ToolsArgs),
     Approve(ApproveArgs),
+    Rollback(RollbackArgs),
     Check(CheckArgs),
     Explain(ExplainArgs),
     Learn(LearnArgs),
+    Serve(ServeArgs),
+    Tenant(TenantArgs),
     /// Print a script that completes commands, options, components and tools in a shell
     ///
     /// The script asks the command itself what there is: components are those of `toolcell.toml`, tools those that you have
@@ -160,9 +171,12 @@ impl Command {
             Self::Inspect(args) => args.json,
             Self::List(args) => args.json,
             Self::Approve(args) => args.json,
+            Self::Rollback(args) => args.json,
             Self::Check(args) => args.json,
             Self::Explain(args) => args.json,
             Self::Learn(args) => args.json,
+            Self::Serve(args) => args.json,
+            Self::Tenant(args) => args.command.is_json(),
             Self::Completions { .. } | Self::CompileWorker { .. } | Self::CordonWorker(_) => false,
         }
     }
@@ -176,17 +190,8 @@ impl Command {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = RUN_HELP)]
 pub(crate) struct RunArgs {
-    /// The component: its name in `toolcell.toml`, or its file
-    #[arg(value_hint = ValueHint::FilePath, add = complete::components())]
-    pub(crate) component: PathBuf,
-    /// The tool's name; not needed for a component with one tool
-    #[arg(add = complete::tools())]
-    pub(crate) tool: Option<String>,
-    /// The arguments: NAME=VALUE and NAME:=JSON, a JSON object, `@FILE`, or `-` [default: {}]
-    ///
-    /// `@FILE` is the file of a JSON object, `-` standard input; both at most 1 MiB.
-    #[arg(value_name = "ARGS")]
-    pub(crate) arguments: Vec<String>,
+    #[command(flatten)]
+    pub(crate) call: CallArgs,
     /// Print one JSON object instead
     ///
     /// It is {"id", "tool", "outcome", "usage", "attributes"}.
@@ -196,15 +201,13 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) receipt: bool,
 
-    /// For development: grant this to a component that no configuration names; may be repeated. KIND is `http`,
-    /// `directory`, `variable`, `secret`, `reveal`, `kv` or `scratch`; RULE is as in `toolcell.toml`
-    #[arg(long = "grant", value_name = "KIND=RULE")]
-    pub(crate) grants: Vec<String>,
+    #[command(flatten)]
+    pub(crate) grants: GrantArgs,
 
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
 
-    /// The tenant that the call is for: `toolcell.toml` says what it may use
+    /// The tenant that the call is for; its section in `toolcell.toml` narrows what it can use
     #[arg(long, value_name = "NAME", help_heading = "Context")]
     pub(crate) tenant: Option<String>,
     /// The call's id
@@ -226,6 +229,7 @@ pub(crate) struct RunArgs {
 
 const RUN_HELP: &str = "\
 Examples:
+  toolcell run                                             what was built in this folder
   toolcell run hello.wasm name=Ada
   toolcell run hello.wasm greet '{\"name\": \"Ada\"}'
   toolcell run jq.wasm @request.json --timeout 2s --memory 16MiB
@@ -250,7 +254,7 @@ Exit status: 0 ok, 10 the tool's error, 11 question, 12 halt, 20 tool error, 21 
 
 /// Print definitions of tools for a model's provider
 ///
-/// The list goes to `tools` of the provider's request as it is. If the provider's API cannot express a part of a definition,
+/// Put the printed list into `tools` of a request to the provider. If the provider's API cannot express a part of a definition,
 /// a `note:` tells what was changed. A tool that it cannot express at all is an error.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -260,10 +264,10 @@ Examples:
 pub(crate) struct ToolsArgs {
     /// The components, by name or by file [default: all of `toolcell.toml`]
     ///
-    /// Two of them cannot offer a tool of the same name.
+    /// Two components with a tool of the same name are an error.
     #[arg(value_name = "COMPONENT", value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) components: Vec<PathBuf>,
-    /// The form: our own, which is complete, or a provider's
+    /// The format: our own, which is complete, or a provider's
     #[arg(long, default_value = "json", value_parser = format::parser("json"))]
     pub(crate) format: Format,
     /// If there is an error, print it as JSON on standard output: {"error"}
@@ -288,8 +292,8 @@ Each import is one of these:
   needs_grant  access outside of the cell, which `toolcell.toml` has to grant
   unknown      not known to this host: the component cannot be loaded")]
 pub(crate) struct InspectArgs {
-    /// The component: its name in `toolcell.toml`, or its file
-    #[arg(value_hint = ValueHint::FilePath, add = complete::components())]
+    /// The component: its name in `toolcell.toml`, its file, or a folder: `.` is what was built here
+    #[arg(default_value = HERE, value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) component: PathBuf,
     /// Print one JSON object instead
     #[arg(long)]
@@ -298,7 +302,7 @@ pub(crate) struct InspectArgs {
 
 /// List the tools of components, one a line
 ///
-/// Tools are listed whatever they are granted. Texts in a definition that seem to be written to steer a model are warnings
+/// Tools are listed whether their imports are granted or not. Texts in a definition that seem to be written to steer a model are warnings
 /// on standard error. A component that cannot be loaded is an error there, the others are listed; the exit status is then 1.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  toolcell list tools/*.wasm")]

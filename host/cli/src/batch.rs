@@ -20,7 +20,7 @@ use toolcell::{
 };
 
 use crate::args::{BatchArgs, Global};
-use crate::config::Config;
+use crate::config;
 use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -42,10 +42,12 @@ pub(crate) async fn batch(
     // Everything that was typed is judged before anything is read, and the calls are read before anything is compiled.
     let shown = Shown::of(args)?;
     let context = context(args)?;
-    let config = Config::read(global)?;
+    let config = config::read(global)?;
     let words = components::typed(&config, &args.components)?;
+    let config = config::with_typed(config, &words, &args.grants.rules)?;
     let components = components::chosen(&config, &words)?;
-    let context = config.on_behalf(context, args.tenant.as_deref())?;
+    let context = config::on_behalf(&config, context, args.tenant.as_deref())?;
+    context::warn_without_tenant(printer, &config, &context, &components);
     let isolation = config.isolation_of(context.tenant.as_deref());
     let components: Vec<_> = components.into_iter().map(|chosen| chosen.isolated(isolation)).collect();
     // A run has one budget for each of its calls: of several components' the smallest.
@@ -54,7 +56,7 @@ pub(crate) async fn batch(
     let options = options(args, context, limits);
     let calls = calls::read(&args.calls, args.calls_format)?;
     if let silent @ 1.. = calls.unreadable.iter().filter(|call| call.id.is_none()).count() {
-        printer.note("warning", &format!("{silent} calls cannot be read and have no id: they have no message"));
+        printer.note("warning", &format!("{silent} calls cannot be read and have no id: they get no message"));
     }
     // Without a place for a key questions are sealed all the same; then no later command can answer them.
     let (sealer, unkept) = match state::sealer(global.state_dir.as_deref()) {
@@ -87,7 +89,7 @@ pub(crate) async fn batch(
     };
     if let Some(Logged { log_bytes_lost, .. }) = logs.lossy() {
         let lost = Size(log_bytes_lost).rounded();
-        printer.note("warning", &format!("{lost} of the tools' logs are over their limits and lost"));
+        printer.note("warning", &format!("the tools' logs exceeded their limits: {lost} were dropped"));
     }
     if let (Some(Halted::AskUser { .. }), Some(failure)) = (&halted, unkept) {
         failure.about("this run's questions cannot be answered later").tell(printer);
@@ -226,7 +228,7 @@ impl Batch<'_> {
 
     fn watched(self) -> Watched {
         let runner = Runner::new(self.registry).with_executor(self.executor);
-        Watched::new(runner, self.calls.calls, self.options, self.given_up)
+        Watched::new(runner, self.calls, self.options, self.given_up)
     }
 
     /// Prints events as they come. Breaks when there is no run, or nobody to print for.

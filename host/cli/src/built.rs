@@ -1,6 +1,6 @@
 //! The component that `cargo build` wrote, for a crate that is named by its folder.
 //!
-//! Invariants: a folder without a `Cargo.toml` is left alone; nothing is built.
+//! Invariants: nothing is built.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -8,9 +8,12 @@ use std::time::SystemTime;
 use anyhow::anyhow;
 use serde::Deserialize;
 
+use crate::config::quoted;
 use crate::failure::Failure;
-use crate::paste::quoted;
 use crate::{env, files};
+
+/// The folder that the command was started in: the component of a command that names none.
+pub(crate) const HERE: &str = ".";
 
 const TARGET: &str = "wasm32-wasip2";
 /// Folders of cargo's own profiles.
@@ -37,11 +40,14 @@ struct Library {
     crate_type: Vec<String>,
 }
 
-/// The path itself, or the component that was built last where it is the folder of a crate.
-pub(crate) fn component(path: &Path) -> Result<PathBuf, Failure> {
+/// The component that was built last, if the path is the folder of a crate.
+///
+/// # Errors
+/// The crate is not built, or its `Cargo.toml` cannot be read.
+pub(crate) fn component(path: &Path) -> Result<Option<PathBuf>, Failure> {
     let manifest = path.join("Cargo.toml");
     if !manifest.is_file() {
-        return Ok(path.to_owned());
+        return Ok(None);
     }
     let shown = manifest.display();
     let read: Manifest = toml::from_str(&files::manifest(&manifest)?)
@@ -53,7 +59,7 @@ pub(crate) fn component(path: &Path) -> Result<PathBuf, Failure> {
     // A library's file has the name of its crate, a program's that of its package.
     let library = read.lib.name.unwrap_or_else(|| package.name.replace('-', "_"));
     let names = [format!("{library}.wasm"), format!("{}.wasm", package.name)];
-    newest(path, &names).ok_or_else(|| {
+    newest(path, &names).map(Some).ok_or_else(|| {
         let missing = anyhow!("the crate `{}` is not built: `{TARGET}` has no `{}`", package.name, names[0]);
         let is_component = read.lib.crate_type.iter().any(|kind| kind == "cdylib");
         let mut hint = format!("build it: `{}`", build(path));
@@ -67,7 +73,7 @@ pub(crate) fn component(path: &Path) -> Result<PathBuf, Failure> {
 /// The command that builds it.
 fn build(path: &Path) -> String {
     let command = format!("cargo build --release --target {TARGET}");
-    if path.as_os_str().is_empty() || path == Path::new(".") {
+    if path.as_os_str().is_empty() || path == Path::new(HERE) {
         return command;
     }
     format!("{command} --manifest-path {}", quoted(&path.join("Cargo.toml").to_string_lossy()))
@@ -89,5 +95,14 @@ fn newest(path: &Path, names: &[String]) -> Option<PathBuf> {
         let metadata = file.metadata().ok().filter(|metadata| metadata.is_file())?;
         Some((metadata.modified().ok()?, file))
     };
-    files.filter_map(written).max().map(|(_, file)| file)
+    files.filter_map(written).max().map(|(_, file)| below(path, &folder, file))
+}
+
+/// The file by its path below the crate as it was named, if it lies there: a configuration can be moved with such a path.
+fn below(path: &Path, folder: &Path, file: PathBuf) -> PathBuf {
+    match file.strip_prefix(folder) {
+        Ok(rest) if path == Path::new(HERE) => rest.to_owned(),
+        Ok(rest) => path.join(rest),
+        Err(_) => file,
+    }
 }

@@ -7,14 +7,13 @@ use toolcell::{Component, Limits, Overlay, Tool};
 
 use crate::approve;
 use crate::args::{CheckArgs, Global};
-use crate::config::{self, Approval, Chosen, Config, Development, Isolation, Lock, Problem};
-use crate::difference::Standing;
-use crate::effective::{self, Effective};
+use crate::config::{
+    self, Approval, Chosen, Config, Development, Effective, Isolation, Lock, Problem, Signer, Standing, effective,
+};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::gaps::{self, Gap};
 use crate::printer::Printer;
-use crate::signature::Signer;
 use crate::units::{Count, Size, Time};
 use crate::{clean, components, host, table};
 
@@ -27,9 +26,9 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         printer.json_text(&serde_json::to_string_pretty(&config::schema())?)?;
         return Ok(ExitStatus::Ok);
     }
-    let config = Config::read(global)?;
+    let config = config::read(global)?;
     let Some(file) = config.file.clone() else {
-        return Err(config.missing("write one, or name one with `--config FILE`"));
+        return Err(config.missing("write one, or name one with `--config FILE`").into());
     };
     let lock = Lock::beside(&config)?;
     let engines = host::engines(printer, global, 1, &config)?;
@@ -98,7 +97,7 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         printer.note("warning", &format!("not approved, or changed since the approval: {}", unapproved.join(", ")));
     }
     if config.approval == Approval::Missing || !unapproved.is_empty() {
-        let approve = config.again.command("approve", &[], &[]);
+        let approve = config.hint.command("approve", &[], &[]);
         printer.note("hint", &format!("{approve} shows what is new or changed, and asks"));
     } else if ok {
         printer.note("note", &format!("`{file}` is valid, and everything in it is approved"));

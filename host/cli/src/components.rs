@@ -4,49 +4,24 @@
 //! refused for want of a grant is told the lines to add, and where.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use toolcell::defence::{Defence, stands};
-use toolcell::{Access, Component, Definition, Examination, Grants, Missing, Suggestion, Tool, names};
+use toolcell::{Access, Component, Definition, Grants, Missing, Suggestion, Tool, names};
+use toolcell_config::{Error, Rebuilt};
 
-use crate::config::{Approval, Approved, Chosen, Config, Lock};
-use crate::difference::{Difference, Standing};
+use crate::config::{self, Approval, Approved, Chosen, Config, Difference, Lock, Signer, Standing};
 use crate::failure::Failure;
-use crate::files;
 use crate::grant_text;
 use crate::host::{self, Engines};
 use crate::printer::Printer;
-use crate::signature::Signer;
 
 /// The bytes of a component that is signed and pinned as it has to be, and who signed it if somebody has to.
 pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
-    let bytes = files::component(&chosen.path)?;
-    // The signature first: of a stranger's bytes nothing is parsed before.
-    let signer = signer(chosen, &bytes)?;
-    pinned(chosen, &bytes)?;
-    Ok((bytes, signer))
-}
-
-/// Who signed it, if somebody has to.
-fn signer(chosen: &Chosen<'_>, bytes: &[u8]) -> Result<Option<Signer>, Failure> {
-    match chosen.demand.map(|demand| demand.signer(&chosen.path, bytes)).transpose() {
-        Err(failure) if stands(Defence::Signature) => Err(failure),
-        judged => Ok(judged.unwrap_or_default()),
-    }
-}
-
-fn pinned(chosen: &Chosen<'_>, bytes: &[u8]) -> Result<(), Failure> {
-    if let Some((digest, problem)) = chosen.configured.and_then(|(_, configured)| configured.digest.as_ref()) {
-        let found = Examination::of(bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?.digest;
-        if found != *digest && stands(Defence::Pins) {
-            let mut problem = problem.clone();
-            problem.message = format!("{}: {} has {found}", problem.message, chosen.shown());
-            let file = problem.file.clone();
-            return Err(Failure::config(&file, vec![problem]));
-        }
-    }
-    Ok(())
+    chosen.bytes().map_err(|error| {
+        if let Error::Toolcell(error) = error { Failure::from(error).about(chosen.shown()) } else { error.into() }
+    })
 }
 
 /// The component under its grants, and who signed it if somebody has to.
@@ -98,58 +73,21 @@ pub(crate) async fn approved(
     chosen: &Chosen<'_>,
     (bytes, signer): (Vec<u8>, Option<Signer>),
 ) -> Result<Component, Failure> {
-    let Some((name, configured)) = chosen.configured else {
-        return loaded(printer, engines, config, chosen, bytes).await;
-    };
-    if let Some(development) = &configured.development {
+    let vetted = config.vet(lock, chosen, &bytes, signer.as_ref())?;
+    if let Some(development) = chosen.configured.and_then(|(_, configured)| configured.development.as_ref()) {
         printer
             .note("warning", &format!("development mode: {} is used without approval, {development}", chosen.shown()));
-        return loaded(printer, engines, config, chosen, bytes).await;
-    }
-    let approve = config.again.command("approve", &[], &[name]);
-    let hint = format!("{approve} shows it and asks");
-    let Some(old) = lock.components.get(name) else {
-        if !stands(Defence::Approval) {
-            return loaded(printer, engines, config, chosen, bytes).await;
-        }
-        return Err(Failure::not_approved(format!("the component `{name}` is not approved yet"), hint));
-    };
-    let changed = |difference: &Difference<'_>| {
-        let sentence = difference.sentence();
-        Failure::not_approved(format!("the component `{name}` is not the one that was approved: {sentence}"), &hint)
-    };
-    // Its imports are seen from outside: what came to them is refused before it is compiled.
-    let seen = Examination::of(&bytes)?;
-    let imports = seen.imports.into_iter().map(|(name, _)| name).collect();
-    let publisher =
-        if stands(Defence::ApprovedPublisher) { signer.map(|signer| signer.publisher) } else { old.publisher.clone() };
-    let new = Approved { imports, digest: seen.digest, publisher: publisher.clone(), tools: old.tools.clone() };
-    let difference = Difference { old: Some(old), new: &new };
-    // So is its code. What reaches nothing can do no more harm than before; what was given something was given it as it was.
-    let is_other = match difference.standing() {
-        Standing::Changed => stands(Defence::ApprovedImports),
-        Standing::Rebuilt => chosen.is_granted_anything() && stands(Defence::ApprovedCode),
-        Standing::Locked | Standing::New => false,
-    };
-    if is_other {
-        return Err(changed(&difference));
     }
     let component = loaded(printer, engines, config, chosen, bytes).await?;
-    let new = Approved::of(&component, publisher);
-    let difference = Difference { old: Some(old), new: &new };
-    match difference.standing() {
-        Standing::Locked => {}
-        Standing::Rebuilt => {
-            let message =
-                format!("the component `{name}` has other code than was approved, with the same tools and imports");
-            printer.note("warning", &message);
-            printer.note(
-                "hint",
-                &format!("{approve} records the new code; `digest` in `[components.{name}]` makes other code an error"),
-            );
-        }
-        Standing::Changed | Standing::New if stands(Defence::ApprovedDefinitions) => return Err(changed(&difference)),
-        Standing::Changed | Standing::New => {}
+    if let (Some(Rebuilt), Some((name, _))) = (config.confirm(&vetted, &component)?, chosen.configured) {
+        let message =
+            format!("the component `{name}` has other code than was approved, with the same tools and imports");
+        printer.note("warning", &message);
+        let approve = config.hint.command("approve", &[], &[name]);
+        printer.note(
+            "hint",
+            &format!("{approve} records the new code; `digest` in `[components.{name}]` makes other code an error"),
+        );
     }
     Ok(component)
 }
@@ -228,14 +166,14 @@ pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Com
     let needs = needs(component.definitions());
     if needs.is_empty() {
         let learn = learn_command(config, chosen, "TOOL");
-        return format!("it does not declare what it needs: {learn} shows what a call asks for");
+        return format!("its tools do not declare their needs: {learn} shows what a call asks for");
     }
     grant_text::advice(config, chosen, &needs)
 }
 
 /// The command that shows what a call of a tool asks for.
 pub(crate) fn learn_command(config: &Config, chosen: &Chosen<'_>, tool: &str) -> String {
-    config.again.command("learn", &[], &[&chosen.word(), tool, "ARGS"])
+    config.hint.command("learn", &[], &[&chosen.word(), tool, "ARGS"])
 }
 
 /// What tools declare that they need.
@@ -257,13 +195,23 @@ pub(crate) fn typed(config: &Config, words: &[PathBuf]) -> Result<Vec<PathBuf>, 
     match &config.file {
         Some(_) if !config.components.is_empty() => Ok(config.components.keys().map(PathBuf::from).collect()),
         Some(file) => Err(Failure::usage(format!("`{file}` names no component"), HINT)),
-        None => Err(config.missing(HINT)),
+        None => Err(config.missing(HINT).into()),
     }
+}
+
+/// The component that a word means, to be looked at.
+pub(crate) fn choose<'a>(config: &'a Config, word: &Path) -> Result<Chosen<'a>, Failure> {
+    Ok(config.choose(&config::word(config, word)?)?)
+}
+
+/// The component that a word means, to be used.
+pub(crate) fn used<'a>(config: &'a Config, word: &Path) -> Result<Chosen<'a>, Failure> {
+    Ok(config.used(&config::word(config, word)?)?)
 }
 
 /// The components that words stand for, to be used.
 pub(crate) fn chosen<'a>(config: &'a Config, words: &[PathBuf]) -> Result<Vec<Chosen<'a>>, Failure> {
-    words.iter().map(|word| config.used(word)).collect()
+    words.iter().map(|word| used(config, word)).collect()
 }
 
 /// The tools of several components, to be used, as they were typed and then in each component's own order.

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use toolcell::{CallContext, Json, Resume, names};
 
+use crate::config::{Chosen, Config};
 use crate::failure::Failure;
+use crate::printer::Printer;
 
 const KEYS: [&str; 8] = ["session_id", "request_id", "thread_id", "run_id", "tenant", "metadata", "attempt", "resume"];
 const RESUME_KEYS: [&str; 2] = ["answer", "state"];
@@ -42,6 +44,21 @@ pub(crate) fn context(typed: Option<&str>, answer: Option<&str>, state: Option<&
         context.resume = Some(Resume { answer: json_or_text("--answer", answer)?, state });
     }
     Ok(context)
+}
+
+/// Warns of a call of a configured component without a tenant, if the configuration defines tenants: no section narrows it.
+pub(crate) fn warn_without_tenant(
+    printer: &Printer,
+    config: &Config,
+    context: &CallContext,
+    components: &[Chosen<'_>],
+) {
+    let is_configured = components.iter().any(|chosen| chosen.configured.is_some());
+    if let (Some(file), None, false, true) = (&config.file, &context.tenant, config.tenants.is_empty(), is_configured) {
+        let message =
+            format!("`{file}` defines tenants, and `--tenant` is not given: the full grants of the component apply");
+        printer.note("warning", &message);
+    }
 }
 
 /// JSON, or a bare word that stands for itself.

@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use toolcell::{Cordon, Tool, Ward};
 
 use crate::args::{CORDON_WORKER, Global, WorkerArgs};
-use crate::config::{Config, Isolation, Wanted};
+use crate::config::{self, Config, Isolation, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -83,11 +83,8 @@ pub(crate) fn work(
 }
 
 async fn tools(printer: &Printer, global: &Global, args: &WorkerArgs) -> Result<Vec<Tool>, Failure> {
-    let (wanted, config) = (Wanted::Only(&args.secrets), Config::read_with(global, Wanted::Only(&args.secrets))?);
-    let config = match args.components.as_slice() {
-        [only] => config.with_typed(global, only, &args.grants, wanted)?,
-        _ => config,
-    };
+    let config = config::read_with(global, Wanted::Only(args.secrets.clone()))?;
+    let config = config::with_typed(config, &args.components, &args.grants)?;
     let engines = host::engines(printer, global, args.calls, &config)?;
     let chosen = components::chosen(&config, &args.components)?;
     let chosen: Vec<_> = chosen.into_iter().map(|chosen| chosen.isolated(Isolation::Process)).collect();

@@ -59,18 +59,6 @@ pub(crate) fn current_dir() -> io::Result<PathBuf> {
     std::env::current_dir()
 }
 
-/// The user's own directory.
-pub(crate) fn home() -> Option<PathBuf> {
-    absolute("HOME")
-}
-
-/// The value of a variable that a configuration names, if it is text.
-pub(crate) fn variable(name: &str) -> Option<String> {
-    // What is no name at all would make the standard library panic.
-    let is_name = !name.is_empty() && !name.contains(['=', '\0']);
-    if is_name { std::env::var(name).ok() } else { None }
-}
-
 /// Where compiled components are kept unless the command line says otherwise.
 pub(crate) fn cache_dir() -> Option<PathBuf> {
     absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache"))).map(|dir| dir.join("toolcell"))

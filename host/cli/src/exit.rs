@@ -35,7 +35,7 @@ Exit status:
    2  bad usage
   10  the tool reported an error
   11  the tool asks a person a question
-  12  the tool ends the loop (halt)
+  12  the tool ends the agent's loop (halt)
   20  tool error: it trapped, exited, ran out of fuel or time, or its answer is unusable;
       or a failed call halted a batch
   21  refusal: the host refused the call before the tool ran, because of its arguments,

@@ -12,7 +12,7 @@ use toolcell::{
 };
 
 use crate::args::{ExplainArgs, Global};
-use crate::config::{Chosen, Config, Wanted};
+use crate::config::{self, Chosen, Config, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::grant_text;
@@ -39,16 +39,12 @@ struct Rule {
 
 /// Explains.
 pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainArgs) -> Result<ExitStatus, Failure> {
-    // With one tool its name is not needed: a single word is the request.
-    let (tool, request) = match &args.request {
-        Some(request) => (Some(args.tool.as_str()), request),
-        None => (None, &args.tool),
-    };
-    let request = Request::parse(request).map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
-    let config = Config::read_with(global, Wanted::None)?;
-    let context = config.on_behalf(CallContext::default(), args.tenant.as_deref())?;
+    let (component, tool, request) = args.words();
+    let request = Request::parse(&request).map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
+    let config = config::read_with(global, Wanted::None)?;
+    let context = config::on_behalf(&config, CallContext::default(), args.tenant.as_deref())?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let Found { chosen, component, tool } = find(printer, &engines, &config, &args.component, tool).await?;
+    let Found { chosen, component, tool } = find(printer, &engines, &config, component, tool).await?;
     let name = tool.definition().name.as_str();
     // It is decided by what it declares and by the file, also of a component that could not be loaded with that.
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(chosen.grants().into());
@@ -133,14 +129,17 @@ async fn decided(rights: &Rights, request: &Request<'_>) -> Answer {
 fn unusable(printer: &Printer, config: &Config, chosen: &Chosen<'_>, component: &Component) -> Result<(), Failure> {
     let signer = components::bytes(chosen)?.1;
     if !components::is_approved(config, chosen, component, signer.as_ref())? {
-        let approve = config.again.command("approve", &[], &[]);
+        let approve = config.hint.command("approve", &[], &[]);
         printer
             .note("note", &format!("a call is refused until the component is approved: {approve} shows it and asks"));
     }
     let missing = inspect::ungranted(component.examination(), &chosen.grants());
     if !missing.is_empty() {
         let missing = missing.join(", ");
-        printer.note("note", &format!("a call is refused while the component imports what is not granted: {missing}"));
+        printer.note(
+            "note",
+            &format!("a call is refused while the component imports interfaces that are not granted: {missing}"),
+        );
     }
     Ok(())
 }
@@ -268,7 +267,7 @@ pub(crate) async fn find<'a>(
     component: &Path,
     tool: Option<&str>,
 ) -> Result<Found<'a>, Failure> {
-    let chosen = config.choose(component)?;
+    let chosen = components::choose(config, component)?;
     let component = load(printer, engines, &chosen).await?;
     let tool = target::tool(component.tools(), tool, &chosen.shown())?.clone();
     Ok(Found { chosen, component, tool })

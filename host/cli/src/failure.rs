@@ -5,6 +5,7 @@
 use anyhow::anyhow;
 use serde::Deserialize;
 use serde_json::json;
+use toolcell_config::Error;
 
 use crate::config::Problem;
 use crate::exit::ExitStatus;
@@ -214,6 +215,26 @@ impl From<toolcell::Error> for Failure {
     }
 }
 
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let of = |kind, status, error: Error| {
+            let hint = error.hint();
+            Self { kind, status, error: error.into(), hint, problems: Vec::new() }
+        };
+        match error {
+            Error::Invalid { file, problems } => Self::config(&file, problems),
+            Error::Unsigned(problem) | Error::OtherDigest(problem) => {
+                let file = problem.file.clone();
+                Self::config(&file, vec![*problem])
+            }
+            Error::Toolcell(error) => error.into(),
+            error @ Error::NotApproved { .. } => of("not_approved", ExitStatus::Refusal, error),
+            error @ Error::Usage { .. } => of("usage", ExitStatus::BadUsage, error),
+            error @ (Error::File { .. } | Error::SameName { .. } | _) => of("file", ExitStatus::Failed, error),
+        }
+    }
+}
+
 impl From<toolcell::ProviderError> for Failure {
     fn from(error: toolcell::ProviderError) -> Self {
         let hint = error.hint();
@@ -229,7 +250,7 @@ impl From<std::io::Error> for Failure {
 
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
-        let hint = "this is a mistake of toolcell itself: please report it".to_owned();
+        let hint = "this is a bug in toolcell: please report it".to_owned();
         Self { kind: "internal", status: ExitStatus::Failed, error: error.into(), hint, problems: Vec::new() }
     }
 }

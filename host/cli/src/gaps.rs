@@ -9,8 +9,8 @@ use serde::Serialize;
 use toolcell::{Definition, Need, Overlay, Rights};
 
 use crate::clean;
+use crate::config::effective::{self, TOO_MANY};
 use crate::config::{Config, Problem, RuleOf, WrittenRule};
-use crate::effective::{self, TOO_MANY};
 
 /// A component that was loaded: its name in the configuration, and the rights of each of its tools.
 pub(crate) struct Loaded<'a> {
@@ -134,7 +134,7 @@ fn told(rule: &WrittenRule) -> Problem {
             "a tool's section can only take away: remove the rule, or grant it to the component first".to_owned(),
         ),
         RuleOf::Tenant(name) => (
-            format!("`{text}` in {kind} allows nothing: no tool that the tenant `{name}` could call may do it"),
+            format!("`{text}` in {kind} allows nothing: no tool is granted it, so the tenant `{name}` cannot use it"),
             "a tenant's section can only take away: remove the rule, or grant it to a component first".to_owned(),
         ),
     };

@@ -9,9 +9,8 @@ use std::path::Path;
 
 use toolcell::{Suggestion, toml_text};
 
-use crate::config::{self, Chosen, Config, Configured, Development, Section};
+use crate::config::{self, Chosen, Config, Configured, Development, Section, quoted};
 use crate::env;
-use crate::paste::quoted;
 use crate::rule_lines::RuleLines;
 
 /// Lines, and where they go.
@@ -48,13 +47,22 @@ pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
 /// The same in one text, for a hint.
 pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion) -> String {
     if let Some((_, Configured { development: Some(Development::Typed), .. })) = chosen.configured {
-        let options = suggestion.lines().iter().map(|line| format!("--grant {}", quoted(line))).collect::<Vec<_>>();
-        return format!("to allow it, add to the command:\n{}", options.join("\n"));
+        return format!("to allow it, add to the command:\n{}", options(suggestion));
     }
     let Pasted { place, lines } = pasted(config, chosen, suggestion);
     let steps = steps(chosen, suggestion);
     let steps = if steps.is_empty() { String::new() } else { format!("\nthen:\n- {}", steps.join("\n- ")) };
-    format!("to allow it, {place}:\n{}{steps}", lines.join("\n"))
+    let file = format!("to allow it, {place}:\n{}{steps}", lines.join("\n"));
+    if chosen.configured.is_some() {
+        return file;
+    }
+    format!("{file}\nor, to try it, add to `toolcell run`:\n{}", options(suggestion))
+}
+
+/// The same as options of a command, in one line.
+fn options(suggestion: &Suggestion) -> String {
+    let options = suggestion.to_paste();
+    options.iter().map(|line| format!("--grant {}", quoted(line))).collect::<Vec<_>>().join(" ")
 }
 
 fn section(name: &str, lines: Vec<String>) -> Vec<String> {

@@ -15,10 +15,9 @@ use anyhow::Context as _;
 use toolcell::{Code, Component, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing, Optimise, Recorder};
 
 use crate::args::{self, Global};
-use crate::config::{Config, Isolation};
+use crate::config::{Config, Isolation, Keys};
 use crate::env;
 use crate::failure::Failure;
-use crate::keys::Keys;
 use crate::printer::Printer;
 use crate::state;
 use crate::units::Date;
@@ -51,8 +50,8 @@ pub(crate) fn engines<'a>(
     // A cell for each call, and one to spare.
     let cells = u32::try_from(calls).unwrap_or(MAX_CELLS).saturating_add(1).min(MAX_CELLS);
     let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
-    let builder = builder.keys(Keys::new(global.state_dir.as_deref(), config.path.as_deref()));
-    let counts = state::counts(global.state_dir.as_deref());
+    let builder = builder.keys(Keys::new(state::dir(global).as_deref(), config.path.as_deref()));
+    let counts = state::counts(global);
     let builder = match &counts {
         Some(dir) => builder.directory_counts(dir),
         None => builder,
@@ -116,13 +115,21 @@ fn builder(worker: io::Result<PathBuf>, compile_time: Duration) -> Result<Engine
     Ok(Engine::builder().compile_in(worker, [args::COMPILE_WORKER], compile_time))
 }
 
+/// Makes an engine compile in a child of this program.
+pub(crate) fn compile_worker(global: &Global) -> Result<impl FnOnce(EngineBuilder) -> EngineBuilder, Failure> {
+    let worker = known(env::own_program(), "compiles in a process of its own")?;
+    let time = global.compile_time.0;
+    Ok(move |builder: EngineBuilder| builder.compile_in(worker, [args::COMPILE_WORKER], time))
+}
+
 /// The file of this program, which does such a thing.
 pub(crate) fn known(program: io::Result<PathBuf>, does: &'static str) -> Result<PathBuf, Failure> {
     let program = program.with_context(|| format!("cannot find the file of this program, which {does}"));
-    program.map_err(|error| Failure::environment(error, "mount `/proc`: it tells a program its own file"))
+    program
+        .map_err(|error| Failure::environment(error, "mount `/proc`: toolcell finds the path of its own program there"))
 }
 
-fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
+pub(crate) fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
     if global.no_cache {
         return None;
     }

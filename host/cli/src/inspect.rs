@@ -8,12 +8,10 @@ use serde_json::json;
 use toolcell::{Code, Component, Definition, Examination, Grants, Hints, Need, Rights, Standing};
 
 use crate::args::{Global, InspectArgs};
-use crate::config::{Chosen, Config, Wanted};
-use crate::effective::{self, Effective};
+use crate::config::{self, Chosen, Effective, Signer, Wanted, effective};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::signature::Signer;
 use crate::units::{Size, Time};
 use crate::{clean, components, host, schema, table};
 
@@ -31,8 +29,8 @@ struct Seen<'a> {
 
 /// Shows it.
 pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectArgs) -> Result<ExitStatus, Failure> {
-    let config = Config::read_with(global, Wanted::None)?;
-    let chosen = config.choose(&args.component)?;
+    let config = config::read_with(global, Wanted::None)?;
+    let chosen = components::choose(&config, &args.component)?;
     let (bytes, signer) = components::bytes(&chosen)?;
     let examination = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
     let engines = host::engines(printer, global, 1, &config)?;
@@ -46,7 +44,7 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     let seen = Seen { chosen: &chosen, examination: &examination, signer: signer.as_ref(), missing: &missing };
     let usable = match &loaded {
         Ok(component) if !missing.is_empty() => {
-            let message = format!("the component imports what is not granted: {}", missing.join(", "));
+            let message = format!("the component imports interfaces that are not granted: {}", missing.join(", "));
             Err(Failure::not_granted(message, components::how_to_grant(&config, &chosen, component)))
         }
         Ok(_) => Ok(()),
@@ -148,11 +146,11 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
     if let Some(component) = loaded {
         let when = match component.compile_time() {
             Some(time) => format!("now, in {} ms", time.as_millis()),
-            None => "before: it came from the cache".to_owned(),
+            None => "earlier, from the cache".to_owned(),
         };
         facts.push(row("compiled", format!("{when}; {}", tier(component.code()))));
-        let memory = if component.is_pooled() { "from the pool" } else { "made on demand, not from the pool" };
-        facts.push(row("cells", format!("{}: {memory}", chosen.isolation.word())));
+        let memory = if component.is_pooled() { "from the pool" } else { "on demand, not from the pool" };
+        facts.push(row("cells", format!("{}; memory {memory}", chosen.isolation.word())));
     }
     let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports(examination, missing)];
     for definition in loaded.iter().flat_map(|component| component.definitions()) {

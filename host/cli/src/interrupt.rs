@@ -39,6 +39,8 @@ struct State {
     wish: AbortSignal,
     /// Somebody listens to it.
     asked: AtomicBool,
+    /// Time that a server gives its calls, while there is one.
+    drains: Mutex<Option<Duration>>,
     /// That what runs is not waited for any longer.
     given_up: AbortSignal,
     /// A run listens to that, and prints its messages then.
@@ -66,6 +68,7 @@ impl Interrupt {
             printer: printer.clone(),
             wish: AbortSignal::new(),
             asked: AtomicBool::new(false),
+            drains: Mutex::new(None),
             given_up: AbortSignal::new(),
             flushes: AtomicBool::new(false),
             ending: Mutex::new(Ending { temporary, signal: None }),
@@ -82,6 +85,17 @@ impl Interrupt {
     pub(crate) fn wish(&self) -> AbortSignal {
         self.0.asked.store(true, Ordering::SeqCst);
         self.0.wish.clone()
+    }
+
+    /// The same for a server, which gives its calls this long by itself. The next signal ends the process.
+    pub(crate) fn drain(&self, time: Duration) -> AbortSignal {
+        *self.0.drains.lock() = Some(time);
+        self.wish()
+    }
+
+    /// Tells that the server has ended in order: the process ends as one that is done, and not by the signal.
+    pub(crate) fn drained(&self) {
+        self.0.ending.lock().signal = None;
     }
 
     /// Tells that no call is being made any more, until the next [`wish`](Self::wish): a signal ends the process at once.
@@ -107,6 +121,11 @@ impl Interrupt {
                 continue;
             }
             self.0.wish.raise();
+            if let Some(time) = *self.0.drains.lock() {
+                let words = format!("running calls have {} s to finish; a second signal stops now", time.as_secs());
+                self.0.printer.note("interrupted", &words);
+                continue;
+            }
             let words = format!("the call has {} s to finish; press Ctrl-C again to stop now", GRACE.as_secs());
             self.0.printer.note("interrupted", &words);
             self.later(GRACE + LAST, Self::give_up);

@@ -16,7 +16,7 @@ use toolcell::{
 };
 
 use crate::args::{DEFAULT_ID, Global, LearnArgs};
-use crate::config::{Config, Wanted};
+use crate::config::{self, Wanted};
 use crate::exit::ExitStatus;
 use crate::explain::{self, Found};
 use crate::failure::Failure;
@@ -46,12 +46,12 @@ struct Learned {
 
 /// Learns.
 pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) -> Result<ExitStatus, Failure> {
-    let target = Target::of(args.tool.as_deref(), &args.arguments)?;
+    let target = Target::of(args.call.tool.as_deref(), &args.call.arguments)?;
     let arguments = target.arguments.read()?;
-    let config = Config::read_with(global, Wanted::None)?;
+    let config = config::read_with(global, Wanted::None)?;
     let recorder = Recorder::new();
     let engines = host::engines(printer, global, 1, &config)?.dry_run(&recorder);
-    let found = explain::find(printer, &engines, &config, &args.component, target.tool).await?;
+    let found = explain::find(printer, &engines, &config, &args.call.component, target.tool).await?;
     let Found { chosen, component, tool } = found;
     let name = tool.definition().name.clone();
     let arguments = arguments.of(tool.definition());
@@ -113,21 +113,21 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         printer.note("warning", &warning);
     }
     if asked.is_empty() {
-        printer.note("note", "it asked for nothing that a grant could allow and that is not granted already");
+        printer.note("note", "it asked for nothing that needs a further grant");
     } else {
         printer.text(&lines.join("\n"))?;
         printer.note("hint", &format!("to allow it, {place}: the lines above"));
         grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.point(step));
-        let approve = config.again.command("approve", &[], &[]);
-        printer.point(&format!("approve the configuration as it is then: {approve}"));
+        let approve = config.hint.command("approve", &[], &[]);
+        printer.point(&format!("then approve the configuration: {approve}"));
     }
     if let Some(section) = chosen.section_of(&name) {
         if !asked.is_empty() {
-            printer.note("note", &format!("[{section}] narrows this tool: it has to leave these grants too"));
+            printer.note("note", &format!("[{section}] narrows this tool: add these grants there too"));
         }
         if !narrowed.is_empty() {
             let listed = narrowed.iter().cloned().collect::<Vec<_>>().join(", ");
-            printer.note("note", &format!("[{section}] narrows this tool: it does not leave {listed}"));
+            printer.note("note", &format!("[{section}] narrows this tool: it takes away {listed}"));
         }
     }
     if !granted.is_empty() {
@@ -135,11 +135,8 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         printer.note("note", &format!("already granted, and asked for: {listed}"));
     }
     if !is_approved && chosen.is_granted_anything() {
-        let approve = config.again.command("approve", &[], &[]);
-        printer.note(
-            "note",
-            &format!("what is granted was not used, since it is not approved: {approve} shows it and asks"),
-        );
+        let approve = config.hint.command("approve", &[], &[]);
+        printer.note("note", &format!("grants that are not approved were not used: {approve} shows it and asks"));
     }
     for denial in denials.iter().filter(|denial| matches!(denial.layer, Layer::Declared | Layer::Host)) {
         printer.note("note", &format!("{denial}; {}", denial.hint()));
@@ -159,7 +156,10 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     if !unused.is_empty() {
         let listed: Vec<_> =
             unused.iter().map(|need| format!("{} {}: {}", need.kind, need.pattern, need.reason)).collect();
-        printer.note("note", &format!("it declares more needs, which this call did not use:\n{}", listed.join("\n")));
+        printer.note(
+            "note",
+            &format!("it also declares these needs, which this call did not use:\n{}", listed.join("\n")),
+        );
     }
     if let Some(ending) = ending(&result) {
         printer.note("note", &format!("the dry run failed ({ending}): a real run may need more grants"));

@@ -4,7 +4,7 @@ use serde_json::json;
 use toolcell::Component;
 
 use crate::args::{Global, ListArgs};
-use crate::config::{Chosen, Config, Wanted};
+use crate::config::{self, Chosen, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::host::Engines;
@@ -16,12 +16,12 @@ const SENTENCE: usize = 100;
 
 /// Lists them. A component that cannot be used does not keep the others from being listed.
 pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) -> Result<ExitStatus, Failure> {
-    let config = Config::read_with(global, Wanted::None)?;
+    let config = config::read_with(global, Wanted::None)?;
     let engines = host::engines(printer, global, 1, &config)?;
     let (mut tools, mut failures) = (Vec::new(), Vec::new());
     for word in &components::typed(&config, &args.components)? {
         let name = word.display().to_string();
-        let loaded = match config.choose(word) {
+        let loaded = match components::choose(&config, word) {
             Ok(chosen) => shown(printer, &engines, &chosen).await,
             Err(failure) => Err(failure),
         };

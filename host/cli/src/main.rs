@@ -1,7 +1,7 @@
 //! The command `toolcell`: what was typed → [`args`] → one command → [`printer`] and an exit status.
 //!
-//! Invariants: data on standard output, everything else on standard error; only [`printer`] writes, only [`env`] reads
-//! the environment, only [`files`] reads files, [`written`], [`stand_in`] and the library write them; a stranger's text is made harmless before a terminal sees it.
+//! Invariants: data on standard output, everything else on standard error; only [`printer`] writes, only [`env`] and the libraries
+//! read the environment, only [`files`] and the libraries read files, [`stand_in`] and the libraries write them; a stranger's text is made harmless before a terminal sees it.
 
 mod approve;
 mod args;
@@ -14,8 +14,6 @@ mod config;
 mod context;
 mod cordon;
 mod core_dumps;
-mod difference;
-mod effective;
 mod env;
 mod exit;
 mod explain;
@@ -27,25 +25,24 @@ mod grant_text;
 mod host;
 mod inspect;
 mod interrupt;
-mod keys;
 mod learn;
 mod list;
 mod logging;
 mod mistyped;
-mod paste;
 mod printer;
+mod rollback;
 mod rule_lines;
 mod run;
 mod schema;
-mod signature;
+mod serve;
 mod stand_in;
 mod state;
 mod stdout;
 mod table;
 mod target;
+mod tenant;
 mod tools;
 mod units;
-mod written;
 
 use std::process::ExitCode;
 
@@ -97,9 +94,12 @@ fn dispatch(printer: &Printer, interrupt: &Interrupt, args: Args) -> Result<Exit
         Command::List(args) => waiting.block_on(list::list(printer, &global, &args)),
         Command::Tools(args) => waiting.block_on(tools::tools(printer, &global, &args)),
         Command::Approve(args) => waiting.block_on(approve::approve(printer, &global, &args)),
+        Command::Rollback(args) => rollback::rollback(printer, &global, &args),
         Command::Check(args) => waiting.block_on(check::check(printer, &global, &args)),
         Command::Explain(args) => waiting.block_on(explain::explain(printer, &global, &args)),
         Command::Learn(args) => waiting.block_on(learn::learn(printer, &global, &args)),
+        Command::Serve(args) => serve::serve(printer, interrupt, &global, &args),
+        Command::Tenant(args) => tenant::tenant(printer, &global, &args),
         Command::Completions { shell } => {
             printer.text(&args::complete::script(shell)?)?;
             Ok(ExitStatus::Ok)

@@ -21,15 +21,15 @@ use crate::files;
 /// How often a spinner turns and a bar is drawn.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Who would answer a question about what was printed.
+/// Whether a person can read what was printed and answer a question about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listener {
-    /// Somebody at the terminal where it stands.
+    /// Yes: it was printed on the terminal.
     Reader,
-    /// Somebody at a terminal, while it went to a file or a pipe.
+    /// There is a terminal, but it was printed to a file or a pipe.
     Elsewhere,
-    /// Nobody.
-    Nobody,
+    /// There is no terminal.
+    Absent,
 }
 
 /// Writes. Cheap to clone.
@@ -125,7 +125,7 @@ impl Printer {
     /// Who would answer now.
     pub(crate) fn listener(&self) -> Listener {
         match self.reader {
-            _ if !(io::stdin().is_terminal() && io::stderr().is_terminal()) => Listener::Nobody,
+            _ if !(io::stdin().is_terminal() && io::stderr().is_terminal()) => Listener::Absent,
             Reader::Program => Listener::Elsewhere,
             Reader::Person => Listener::Reader,
         }

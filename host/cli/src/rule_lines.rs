@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::Config;
-use crate::files;
+use toolcell_config::files;
 
 /// The text of a configuration.
 pub(crate) struct RuleLines(String);
@@ -24,7 +24,7 @@ pub(crate) struct Item {
 impl RuleLines {
     /// Of this configuration, if there is a file that can still be read.
     pub(crate) fn read(config: &Config) -> Option<Self> {
-        files::config(Path::new(config.file.as_deref()?)).ok().map(Self)
+        files::configuration(Path::new(config.file.as_deref()?)).ok().map(Self)
     }
 
     /// Of this text.

@@ -13,13 +13,12 @@ use toolcell::{
 };
 
 use crate::args::{Global, RunArgs};
-use crate::config::{Chosen, Config, Wanted};
+use crate::config::{self, Again, Chosen, Config};
 use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::files::Arguments;
 use crate::interrupt::{self, Interrupt};
-use crate::paste::Again;
 use crate::printer::Printer;
 use crate::target::{self, Target};
 use crate::units::Size;
@@ -48,11 +47,13 @@ pub(crate) async fn run(
 ) -> Result<ExitStatus, Failure> {
     // Everything that was typed is judged before anything is read, and everything is read before anything is compiled.
     let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
-    let target = Target::of(args.tool.as_deref(), &args.arguments)?;
+    let target = Target::of(args.call.tool.as_deref(), &args.call.arguments)?;
     let arguments = target.arguments.read()?;
-    let config = Config::read(global)?.with_typed(global, &args.component, &args.grants, Wanted::All)?;
-    let chosen = config.used(&args.component)?;
-    let context = config.on_behalf(context, args.tenant.as_deref())?;
+    let config = config::read(global)?;
+    let config = config::with_typed(config, std::slice::from_ref(&args.call.component), &args.grants.rules)?;
+    let chosen = components::used(&config, &args.call.component)?;
+    let context = config::on_behalf(&config, context, args.tenant.as_deref())?;
+    context::warn_without_tenant(printer, &config, &context, std::slice::from_ref(&chosen));
     let chosen = chosen.isolated(config.isolation_of(context.tenant.as_deref()));
     let limits = args.limits.over(chosen.limits);
     // An answer needs it at once, a question at the end; any other call does without.
@@ -82,7 +83,7 @@ pub(crate) async fn run(
             return Err(failure.about("the tool asks a question that cannot be sealed"));
         }
         let section = chosen.section_of(name);
-        let typed = Typed { args, tool: name, arguments: &arguments.text, limits, section, again: &config.again };
+        let typed = Typed { args, tool: name, arguments: &arguments.text, limits, section, again: &config.hint };
         if let Some(question) = question.filter(|_| !args.json) {
             report::question(printer, question)?;
             interrupt.idle();
@@ -129,7 +130,8 @@ impl Call<'_> {
         let mut completion = executor.call(tool, call, options).await;
         live.finish(&completion.result);
         if let lost @ 1.. = completion.usage.log_bytes_lost {
-            printer.note("warning", &format!("{} of the tool's log are over its limit and lost", Size(lost).rounded()));
+            printer
+                .note("warning", &format!("the tool's log exceeded its limit: {} were dropped", Size(lost).rounded()));
         }
         if let Some(size) = &arguments.oversize {
             state_size(&mut completion, size.clone());
@@ -148,7 +150,7 @@ async fn tool(
     tenant: Option<&str>,
 ) -> Result<Tool, Failure> {
     if chosen.isolation.has_process() {
-        let components = std::slice::from_ref(&args.component);
+        let components = std::slice::from_ref(&args.call.component);
         let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone };
         let worker = cordon::start(global, config, &hosted).await?;
         return target::tool(worker.tools(), name, &chosen.shown()).cloned();

@@ -9,15 +9,18 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use toolcell::Sealer;
 
+use crate::args::Global;
 use crate::env;
 use crate::failure::Failure;
 
-/// The directory below the state directory.
-const COUNTS: &str = "directories";
+/// The state directory: what was typed, or the user's own.
+pub(crate) fn dir(global: &Global) -> Option<PathBuf> {
+    global.state_dir.clone().or_else(env::state_dir)
+}
 
 /// Where commands share the counts of granted directories; none without a state directory.
-pub(crate) fn counts(dir: Option<&Path>) -> Option<PathBuf> {
-    dir.map(Path::to_owned).or_else(env::state_dir).map(|state| state.join(COUNTS))
+pub(crate) fn counts(global: &Global) -> Option<PathBuf> {
+    dir(global).map(|state| state.join(toolcell_config::COUNTS))
 }
 
 /// The user's sealer, with its key made when there is none.

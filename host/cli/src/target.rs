@@ -136,6 +136,11 @@ fn is_arguments(word: &str) -> bool {
     word.is_empty() || word == "-" || word.starts_with(['{', '[', '"', '@']) || member(word).is_some()
 }
 
+/// Whether a word is `{…}` or `NAME=VALUE`, which a component rarely is.
+pub(crate) fn looks_like_arguments(word: &str) -> bool {
+    word.starts_with('{') || member(word).is_some()
+}
+
 fn member(word: &str) -> Option<Member<'_>> {
     let (name, value) = word.split_once('=').filter(|_| !word.trim_start().starts_with(['{', '[', '"', '@']))?;
     let (name, is_json) = name.strip_suffix(':').map_or((name, false), |name| (name, true));
@@ -166,7 +171,7 @@ fn members<'a>(words: &[&'a str]) -> Result<Vec<Member<'a>>, Failure> {
     Ok(members)
 }
 
-fn shortened(word: &str) -> Cow<'_, str> {
+pub(crate) fn shortened(word: &str) -> Cow<'_, str> {
     const MOST: usize = 60;
     match word.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", word.get(..end).unwrap_or_default()).into(),

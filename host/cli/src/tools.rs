@@ -3,7 +3,7 @@
 use toolcell::Tool;
 
 use crate::args::{Global, ToolsArgs};
-use crate::config::{Config, Wanted};
+use crate::config::{self, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::format::{self, Format};
@@ -12,7 +12,7 @@ use crate::{components, host};
 
 /// Prints them: all, or none.
 pub(crate) async fn tools(printer: &Printer, global: &Global, args: &ToolsArgs) -> Result<ExitStatus, Failure> {
-    let config = Config::read_with(global, Wanted::None)?;
+    let config = config::read_with(global, Wanted::None)?;
     let components = components::chosen(&config, &components::typed(&config, &args.components)?)?;
     let engines = host::engines(printer, global, 1, &config)?;
     let tools = components::tools(printer, &engines, &config, &components).await?;

@@ -1,41 +1,22 @@
-//! Time, sizes and counts as a person writes them.
-//!
-//! In: `1.5s`, `64MiB`, `500M`. Out: typed values, or the forms that would be understood.
+//! Time, sizes, counts and dates as a person writes them.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-/// A text that is none of the accepted forms.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BadUnit(&'static str);
+pub(crate) use toolcell_config::units::{Count, Size, Time};
 
-impl fmt::Display for BadUnit {
+/// A text that is no date.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadDate;
+
+impl fmt::Display for BadDate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
+        f.write_str("write a date up to the year 9999, such as `2026-01-31T12:00:00Z`, or seconds since 1970")
     }
 }
 
-impl std::error::Error for BadUnit {}
-
-/// Splits before the first character that belongs to no number.
-fn split(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len()))
-}
-
-/// A whole number with a unit, more than zero.
-fn whole(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let (number, unit) = split(text);
-    let (_, factor) = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
-    number.parse::<u64>().ok()?.checked_mul(*factor).filter(|value| *value > 0)
-}
-
-/// The largest unit that leaves a whole number.
-fn shortest(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
-    let fits = units.iter().filter(|(_, factor)| value.is_multiple_of(*factor)).max_by_key(|(_, factor)| *factor);
-    let (name, factor) = fits.unwrap_or(&("", 1));
-    write!(f, "{}{name}", value / factor)
-}
+impl std::error::Error for BadDate {}
 
 /// A date: RFC 3339, or whole seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -48,13 +29,12 @@ impl fmt::Display for Date {
 }
 
 impl FromStr for Date {
-    type Err = BadUnit;
+    type Err = BadDate;
 
-    fn from_str(text: &str) -> Result<Self, BadUnit> {
+    fn from_str(text: &str) -> Result<Self, BadDate> {
         let seconds = || SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(text.parse().ok()?));
         let date = humantime::parse_rfc3339(text).ok().or_else(seconds).filter(|date| *date < last());
-        date.map(Self)
-            .ok_or(BadUnit("write a date up to the year 9999, such as `2026-01-31T12:00:00Z`, or seconds since 1970"))
+        date.map(Self).ok_or(BadDate)
     }
 }
 
@@ -63,129 +43,14 @@ fn last() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800)
 }
 
-/// What is shorter is no time that anybody waits for, and is printed with a unit that is not understood.
-const SHORTEST: Duration = Duration::from_millis(1);
-
-/// A span of time, from a millisecond on: `500ms`, `2s`, `1.5s`, `1m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-pub(crate) struct Time(pub(crate) Duration);
-
-impl FromStr for Time {
-    type Err = BadUnit;
-
-    fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit("write a time of a millisecond or more with its unit: `500ms`, `2s`, `1.5s`, `1m`");
-        let (number, unit) = split(text);
-        let factor = match unit {
-            "ms" => 0.001,
-            "s" => 1.0,
-            "m" => 60.0,
-            _ => return Err(bad),
-        };
-        let number: f64 = number.parse().map_err(|_| bad.clone())?;
-        let time = Duration::try_from_secs_f64(number * factor).map_err(|_| bad.clone())?;
-        if time < SHORTEST { Err(bad) } else { Ok(Self(time)) }
-    }
-}
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.0)
-    }
-}
-
-const SIZES: [(&str, u64); 5] = [("", 1), ("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
-
-/// A number of bytes: `64MiB`, `1GiB`, `512KiB`, `1000000`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-pub(crate) struct Size(pub(crate) u64);
-
-impl FromStr for Size {
-    type Err = BadUnit;
-
-    fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit("write a size above zero: `512KiB`, `64MiB`, `1GiB`, or bytes as `1000000`");
-        whole(text, &SIZES).map(Self).ok_or(bad)
-    }
-}
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        shortest(f, self.0, &SIZES)
-    }
-}
-
-impl Size {
-    /// For reading: rounded, with one decimal.
-    pub(crate) fn rounded(self) -> String {
-        let unit = SIZES.iter().rev().find(|(_, factor)| self.0 >= *factor && *factor > 1);
-        unit.map_or_else(
-            || format!("{} B", self.0),
-            |(name, factor)| {
-                let tenths = u128::from(self.0) * 10 / u128::from(*factor);
-                format!("{}.{} {name}", tenths / 10, tenths % 10)
-            },
-        )
-    }
-}
-
-const COUNTS: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
-
-/// A number of something: `1000000`, `500M`, `10G`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-pub(crate) struct Count(pub(crate) u64);
-
-impl FromStr for Count {
-    type Err = BadUnit;
-
-    fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit("write a whole number above zero: `1000000`, `500k`, `500M`, `10G`");
-        whole(text, &COUNTS).map(Self).ok_or(bad)
-    }
-}
-
-impl fmt::Display for Count {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        shortest(f, self.0, &COUNTS)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_can_be_typed() {
-        for text in ["500ms", "2s", "1.5s", "60s", "1ms"] {
-            assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
-        }
-        assert_eq!("1m".parse::<Time>().unwrap().0, Duration::from_secs(60));
-        for text in ["64MiB", "1GiB", "1000000B", "1KiB"] {
-            let size = text.parse::<Size>().unwrap();
-            assert_eq!(size.to_string().parse::<Size>().unwrap(), size);
-        }
-        assert_eq!("64mib".parse(), Ok(Size(64 << 20)));
-        assert_eq!("10G".parse::<Count>().unwrap().to_string(), "10G");
-        assert_eq!(Count(1_000_001).to_string(), "1000001");
-        assert_eq!(Size((3 << 20) + (1 << 19)).rounded(), "3.5 MiB");
-        assert_eq!(Size(1023).rounded(), "1023 B");
-    }
-
-    #[test]
-    fn what_is_no_unit_is_refused() {
-        for bad in
-            ["", "2", "s", "-1s", "1e3s", "0s", "0.5ms", "inf", "NaNs", "1.2.3s", " 1s", "2 s", "99999999999999999999m"]
-        {
-            assert!(bad.parse::<Time>().is_err(), "{bad}");
-        }
+    fn what_is_no_date_is_refused() {
         for bad in ["", "-1", "1969-12-31T23:59:59Z", "253402300800", "18446744073709551615", "10000-01-01T00:00:00Z"] {
             assert!(bad.parse::<Date>().is_err(), "{bad}");
-        }
-        for bad in ["", "MiB", "64MB", "1.5GiB", "-1", "0", "0MiB", "99999999999999999999", "18014398509481985KiB"] {
-            assert!(bad.parse::<Size>().is_err(), "{bad}");
-        }
-        for bad in ["", "1T", "0", "-5", "1_000"] {
-            assert!(bad.parse::<Count>().is_err(), "{bad}");
         }
     }
 }

@@ -7,8 +7,8 @@ use toolcell::names;
 
 use super::{Matter, Seen, WIDEST};
 use crate::config;
-use crate::difference::{Difference, Page, Standing};
-use crate::effective::{self, TOO_MANY};
+use crate::config::effective::{self, TOO_MANY};
+use crate::config::{Difference, Page, Standing};
 use crate::{clean, inspect, table};
 
 impl Matter<'_> {
@@ -130,22 +130,5 @@ impl Seen<'_> {
             }
         }
         page
-    }
-}
-
-impl Page {
-    fn append(&mut self, other: Self) {
-        self.lines.extend(other.lines);
-        self.is_cut |= other.is_cut;
-    }
-
-    /// Several lines of ours.
-    fn block(&mut self, text: &str) {
-        self.lines.extend(text.lines().map(str::to_owned));
-    }
-
-    /// The same below a heading.
-    fn indented(&mut self, text: &str) {
-        self.lines.extend(text.lines().map(|line| format!("  {line}")));
     }
 }

@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use clap::{ValueEnum, ValueHint, value_parser};
 use toolcell::{MAX_CELLS, OnToolError, UnknownTools};
 
-use super::{LimitArgs, complete};
+use super::{GrantArgs, LimitArgs, complete};
 use crate::format::{self, Format};
 
 /// Make many calls and print a message for each
 ///
-/// The calls run side by side, each in a cell of its own. The messages have the order of the calls. A call that fails has
-/// a message too. If the list cannot be read, or two calls have the same id, no call runs.
+/// The calls run side by side, each in a cell of its own. The messages are in the order of the calls, and a call that fails
+/// has a message too. If the list cannot be read, or two calls have the same id, no call runs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = HELP)]
 pub(crate) struct BatchArgs {
     /// The components, by name or by file [default: all of `toolcell.toml`]
     ///
-    /// Two of them cannot offer a tool of the same name.
+    /// Two components with a tool of the same name are an error.
     #[arg(value_name = "COMPONENT", value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) components: Vec<PathBuf>,
     /// The file of the calls, in our form or a provider's; `-` for standard input
@@ -25,7 +25,7 @@ pub(crate) struct BatchArgs {
     /// At most 256 MiB and a million calls.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) calls: PathBuf,
-    /// The form of the calls [default: found by itself]
+    /// The form of the calls [default: detected]
     #[arg(long, value_name = "FORM", value_parser = format::parser("calls"))]
     pub(crate) calls_format: Option<Format>,
     /// What to do about a call of a tool that no component has
@@ -54,9 +54,12 @@ pub(crate) struct BatchArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
+    pub(crate) grants: GrantArgs,
+
+    #[command(flatten)]
     pub(crate) limits: LimitArgs,
 
-    /// The tenant that the calls are for: `toolcell.toml` says what it may use
+    /// The tenant that the calls are for; its section in `toolcell.toml` narrows what they can use
     #[arg(long, value_name = "NAME", help_heading = "Context")]
     pub(crate) tenant: Option<String>,
     /// Where the calls come from: an object with any of session_id, request_id, thread_id, run_id, tenant, metadata,
@@ -70,7 +73,7 @@ pub(crate) struct BatchArgs {
 pub(crate) enum OnFailure {
     /// The model reads the failure in the call's message
     Continue,
-    /// The same, and the run ends halted: `halt` names the call, exit status 20
+    /// The same, and `halt` in the output names the first failed call; exit status 20
     Halt,
 }
 
@@ -115,7 +118,7 @@ A provider's whole response, its message, or the bare list of its calls is read 
   gemini            a response with `candidates`, a content with `parts`, or that list
   mcp               a `tools/call` request, or a list of requests
   agui              a message with `toolCalls`, or a list of events
-A line of a file may be such a document, too. A call that cannot be read fails alone.
+A line of a file can be such a document too. A call of a provider that cannot be read counts as a failed call.
 
 The output is {\"messages\": […]}, one message for each call. With a provider's `--format` the list goes into `messages`, \
 `input` or `contents` of its API; a `note:` tells what that form cannot say. If an agent's loop must stop, `halt` stands \

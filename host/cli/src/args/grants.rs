@@ -1,10 +1,21 @@
-//! What can be typed about grants: `approve`, `check`, `explain`, `learn`.
+//! What can be typed about grants: `approve`, `rollback`, `check`, `explain`, `learn`.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 use clap::ValueHint;
 
-use super::{LimitArgs, complete};
+use super::{CallArgs, LimitArgs, complete};
+use crate::built::HERE;
+
+/// Grants for development.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GrantArgs {
+    /// For development: grant this to a component that no configuration names; may be repeated. KIND is `http`,
+    /// `directory`, `variable`, `secret`, `reveal`, `kv` or `scratch`; RULE is as in `toolcell.toml`
+    #[arg(long = "grant", value_name = "KIND=RULE")]
+    pub(crate) rules: Vec<String>,
+}
 
 /// Show what is new or changed in the components of `toolcell.toml`, and approve it
 ///
@@ -40,6 +51,30 @@ pub(crate) struct ApproveArgs {
     pub(crate) json: bool,
 }
 
+/// Make the previously approved version of a component current again
+///
+/// Each approved version of a component is kept in the state directory, at most eight of each. The version before the current
+/// one becomes current: in `toolcell.lock`, and as the component's file. A file that was never approved is left as it is. A
+/// second rollback goes back one version more; `toolcell approve` goes forward.
+///
+/// The versions are those that you approved or used on this machine. The demands of `toolcell.toml`, a signature or a digest,
+/// apply to an earlier version too.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  toolcell rollback notes
+  toolcell rollback notes --json | jq .to
+
+Exit status: 0 done, 21 the configuration or the component is not approved, 2 bad usage, 1 anything else")]
+pub(crate) struct RollbackArgs {
+    /// The component: its name in `toolcell.toml`
+    #[arg(value_name = "NAME", add = complete::components())]
+    pub(crate) component: String,
+    /// Print one JSON object instead: {"component", "from", "to", "replaced_file"}
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Validate `toolcell.toml` and show the effective grants of each tool
 ///
 /// Prints all errors at once, each with its line. Then loads every component and prints the effective grants of each tool, for
@@ -71,7 +106,7 @@ pub(crate) struct CheckArgs {
 /// has to declare.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "toolcell explain [OPTIONS] <COMPONENT> [TOOL] <REQUEST>",
+    override_usage = "toolcell explain [OPTIONS] [COMPONENT] [TOOL] <REQUEST>",
     after_long_help = "\
 Examples:
   toolcell explain fetch 'GET https://api.example.com/v1/users'
@@ -87,20 +122,31 @@ A request is one of:
 Exit status: 0 it is allowed, 21 it is denied, 2 bad usage, 1 anything else"
 )]
 pub(crate) struct ExplainArgs {
-    /// The component: its name in `toolcell.toml`, or its file
+    /// The component: its name in `toolcell.toml`, its file, or a folder [default: the one that was built here]
     #[arg(value_hint = ValueHint::FilePath, add = complete::components())]
-    pub(crate) component: PathBuf,
+    component: PathBuf,
     /// The tool's name; not needed for a component with one tool
     #[arg(add = complete::tools())]
-    pub(crate) tool: String,
+    tool: Option<String>,
     /// What the tool would ask for
-    pub(crate) request: Option<String>,
+    request: Option<String>,
     /// The tenant of the call
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
     /// Print one JSON object instead
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl ExplainArgs {
+    /// The component, the tool if one was typed, and the request, which is the last word.
+    pub(crate) fn words(&self) -> (&Path, Option<&str>, Cow<'_, str>) {
+        match (&self.tool, &self.request) {
+            (None, _) => (Path::new(HERE), None, self.component.to_string_lossy()),
+            (Some(request), None) => (&self.component, None, request.into()),
+            (Some(tool), Some(request)) => (&self.component, Some(tool), request.into()),
+        }
+    }
 }
 
 /// Run a tool without effects, and print the grants that this call needs
@@ -110,8 +156,8 @@ pub(crate) struct ExplainArgs {
 /// the tool reads directories, variables and, by GET, HEAD and OPTIONS without a secret, servers. It changes nothing. It is
 /// run again, at most 16 times, while it looks for more files.
 ///
-/// On standard output are the smallest grants that are missing, as lines for `toolcell.toml`; beside them, what is granted
-/// already, what is to be filled in, and warnings. Names of hosts are not looked up.
+/// Standard output gets the smallest grants that are missing, as lines for `toolcell.toml`. Standard error gets what is granted
+/// already, what you have to fill in, and warnings. Host names are not looked up.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -120,15 +166,8 @@ Examples:
 
 Exit status: 0 it ran, whatever it answered, 21 the arguments were refused, 2 bad usage, 1 anything else")]
 pub(crate) struct LearnArgs {
-    /// The component: its name in `toolcell.toml`, or its file
-    #[arg(value_hint = ValueHint::FilePath, add = complete::components())]
-    pub(crate) component: PathBuf,
-    /// The tool's name; not needed for a component with one tool
-    #[arg(add = complete::tools())]
-    pub(crate) tool: Option<String>,
-    /// The arguments, as for `toolcell run`: NAME=VALUE and NAME:=JSON, or one JSON object, `@FILE`, or `-`
-    #[arg(value_name = "ARGS")]
-    pub(crate) arguments: Vec<String>,
+    #[command(flatten)]
+    pub(crate) call: CallArgs,
     /// Print one JSON object instead
     #[arg(long)]
     pub(crate) json: bool,

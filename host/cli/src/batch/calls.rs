@@ -5,6 +5,7 @@
 //! Invariants: all or none; what is wrong is told with its place. Arguments are passed on as they stand and judged with
 //! the call, which fails alone.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use toolcell::{Message, Provider, ToolCall, UnreadableCall};
+use toolcell::{Halted, Message, Provider, ToolCall, UnreadableCall};
 
 use super::forms;
 use crate::failure::Failure;
@@ -36,6 +37,20 @@ pub(super) struct List {
     pub(super) unreadable: Vec<UnreadableCall>,
 }
 
+/// A call that cannot be read halts the run, unless a call before it in the list does.
+pub(super) struct UnreadableHalt {
+    halt: Halted,
+    /// The ids of the calls before it.
+    before: HashSet<String>,
+}
+
+impl UnreadableHalt {
+    /// The earlier one of this halt and that of the calls that were made.
+    pub(super) fn or_earlier(&self, made: Option<Halted>) -> Halted {
+        made.filter(|made| self.before.contains(made.tool_call_id())).unwrap_or_else(|| self.halt.clone())
+    }
+}
+
 impl List {
     fn len(&self) -> usize {
         self.calls.len() + self.unreadable.len()
@@ -44,6 +59,14 @@ impl List {
     /// The messages of the calls that cannot be read, where one can be sent.
     pub(super) fn unread(&self) -> impl Iterator<Item = Message> {
         self.unreadable.iter().filter_map(UnreadableCall::message)
+    }
+
+    /// The halt of the first call that cannot be read, for a run that halts at failures.
+    pub(super) fn halt(&self) -> Option<UnreadableHalt> {
+        let first = self.unreadable.first()?;
+        let tool_call_id = first.id.clone().unwrap_or_default();
+        let before = self.calls.iter().take(first.index).map(|call| call.id.clone()).collect();
+        Some(UnreadableHalt { halt: Halted::ToolError { tool_call_id, exception: None }, before })
     }
 
     /// The ids of the calls in order, those that cannot be read in their places.

@@ -1,12 +1,14 @@
 //! A run that tells an end of every call, also when it is given up.
 //!
-//! In: a run, and the signal that gives it up. Out: its events; of the calls that have not ended when it is given up, those of
-//! cancelled calls.
+//! In: a run, the signal that gives it up, and the halt of a call that could not be read. Out: the run's events; of the calls
+//! that have not ended when it is given up, those of cancelled calls.
 //! Invariants: each call has one last event; a call that ended before keeps its own; a call starts once.
 
 use std::collections::HashSet;
 
-use toolcell::{AbortSignal, Event, Halted, RunEvent, RunOptions, RunStream, Runner, ToolCall};
+use toolcell::{AbortSignal, Event, Halted, OnToolError, RunEvent, RunOptions, RunStream, Runner, ToolCall};
+
+use super::calls::{List, UnreadableHalt};
 
 /// A run and what is known of its calls.
 pub(super) struct Watched {
@@ -21,12 +23,15 @@ pub(super) struct Watched {
     ended: HashSet<String>,
     /// Why the run halted before it was given up.
     halted: Option<Halted>,
+    unreadable: Option<UnreadableHalt>,
     /// The event of the halt was told.
     is_halt_told: bool,
 }
 
 impl Watched {
-    pub(super) fn new(runner: Runner, calls: Vec<ToolCall>, options: RunOptions, given_up: AbortSignal) -> Self {
+    pub(super) fn new(runner: Runner, list: List, options: RunOptions, given_up: AbortSignal) -> Self {
+        let unreadable = list.halt().filter(|_| matches!(options.on_tool_error, OnToolError::Halt));
+        let calls = list.calls;
         let run = runner.stream(calls.clone(), options.clone());
         let (started, ended) = (HashSet::new(), HashSet::new());
         Self {
@@ -39,6 +44,7 @@ impl Watched {
             started,
             ended,
             halted: None,
+            unreadable,
             is_halt_told: false,
         }
     }
@@ -87,6 +93,10 @@ impl Watched {
 
     /// Why the loop is not to go on: final once the last event was told.
     pub(super) fn halted(&self) -> Option<Halted> {
-        self.halted.clone().or_else(|| self.run.halted().cloned())
+        let made = self.halted.clone().or_else(|| self.run.halted().cloned());
+        match &self.unreadable {
+            Some(unreadable) => Some(unreadable.or_earlier(made)),
+            None => made,
+        }
     }
 }

@@ -12,8 +12,8 @@ use toolcell::{
 };
 
 use super::{Typed, resume};
+use crate::config::quoted;
 use crate::failure::Failure;
-use crate::paste::quoted;
 use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
 use crate::{clean, files, schema, table};
@@ -199,7 +199,7 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
         }
         ToolError::HandlerRaised(_) => "a bug in the tool: tell its author, with the output of `--json`".to_owned(),
         ToolError::HandlerExit(Exit::Called { .. }) => {
-            "a tool has to return an answer: tell its author; of an exit code WASI tells the host only success or failure"
+            "a tool has to return an answer: tell its author; WASI passes on success or failure, but not the exit code"
                 .to_owned()
         }
         ToolError::HandlerExit(_) => "try again".to_owned(),
@@ -264,18 +264,18 @@ fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
         printer.note("hint", hint);
         return;
     };
-    printer.note("error", "the arguments are not what the tool takes");
+    printer.note("error", "the arguments do not fit the tool's parameters");
     for fault in faults {
         printer.point(&fault.to_string());
     }
-    if let [only] = typed.args.arguments.as_slice()
+    if let [only] = typed.args.call.arguments.as_slice()
         && files::is_forgotten_at(only)
     {
         printer.note("hint", &format!("did you mean `{}`?", quoted(&format!("@{only}"))));
         return;
     }
-    let inspect = typed.again.command("inspect", &[], &[&typed.args.component.to_string_lossy()]);
-    printer.note("hint", &format!("{inspect} shows what it takes"));
+    let inspect = typed.again.command("inspect", &[], &[&typed.args.call.component.to_string_lossy()]);
+    printer.note("hint", &format!("{inspect} shows the parameters"));
 }
 
 #[cfg(test)]

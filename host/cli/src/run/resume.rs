@@ -6,7 +6,7 @@ use toolcell::{Question, ResumeFault};
 
 use super::Typed;
 use crate::args::DEFAULT_ID;
-use crate::paste::quoted;
+use crate::config::quoted;
 use crate::{clean, env};
 
 /// Arguments up to this size are repeated in the command.
@@ -16,9 +16,9 @@ const MAX_REPEATED: usize = 4096;
 pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
     let Typed { args, arguments, .. } = typed;
     let mut words =
-        vec![env::program(), "run".into(), args.component.to_string_lossy().into_owned(), typed.tool.to_owned()];
+        vec![env::program(), "run".into(), args.call.component.to_string_lossy().into_owned(), typed.tool.to_owned()];
     let mut before = "to answer, replace ANSWER with your answer:";
-    let given = args.tool.iter().chain(&args.arguments).find(|word| *word == "-" || word.starts_with('@'));
+    let given = args.call.tool.iter().chain(&args.call.arguments).find(|word| *word == "-" || word.starts_with('@'));
     if let Some(file) = given.filter(|word| *word != "-") {
         words.push(file.clone());
     } else if given.is_none() || arguments.len() <= MAX_REPEATED {
@@ -31,6 +31,9 @@ pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
     words.extend(typed.again.words());
     words.extend(args.limits.words());
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    for rule in &args.grants.rules {
+        option("--grant", rule.clone());
+    }
     if let Some(tenant) = &args.tenant {
         option("--tenant", tenant.clone());
     }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use toolcell_test_guests::{Answer, Hostile, asker, bytes};
 
-use crate::place::{NEEDS, Place};
+use crate::place::{NEEDS, Place, WITHOUT_TENANT};
 use crate::typed::{Shown, check};
 
 /// A configuration that grants nothing.
@@ -276,7 +276,10 @@ fn other_code_of_a_component_that_was_given_something_is_refused() {
         ("[components.mine]\npath = \"mine.wasm\"\ntools.greet = { kv = [] }\n[tenants.t]\n", false),
     ] {
         let place = place(config).approved();
-        let run = || place.typed(&["run", "mine", "greet", ARGUMENTS]);
+        let run = || {
+            let shown = place.typed(&["run", "mine", "greet", ARGUMENTS]);
+            Shown { stderr: shown.stderr.replace(WITHOUT_TENANT, ""), ..shown }
+        };
         assert_eq!(run().stderr, "");
         exchange(&place, &rebuilt(&bytes("hello")));
         if is_refused {

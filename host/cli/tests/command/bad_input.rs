@@ -188,7 +188,10 @@ fn what_is_not_granted_is_shown_all_the_same() {
     let shown = typed(&["inspect", path]);
     assert_eq!(shown.status, 1, "{shown}");
     assert!(shown.stdout.contains("wasi:blobstore/container@0.2.0  needs_grant"), "{shown}");
-    assert!(shown.stderr.contains("cannot be loaded: the component imports what is not granted"), "{shown}");
+    assert!(
+        shown.stderr.contains("cannot be loaded: the component imports interfaces that are not granted"),
+        "{shown}"
+    );
     let json = typed(&["inspect", path, "--json"]).json();
     assert_eq!((&json["loadable"], &json["error"]["kind"]), (&false.into(), &"not_granted".into()), "{json}");
     assert_eq!(json["imports"][0]["standing"], "needs_grant", "{json}");

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use crate::place::Place;
 use crate::typed::{Shown, command, example};
 
 /// Runs `greet` of what is named, from a folder.
@@ -68,5 +69,66 @@ fn a_crate_that_is_not_built_says_how() {
         assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
         assert!(shown.stderr.starts_with("error: ") && shown.stderr.contains(error), "{shown}");
         assert!(shown.stderr.lines().any(|line| line.starts_with("hint: ") && line.contains(hint)), "{hint}: {shown}");
+    }
+}
+
+/// Commands about one component take the one that was built here, or else the only one that is configured.
+#[test]
+fn without_a_component_the_one_of_this_folder_is_taken() {
+    let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
+    let commands: [(&[&str], i32); 4] =
+        [(&["inspect"], 0), (&["run"], 21), (&["learn"], 21), (&["explain", "GET https://a.example"], 21)];
+    let check = |tool: &str, place: &Place| {
+        for (words, status) in commands {
+            let shown = place.typed(words);
+            assert_eq!(shown.status, status, "{words:?}: {shown}");
+            assert_eq!(shown.stdout, place.typed(&[&words[..1], &["."], &words[1..]].concat()).stdout, "{words:?}");
+        }
+        let shown = place.typed(&["inspect", "--json"]);
+        assert_eq!(shown.json()["tools"][0]["name"], tool, "{shown}");
+    };
+    check("greet", &place);
+    assert_eq!(place.typed(&["run", ".", "name=Ada"]).stdout, "Hello, Ada!\n");
+    fs::write(place.path().join("Cargo.toml"), MANIFEST).unwrap();
+    check("greet", &place);
+    write(&place.path().join("target/wasm32-wasip2/debug/my_tool.wasm"), &fs::read(example("jq")).unwrap(), 0);
+    check("jq", &place);
+}
+
+#[test]
+fn without_a_component_and_without_one_to_take_it_says_what_to_type() {
+    let two = "[components.one]\npath = \"hello.wasm\"\n[components.two]\npath = \"asks.wasm\"\n";
+    for (config, status, error, hint) in [
+        (two, 2, "`toolcell.toml` configures several components: name one", "its components: one, two"),
+        ("", 2, "no component is named, and none is found", "toolcell inspect hello.wasm"),
+    ] {
+        let place = Place::new(config);
+        for words in [&["run"][..], &["learn"], &["inspect"], &["explain", "GET https://a.example"]] {
+            let shown = place.typed(words);
+            assert_eq!((shown.status, shown.stdout.as_str()), (status, ""), "{words:?}: {shown}");
+            assert!(shown.stderr.starts_with(&format!("error: {error}")), "{words:?}: {shown}");
+            assert!(shown.stderr.contains(hint), "{words:?}: {shown}");
+        }
+    }
+}
+
+/// The same file, whether it is named or found.
+#[test]
+fn grants_can_be_typed_for_the_component_of_this_folder() {
+    let place = Place::new("");
+    fs::write(place.path().join("Cargo.toml"), MANIFEST).unwrap();
+    write(&place.path().join("target/wasm32-wasip2/release/my_tool.wasm"), &fs::read(example("notes")).unwrap(), 0);
+    let add = ["run", ".", "action=add", "title=milk", "text=two", "--grant", "kv=write notes/*"];
+    let shown = place.typed(&add);
+    assert_eq!(shown.status, 0, "{shown}");
+    let shown = place.typed(&["run", ".", "action=list"]);
+    assert!(shown.status == 1 && shown.stderr.contains("or, to try it, add to `toolcell run`:"), "{shown}");
+    assert!(shown.stderr.contains("path = \"target/wasm32-wasip2/release/my_tool.wasm\"\n"), "{shown}");
+    for words in [&["run", "action=list"][..], &["learn", "{\"action\": \"list\"}"]] {
+        let shown = place.typed(words);
+        assert_eq!((shown.status, shown.stdout.as_str()), (2, ""), "{shown}");
+        assert!(
+            shown.stderr.contains("and the component comes first\nhint: for the component of this folder, write `.`")
+        );
     }
 }

@@ -162,7 +162,7 @@ fn what_a_tool_writes_on_its_way_is_shown() {
         (
             Misdeed::Chatter,
             20,
-            &["tool log info: chatter!", "of the tool's log are over its limit", "calls into the host"][..],
+            &["tool log info: chatter!", "the tool's log exceeded its limit", "calls into the host"][..],
         ),
         (Misdeed::Abort, 20, &["error: the tool aborted", "reason: handler_raised: unreachable", "tell its author"]),
         (Misdeed::Exit, 20, &["error: the tool called `exit` with success", "reason: handler_exit: called, code 0"]),

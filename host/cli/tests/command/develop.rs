@@ -25,7 +25,7 @@ fn grants_are_typed_for_a_file() {
     let shown = place.typed(&["run", "declares.wasm", "asks", "--grant", "http=GET https://api.example.com"]);
     assert_eq!(shown.status, 1, "{shown}");
     assert!(shown.stderr.contains("hint: to allow it, add to the command:\n"), "{shown}");
-    assert!(shown.stderr.contains("    --grant 'reveal = [\"key\"]'\n"), "{shown}");
+    assert!(shown.stderr.contains("--grant 'reveal = [\"key\"]'\n"), "{shown}");
     // In a process of its own too.
     place.write("[host]\nisolation = \"process\"\n");
     let shown = place.typed(&[&call[..], &grants].concat());
@@ -57,6 +57,35 @@ fn grants_are_typed_for_a_file() {
             "{shown}"
         );
     }
+}
+
+/// Each component of the batch has all of them, and none may be one that the configuration names.
+#[test]
+fn grants_are_typed_for_a_batch() {
+    let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
+    fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");
+    fs::copy(example("text_stats"), place.path().join("stats.wasm")).expect("a place");
+    let calls = "{\"name\": \"notes\", \"arguments\": {\"action\": \"list\"}}\n\
+                 {\"name\": \"text_stats\", \"arguments\": {\"text\": \"one two\"}}\n";
+    fs::write(place.path().join("calls"), calls).expect("a place");
+    let batch = |components: &[&str], grants: &[&str]| {
+        place.typed(&[&["batch", "--calls", "calls"], components, grants].concat())
+    };
+    let grants = ["--grant", "kv=write notes/*"];
+    for isolation in ["pooled", "process"] {
+        let config = format!("[host]\nisolation = \"{isolation}\"\n[components.hello]\npath = \"hello.wasm\"\n");
+        place.write(&config);
+        place.approve();
+        let shown = batch(&["notes.wasm", "stats.wasm"], &grants);
+        assert_eq!(shown.status, 0, "{shown}");
+        let warning = "is used without approval, with the grants of `--grant`";
+        assert_eq!(shown.stderr.matches(warning).count(), 2, "{isolation}: {shown}");
+        assert_eq!(shown.stdout.matches("is_error").count(), 0, "{isolation}: {shown}");
+    }
+    assert_eq!(batch(&["notes.wasm", "stats.wasm"], &[]).status, 1, "not without them");
+    let shown = batch(&["notes.wasm", "stats.wasm", "hello"], &grants);
+    assert_eq!(shown.status, 2, "{shown}");
+    assert!(shown.stderr.contains("`--grant` cannot be used for `hello`, which `toolcell.toml` configures"), "{shown}");
 }
 
 /// What such a component keeps is its own: a component of the configuration by the same name has other keys.

@@ -88,6 +88,33 @@ fn a_call_that_cannot_be_read_fails_alone() {
     assert_eq!(events.last(), Some(&json!({"type": "run_finished", "calls": 2, "failed": 1})), "{stream}");
 }
 
+/// As any call that fails: the earliest call of the list that halts the run is named, and all calls are made.
+#[test]
+fn a_call_that_cannot_be_read_halts_a_run_that_halts_at_failures() {
+    let unreadable = json!({"type": "tool_use", "id": "a"});
+    let nameless = json!({"type": "tool_use"});
+    let fails = json!({"type": "tool_use", "id": "b", "name": "greet", "input": {}});
+    let greets = json!({"type": "tool_use", "id": "c", "name": "greet", "input": {"name": "Ada"}});
+    for (list, halt) in [
+        (json!([greets, unreadable]), Some("a")),
+        (json!([unreadable, fails, greets]), Some("a")),
+        (json!([fails, unreadable, greets]), Some("b")),
+        (json!([nameless, greets]), Some("")),
+        (json!([greets]), None),
+    ] {
+        let shown = batch(&list, &["--on-tool-error", "halt"]);
+        let told = shown.json();
+        assert_eq!(told["halt"]["halt_tool_call_id"].as_str(), halt, "{list}: {shown}");
+        assert_eq!(shown.status, if halt.is_some() { 20 } else { 0 }, "{shown}");
+        let greeted = told["messages"].as_array().unwrap().iter().any(|message| message["content"] == "Hello, Ada!");
+        assert!(greeted, "all calls are made: {shown}");
+        let stream = batch(&list, &["--on-tool-error", "halt", "--stream"]);
+        let last: Value = serde_json::from_str(stream.stdout.lines().last().unwrap()).unwrap();
+        assert_eq!((last["halt"]["halt_tool_call_id"].as_str(), stream.status), (halt, shown.status), "{stream}");
+        assert_eq!(batch(&list, &[]).status, 0, "by default it does not halt");
+    }
+}
+
 #[test]
 fn an_unknown_tool_is_an_error_or_an_answer() {
     let calls = json!([{"id": "a", "name": "gret"}, {"id": "b", "name": "greet", "arguments": {"name": "Ada"}}]);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::place::Place;
+use crate::place::{Place, WITHOUT_TENANT};
 use crate::typed::{check, command};
 
 const GOOD: &str = r#"
@@ -163,7 +163,9 @@ fn a_pinned_component_is_that_one() {
         let shown = place.typed(&[&["--config", "toolcell.toml"], words].concat());
         assert_eq!(shown.status, 1, "{shown}");
         assert!(
-            shown.stderr.contains("error: toolcell.toml:3:10: the component is not the one that is pinned"),
+            shown
+                .stderr
+                .contains("error: toolcell.toml:3:10: the component does not have the digest that is written here"),
             "{shown}"
         );
     }
@@ -230,7 +232,7 @@ fn explained() {
 fn a_tenant_is_narrowed() {
     let place = Place::new(GOOD).approved();
     let told = |words: &[&str]| place.typed(&[&["run", "asks", "asks"], words].concat());
-    assert_eq!(told(&[]).stderr, "");
+    assert_eq!(told(&[]).stderr, WITHOUT_TENANT);
     for words in [&["--tenant", "acme"][..], &["--context", "{\"tenant\": \"acme\"}"]] {
         let shown = told(words);
         assert_eq!(shown.stderr, "denied: `reveal key` is denied for this tenant\n", "{shown}");
@@ -265,4 +267,28 @@ fn the_schema_is_current() {
         fs::read_to_string(path).unwrap_or_default(),
         "run with UPDATE=1"
     );
+}
+
+#[test]
+fn a_call_without_a_tenant_where_tenants_are_defined_is_warned_of() {
+    let hello = "[components.hello]\npath = \"hello.wasm\"\n";
+    let place = Place::new(hello);
+    fs::write(place.path().join("calls"), r#"{"name": "greet", "arguments": {"name": "Ada"}}"#).unwrap();
+    for (config, tenant, expected) in [
+        (hello.to_owned(), &[][..], ""),
+        (format!("{hello}[tenants.acme]\n"), &[], WITHOUT_TENANT),
+        (format!("{hello}[tenants.acme]\n"), &["--quiet"], ""),
+        (format!("{hello}[tenants.acme]\n"), &["--tenant", "acme"], ""),
+        (format!("{hello}[tenants.acme]\n"), &["--context", r#"{"tenant": "acme"}"#], ""),
+    ] {
+        place.write(&config);
+        place.approve();
+        for words in [&["run", "hello", "name=Ada"][..], &["batch", "--calls", "calls"]] {
+            let shown = place.typed(&[words, tenant].concat());
+            assert_eq!((shown.status, shown.stderr.as_str()), (0, expected), "{words:?}: {shown}");
+        }
+        fs::copy(place.path().join("hello.wasm"), place.path().join("other.wasm")).unwrap();
+        let shown = place.typed(&[&["run", "other.wasm", "name=Ada"], tenant].concat());
+        assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "no configuration grants it anything: {shown}");
+    }
 }

@@ -31,7 +31,7 @@ fn temp(place: &Place) -> PathBuf {
 
 /// Gives this process handlers for the signals that these tests send, which act as by default: programs that it starts have the
 /// default dispositions then. An ignored signal, as where these tests run in a script's background, would be inherited.
-fn signals_by_default() {
+pub(crate) fn signals_by_default() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for signal in [Signal::INT, Signal::TERM, Signal::HUP] {

@@ -23,6 +23,8 @@ mod looks;
 mod path_to_grant;
 mod place;
 mod resume;
+mod rollback;
+mod serve;
 mod server;
 mod shared;
 mod signatures;

@@ -18,6 +18,10 @@ pub(crate) const NEEDS: &[[&str; 3]] = &[
     ["http", "GET https://api.example.com", "to ask"],
 ];
 
+/// What a call without a tenant is warned of where the configuration defines tenants.
+pub(crate) const WITHOUT_TENANT: &str =
+    "warning: `toolcell.toml` defines tenants, and `--tenant` is not given: the full grants of the component apply\n";
+
 /// Until then something comes about, or never does.
 const PATIENCE: Duration = Duration::from_secs(20);
 

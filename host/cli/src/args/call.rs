@@ -1,0 +1,26 @@
+//! What `run` and `learn` call: a component, its tool, and the tool's arguments.
+
+use std::path::PathBuf;
+
+use clap::ValueHint;
+
+use super::complete;
+use crate::built::HERE;
+
+/// One call: `[COMPONENT] [TOOL] [ARGS]...`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CallArgs {
+    /// The component: its name in `toolcell.toml`, its file, or the folder of its crate
+    ///
+    /// `.` is the component that was built in this folder or, if there is none, the only component of `toolcell.toml`.
+    #[arg(default_value = HERE, value_hint = ValueHint::FilePath, add = complete::components())]
+    pub(crate) component: PathBuf,
+    /// The tool's name; not needed for a component with one tool
+    #[arg(add = complete::tools())]
+    pub(crate) tool: Option<String>,
+    /// The arguments: NAME=VALUE and NAME:=JSON, a JSON object, `@FILE`, or `-` [default: {}]
+    ///
+    /// `@FILE` is the file of a JSON object, `-` standard input; both at most 1 MiB.
+    #[arg(value_name = "ARGS")]
+    pub(crate) arguments: Vec<String>,
+}

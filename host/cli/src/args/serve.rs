@@ -1,0 +1,133 @@
+//! The command line of `serve` and `tenant`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Subcommand, ValueHint};
+
+use crate::units::Time;
+
+/// Where a server listens unless another address is given.
+const ADDRESS: &str = "127.0.0.1:8700";
+
+/// Serve the approved tools to agents, over HTTP and MCP
+///
+/// HTTP is at `/v1`, described at `/openapi.json`, MCP at `/mcp`. With `--stdio` it is MCP on standard input and output.
+///
+/// The tools are those of the components in `toolcell.toml` that you have approved. The configuration, its lock and the
+/// components are watched: a change is served without a restart, calls that run end on what they began with, and a file
+/// that cannot be used changes nothing.
+///
+/// Without tenants and API keys the server listens on loopback only, and accepts every request from there. Once
+/// `toolcell.toml` has a `[tenants.NAME]` or there is a key, each request needs a key: `toolcell tenant add NAME` makes one.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  toolcell serve                                   HTTP at http://127.0.0.1:8700/v1, MCP at http://127.0.0.1:8700/mcp
+  toolcell serve --stdio                           MCP for a desktop client or an editor
+  toolcell serve --check                           what would be served, and what is wrong
+  toolcell serve --listen 0.0.0.0:8700 --tls-cert cert.pem --tls-key key.pem
+
+SIGTERM and Ctrl-C end the server: it takes no new calls, gives those that run `--drain`, and cancels the rest.
+SIGHUP ends it too, unless it is ignored.
+
+Exit status: 0 it served until a signal ended it, or `--check` found nothing wrong, 2 bad usage, 1 anything else")]
+pub(crate) struct ServeArgs {
+    /// Speak MCP on standard input and output, for a client that starts the server by itself
+    #[arg(long, conflicts_with_all = ["listen", "tls_cert", "behind_proxy", "hosts", "origins", "json", "check"])]
+    pub(crate) stdio: bool,
+    /// Serve this tenant's tools on standard input and output
+    #[arg(long, value_name = "NAME", requires = "stdio")]
+    pub(crate) tenant: Option<String>,
+    /// Listen at this address
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = ADDRESS)]
+    pub(crate) listen: SocketAddr,
+    /// The server's certificate chain, as PEM
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The key of the certificate, as PEM
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// A proxy in front of the server does TLS
+    #[arg(long, conflicts_with = "tls_cert")]
+    pub(crate) behind_proxy: bool,
+    /// Accept this name in `Host`; `localhost` and the loopback addresses are always accepted
+    #[arg(long = "host", value_name = "NAME")]
+    pub(crate) hosts: Vec<String>,
+    /// Accept browser pages of this origin, for instance `https://app.example.com`
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    pub(crate) origins: Vec<String>,
+    /// Time for running calls once a signal ends the server
+    #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(30)))]
+    pub(crate) drain: Time,
+    /// Look at the files this often
+    #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(1)))]
+    pub(crate) watch: Time,
+    /// Calls that run at once
+    #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) cells: u32,
+    /// Show lists of more tools than this as a search of tools
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    pub(crate) search_above: usize,
+    /// Load everything, say what is wrong, and end
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Print one JSON object a line instead
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Make, list and revoke the API keys of tenants
+#[derive(Debug, clap::Args)]
+pub(crate) struct TenantArgs {
+    #[command(subcommand)]
+    pub(crate) command: TenantCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TenantCommand {
+    /// Add a tenant to `toolcell.toml` if it is not there, and make its first key
+    ///
+    /// The key is shown this once: what is kept is its digest. A running server accepts it from the next request on.
+    #[command(after_long_help = "Example:\n  toolcell tenant add acme")]
+    Add {
+        /// The tenant
+        name: String,
+        /// Print one JSON object instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a further key for a tenant, for instance before the old one is revoked
+    #[command(after_long_help = "Example:\n  toolcell tenant key acme")]
+    Key {
+        /// The tenant
+        name: String,
+        /// Print one JSON object instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke a key: a running server refuses it from the next request on
+    #[command(after_long_help = "Example:\n  toolcell tenant revoke k_0123456789ab")]
+    Revoke {
+        /// The key's id, as `toolcell tenant list` shows it
+        id: String,
+        /// Print one JSON object instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the tenants and the ids of their keys
+    List {
+        /// Print one JSON object instead
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl TenantCommand {
+    pub(crate) fn is_json(&self) -> bool {
+        match self {
+            Self::Add { json, .. } | Self::Key { json, .. } | Self::Revoke { json, .. } | Self::List { json } => *json,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! `toolcell rollback`: makes the previously approved version of a component current again.
+
+use serde_json::json;
+
+use crate::args::{Global, RollbackArgs};
+use crate::config::{self, Wanted};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::printer::Printer;
+
+/// Goes back, and tells to what.
+pub(crate) fn rollback(printer: &Printer, global: &Global, args: &RollbackArgs) -> Result<ExitStatus, Failure> {
+    let config = config::read_with(global, Wanted::None)?;
+    if config.file.is_none() {
+        return Err(config
+            .missing("a component that is run by its path needs no approval: there is no earlier one")
+            .into());
+    }
+    let done = config.rollback(&args.component)?;
+    if args.json {
+        printer.json(&json!({
+            "component": done.component, "from": done.from, "to": done.to, "replaced_file": done.replaced_file,
+        }))?;
+        return Ok(ExitStatus::Ok);
+    }
+    printer.note("note", &format!("`{}` is approved as {} again; it was {}", done.component, done.to, done.from));
+    if !done.replaced_file {
+        let approve = config.hint.command("approve", &[], &[&done.component]);
+        printer.note("warning", "the component's file is a version that was never approved, and was left as it is");
+        printer.note("hint", &format!("{approve} shows it and asks; a server goes on with the approved version"));
+    }
+    Ok(ExitStatus::Ok)
+}

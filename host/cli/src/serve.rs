@@ -1,0 +1,247 @@
+//! `toolcell serve`: the approved tools of a configuration, over HTTP and MCP.
+//!
+//! In: a configuration. Out: a server, until a signal ends it.
+//! Invariants: what is served is what was approved; a reload that fails changes nothing, and is told on standard error and by
+//! `/ready`.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use serde_json::json;
+use toolcell_config::{Configuration, EnginesBuilder, Loaded, Reloaded, Reloader, Serving};
+use toolcell_server::mcp::{self, McpOptions};
+use toolcell_server::{
+    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, ManyTools, Principal, Served, ServedTenant,
+    Service, Tls,
+};
+
+use crate::args::{Global, ServeArgs};
+use crate::config::{self, Wanted};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::printer::Printer;
+use crate::{host, state, tenant};
+
+/// What a reload that failed is told as, by `/ready`.
+const CONFIGURATION: &str = "configuration";
+
+/// Time to write the answers of the last calls, once a signal has ended a server on standard input and output.
+const LAST_ANSWERS: Duration = Duration::from_millis(100);
+
+/// Serves until a signal ends it.
+pub(crate) fn serve(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    global: &Global,
+    args: &ServeArgs,
+) -> Result<ExitStatus, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(serving(printer, interrupt, global, args));
+    // What a component's optimiser still does is not waited for.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serving(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    global: &Global,
+    args: &ServeArgs,
+) -> Result<ExitStatus, Failure> {
+    let configuration = config::read_with(global, Wanted::All)?;
+    if configuration.file.is_none() {
+        return Err(configuration.missing("a server serves the components that it names").into());
+    }
+    let keys = tenant::store(global)?;
+    let has_keys = !configuration.tenants.is_empty() || !keys.list().map_err(tenant::failed)?.is_empty();
+    let engines = engines(printer, global, args, &configuration)?.build()?;
+    let reloader = Reloader::start(configuration, engines).await?;
+    let loaded = reloader.loaded();
+    let problems = told(printer, args, &loaded)?;
+    if args.check {
+        return Ok(if problems == 0 { ExitStatus::Ok } else { ExitStatus::Failed });
+    }
+    let service = Service::builder(served(&loaded, args)).with_sealer(state::sealer(global.state_dir.as_deref())?);
+    let service = service.build()?;
+    if args.stdio {
+        let principal = Principal::new(args.tenant.as_deref(), "stdio");
+        return on_stdio(printer, interrupt, args, &reloader, service, principal).await;
+    }
+    let server = HttpServer::bind(service.clone(), authenticator(keys, has_keys), options(args, &service)?).await;
+    let server = server.map_err(|error| {
+        let hint = error.hint();
+        Failure::environment(error, hint)
+    })?;
+    let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{}", server.address());
+    if args.json {
+        printer.json(&json!({ "listening": url, "tools": loaded.registry().toolbox().tools().count() }))?;
+    } else {
+        let tools = loaded.registry().toolbox().tools().count();
+        printer.note(
+            "serving",
+            &format!(
+                "{tools} tools at {url}/v1 and {url}/mcp, {}",
+                if has_keys { "for API keys" } else { "for this machine" }
+            ),
+        );
+    }
+    drop(loaded);
+    let stop = interrupt.drain(args.drain.0);
+    let serving = server.serve(async move { stop.raised().await });
+    tokio::select! {
+        () = serving => {}
+        () = reloading(printer, &reloader, &service, args) => {}
+    }
+    interrupt.drained();
+    Ok(ExitStatus::Ok)
+}
+
+/// Serves one client on standard input and output, until it closes them or a signal ends the server.
+async fn on_stdio(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    args: &ServeArgs,
+    reloader: &Reloader,
+    service: Service,
+    principal: Principal,
+) -> Result<ExitStatus, Failure> {
+    if !service.serves(&principal) {
+        let message = match &args.tenant {
+            Some(tenant) => format!("the configuration names no tenant `{}`", tenant.escape_debug()),
+            None => "the configuration names tenants, and no tenant was given".to_owned(),
+        };
+        return Err(Failure::usage(message, "say which tenant's tools to serve: `--tenant NAME`"));
+    }
+    let stop = interrupt.drain(args.drain.0);
+    let mut serving = pin!(mcp::serve_stdio(service.clone(), principal, McpOptions::default()));
+    let drained = async {
+        stop.raised().await;
+        service.drain(args.drain.0).await;
+        // The answers of the last calls are being written.
+        tokio::time::sleep(LAST_ANSWERS).await;
+    };
+    let ended = tokio::select! {
+        ended = &mut serving => ended,
+        () = drained => Ok(()),
+        () = reloading(printer, reloader, &service, args) => Ok(()),
+    };
+    interrupt.drained();
+    ended.map_err(|error| Failure::environment(error, "the client sends one JSON-RPC message a line"))?;
+    Ok(ExitStatus::Ok)
+}
+
+/// Engines as the configuration and the options want them.
+fn engines(
+    printer: &Printer,
+    global: &Global,
+    args: &ServeArgs,
+    configuration: &Configuration,
+) -> Result<EnginesBuilder, Failure> {
+    let worker = host::compile_worker(global)?;
+    let cache = host::cache_dir(printer, global);
+    let (bytes, cells) = (global.cache_size.0, args.cells);
+    Ok(configuration.engines().with(|builder| {
+        let builder = worker(builder).cells(cells).cache_bytes(bytes);
+        cache.into_iter().fold(builder, |builder, dir| builder.cache(dir))
+    }))
+}
+
+/// What is served of a configuration.
+fn served(loaded: &Loaded, args: &ServeArgs) -> Served {
+    let many = ManyTools::default().with_above(args.search_above);
+    let served = Served::new(loaded.registry()).with_executor(loaded.executor().clone()).with_many_tools(many);
+    loaded.tenants().iter().fold(served, |served, (name, settings)| {
+        served.with_tenant(name, ServedTenant::default().with_narrowed(settings.tenant.clone()))
+    })
+}
+
+fn authenticator(keys: ApiKeyStore, has_keys: bool) -> Authenticator {
+    if has_keys { Authenticator::api_keys(keys) } else { Authenticator::open() }
+}
+
+fn options(args: &ServeArgs, service: &Service) -> Result<ListenOptions, Failure> {
+    let http = args.hosts.iter().fold(HttpOptions::default(), |http, host| http.with_host(host));
+    let http = args.origins.iter().fold(http, |http, origin| http.with_origin(origin));
+    let options = ListenOptions::default().with_address(args.listen).with_http(http).with_drain(args.drain.0);
+    let mut options = options.with_protected(mcp::routes(service.clone(), McpOptions::default()));
+    if args.behind_proxy {
+        options = options.with_behind_proxy();
+    }
+    if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        let tls = Tls::from_files(cert, key).map_err(|error| {
+            Failure::file(error, "give the certificate chain and its key as PEM files that you can read")
+        })?;
+        options = options.with_tls(tls);
+    }
+    Ok(options)
+}
+
+/// Serves what changes, as long as the server runs.
+async fn reloading(printer: &Printer, reloader: &Reloader, service: &Service, args: &ServeArgs) {
+    let mut changes = pin!(reloader.changes(args.watch.0));
+    while let Some(change) = changes.next().await {
+        match change {
+            Ok(reloaded) => {
+                let loaded: Arc<Loaded> = reloader.loaded();
+                service.replace(served(&loaded, args));
+                service.report(CONFIGURATION, None);
+                printer.note("reloaded", &summary(&reloaded));
+                // A reader of standard output who went away is no reason to stop serving.
+                let _ = told(printer, args, &loaded);
+            }
+            Err(error) => {
+                let failure = Failure::from(error);
+                service.report(CONFIGURATION, Some(failure.message()));
+                printer.note("warning", "the change is not served: what was served before goes on");
+                failure.tell(printer);
+            }
+        }
+    }
+}
+
+/// What a reload changed, in one line.
+fn summary(reloaded: &Reloaded) -> String {
+    let changes = [("added", &reloaded.added), ("changed", &reloaded.replaced), ("removed", &reloaded.removed)];
+    let told = changes.into_iter().filter(|(_, names)| !names.is_empty()).map(|(what, names)| {
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        format!("{what} {}", names.join(", "))
+    });
+    let told: Vec<_> = told.collect();
+    if told.is_empty() { "the same components as before".to_owned() } else { told.join("; ") }
+}
+
+/// Tells what is not served, or not wholly. Returns of how many problems.
+fn told(printer: &Printer, args: &ServeArgs, loaded: &Loaded) -> Result<usize, Failure> {
+    let problems = loaded.problems();
+    for problem in problems {
+        if args.json && args.check {
+            continue;
+        }
+        let label = if problem.serving == Serving::Nothing { "error" } else { "warning" };
+        printer.note(label, &format!("{}:{}: {problem}", problem.file, problem.line));
+        printer.note("hint", &problem.hint());
+    }
+    if args.check {
+        let tools = loaded.registry().toolbox().tools().count();
+        if args.json {
+            let problems: Vec<_> = problems
+                .iter()
+                .map(|problem| {
+                    json!({
+                        "component": problem.component, "tool": problem.tool, "tenant": problem.tenant,
+                        "reason": problem.reason.code(), "file": problem.file, "line": problem.line,
+                        "message": problem.error.to_string(), "hint": problem.hint(),
+                    })
+                })
+                .collect();
+            printer.json(&json!({ "tools": tools, "tenants": loaded.tenants().keys().collect::<Vec<_>>(), "problems": problems }))?;
+        } else {
+            printer.text(&format!("{tools} tools, {} tenants, {} problems", loaded.tenants().len(), problems.len()))?;
+        }
+    }
+    Ok(problems.len())
+}

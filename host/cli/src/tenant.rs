@@ -1,0 +1,140 @@
+//! `toolcell tenant`: API keys of tenants.
+//!
+//! Invariants: a key is printed once and never kept; a key is made only for a tenant that the configuration names.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+use anyhow::anyhow;
+use serde_json::json;
+use toolcell_server::{ApiKeyStore, KeyStoreError, NewKey};
+
+use crate::args::{Global, TenantArgs, TenantCommand};
+use crate::config::{self, Config, Wanted};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::{state, table};
+
+/// The file of the keys, in the state directory.
+const FILE: &str = "api-keys.json";
+
+/// The store of the user's keys.
+pub(crate) fn store(global: &Global) -> Result<ApiKeyStore, Failure> {
+    let Some(dir) = state::dir(global) else {
+        return Err(Failure::file(
+            anyhow!("no place for API keys: neither `XDG_STATE_HOME` nor `HOME` is set"),
+            "name a directory with `--state-dir DIR`",
+        ));
+    };
+    ApiKeyStore::open(dir.join(FILE)).map_err(failed)
+}
+
+/// A store that cannot be used.
+pub(crate) fn failed(error: KeyStoreError) -> Failure {
+    let hint = error.hint();
+    Failure::file(error, hint)
+}
+
+pub(crate) fn tenant(printer: &Printer, global: &Global, args: &TenantArgs) -> Result<ExitStatus, Failure> {
+    let config = config::read_with(global, Wanted::None)?;
+    let store = store(global)?;
+    match &args.command {
+        TenantCommand::Add { name, json } => {
+            let is_new = add(printer, &config, name)?;
+            show(printer, &store.add(name).map_err(failed)?, name, is_new, *json)
+        }
+        TenantCommand::Key { name, json } => {
+            if !config.tenants.contains_key(name) {
+                let message = format!("`toolcell.toml` names no tenant `{}`", name.escape_debug());
+                return Err(Failure::usage(message, config.hint.command("tenant", &["add"], &[name])));
+            }
+            show(printer, &store.add(name).map_err(failed)?, name, false, *json)
+        }
+        TenantCommand::Revoke { id, json } => revoke(printer, &config, &store, id, *json),
+        TenantCommand::List { json } => list(printer, &config, &store, *json),
+    }
+}
+
+/// Adds the tenant's section to the configuration if it is not there. Returns whether it was added.
+fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool, Failure> {
+    if config.tenants.contains_key(name) {
+        return Ok(false);
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
+        let message = format!("`{}` is no name of a tenant", name.escape_debug());
+        return Err(Failure::usage(message, "use 1 to 64 letters, digits, `_` and `-`"));
+    }
+    let Some(path) = config.path.as_deref().filter(|_| config.file.is_some()) else {
+        return Err(config.missing("a tenant is a section of it").into());
+    };
+    let unwritable = |error| Failure::file(error, format!("add the line `[tenants.{name}]` to the configuration"));
+    let text = std::fs::read_to_string(path).map_err(unwritable)?;
+    let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let mut file = OpenOptions::new().append(true).open(path).map_err(unwritable)?;
+    file.write_all(format!("{separator}\n[tenants.{name}]\n").as_bytes()).map_err(unwritable)?;
+    printer.note("note", &format!("added `[tenants.{name}]` to `{}`", config.file.as_deref().unwrap_or(config::NAME)));
+    if config.found.is_some() {
+        printer.note("hint", &format!("{} approves the file as it is now", config.hint.command("approve", &[], &[])));
+    }
+    Ok(true)
+}
+
+fn show(printer: &Printer, key: &NewKey, tenant: &str, is_new: bool, json: bool) -> Result<ExitStatus, Failure> {
+    if json {
+        printer.json(&json!({ "tenant": tenant, "added": is_new, "id": key.id, "key": key.key.expose() }))?;
+    } else {
+        printer.note("note", &format!("this is the only time that the key {} is shown", key.id));
+        printer.text(key.key.expose())?;
+    }
+    Ok(ExitStatus::Ok)
+}
+
+fn revoke(
+    printer: &Printer,
+    config: &Config,
+    store: &ApiKeyStore,
+    id: &str,
+    json: bool,
+) -> Result<ExitStatus, Failure> {
+    if !store.revoke(id).map_err(failed)? {
+        let message = format!("there is no key `{}`", id.escape_debug());
+        return Err(Failure::usage(message, format!("{} shows them", config.hint.command("tenant", &["list"], &[]))));
+    }
+    if json {
+        printer.json(&json!({ "revoked": id }))?;
+    } else {
+        printer.note("note", &format!("the key {id} is refused from now on"));
+    }
+    Ok(ExitStatus::Ok)
+}
+
+fn list(printer: &Printer, config: &Config, store: &ApiKeyStore, json: bool) -> Result<ExitStatus, Failure> {
+    let keys = store.list().map_err(failed)?;
+    if json {
+        let tenants: Vec<_> = config.tenants.keys().collect();
+        let keys: Vec<_> =
+            keys.iter().map(|key| json!({ "id": key.id, "tenant": key.tenant, "created": key.created })).collect();
+        printer.json(&json!({ "tenants": tenants, "keys": keys }))?;
+        return Ok(ExitStatus::Ok);
+    }
+    let is_named = |tenant: &str| config.tenants.contains_key(tenant);
+    let mut rows: Vec<_> = keys
+        .iter()
+        .map(|key| {
+            let remark = if is_named(&key.tenant) { "" } else { "not in the configuration: its requests are refused" };
+            vec![key.tenant.clone(), key.id.clone(), remark.to_owned()]
+        })
+        .collect();
+    let without = config.tenants.keys().filter(|name| keys.iter().all(|key| key.tenant != **name));
+    rows.extend(without.map(|name| vec![name.clone(), "no key".to_owned(), String::new()]));
+    rows.sort();
+    if rows.is_empty() {
+        printer.note("note", "there are no tenants and no keys");
+        printer.note("hint", &config.hint.command("tenant", &["add"], &["NAME"]));
+    } else {
+        printer.text(&table::columns(0, usize::MAX, &rows))?;
+    }
+    Ok(ExitStatus::Ok)
+}

@@ -1,0 +1,61 @@
+//! Going back to the version that was approved before.
+
+use std::fs;
+
+use toolcell_test_guests::{Answer, Hostile};
+
+use crate::place::Place;
+use crate::typed::check;
+
+const CONFIG: &str = "[components.mine]\npath = \"mine.wasm\"\n";
+
+fn version(description: &'static str) -> Vec<u8> {
+    Hostile { name: "greet", description, ..Hostile::answering(Answer::Echo) }.component()
+}
+
+/// A place where these versions were approved, one after the other.
+fn place(versions: &[&'static str]) -> Place {
+    let place = Place::new(CONFIG);
+    for description in versions {
+        fs::write(place.path().join("mine.wasm"), version(description)).expect("no error");
+        place.approve();
+    }
+    place
+}
+
+#[test]
+fn the_version_before_is_used_again() {
+    let place = place(&["Greets.", "Greets twice."]);
+    let listed = || place.typed(&["tools", "mine"]).json()[0]["description"].clone();
+    assert_eq!(listed(), "Greets twice.");
+    check("rollback", &place.typed(&["rollback", "mine"]));
+    assert_eq!(listed(), "Greets.");
+    assert_eq!(fs::read(place.path().join("mine.wasm")).expect("no error"), version("Greets."));
+    check("rollback_too_far", &place.typed(&["rollback", "mine"]));
+    // Forward again.
+    fs::write(place.path().join("mine.wasm"), version("Greets twice.")).expect("no error");
+    place.approve();
+    fs::write(place.path().join("mine.wasm"), version("Never approved.")).expect("no error");
+    let shown = place.typed(&["rollback", "mine", "--json"]);
+    assert_eq!((shown.status, &shown.json()["replaced_file"]), (0, &false.into()), "{shown}");
+    assert_eq!(fs::read(place.path().join("mine.wasm")).expect("no error"), version("Never approved."));
+    assert_eq!(place.typed(&["tools", "mine"]).status, 21);
+}
+
+#[test]
+fn what_cannot_be_rolled_back_is_an_error_with_a_hint() {
+    let place = place(&["Greets."]);
+    for (words, status, message) in [
+        (&["rollback", "mine"][..], 1, "no version of `mine` before the current one is kept"),
+        (&["rollback", "mien"], 2, "has no component `mien`"),
+        (&["rollback", "mine.wasm"], 2, "has no component `mine.wasm`"),
+        (&["rollback"], 2, "required arguments"),
+    ] {
+        let shown = place.typed(words);
+        assert_eq!((shown.status, shown.stdout.as_str()), (status, ""), "{words:?}: {shown}");
+        assert!(shown.stderr.contains(message), "{words:?}: {shown}");
+    }
+    // A configuration that was found, and changed since it was approved.
+    place.write(&format!("{CONFIG}limits = {{ fuel = 1 }}\n"));
+    assert_eq!(place.typed(&["rollback", "mine"]).status, 21);
+}

@@ -1,0 +1,227 @@
+//! A server that the command runs, its keys, and what it does when its files change.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use toolcell_test_guests::{Answer, Hostile};
+
+use crate::interrupt::signals_by_default;
+use crate::place::{Place, eventually};
+use crate::typed::check;
+
+const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
+
+/// A server, which is killed at the end unless it ended by itself.
+struct Served {
+    child: Child,
+    /// What it has told on standard error, up to where [`told`](Self::told) has looked.
+    told: Arc<Mutex<String>>,
+    address: String,
+}
+
+impl Served {
+    fn start(place: &Place, words: &[&str]) -> Self {
+        signals_by_default();
+        let mut command = place.command();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--watch", "5ms"]).args(words);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary runs");
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+        stdout.read_line(&mut line).expect("a line");
+        let started: Value = serde_json::from_str(&line).expect("JSON");
+        let url = started["listening"].as_str().expect("an address");
+        let address = url.strip_prefix("http://").expect("a URL").to_owned();
+        let (told, stderr) = (Arc::<Mutex<String>>::default(), child.stderr.take().expect("piped"));
+        let telling = Arc::clone(&told);
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                telling.lock().push_str(&format!("{line}\n"));
+            }
+        });
+        Self { child, told, address }
+    }
+
+    /// Waits until it tells this, after what was waited for before.
+    fn told(&self, expected: &str) {
+        eventually(|| {
+            let mut told = self.told.lock();
+            let end = told.find(expected)? + expected.len();
+            told.drain(..end);
+            Some(())
+        });
+    }
+
+    /// The status and the body of an answer.
+    fn asked(&self, method: &str, path: &str, key: Option<&str>, body: Option<&Value>) -> (u16, Value) {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let key = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n{key}Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")))
+    }
+
+    fn description(&self) -> Value {
+        self.asked("GET", "/v1/tools", None, None).1["tools"][0]["description"].clone()
+    }
+
+    fn greets(&self, key: Option<&str>) -> (u16, Value) {
+        self.asked("POST", "/v1/calls", key, Some(&json!({"name": "greet", "arguments": {"name": "Ada"}})))
+    }
+
+    /// Ends it by a signal. Returns its exit status.
+    fn end(mut self, signal: Signal) -> Option<i32> {
+        kill_process(Pid::from_child(&self.child), signal).expect("it runs");
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn approved_tools_are_served_until_a_signal() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let place = Place::new(CONFIG).approved();
+        let server = Served::start(&place, &[]);
+        let (status, answer) = server.greets(None);
+        assert_eq!((status, &answer["outcome"]["ok"]["value"]), (200, &json!("Hello, Ada!")), "{answer}");
+        assert_eq!(server.asked("GET", "/ready", None, None), (200, json!({"ready": true, "problems": {}})));
+        assert_eq!(server.end(signal), Some(0), "{signal:?}");
+    }
+}
+
+#[test]
+fn what_changes_is_served_when_it_is_approved() {
+    let version = |description| Hostile { name: "greet", description, ..Hostile::answering(Answer::Echo) }.component();
+    let place = Place::new("[components.mine]\npath = \"mine.wasm\"\n");
+    let write = |description| fs::write(place.path().join("mine.wasm"), version(description)).expect("no error");
+    write("Greets.");
+    place.approve();
+    let server = Served::start(&place, &[]);
+    assert_eq!(server.description(), "Greets.");
+
+    write("Sends your files.");
+    server.told("is not the one that was approved");
+    assert_eq!(server.description(), "Greets.", "the approved version goes on");
+    place.approve();
+    server.told("reloaded: ");
+    assert_eq!(server.description(), "Sends your files.");
+
+    assert_eq!(place.typed(&["rollback", "mine"]).status, 0);
+    server.told("reloaded: ");
+    assert_eq!(server.description(), "Greets.");
+
+    place.write("[components.mine");
+    server.told("what was served before goes on");
+    server.told("hint: ");
+    let (status, ready) = server.asked("GET", "/ready", None, None);
+    assert_eq!((status, &ready["ready"]), (503, &json!(false)), "{ready}");
+    assert!(
+        ready["problems"]["configuration"].as_str().is_some_and(|told| told.contains("toolcell.toml:1")),
+        "{ready}"
+    );
+    assert_eq!(server.description(), "Greets.");
+}
+
+#[test]
+fn keys_open_the_server_to_their_tenants_until_they_are_revoked() {
+    let place = Place::new(CONFIG);
+    let key = |words: &[&str]| {
+        let shown = place.typed(words);
+        assert_eq!(shown.status, 0, "{shown}");
+        let made = shown.json();
+        (made["id"].as_str().expect("an id").to_owned(), made["key"].as_str().expect("a key").to_owned())
+    };
+    let (_, acme) = key(&["tenant", "add", "acme", "--json"]);
+    let (id, other) = key(&["tenant", "key", "acme", "--json"]);
+    place.approve();
+    let server = Served::start(&place, &[]);
+    let statuses = || [None, Some("tck_wrong"), Some(&*acme), Some(&*other)].map(|key| server.greets(key).0);
+    assert_eq!(statuses(), [401, 401, 200, 200]);
+    let listed = place.typed(&["tenant", "list", "--json"]);
+    assert!(!listed.stdout.contains(&acme) && listed.stdout.contains(&id), "{listed}");
+    assert_eq!(place.typed(&["tenant", "revoke", &id]).status, 0);
+    assert_eq!(statuses(), [401, 401, 200, 401]);
+}
+
+#[test]
+fn what_would_be_served_is_checked_without_a_server() {
+    let place = Place::new(&format!("{CONFIG}[components.lost]\npath = \"lost.wasm\"\n[tenants.acme]\n"));
+    check("serve_check_unapproved", &place.typed(&["serve", "--check"]));
+    fs::copy(place.path().join("asks.wasm"), place.path().join("lost.wasm")).expect("no error");
+    place.approve();
+    fs::remove_file(place.path().join("lost.wasm")).expect("no error");
+    check("serve_check", &place.typed(&["serve", "--check"]));
+    check("serve_check_json", &place.typed(&["serve", "--check", "--json"]));
+}
+
+#[test]
+fn servers_and_keys_that_cannot_be_are_errors_with_a_hint() {
+    let place = Place::new(CONFIG).approved();
+    let empty = Place::new(CONFIG);
+    fs::remove_file(empty.path().join("toolcell.toml")).expect("no error");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("no error");
+    let taken = taken.local_addr().expect("no error").to_string();
+    for (name, place, words) in [
+        ("no_file", &empty, &["serve"][..]),
+        ("public", &place, &["serve", "--listen", "0.0.0.0:0"]),
+        ("no_certificate", &place, &["serve", "--tls-cert", "hello.wasm", "--tls-key", "absent"]),
+        ("half_a_certificate", &place, &["serve", "--tls-cert", "hello.wasm"]),
+        ("no_address", &place, &["serve", "--listen", "localhost"]),
+        ("add_without_file", &empty, &["tenant", "add", "acme"]),
+        ("add_bad_name", &place, &["tenant", "add", "a b"]),
+        ("key_unknown_tenant", &place, &["tenant", "key", "acme"]),
+        ("revoke_unknown", &place, &["tenant", "revoke", "k_nothing"]),
+        ("list_empty", &place, &["tenant", "list"]),
+    ] {
+        check(&format!("serve_bad_{name}"), &place.typed(words));
+    }
+    let shown = place.typed(&["serve", "--listen", &taken]);
+    assert!(shown.status == 1 && shown.stderr.contains("hint: "), "{shown}");
+}
+
+/// One line in, one line out.
+#[test]
+fn a_client_on_standard_input_speaks_mcp() {
+    let place = Place::new(&format!("{CONFIG}[tenants.acme]\n")).approved();
+    let refused = place.typed(&["serve", "--stdio"]);
+    assert!(refused.status == 2 && refused.stderr.contains("--tenant NAME"), "{refused}");
+    let mut command = place.command();
+    command.args(["serve", "--stdio", "--tenant", "acme"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the binary runs");
+    let (mut input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    let mut lines = BufReader::new(output).lines();
+    let mut asked = |message: Value| -> Value {
+        writeln!(input, "{message}").expect("it reads");
+        serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON")
+    };
+    let client = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+    let opened = asked(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
+    assert_eq!(opened["result"]["protocolVersion"], "2025-11-25", "{opened}");
+    let params = json!({"name": "greet", "arguments": {"name": "Ada"}});
+    let called = asked(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}));
+    assert_eq!(called["result"]["content"][0]["text"], "Hello, Ada!", "{called}");
+    drop(input);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
