@@ -70,7 +70,7 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
             (&picky, r#"{"n": 1}"#, "guest", "refusal/not_allowed"),
             (&checked, r#"{"n": 1}"#, "guest", "ok"),
             (&checked, r#"{"n": -1}"#, "guest", "refusal/invalid_arguments"),
-            (&broken, r#"{"n": 1}"#, "guest", "refusal/invalid_arguments"),
+            (&broken, r#"{"n": 1}"#, "guest", "handler_raised/native_panic"),
         ] {
             let completion = call(tool, "t", arguments, role(who));
             assert_eq!(ending(&completion.result), expected, "{arguments} of {who}: {completion:?}");

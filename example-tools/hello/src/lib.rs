@@ -2,7 +2,7 @@
 
 use toolcell_guest::{tool, tools};
 
-/// Greets somebody by name.
+/// Greets a person by name.
 #[tool(read_only, idempotent)]
 fn greet(
     /// Who to greet, for example `Ada`.

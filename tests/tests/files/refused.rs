@@ -33,10 +33,10 @@ fn what_cannot_be_mounted_is_named_with_a_hint() {
         ("link/", "symbolic link"),
         ("root", "symbolic link"),
         ("one/etc", "symbolic link"),
-        ("root/etc", "the system's own"),
-        ("root/proc/sys", "the system's own"),
-        (".ssh", "keys are kept"),
-        (".ssh/sub", "keys are kept"),
+        ("root/etc", "a directory of the operating system"),
+        ("root/proc/sys", "a directory of the operating system"),
+        (".ssh", "a directory with keys"),
+        (".ssh/sub", "a directory with keys"),
         ("file/x", "cannot be opened"),
     ] {
         let error = refused(granted(&[("/data", &at(path), Access::Read, BIG)]));

@@ -122,6 +122,7 @@ fn definitions_that_cannot_be_served() {
         (Hostile { name: "a\u{1b}[31m", ..echo() }, definition, r"`a\u{1b}[31m` is not a tool name"),
         (Hostile { listed: 2, ..echo() }, definition, "two tools of this name"),
         (Hostile { listed: 0, ..echo() }, component, "names none"),
+        (Hostile { parameters: Some(r#"{"type": "array"}"#), ..echo() }, definition, "arguments are always an object"),
         (Hostile { parameters: Some(r#"{"type": 7}"#), ..echo() }, definition, "`hostile` is not valid"),
         (Hostile { output: Some(r#"{"type": "text"}"#), ..echo() }, definition, "`hostile` is not valid"),
         (Hostile { parameters: Some("{"), ..echo() }, definition, "`hostile` is not valid"),

@@ -35,7 +35,7 @@ fn who_makes_the_host_panic_is_not_run_any_more() {
             assert_eq!(panics(), ("refusal/quarantined".to_owned(), false), "{placement:?}, {round}");
             let neighbour = Guest::of(&host.load("hello"));
             assert_eq!(neighbour.call(r#"{"name": "Ada"}"#), "ok", "another component");
-            component.let_in_again();
+            component.reinstate();
         }
         for _ in 0..3 {
             panics();

@@ -43,7 +43,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
     ("world", &["directory", "egress", "kv", "private", "secret", "shared_bytes", "signals", "spawn", "store"]),
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),
-    ("handlers", &["blocking", "breaker", "layer", "native", "patience", "retry", "scripted", "tool", "wasm"]),
+    ("handlers", &["blocking", "breaker", "middleware", "native", "patience", "retry", "scripted", "tool", "wasm"]),
     ("pipe", &["executor", "registry", "runner", "seal", "step"]),
     ("edges", &["cordon", "provider"]),
 ];
