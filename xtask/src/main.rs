@@ -1,6 +1,7 @@
 //! The set-up a human would otherwise do by hand.
 
 mod attack;
+mod conformance;
 mod demo;
 mod lint;
 mod package;
@@ -13,6 +14,7 @@ const HELP: &str = "\
 cargo xtask demo    build everything that is missing, then a tour of good and hostile tools
 cargo xtask test    all tests
 cargo xtask attack  a campaign of attacks on the library; `--help` tells more
+cargo xtask conformance  the public MCP conformance suite against a fixture server
 cargo xtask lint    formatting, lints, documentation, packages, and the licences and sources of the dependencies
 cargo xtask package the packages as a registry would get them, compiled from their own files
 ";
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
         ["demo"] => demo::run(),
         ["test", rest @ ..] => test::run(rest),
         ["lint"] => lint::run(),
+        ["conformance"] => conformance::run(),
         ["package"] => package::run(),
         ["attack", rest @ ..] => match attack::run(rest) {
             Ok(code) => return code.into(),
