@@ -72,8 +72,14 @@ fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool, Failure> 
     let unwritable = |error| Failure::file(error, format!("add the line `[tenants.{name}]` to the configuration"));
     let text = std::fs::read_to_string(path).map_err(unwritable)?;
     let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let section = format!("{separator}\n[tenants.{name}]\n");
+    if let Err(error) = toml::from_str::<toml::Table>(&format!("{text}{section}")) {
+        return Err(
+            Failure::file(error, format!("add the tenant `{name}` to `tenants` yourself")).about(path.display())
+        );
+    }
     let mut file = OpenOptions::new().append(true).open(path).map_err(unwritable)?;
-    file.write_all(format!("{separator}\n[tenants.{name}]\n").as_bytes()).map_err(unwritable)?;
+    file.write_all(section.as_bytes()).map_err(unwritable)?;
     printer.note("note", &format!("added `[tenants.{name}]` to `{}`", config.file.as_deref().unwrap_or(config::NAME)));
     if config.found.is_some() {
         printer.note("hint", &format!("{} approves the file as it is now", config.hint.command("approve", &[], &[])));

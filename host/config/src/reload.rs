@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::Stream;
 use parking_lot::{Mutex, RwLock};
 
-use crate::trust::Approval;
+use crate::trust::{Approval, Found};
 use crate::{Configuration, Engines, Error, Loaded, Unapproved};
 
 /// Serves a configuration, and reads it again when it is told to or when a file changes.
@@ -187,7 +187,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 impl Configuration {
-    /// The files that it is read from: itself, its lock, components, signatures, secrets.
+    /// The files that it is read from: itself, its lock, its approvals, components, signatures, secrets.
     fn files(&self) -> BTreeSet<PathBuf> {
         let own = self.source.iter().cloned().chain(self.path.is_some().then(|| self.lock.clone()));
         let components = self.all().flat_map(|chosen| {
@@ -198,6 +198,7 @@ impl Configuration {
             crate::Origin::File(path) => Some(path.clone()),
             crate::Origin::Variable(_) => None,
         });
-        own.chain(components).chain(secrets).collect()
+        let approvals = self.found.iter().filter_map(Found::records);
+        own.chain(approvals).chain(components).chain(secrets).collect()
     }
 }

@@ -16,6 +16,8 @@ use toolcell::kv::{DiskStore, KeyStore as _, Namespace, Quota, StoreError};
 use crate::error::Error;
 use crate::files;
 
+/// The file of the records in their directory.
+const STORE: &str = "store.db";
 /// The directory below the state directory.
 const DIRECTORY: &str = "approvals";
 /// Where earlier versions had a file for each record, and what that is called when they were carried over.
@@ -148,6 +150,11 @@ impl Found {
     }
 
     /// The name of its record: each configuration has its own.
+    /// The file that changes with each approval.
+    pub(crate) fn records(&self) -> Option<PathBuf> {
+        self.state.as_ref().map(|state| state.join(DIRECTORY).join(STORE))
+    }
+
     fn name(&self) -> String {
         hex(self.path.as_os_str().as_bytes())
     }

@@ -130,6 +130,12 @@ fn what_changes_is_served_when_it_is_approved() {
     server.told("reloaded: ");
     assert_eq!(server.description(), "Greets.");
 
+    // No file of the project changes when this is approved.
+    place.write("[components.mine]\npath = \"mine.wasm\"\n[components.mine.limits]\nfuel = 1\n");
+    server.told("not approved it in its present form");
+    place.approve();
+    server.told("reloaded: ");
+
     place.write("[components.mine");
     server.told("what was served before goes on");
     server.told("hint: ");
@@ -179,6 +185,7 @@ fn servers_and_keys_that_cannot_be_are_errors_with_a_hint() {
     let place = Place::new(CONFIG).approved();
     let empty = Place::new(CONFIG);
     fs::remove_file(empty.path().join("toolcell.toml")).expect("no error");
+    let inline = Place::new(&format!("tenants = {{ acme = {{}} }}\n{CONFIG}"));
     let taken = TcpListener::bind("127.0.0.1:0").expect("no error");
     let taken = taken.local_addr().expect("no error").to_string();
     for (name, place, words) in [
@@ -189,6 +196,7 @@ fn servers_and_keys_that_cannot_be_are_errors_with_a_hint() {
         ("no_address", &place, &["serve", "--listen", "localhost"]),
         ("add_without_file", &empty, &["tenant", "add", "acme"]),
         ("add_bad_name", &place, &["tenant", "add", "a b"]),
+        ("add_to_inline_table", &inline, &["tenant", "add", "globex"]),
         ("key_unknown_tenant", &place, &["tenant", "key", "acme"]),
         ("revoke_unknown", &place, &["tenant", "revoke", "k_nothing"]),
         ("list_empty", &place, &["tenant", "list"]),
