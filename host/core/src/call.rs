@@ -5,6 +5,7 @@
 //! Not here: the steps between the two (`executor`).
 
 mod abort;
+mod files;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
 pub use abort::{AbortSignal, CallCanceller, DEFAULT_STOP_GRACE};
+pub(crate) use files::CallDirectory;
+pub use files::CallFiles;
 
 use crate::grants::Overlay;
 use crate::json::Json;
@@ -117,6 +120,8 @@ pub struct CallOptions {
     pub stop_grace: Duration,
     /// Narrows the tool's rights.
     pub overlay: Option<Arc<Overlay>>,
+    /// Files that the tool can read, if it is a component.
+    pub files: Option<CallFiles>,
 }
 
 impl Default for CallOptions {
@@ -127,6 +132,7 @@ impl Default for CallOptions {
             abort: AbortSignal::default(),
             stop_grace: DEFAULT_STOP_GRACE,
             overlay: None,
+            files: None,
         }
     }
 }
@@ -164,6 +170,13 @@ impl CallOptions {
     #[must_use]
     pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
         self.overlay = Some(overlay.into());
+        self
+    }
+
+    /// Gives the tool these files to read, if it is a component.
+    #[must_use]
+    pub fn with_files(mut self, files: CallFiles) -> Self {
+        self.files = Some(files);
         self
     }
 }

@@ -4,6 +4,7 @@
 //! the operating system nor a user's private one; a writable mount lies in no other mount; only links that a tool
 //! cannot change are followed. Source: docs/threat-model.md, rows 25 to 32.
 
+mod call_files;
 mod forbidden;
 mod ledger;
 mod scratch;

@@ -4,6 +4,7 @@
 //! the engine crate; there is one pooled engine (except under strict isolation) and one on-demand engine, each built
 //! once; engines share nothing. Not here: JSON Schema, the order of events, receipts (`executor`).
 
+mod allocator;
 mod bindings;
 mod cache;
 mod cell;
@@ -11,6 +12,7 @@ mod classify;
 mod compile;
 mod config;
 mod descriptors;
+mod examination;
 mod fair;
 mod flights;
 mod frames;
@@ -22,6 +24,7 @@ mod isolation;
 mod limiter;
 mod load;
 mod loaded;
+mod on_demand;
 mod optimise;
 mod placement;
 mod proposals;
@@ -52,10 +55,10 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use wasmtime::component::Linker;
 
 use crate::call::{CallContext, ToolCall};
 use crate::clock::{self, Clock, SystemClock};
+use crate::cores::cores;
 use crate::defence::{Defence, stands};
 use crate::definition::Definition;
 use crate::egress::Egress;
@@ -64,19 +67,22 @@ use crate::handler::Invocation;
 use crate::kv::{KeyStore, MemoryStore};
 use crate::limits::Limits;
 use crate::secret::{SecretSource, StoredSecrets};
-use cell::Cell;
+use allocator::Allocator;
 use config::Allocation;
 use descriptors::Descriptors;
+use on_demand::Resident;
 use runtimes::Lanes;
 pub(crate) use runtimes::less_urgent;
 use world::{Pace, World};
 
 pub use cache::DEFAULT_CACHE_BYTES;
 pub use compile::{DEFAULT_COMPILE_TIME, compile_worker};
+pub use examination::Examination;
 pub use imports::Standing;
 pub use isolation::Isolation;
-pub use load::{Examination, Missing};
+pub use load::Missing;
 pub(crate) use loaded::LoadedComponent;
+pub use on_demand::DEFAULT_LINKED_BYTES;
 pub use placement::Placement;
 pub use quarantine::DEFAULT_PANICS;
 pub use recorder::{PathUse, Recorded, Recorder};
@@ -95,12 +101,6 @@ pub const MAX_CELLS: u32 = 4000;
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
-/// One allocator's engine and everything that is linked once for it.
-struct Allocator {
-    engine: wasmtime::Engine,
-    linker: Linker<Cell>,
-}
-
 struct Inner {
     /// Absent under strict isolation, and where the machine does not give the address space for a pool.
     pool: Option<Allocator>,
@@ -109,6 +109,7 @@ struct Inner {
     cache: Option<cache::Cache>,
     worker: Option<compile::Worker>,
     optimise: Optimise,
+    resident: Resident,
     background: tier::Background,
     flights: flights::Flights,
     turns: turns::Turns,
@@ -146,6 +147,7 @@ pub struct EngineBuilder {
     compiles: u32,
     quota_clock: Arc<dyn Clock>,
     optimise: Optimise,
+    linked_bytes: u64,
     world: World,
 }
 
@@ -326,21 +328,16 @@ impl EngineBuilder {
             world.keys = Some(Arc::new(MemoryStore::new()));
             world.secrets = Arc::new(StoredSecrets::default());
         }
-        let allocator = |allocation| -> Result<Allocator, Error> {
-            let engine = config::engine(allocation)?;
-            let linker = imports::linker(&engine)?;
-            Ok(Allocator { engine, linker })
-        };
         let is_strict = self.isolation == Isolation::Strict && stands(Defence::StrictCells);
-        let on_demand = allocator(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
+        let on_demand = Allocator::new(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
         // A pool reserves much address space, which some machines do not give: then every cell is made from scratch.
-        let pooled = || allocator(Allocation::Pooled { cells: self.cells });
+        let pooled = || Allocator::new(Allocation::Pooled { cells: self.cells });
         let told =
             |error: &Error| tracing::warn!(%error, "no pool of cells; each is made from scratch, which is slower");
         let pool = if is_strict { None } else { pooled().inspect_err(told).ok() };
         let engines = pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
         let ticker = Arc::new(ticker::Ticker::start(engines)?);
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let cores = cores();
         Ok(Engine(Arc::new(Inner {
             pool,
             on_demand,
@@ -348,6 +345,7 @@ impl EngineBuilder {
             cache: self.cache.map(|dir| cache::Cache::open(&dir, self.cache_bytes)).transpose()?,
             worker: self.worker,
             optimise: self.optimise,
+            resident: Resident::new(self.linked_bytes),
             background: tier::Background::default(),
             flights: flights::Flights::default(),
             turns: turns::Turns::new(self.compiles, Arc::clone(&self.quota_clock)),
@@ -379,6 +377,7 @@ impl Engine {
             compiles: DEFAULT_COMPILES,
             quota_clock: Arc::new(SystemClock),
             optimise: Optimise::default(),
+            linked_bytes: DEFAULT_LINKED_BYTES,
             world: World::default(),
         }
     }

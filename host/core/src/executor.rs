@@ -230,7 +230,7 @@ impl Executor {
     /// The call on its way, unchecked, and the refusal of a tenant that there is not.
     fn arrived(&self, tool: &Tool, mut call: ToolCall, options: CallOptions) -> (Invocation, Option<Refusal>) {
         let started = Instant::now();
-        let CallOptions { context, limits, abort, stop_grace, overlay } = options;
+        let CallOptions { context, limits, abort, stop_grace, overlay, files } = options;
         let tenant = self.tenant(context.tenant.as_deref());
         let unknown = tenant.as_ref().err().cloned();
         let tenant = tenant.ok().flatten();
@@ -252,6 +252,7 @@ impl Executor {
             abort,
             stop_grace,
             overlays,
+            files,
             egress: OnceLock::new(),
             events: Arc::new(CallEvents::new(self.events.clone())),
             meter: Arc::default(),

@@ -47,7 +47,7 @@ const MAX_WORDS: usize = 2048;
 /// The payload of a panic as text, cut after [`MAX_WORDS`] characters. Rust cannot print a payload of unknown type, so the
 /// common types are tried one by one.
 pub(crate) fn text(panic: &(dyn Any + Send)) -> String {
-    shown(panic).unwrap_or_else(|| "a payload that is no text".to_owned()).chars().take(MAX_WORDS).collect()
+    shown(panic).unwrap_or_else(|| "a payload without text".to_owned()).chars().take(MAX_WORDS).collect()
 }
 
 fn shown(panic: &(dyn Any + Send)) -> Option<String> {

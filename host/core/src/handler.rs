@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::call::{AbortSignal, CallContext, CallResult, DEFAULT_STOP_GRACE, Resume, ToolCall};
+use crate::call::{AbortSignal, CallContext, CallFiles, CallResult, DEFAULT_STOP_GRACE, Resume, ToolCall};
 use crate::egress::Budget;
 use crate::event::{CallEvents, Event, Events, LogLevel, LogSource};
 use crate::grants::Overlay;
@@ -135,6 +135,8 @@ pub struct Invocation {
     /// The arguments' fingerprint, where a sealer needs it.
     pub(crate) fingerprint: Option<[u8; 32]>,
     pub(crate) overlays: Overlays,
+    /// Files that the tool can read, if it is a component.
+    pub(crate) files: Option<CallFiles>,
     pub(crate) egress: OnceLock<Budget>,
     pub(crate) events: Arc<CallEvents>,
     pub(crate) meter: Arc<Meter>,
@@ -173,6 +175,21 @@ impl Invocation {
         self.limits.timeout.saturating_sub(self.started.elapsed())
     }
 
+    /// The same call with other arguments, and with files that the tool can read if it is a component. For a
+    /// [`Middleware`](crate::Middleware) that replaces references in the arguments by the paths of files. The arguments are
+    /// not checked again.
+    #[must_use]
+    pub fn with_files(&self, arguments: &Value, files: CallFiles) -> Self {
+        let ToolCall { id, name, .. } = &self.call;
+        Self {
+            call: ToolCall::with_value(id, name, arguments),
+            tree: Arguments::default(),
+            context: Arc::clone(&self.context),
+            files: Some(files),
+            ..self.attempt_after(0, None)
+        }
+    }
+
     /// Reports progress to observers.
     ///
     /// # Units
@@ -186,7 +203,9 @@ impl Invocation {
     pub(crate) fn denied(&self, denial: &Denial) {
         match self.meter.denials.fetch_add(1, Ordering::Relaxed) {
             ..MAX_DENIALS => self.events.emit(|| Event::Denied { id: self.call.id.clone(), denial: denial.clone() }),
-            MAX_DENIALS => self.noted(LogLevel::Warn, format!("more than {MAX_DENIALS} denials: the rest is not told")),
+            MAX_DENIALS => {
+                self.noted(LogLevel::Warn, format!("more than {MAX_DENIALS} denials: further denials are not reported"))
+            }
             _ => {}
         }
     }
@@ -234,6 +253,7 @@ impl Invocation {
             abort: AbortSignal::default(),
             stop_grace: DEFAULT_STOP_GRACE,
             overlays: Overlays::default(),
+            files: None,
             egress: OnceLock::new(),
             events: Arc::new(CallEvents::new(Events::default())),
             meter: Arc::default(),
@@ -259,6 +279,7 @@ impl Invocation {
             abort: self.abort.clone(),
             stop_grace: self.stop_grace,
             overlays: self.overlays.clone(),
+            files: self.files.clone(),
             egress: self.egress_budget().into(),
             events: Arc::clone(&self.events),
             meter: Arc::clone(&self.meter),

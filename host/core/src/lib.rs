@@ -53,8 +53,9 @@ mod schema;
 mod statistics;
 mod suspicion;
 mod view;
-// -- time
+// -- time and processors
 mod clock;
+mod cores;
 // -- world: what grants lead to
 mod directory;
 mod egress;
@@ -94,7 +95,8 @@ pub use assemble::{AssembleError, Assembler, Fragment, OpenCall};
 pub use blocking::{BLOCKING_THREADS, BlockingFn, BlockingPool};
 pub use breaker::{Breaker, BreakerState, DEFAULT_FAILURES, DEFAULT_OPEN_TIME, DEFAULT_SUCCESSES_TO_CLOSE};
 pub use call::{
-    AbortSignal, CallCanceller, CallContext, CallOptions, CallResult, Completion, DEFAULT_STOP_GRACE, Resume, ToolCall,
+    AbortSignal, CallCanceller, CallContext, CallFiles, CallOptions, CallResult, Completion, DEFAULT_STOP_GRACE,
+    Resume, ToolCall,
 };
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use cordon::{Cordon, CordonBuilder, DEFAULT_GRACE, Ward};
@@ -103,9 +105,9 @@ pub use directory::{TemporaryDirectory, forbidden_root, remove_tree};
 pub use egress::{DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, Route, SystemResolver};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
-    Code, DEFAULT_CACHE_BYTES, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, DEFAULT_COMPILES, DEFAULT_PANICS, Engine,
-    EngineBuilder, Examination, HOST_BYTES, Isolation, MAX_CELLS, MAX_COMPONENT, Missing, Optimise, PathUse, Placement,
-    Recorded, Recorder, Standing, compile_worker,
+    Code, DEFAULT_CACHE_BYTES, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, DEFAULT_COMPILES, DEFAULT_LINKED_BYTES,
+    DEFAULT_PANICS, Engine, EngineBuilder, Examination, HOST_BYTES, Isolation, MAX_CELLS, MAX_COMPONENT, Missing,
+    Optimise, PathUse, Placement, Recorded, Recorder, Standing, compile_worker,
 };
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};

@@ -210,6 +210,9 @@ pub enum Part {
         /// Its media type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
+        /// Its length in bytes, if the host knows it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        size: Option<u64>,
     },
 }
 
@@ -218,7 +221,7 @@ impl Part {
         match self {
             Self::Text { text } => text.len(),
             Self::Image(media) | Self::Audio(media) => media.mime_type.len() + media.data.len(),
-            Self::ResourceLink { uri, name, description, mime_type } => {
+            Self::ResourceLink { uri, name, description, mime_type, .. } => {
                 let beside = [name, description, mime_type].map(|text| text.as_ref().map_or(0, String::len));
                 uri.len() + beside.iter().sum::<usize>()
             }

@@ -221,7 +221,7 @@ pub enum ProviderError {
         problem: String,
     },
     /// No API sends a document of this form.
-    #[error("this is no response and no list of calls of any known API")]
+    #[error("this is neither a response nor a list of calls of a supported API")]
     UnknownForm,
     /// Several APIs send documents of this form.
     #[error("this could come from several APIs: {}", names_of(candidates))]

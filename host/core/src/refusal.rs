@@ -53,6 +53,9 @@ pub enum Refusal {
     /// The host panicked too often in calls of the tool's component. The component stays disabled until the
     /// host calls [`Component::reinstate`](crate::Component::reinstate) or loads it again.
     Quarantined,
+    /// The compiled code of the tool's component was released or not linked yet, and cannot be linked now: see
+    /// [`Component::load_on_demand`](crate::Component::load_on_demand). The host's log says why.
+    Unavailable,
     /// The call names a tenant that the host has not defined, though it has defined others.
     UnknownTenant,
     /// The call names no tenant, and the host serves defined tenants only.
@@ -197,6 +200,7 @@ impl Refusal {
             Self::Overloaded { .. } => "overloaded",
             Self::Restarting { .. } => "restarting",
             Self::Quarantined => "quarantined",
+            Self::Unavailable => "unavailable",
             Self::UnknownTenant => "unknown_tenant",
             Self::NoTenant => "no_tenant",
             Self::Resume(fault) => fault.kind(),
@@ -218,6 +222,7 @@ impl Refusal {
             Self::Quarantined => {
                 "tell the operator: the host's log has the error; `Component::reinstate` or a restart of the host enables the tool again"
             }
+            Self::Unavailable => "tell the operator: the host's log says why the tool's code cannot be loaded",
             Self::UnknownTenant => "name a tenant that the host has defined, or define this one",
             Self::NoTenant => "name the tenant that the call is for, in `tenant` of the call's context",
             Self::Resume(fault) => fault.hint(),
@@ -235,6 +240,7 @@ impl Refusal {
             | Self::NotVisible
             | Self::NotAllowed
             | Self::Quarantined
+            | Self::Unavailable
             | Self::UnknownTenant
             | Self::NoTenant
             | Self::Resume(_) => None,
@@ -264,6 +270,7 @@ impl fmt::Display for Refusal {
             Self::Quarantined => {
                 f.write_str("this tool is disabled, because the host failed too often while it ran the tool")
             }
+            Self::Unavailable => f.write_str("the code of this tool cannot be loaded at the moment"),
             Self::UnknownTenant => f.write_str("this host has not defined the tenant of this call"),
             Self::NoTenant => f.write_str("the call names no tenant, and this host serves defined tenants only"),
             Self::Resume(fault) => write!(f, "{fault}; call the tool without an answer, so that it asks again"),
@@ -324,7 +331,7 @@ struct Written {
 }
 
 /// Every kind of a refusal.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 17] = [
     "invalid_arguments",
     "not_visible",
     "not_allowed",
@@ -332,6 +339,7 @@ const KINDS: [&str; 16] = [
     "overloaded",
     "restarting",
     "quarantined",
+    "unavailable",
     "unknown_tenant",
     "no_tenant",
     "resume_missing",
@@ -355,6 +363,7 @@ impl<'de> Deserialize<'de> for Refusal {
             "overloaded" => Self::Overloaded { retry_after: retry_after()? },
             "restarting" => Self::Restarting { retry_after: retry_after()? },
             "quarantined" => Self::Quarantined,
+            "unavailable" => Self::Unavailable,
             "unknown_tenant" => Self::UnknownTenant,
             "no_tenant" => Self::NoTenant,
             kind => match ResumeFault::ALL.into_iter().find(|fault| fault.kind() == kind) {

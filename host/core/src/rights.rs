@@ -258,7 +258,7 @@ fn declared(needs: &[Need]) -> Result<Overlay, BadRule> {
             "kv" => overlay.keys.get_or_insert_default().push(pattern.parse()?),
             _ => {
                 let hint = "a need is `http`, `filesystem`, `environment`, `secret`, `reveal` or `kv`";
-                return Err(BadRule::new(kind, "it is no kind of need", hint));
+                return Err(BadRule::new(kind, "unknown kind of need", hint));
             }
         }
     }

@@ -2,14 +2,17 @@
 //!
 //! In: bytes. Out: a [`Component`] and its [`Tool`]s, each call in a fresh cell.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::call::CallResult;
 use crate::definition::{Checks, Definition};
 use crate::engine::{Code, Engine, Examination, LoadedComponent, Missing};
 use crate::error::Error;
 use crate::grants::Grants;
 use crate::handler::{Handler, HandlerFuture, Invocation, Overlays, ValidateFuture, VisibleFuture};
+use crate::refusal::{Fault, Refusal};
 use crate::rights::Rights;
 use crate::tool::Tool;
 
@@ -54,7 +57,7 @@ impl Component {
         grants: Grants,
         missing: Missing,
     ) -> Result<Self, Error> {
-        Self::new(engine.load(bytes.into(), Arc::new(grants.clone()), missing, None).await?, grants)
+        Self::new(engine.load(bytes.into(), Arc::new(grants.clone()), missing, None, None).await?, grants)
     }
 
     /// Loads a component with grants, for a tenant. The components of one tenant are loaded one at a time, and
@@ -74,7 +77,30 @@ impl Component {
         grants: Grants,
         missing: Missing,
     ) -> Result<Self, Error> {
-        Self::new(engine.load(bytes.into(), Arc::new(grants.clone()), missing, Some(tenant)).await?, grants)
+        Self::new(engine.load(bytes.into(), Arc::new(grants.clone()), missing, Some(tenant), None).await?, grants)
+    }
+
+    /// Loads a component with grants for a host that has many components. If its code is in the engine's cache, it is
+    /// linked at the first call, which takes a millisecond or two longer. The engine releases linked code that was not
+    /// called for longest when there is more of it than [`linked_bytes`](crate::EngineBuilder::linked_bytes); the next
+    /// call links it again. `source` reads the component's bytes again; it is called, on a thread of the engine, if the
+    /// code is no longer in the cache or is not optimised yet. Bytes with another digest are not used. If the code cannot
+    /// be linked, calls are refused as [`Refusal::Unavailable`](crate::Refusal::Unavailable), and the log says why.
+    ///
+    /// # Errors
+    /// As [`load_with`](Self::load_with).
+    ///
+    /// # Cancel safety
+    /// As [`load`](Self::load).
+    pub async fn load_on_demand(
+        engine: &Engine,
+        bytes: impl Into<Vec<u8>>,
+        grants: Grants,
+        source: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let granted = Arc::new(grants.clone());
+        let loading = engine.load(bytes.into(), granted, Missing::Refused, None, Some(Arc::new(source)));
+        Self::new(loading.await?, grants)
     }
 
     fn new(loaded: LoadedComponent, mut grants: Grants) -> Result<Self, Error> {
@@ -127,7 +153,9 @@ impl Component {
     }
 
     /// Whether its cells come from the pool. A component that is bigger than a slot of the pool, and each one under
-    /// strict isolation, gets its memory on demand, which is slower.
+    /// strict isolation, gets its memory on demand, which is slower. For one that is
+    /// [loaded on demand](Self::load_on_demand) it is what was found when it was loaded, or, if its code was in the
+    /// cache, whether the engine has a pool.
     #[must_use]
     pub fn is_pooled(&self) -> bool {
         self.loaded.is_pooled()
@@ -181,6 +209,11 @@ struct WasmHandler {
 }
 
 impl WasmHandler {
+    /// Whether the component can ask for directories.
+    fn reads_files(&self) -> bool {
+        self.loaded.examination().imports.iter().any(|(import, _)| import.starts_with("wasi:filesystem/preopens"))
+    }
+
     /// The tool's rights in this call. Most calls narrow nothing.
     fn rights(&self, invocation: &Invocation) -> Arc<Rights> {
         let Overlays { tenant, call } = &invocation.overlays;
@@ -193,6 +226,10 @@ impl WasmHandler {
 
 impl Handler for WasmHandler {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
+        if invocation.files.is_some() && !self.reads_files() {
+            let fault = Fault::new("", "no file, because the tool's component does not import `wasi:filesystem`");
+            return Box::pin(std::future::ready(CallResult::Refusal(Refusal::InvalidArguments(vec![fault]))));
+        }
         let rights = self.rights(&invocation);
         Box::pin(self.loaded.call(invocation, self.checks, rights))
     }

@@ -153,6 +153,7 @@ enum RefusalForm {
     Overloaded { retry_after: Duration },
     Restarting { retry_after: Duration },
     Quarantined,
+    Unavailable,
     UnknownTenant,
     NoTenant,
     Resume(#[serde(with = "ResumeFaultForm")] ResumeFault),

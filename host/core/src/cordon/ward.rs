@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
 
 use super::wire::{self, Answer, Asked, BadFrame, MAX_FRAME, News, Offered, Order, Said, What};
-use crate::call::{AbortSignal, CallOptions, CallResult};
+use crate::call::{AbortSignal, CallFiles, CallOptions, CallResult};
 use crate::error::Error;
 use crate::event::Event;
 use crate::executor::{Executor, Tenant};
@@ -223,6 +223,11 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
     let options = match own {
         Some(overlay) => options.with_overlay(overlay),
         None => options,
+    };
+    let options = match asked.files.as_deref().map(CallFiles::existing) {
+        Some(Ok(files)) => options.with_files(files),
+        // Those of a call that has ended since.
+        Some(Err(_)) | None => options,
     };
     if asked.what == What::Validate {
         return match executor.validate(tool, asked.call, options).await {

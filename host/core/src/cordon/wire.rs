@@ -3,6 +3,7 @@
 //! Invariants: no more of a frame is held than has come; one that is too long ends the conversation before it is read.
 
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +63,8 @@ pub(super) struct Asked {
     pub(super) is_aborted: bool,
     tenant: Option<Narrowing>,
     own: Option<Narrowing>,
+    /// Where the files of the call are.
+    pub(super) files: Option<PathBuf>,
 }
 
 impl Asked {
@@ -86,6 +89,7 @@ impl Asked {
             is_aborted: invocation.abort.is_raised(),
             tenant: narrowing(&invocation.overlays.tenant),
             own: narrowing(&invocation.overlays.call),
+            files: invocation.files.as_ref().map(|files| files.path().to_owned()),
         }
     }
 

@@ -435,8 +435,36 @@ defences! {
     BodyBytes = "body-bytes",
     /// A server waits a bounded time for a request's head.
     HeadTime = "head-time",
+    /// A file of a call has a name without a path.
+    CallFileNames = "call-file-names",
+    /// A call can only read the files that came with it.
+    CallFilesReadOnly = "call-files-read-only",
+    /// An artifact is found by its own tenant only.
+    ArtifactTenants = "artifact-tenants",
+    /// The artifacts of a tenant have a bounded size together.
+    ArtifactQuota = "artifact-quota",
     /// A tenant makes so many calls a minute.
     CallQuota = "call-quota",
     /// A server that others reach asks for keys, and keys do not travel in plain text.
     PublicAddress = "public-address",
+    /// A tenant leaves as many bytes of bodies free as it holds.
+    BodyShare = "body-share",
+    /// A tenant leaves as many requests free as it has.
+    RequestShare = "request-share",
+    /// A tenant has a bounded number of open MCP streams.
+    StreamCount = "stream-count",
+    /// The connection that was idle for longest is closed for a new one.
+    IdleConnections = "idle-connections",
+    /// A revoked key's sessions and streams end.
+    RevokedStreams = "revoked-streams",
+    /// A key of a tenant that is not served opens no MCP session.
+    ServedTenants = "served-tenants",
+    /// A server that starts without keys asks for them once there are some.
+    KeyedServer = "keyed-server",
+    /// An MCP session is used by the principal that opened it only.
+    SessionPrincipal = "session-principal",
+    /// A line of MCP is read up to a limit.
+    LineBytes = "line-bytes",
+    /// A message of MCP has one meaning: no member twice.
+    OneMeaning = "one-meaning",
 }

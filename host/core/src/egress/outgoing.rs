@@ -155,7 +155,7 @@ fn checked(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, SendError> {
     let mut all = HeaderMap::new();
     for (written, bytes) in headers {
         let name = HeaderName::from_bytes(written.as_bytes())
-            .map_err(|_| invalid(format!("`{}` is no name of a header", quoted(written))))?;
+            .map_err(|_| invalid(format!("`{}` is not a valid name of a header", quoted(written))))?;
         if is_forbidden(name.as_str()) && stands(Defence::OwnHeaders) {
             return Err(invalid(format!("the header `{}` is the host's to set", quoted(name.as_str()))));
         }

@@ -3,7 +3,7 @@
 //! A compiled component is native code: loading one is running it. So an entry is used only when a keyed MAC over all of
 //! it fits, in a directory that nobody else can write. It takes so many bytes of disk and no more (`room`).
 //! Layout: `KEY.lock` (while a process makes the entry), `KEY.code` (the artefact, mapped as it is), `KEY.tools` (the component's definitions as JSON) and `KEY.mac`
-//! (over name and content of both), whose time tells when the entry was last of use. `KEY` is the component's SHA-256 and the
+//! (a keyed hash of the code, and a MAC over it, the name and the definitions), whose time tells when the entry was last of use. `KEY` is the component's SHA-256 and the
 //! engine's own fingerprint: nobody finds a component whose entry has the name of another's, or many of one place.
 //! Invariants: an entry that does not fit is removed and made again, one that cannot be read is let be; nothing here ever
 //! fails a load, whatever other processes do in the directory.
@@ -24,10 +24,12 @@ use crate::error::Error;
 pub(super) use alone::{Alone, wait};
 
 /// What the MAC's key is derived for: an entry of another layout never fits.
-const PURPOSE: &str = "toolcell artefact cache, layout 1";
+const PURPOSE: &str = "toolcell artefact cache, layout 2";
+/// What the key for the hash of the code is derived for.
+const CODE_PURPOSE: &str = "toolcell artefact cache, code";
 const KEY_BYTES: usize = 32;
 /// Bytes of a file with a MAC that are read: one more than it has.
-const MAX_MAC: u64 = blake3::OUT_LEN as u64 + 1;
+const MAX_MAC: u64 = 2 * blake3::OUT_LEN as u64 + 1;
 /// Bytes of a component's definitions that are kept: far more than a component may have.
 const MAX_TOOLS: u64 = 64 << 20;
 /// Bytes of disk for one directory of artefacts: about a hundred language runtimes, or thousands of ordinary tools.
@@ -40,6 +42,7 @@ const LAG: Duration = Duration::from_hours(1);
 pub(super) struct Cache {
     dir: PathBuf,
     key: [u8; KEY_BYTES],
+    code_key: [u8; KEY_BYTES],
     most_bytes: u64,
 }
 
@@ -52,6 +55,13 @@ pub(super) struct Entry {
     pub(super) tools: Vec<u8>,
     /// While it is held, nobody makes room with the entry.
     pub(super) reading: File,
+}
+
+/// What is read of an entry before its code.
+struct WithoutCode {
+    mac: Vec<u8>,
+    tools: Vec<u8>,
+    reading: File,
 }
 
 impl Cache {
@@ -68,7 +78,8 @@ impl Cache {
         // One that was there keeps its permissions: it may be more than a cache to others.
         crate::private::directory(dir).map_err(|unfit| Error::cache(format!("{} {unfit}", dir.display())))?;
         let secret = secret(dir).map_err(|error| failed("its key cannot be read or made", error))?;
-        Ok(Self { dir: dir.to_owned(), key: blake3::derive_key(PURPOSE, &secret), most_bytes })
+        let [key, code_key] = [PURPOSE, CODE_PURPOSE].map(|purpose| blake3::derive_key(purpose, &secret));
+        Ok(Self { dir: dir.to_owned(), key, code_key, most_bytes })
     }
 
     /// The entry of this name, if it is whole and was written with this directory's key.
@@ -76,33 +87,52 @@ impl Cache {
         self.read(name).inspect_err(|error| tracing::debug!(entry = name, %error, "no artefact")).ok()?
     }
 
+    /// The definitions of the entry of this name, without a look at its code: [`get`](Self::get) may find later that the code
+    /// is gone or does not fit.
+    pub(super) fn tools(&self, name: &str) -> Option<Vec<u8>> {
+        let read = || {
+            let written = self.without_code(name)?;
+            let is_whole = written.fits_tools(self, name) && self.path(name, "code").is_file();
+            Ok::<_, io::Error>(is_whole.then_some(written.tools))
+        };
+        read().ok()?
+    }
+
     /// None where it does not fit. What cannot be read may be whole, or another process's that is being written.
     fn read(&self, name: &str) -> io::Result<Option<Entry>> {
+        let (written, path) = (self.without_code(name)?, self.path(name, "code"));
+        let found = self.hash(open(&path)?.take(self.most_bytes.max(DEFAULT_CACHE_BYTES)))?;
+        let fits = written.fits_tools(self, name) && written.code_hash() == Some(found);
+        if fits || !stands(Defence::ArtefactMac) {
+            return Ok(Some(Entry { code: path, tools: written.tools, reading: written.reading }));
+        }
+        // Shorter MACs are of an earlier version, which made its entries in another way.
+        if written.mac.len() != blake3::OUT_LEN {
+            tracing::warn!(entry = name, "an artefact does not fit its MAC and is made again");
+        }
+        self.remove(name);
+        Ok(None)
+    }
+
+    /// Everything of an entry but its code, which is noted as used.
+    fn without_code(&self, name: &str) -> io::Result<WithoutCode> {
         let mut reading = open(&self.path(name, "mac"))?;
         // Not had where a file system has no locks, or where somebody removes the entry, which then is not found below.
         let _ = reading.try_lock_shared();
-        let mut mac = Vec::new();
+        let (mut mac, mut tools) = (Vec::new(), Vec::new());
         (&mut reading).take(MAX_MAC).read_to_end(&mut mac)?;
-        let (code, mut tools) = (self.path(name, "code"), Vec::new());
         // A byte more than there can be does not fit.
         open(&self.path(name, "tools"))?.take(MAX_TOOLS + 1).read_to_end(&mut tools)?;
-        let found = self.mac(name, &tools, open(&code)?.take(self.most_bytes.max(DEFAULT_CACHE_BYTES)))?;
-        // `blake3::Hash` compares in constant time.
-        let fits = <[u8; blake3::OUT_LEN]>::try_from(mac).is_ok_and(|mac| found == blake3::Hash::from_bytes(mac));
-        if fits || !stands(Defence::ArtefactMac) {
-            touch(&reading);
-            return Ok(Some(Entry { code, tools, reading }));
-        }
-        tracing::warn!(entry = name, "an artefact does not fit its MAC and is made again");
-        self.remove(name);
-        Ok(None)
+        touch(&reading);
+        Ok(WithoutCode { mac, tools, reading })
     }
 
     /// Writes an entry, in place of those that were not used for longest where there is no more room. The MAC gets its name
     /// last: a half-written entry never fits. What cannot be written replaces nothing.
     pub(super) fn put(&self, name: &str, code: &[u8], tools: &[u8]) -> io::Result<()> {
-        let mac = self.mac(name, tools, code)?;
-        let parts = [("code", code), ("tools", tools), ("mac", &mac.as_bytes()[..])];
+        let hash = self.hash(code)?;
+        let mac = [*hash.as_bytes(), *self.mac(name, tools, &hash).as_bytes()].concat();
+        let parts = [("code", code), ("tools", tools), ("mac", &mac)];
         if tools.len() as u64 > MAX_TOOLS {
             return Err(io::Error::other("its definitions are too large to be kept"));
         }
@@ -146,13 +176,36 @@ impl Cache {
         Ok(file)
     }
 
-    fn mac(&self, name: &str, tools: &[u8], code: impl Read) -> io::Result<blake3::Hash> {
+    fn hash(&self, code: impl Read) -> io::Result<blake3::Hash> {
+        let mut hash = blake3::Hasher::new_keyed(&self.code_key);
+        hash.update_reader(code)?;
+        Ok(hash.finalize())
+    }
+
+    fn mac(&self, name: &str, tools: &[u8], code: &blake3::Hash) -> blake3::Hash {
         let mut mac = blake3::Hasher::new_keyed(&self.key);
-        for part in [name.as_bytes(), tools] {
+        for part in [name.as_bytes(), tools, code.as_bytes()] {
             mac.update(&(part.len() as u64).to_le_bytes()).update(part);
         }
-        mac.update_reader(code)?;
-        Ok(mac.finalize())
+        mac.finalize()
+    }
+}
+
+impl WithoutCode {
+    fn part(&self, bytes: std::ops::Range<usize>) -> Option<blake3::Hash> {
+        let whole = self.mac.len() == 2 * blake3::OUT_LEN;
+        whole.then(|| self.mac.get(bytes)?.try_into().ok().map(blake3::Hash::from_bytes))?
+    }
+
+    fn code_hash(&self) -> Option<blake3::Hash> {
+        self.part(0..blake3::OUT_LEN)
+    }
+
+    /// Whether name and definitions are what was written. `blake3::Hash` compares in constant time.
+    fn fits_tools(&self, cache: &Cache, name: &str) -> bool {
+        let mac = self.part(blake3::OUT_LEN..2 * blake3::OUT_LEN);
+        let found = self.code_hash().map(|code| cache.mac(name, &self.tools, &code));
+        (mac.is_some() && mac == found) || !stands(Defence::ArtefactMac)
     }
 }
 

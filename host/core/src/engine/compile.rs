@@ -222,7 +222,8 @@ impl Worker {
             let code = bounded(output, MAX_CODE);
             let complaint = complaint.join().unwrap_or_else(|_| Ok(Vec::new()));
             let _ = end.send(News::Ended);
-            let status = watch.join().unwrap_or_else(|_| Err(io::Error::other("the watch died")))?;
+            let status =
+                watch.join().unwrap_or_else(|_| Err(io::Error::other("the thread that watches the compiler ended")))?;
             Ok(Ended { status, code: code?, complaint: String::from_utf8_lossy(&complaint?).trim().to_owned() })
         })
     }

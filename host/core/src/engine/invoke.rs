@@ -31,6 +31,14 @@ pub(super) struct Ready {
     pub(super) mounts: Option<Arc<Mounts>>,
 }
 
+impl Ready {
+    /// Bytes of the compiled code and of what belongs to it.
+    pub(super) fn code_bytes(&self) -> u64 {
+        let image = self.pre.instance_pre().component().image_range();
+        (image.end as usize).saturating_sub(image.start as usize) as u64
+    }
+}
+
 /// Calls the tool: `visible` and `validate` where it has them, then `execute`, all in one cell and on one budget.
 pub(super) async fn execute(
     ready: Arc<Ready>,

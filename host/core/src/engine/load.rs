@@ -9,7 +9,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -17,14 +16,15 @@ use super::bindings::ToolboxWithGrantsPre;
 use super::cache::{self, Alone, Entry};
 use super::compile::{self, Watch};
 use super::config::Haste;
+use super::examination::Examination;
 use super::habit::Habits;
-use super::imports::{self, Standing};
 use super::invoke::Ready;
+use super::on_demand::{Held, OnDemand, Source};
 use super::optimise::{self, Names};
 use super::quarantine::Quarantine;
 use super::tier::{Code, Current, Optimise, Tier};
 use super::turns::Turn;
-use super::{Allocator, Inner, scan};
+use super::{Allocator, Inner};
 use crate::defence::{self, Defence, stands};
 use crate::definition::Definition;
 use crate::directory::Mounts;
@@ -33,8 +33,6 @@ use crate::grants::Grants;
 use crate::limits::Limits;
 use crate::rights::grants_declared;
 
-/// The interface that makes a component a carrier of tools. A later patch version is as good.
-const TOOL: &str = "toolcell:tool/tool@0.1.";
 /// Tools of one component.
 const MAX_TOOLS: usize = 256;
 /// Bytes of a description: it goes to the model with every request. Four times what the threat model has (row 65), since tools
@@ -48,57 +46,6 @@ const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
 const DESCRIBE_FUEL: u64 = 100_000_000;
 /// Bytes of everything that `describe` answers.
 const DESCRIBE_RESULT: u64 = 4 << 20;
-
-/// What can be seen of a component without running it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Examination {
-    /// The SHA-256 digest of its bytes: `sha256:` and hex digits.
-    pub digest: String,
-    /// Its size in bytes.
-    pub size: u64,
-    /// The names of its imports, and what each needs, in the component's order.
-    pub imports: Vec<(String, Standing)>,
-    /// Whether it exports tools.
-    pub has_tools: bool,
-}
-
-impl Examination {
-    /// Examines bytes without compiling or running them.
-    ///
-    /// # Errors
-    /// [`Error::is_component`] if they are not a component.
-    pub fn of(bytes: &[u8]) -> Result<Self, Error> {
-        let outline = scan::outline(bytes)?;
-        Ok(Self {
-            digest: digest(bytes),
-            size: bytes.len() as u64,
-            imports: outline.imports.into_iter().map(|name| (name.clone(), imports::standing(&name))).collect(),
-            has_tools: outline.exports.iter().any(|name| name.starts_with(TOOL)),
-        })
-    }
-
-    /// The imports that these grants do not allow.
-    pub fn ungranted<'a>(&'a self, grants: &'a Grants) -> impl Iterator<Item = &'a (String, Standing)> {
-        self.imports.iter().filter(|(name, standing)| match standing {
-            Standing::NeedsGrant => imports::is_granted(name, grants) != Some(true),
-            Standing::Unknown => true,
-            Standing::Inert | Standing::Offered => false,
-        })
-    }
-
-    /// Refuses, before anything is compiled, what no grant could make usable.
-    fn admit(&self) -> Result<(), Error> {
-        let nothing = Grants::default();
-        let none_could = |name: &str| imports::is_granted(name, &nothing).is_none();
-        let denied: Vec<_> =
-            self.ungranted(&nothing).map(|(name, _)| name.clone()).filter(|name| none_could(name)).collect();
-        if !denied.is_empty() && stands(Defence::Imports) {
-            return Err(Error::not_granted(denied, Vec::new()));
-        }
-        if self.has_tools { Ok(()) } else { Err(Error::no_tools("it does not export `toolcell:tool/tool`")) }
-    }
-}
 
 /// What happens to a component that imports something that is not granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -114,7 +61,7 @@ pub enum Missing {
 pub(super) struct Loaded {
     pub(super) examination: Examination,
     pub(super) definitions: Vec<Definition>,
-    pub(super) current: Arc<Current>,
+    pub(super) code: Held,
     pub(super) quarantine: Arc<Quarantine>,
     pub(super) habits: Habits,
     pub(super) pooled: bool,
@@ -122,7 +69,25 @@ pub(super) struct Loaded {
     pub(super) compile_time: Option<Duration>,
 }
 
-/// Loads, in the tenant's turn if it is for one. Blocks for as long as the compiler takes: for a thread of its own.
+impl Loaded {
+    /// A component that was not compiled now.
+    fn new(inner: &Inner, examination: Examination, definitions: Vec<Definition>, code: Held) -> Self {
+        let quarantine = Arc::new(Quarantine::after(inner.panics, Arc::clone(&inner.clock)));
+        let pooled = inner.pool.is_some();
+        Self { examination, definitions, code, quarantine, habits: Habits::default(), pooled, compile_time: None }
+    }
+}
+
+/// The linked code of a component, and its tools.
+pub(super) struct Linked {
+    pub(super) current: Arc<Current>,
+    definitions: Vec<Definition>,
+    pooled: bool,
+    compile_time: Option<Duration>,
+}
+
+/// Loads, in the tenant's turn if it is for one. Blocks for as long as the compiler takes: for a thread of its own. With a
+/// source, code that is in the cache is linked at the first call.
 pub(super) fn load(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
@@ -130,8 +95,12 @@ pub(super) fn load(
     mounts: Option<&Arc<Mounts>>,
     missing: Missing,
     turn: Option<&Turn>,
+    source: Option<Source>,
 ) -> Result<Loaded, Error> {
-    let loaded = loaded(inner, bytes, mounts, turn)?;
+    let loaded = match source {
+        None => loaded(inner, bytes, mounts, turn)?,
+        Some(source) => on_demand(inner, bytes, mounts, turn, source)?,
+    };
     let denied: Vec<_> = loaded.examination.ungranted(grants).map(|(name, _)| name.clone()).collect();
     if denied.is_empty() || missing == Missing::Denied || !stands(Defence::UngrantedImports) {
         return Ok(loaded);
@@ -148,7 +117,53 @@ fn loaded(
 ) -> Result<Loaded, Error> {
     let examination = Examination::of(&bytes)?;
     examination.admit()?;
-    let names = Names::new(entry_name(&inner.on_demand.engine, &examination.digest));
+    let linked = linked(inner, bytes, &examination.digest, mounts, turn)?;
+    let Linked { current, definitions, pooled, compile_time } = linked;
+    Ok(Loaded { pooled, compile_time, ..Loaded::new(inner, examination, definitions, Held::Always(current)) })
+}
+
+/// The same, but code that is in the cache is linked later.
+fn on_demand(
+    inner: &Arc<Inner>,
+    bytes: Vec<u8>,
+    mounts: Option<&Arc<Mounts>>,
+    turn: Option<&Turn>,
+    source: Source,
+) -> Result<Loaded, Error> {
+    let examination = Examination::of(&bytes)?;
+    examination.admit()?;
+    let digest = examination.digest.clone();
+    let demand = |found| Held::OnDemand(OnDemand::new(inner, digest.clone(), mounts.cloned(), source, found));
+    if let Some((definitions, known)) = described(inner, &digest) {
+        return Ok(Loaded::new(inner, examination, definitions, demand(Err(known))));
+    }
+    let linked = linked(inner, bytes, &digest, mounts, turn)?;
+    let Linked { current, definitions, pooled, compile_time } = linked;
+    Ok(Loaded { pooled, compile_time, ..Loaded::new(inner, examination, definitions, demand(Ok(current))) })
+}
+
+/// The definitions of a component whose code is in the cache, and which code that is.
+fn described(inner: &Inner, digest: &str) -> Option<(Vec<Definition>, Code)> {
+    let cache = inner.cache.as_ref()?;
+    let names = Names::new(entry_name(&inner.on_demand.engine, digest));
+    let quick = if inner.optimise == Optimise::Never { Code::Unoptimised } else { Code::Quick };
+    let tiers = [(Tier::Optimised, Code::Optimised), (Tier::Quick, quick)];
+    // With `First` no call runs on quick code.
+    let tiers = tiers.into_iter().take(if inner.optimise == Optimise::First { 1 } else { 2 });
+    let found =
+        tiers.filter_map(|(tier, code)| Some((serde_json::from_slice(&cache.tools(names.of(tier))?).ok()?, code)));
+    found.into_iter().find(|(definitions, _): &(Vec<Definition>, Code)| !definitions.is_empty())
+}
+
+/// Links the code of a component, from the cache or compiled now, and asks for its tools unless they are known.
+pub(super) fn linked(
+    inner: &Arc<Inner>,
+    bytes: Vec<u8>,
+    digest: &str,
+    mounts: Option<&Arc<Mounts>>,
+    turn: Option<&Turn>,
+) -> Result<Linked, Error> {
+    let names = Names::new(entry_name(&inner.on_demand.engine, digest));
     // Without a cache there would be nothing to find after the wait.
     let _alone = inner.cache.is_some().then(|| inner.flights.alone(&names.optimised));
     let _turn = turn_of(inner, &names);
@@ -182,8 +197,7 @@ fn loaded(
         Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
         Code::Quick => optimise::later(inner, bytes, names, ready, definitions.clone(), turn.map(Turn::tenant)),
     };
-    let quarantine = Arc::new(Quarantine::after(inner.panics, Arc::clone(&inner.clock)));
-    Ok(Loaded { examination, definitions, current, quarantine, habits: Habits::default(), pooled, compile_time })
+    Ok(Linked { current, definitions, pooled, compile_time })
 }
 
 /// Keeps other processes that share the cache from compiling what is compiled here: they wait and find it. None where there
@@ -290,7 +304,7 @@ fn link(
     let on = |allocator: &Allocator| -> Result<Arc<Ready>, Error> {
         let malformed = |error: wasmtime::Error| Error::malformed(format!("{error:#}"));
         let component = make(&allocator.engine).map_err(malformed)?;
-        let linked = allocator.linker.instantiate_pre(&component).map_err(malformed)?;
+        let linked = allocator.linker()?.instantiate_pre(&component).map_err(malformed)?;
         // Everything it imports is there: what is missing now is on its own side.
         let pre = ToolboxWithGrantsPre::new(linked).map_err(|error| Error::no_tools(format!("{error:#}")))?;
         let (ticker, world) = (Arc::clone(&inner.ticker), Arc::clone(&inner.world));
@@ -327,11 +341,7 @@ fn describe(inner: &Arc<Inner>, ready: &Arc<Ready>) -> Result<Vec<Definition>, E
     Ok(definitions)
 }
 
-fn digest(bytes: &[u8]) -> String {
-    format!("sha256:{}", hex(&Sha256::digest(bytes)))
-}
-
-fn entry_name(engine: &Engine, digest: &str) -> String {
+pub(super) fn entry_name(engine: &Engine, digest: &str) -> String {
     let mut fingerprint = Fingerprint(blake3::Hasher::new());
     std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut fingerprint);
     // What was let through with a defence down is nobody else's.
@@ -353,13 +363,14 @@ impl std::hash::Hasher for Fingerprint {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::examination::digest;
 
     /// A component that exports an instance by the name of ours, with nothing in it.
     fn pretender() -> Vec<u8> {
@@ -378,7 +389,7 @@ mod tests {
         let cache = engine.0.cache.as_ref().unwrap();
         let names = Names::new(entry_name(&engine.0.on_demand.engine, &digest(&pretender())));
         cache.put(&names.quick, b"no code", b"[]").unwrap();
-        let loaded = load(&engine.0, pretender(), &Grants::default(), None, Missing::Refused, None);
+        let loaded = load(&engine.0, pretender(), &Grants::default(), None, Missing::Refused, None, None);
         assert!(loaded.err().is_some_and(|error| error.to_string().contains("the compiler process failed")));
         assert!(cache.get(&names.quick).is_some(), "it is gone");
         keep(&engine.0, Tier::Quick, &names, b"other code", &[]);

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::examination::Examination;
 use super::habit::Habit;
-use super::load::{self, Examination, Loaded, Missing};
-use super::tier::Code;
+use super::load::{self, Loaded, Missing};
+use super::on_demand::Source;
+use super::tier::{Code, Current};
 use super::{Engine, invoke, placement};
 use crate::call::CallResult;
 use crate::definition::{Checks, Definition};
@@ -19,9 +21,9 @@ use crate::directory::Mounts;
 use crate::error::Error;
 use crate::grants::Grants;
 use crate::handler::Invocation;
-use crate::refusal::Fault;
+use crate::refusal::{Fault, Refusal};
 use crate::rights::Rights;
-use crate::tool_error::ToolError;
+use crate::tool_error::{Raised, ToolError};
 
 impl Engine {
     /// Loads a component on a thread of its own, once no other of the tenant's and fewer than a core's worth of all are being
@@ -40,6 +42,7 @@ impl Engine {
         grants: Arc<Grants>,
         missing: Missing,
         tenant: Option<&str>,
+        source: Option<Source>,
     ) -> Result<LoadedComponent, Error> {
         let turn = match tenant {
             Some(tenant) => Some(self.0.turns.turn(tenant).await?),
@@ -49,11 +52,12 @@ impl Engine {
         let granted = Arc::clone(&grants);
         let counts = self.0.world.counts.clone();
         let open = move || Mounts::open(&granted, counts.as_deref()).map(|mounts| (turn, mounts.map(Arc::new)));
-        let (turn, mounts) = on_a_thread("toolcell-mount", open).await?;
+        let has_directories = !grants.directories.is_empty();
+        let (turn, mounts) = if has_directories { on_a_thread("toolcell-mount", open).await? } else { open()? };
         let core = Arc::clone(&self.0.loads).acquire_owned().await;
         let inner = Arc::clone(&self.0);
         on_a_thread("toolcell-load", move || {
-            let loaded = load::load(&inner, bytes, &grants, mounts.as_ref(), missing, turn.as_ref());
+            let loaded = load::load(&inner, bytes, &grants, mounts.as_ref(), missing, turn.as_ref(), source);
             drop((core, turn));
             loaded.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) })
         })
@@ -62,7 +66,7 @@ impl Engine {
 }
 
 /// Does on a thread of its own what may take long. When dropped, it goes on.
-async fn on_a_thread<T: Send + 'static>(
+pub(super) async fn on_a_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -111,7 +115,7 @@ impl LoadedComponent {
 
     /// What a call that begins now runs on.
     pub(crate) fn code(&self) -> Code {
-        self.loaded.current.code()
+        self.loaded.code.code()
     }
 
     /// Waits until that does not change any more.
@@ -119,13 +123,28 @@ impl LoadedComponent {
     /// # Cancel safety
     /// May be dropped.
     pub(crate) async fn optimised(&self) -> Code {
-        self.loaded.current.last().await
+        match self.loaded.code.current(&self.engine.0).await {
+            Ok(current) => current.last().await,
+            Err(error) => {
+                tracing::warn!(%error, "a component cannot be linked");
+                self.code()
+            }
+        }
     }
 
     /// Answers one call in a fresh cell.
     pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks, rights: Arc<Rights>) -> CallResult {
         let habit = self.habit(&invocation);
-        placement::execute(&self.engine.0, &self.loaded, habit, invocation, checks, rights).await
+        let Ok(current) = self.current().await else { return CallResult::Refusal(Refusal::Unavailable) };
+        let quarantine = &self.loaded.quarantine;
+        placement::execute(&self.engine.0, &current, quarantine, habit, invocation, checks, rights).await
+    }
+
+    /// The linked code. What a guest or a caller sees of a failure does not tell more than that there was one.
+    async fn current(&self) -> Result<Arc<Current>, ()> {
+        let current = self.loaded.code.current(&self.engine.0).await;
+        let digest = &self.examination().digest;
+        current.map_err(|error| tracing::error!(%error, component = %digest, "a component cannot be linked"))
     }
 
     /// How the calls of its tenant mostly go.
@@ -133,16 +152,20 @@ impl LoadedComponent {
         self.loaded.habits.of(invocation.context.tenant.as_deref(), &self.engine.0.parties)
     }
 
+    async fn asked(&self) -> Result<Arc<Current>, ToolError> {
+        self.current().await.map_err(|()| ToolError::HandlerRaised(Raised::by_the_host()))
+    }
+
     /// Asks whether the tool is offered, in a cell of its own.
     pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
-        let Loaded { current, quarantine, .. } = &*self.loaded;
+        let (current, quarantine) = (self.asked().await?, &self.loaded.quarantine);
         let question = |pulse| invoke::visible(current.ready(), Arc::clone(&invocation), pulse);
         placement::ask(&self.engine.0, quarantine, self.habit(&invocation), &invocation, question).await
     }
 
     /// Asks what is wrong with the invocation's arguments, in a cell of its own.
     pub(crate) async fn validate(&self, invocation: Arc<Invocation>) -> Result<Vec<Fault>, ToolError> {
-        let Loaded { current, quarantine, .. } = &*self.loaded;
+        let (current, quarantine) = (self.asked().await?, &self.loaded.quarantine);
         let question = |pulse| invoke::validate(current.ready(), Arc::clone(&invocation), pulse);
         placement::ask(&self.engine.0, quarantine, self.habit(&invocation), &invocation, question).await
     }
@@ -163,7 +186,7 @@ mod tests {
         let engine = Engine::builder().cells(1).build().unwrap();
         let bytes = Hostile::new(Place::Execute, Misdeed::Spin).component();
         let sleeps = engine.0.sleeps;
-        let spin = sleeps.block_on(engine.load(bytes, Arc::default(), Missing::Refused, None)).unwrap();
+        let spin = sleeps.block_on(engine.load(bytes, Arc::default(), Missing::Refused, None, None)).unwrap();
         let called = |tenant: &str| {
             let context = CallContext { tenant: Some(tenant.to_owned()), ..CallContext::default() };
             let limits = Limits::default().with_timeout(Duration::from_millis(10));
@@ -187,7 +210,7 @@ mod tests {
         let _all = engine.0.loads.try_acquire_many(cores).unwrap();
         let mut grants = Grants::default();
         grants.directories.push(Directory::new("/data", "/nowhere", Access::Read).unwrap());
-        let loads = engine.load(Vec::new(), Arc::new(grants), Missing::Refused, Some("a"));
+        let loads = engine.load(Vec::new(), Arc::new(grants), Missing::Refused, Some("a"), None);
         let patience = Duration::from_secs(5);
         let ended = engine.0.sleeps.block_on(async { tokio::time::timeout(patience, loads).await });
         assert!(ended.is_ok_and(|loaded| loaded.is_err_and(|error| error.is_directory())), "it waits for a core");

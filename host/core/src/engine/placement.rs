@@ -15,10 +15,10 @@ use super::Inner;
 use super::guest::{Guest, Remote};
 use super::habit::Habit;
 use super::invoke;
-use super::load::Loaded;
 use super::pulse::Pulse;
 use super::quarantine::Quarantine;
 use super::queue::Slot;
+use super::tier::Current;
 use super::translate;
 use crate::call::CallResult;
 use crate::clock::before;
@@ -47,13 +47,13 @@ pub enum Placement {
 /// Calls `execute` at the engine's place, within the invocation's time.
 pub(super) async fn execute(
     inner: &Inner,
-    loaded: &Loaded,
+    current: &Current,
+    quarantine: &Arc<Quarantine>,
     habit: Arc<Habit>,
     invocation: Arc<Invocation>,
     checks: Checks,
     rights: Arc<Rights>,
 ) -> CallResult {
-    let Loaded { current, quarantine, .. } = loaded;
     let slot = match slot(inner, quarantine, &invocation).await {
         Ok(slot) => slot,
         Err(refusal) => return CallResult::Refusal(refusal),

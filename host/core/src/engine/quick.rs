@@ -7,7 +7,6 @@
 //! guest had the host do meanwhile (copy, fill) is bounded by its memory; with one core nobody waits awake; idle threads
 //! sleep.
 
-use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -17,6 +16,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::fair::{FairQueue, Turns};
 use super::pulse::Pulse;
+use crate::cores::cores;
 use crate::error::Error;
 use crate::fence::fenced;
 
@@ -76,7 +76,7 @@ impl Turn<'_> {
 impl Quick {
     /// Starts this many threads; each begins with `setup`.
     pub(super) fn start(threads: usize, setup: fn()) -> Result<Self, Error> {
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let cores = cores();
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             wake: Condvar::new(),

@@ -50,5 +50,5 @@ impl Screening {
 }
 
 fn unscreened() -> SendError {
-    SendError::Invalid("the request cannot be sent: the host cannot look for its secrets in it now".to_owned())
+    SendError::Invalid("the request was not sent: the host cannot check it for secrets at the moment".to_owned())
 }

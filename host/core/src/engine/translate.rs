@@ -120,6 +120,7 @@ fn part(part: wire::Part) -> Part {
             name: link.name,
             description: link.description,
             mime_type: link.mime_type,
+            size: None,
         },
     }
 }

@@ -195,7 +195,7 @@ impl Veiled {
                     *data = MARK.to_vec();
                 }
             }
-            Part::ResourceLink { uri, name, description, mime_type } => {
+            Part::ResourceLink { uri, name, description, mime_type, .. } => {
                 self.text(uri);
                 [name, description, mime_type].into_iter().for_each(|text| self.maybe(text));
             }

@@ -167,19 +167,24 @@ impl FromStr for HttpRule {
             Some((methods, url)) => (parse_methods(methods).map_err(fault)?, url.trim_matches(' ')),
             None => (vec![Method::Get, Method::Head], text),
         };
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| fault("it has no scheme".into()))?;
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| fault("the scheme is missing (`https://`)".into()))?;
         if rest.contains(['?', '#']) {
             return Err(fault("a rule has no query and no fragment".into()));
         }
         let (is_suffix, rest) = rest.strip_prefix('.').map_or((false, rest), |rest| (true, rest));
         if rest.starts_with('*') || rest.split('/').next().is_some_and(|authority| authority.contains('*')) {
-            return Err(fault("`*` in a host is refused: it would match more than it says".into()));
+            return Err(fault("`*` in a host is refused: use a leading `.` for all subdomains".into()));
         }
         let target = Target::parse(&format!("{scheme}://{rest}")).map_err(|problem| fault(problem.to_string()))?;
         let host = match (is_suffix, target.host()) {
             (false, host) => HostRule::Exact(host),
             (true, Host::Name(name)) if name.contains('.') => HostRule::Below(format!(".{name}")),
-            (true, _) => return Err(fault("a suffix has two labels at least, `.example.com` for instance".into())),
+            (true, _) => {
+                return Err(fault(
+                    "a suffix needs at least two labels, for example `.example.com`, `.example.com` for instance"
+                        .into(),
+                ));
+            }
         };
         let path = if rest.contains('/') { target.path().to_owned() } else { "/".to_owned() };
         Ok(Self { methods, scheme: target.scheme().to_owned(), host, port: target.port(), path, private: Vec::new() })

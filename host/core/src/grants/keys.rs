@@ -36,10 +36,10 @@ impl FromStr for KeyRule {
     fn from_str(text: &str) -> Result<Self, BadRule> {
         let hint = "write `read *` or `write notes/*`";
         let parted = text.split_once(' ').and_then(|(word, key)| Some((Access::parse(word)?, key.trim_matches(' '))));
-        let (access, key) = parted.ok_or_else(|| BadRule::new(text, "it says neither `read` nor `write`", hint))?;
+        let (access, key) = parted.ok_or_else(|| BadRule::new(text, "`read` or `write` is missing", hint))?;
         let (key, is_prefix) = key.strip_suffix('*').map_or((key, false), |prefix| (prefix, true));
         if key.contains('*') {
-            return Err(BadRule::new(text, "`*` may stand only at its end", hint));
+            return Err(BadRule::new(text, "`*` is allowed only at the end", hint));
         }
         if key.is_empty() && !is_prefix {
             return Err(BadRule::new(text, "it names no key", hint));

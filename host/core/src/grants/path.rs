@@ -43,7 +43,7 @@ impl FromStr for PathRule {
     fn from_str(text: &str) -> Result<Self, BadRule> {
         let parted = text.split_once(' ').and_then(|(word, path)| Some((Access::parse(word)?, path.trim_matches(' '))));
         let (access, path) =
-            parted.ok_or_else(|| BadRule::new(text, "it says neither `read` nor `write`", "write `read /data`"))?;
+            parted.ok_or_else(|| BadRule::new(text, "`read` or `write` is missing", "write `read /data`"))?;
         Self::new(access, path)
     }
 }

@@ -244,7 +244,7 @@ impl<'de, M: Made> Visitor<'de> for Strict<M> {
                 return Err(A::Error::custom(format_args!("member `{name}` is reserved")));
             }
             if M::has(&object, &name) && stands(Defence::JsonMembers) {
-                return Err(A::Error::custom(format_args!("member `{name}` stands twice in one object")));
+                return Err(A::Error::custom(format_args!("member `{name}` appears twice in one object")));
             }
             let value = members.next_value_seed(Strict(PhantomData))?;
             M::insert(&mut object, name, value);

@@ -39,7 +39,11 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
             let output = rewrite.object_of_any_form()?;
             tool["outputSchema"] = rewrite.plain(output)?;
         } else {
-            changes.note("/output", "left out; such results are sent as text", "a structured result is an object");
+            changes.note(
+                "/output",
+                "left out; such results are sent as text",
+                "MCP allows only objects as structured results",
+            );
         }
     }
     // Silence is not a promise: where the author said nothing, the protocol's own defaults hold.
@@ -107,12 +111,15 @@ fn block(part: &Part) -> Value {
         Part::Text { text } => json!({"type": "text", "text": text}),
         Part::Image(image) => media("image", image),
         Part::Audio(audio) => media("audio", audio),
-        Part::ResourceLink { uri, name, description, mime_type } => {
+        Part::ResourceLink { uri, name, description, mime_type, size } => {
             let mut link = json!({"type": "resource_link", "uri": uri, "name": name.as_ref().unwrap_or(uri)});
             for (field, text) in [("description", description), ("mimeType", mime_type)] {
                 if let Some(text) = text {
                     link[field] = text.as_str().into();
                 }
+            }
+            if let Some(size) = size {
+                link["size"] = (*size).into();
             }
             link
         }

@@ -33,7 +33,7 @@ fn words(part: &Part) -> String {
         Part::Text { text } => text.clone(),
         Part::Image(media) => omitted("image", media),
         Part::Audio(media) => omitted("audio", media),
-        Part::ResourceLink { uri, name, description, mime_type } => {
+        Part::ResourceLink { uri, name, description, mime_type, .. } => {
             let label = [name, mime_type, description].into_iter().flatten();
             let label = label.map(|text| format!("; {text}")).collect::<String>();
             format!("[resource {uri}{label}]")

@@ -13,6 +13,7 @@ fn every_refusal_says_what_to_do() {
         Refusal::Overloaded { retry_after: wait },
         Refusal::Restarting { retry_after: wait },
         Refusal::Quarantined,
+        Refusal::Unavailable,
         Refusal::UnknownTenant,
         Refusal::NoTenant,
     ];

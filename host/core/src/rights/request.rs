@@ -65,7 +65,7 @@ impl Request<'_> {
         let hint = "write `GET https://example.com/x`, `read /data/x`, `environment NAME`, `secret NAME`, `reveal NAME` or \
                     `kv read KEY`";
         let fault = |problem: String| BadRule::new(text, problem, hint);
-        let (word, rest) = text.trim_matches(' ').split_once(' ').ok_or_else(|| fault("it is no request".into()))?;
+        let (word, rest) = text.trim_matches(' ').split_once(' ').ok_or_else(|| fault("not a valid request".into()))?;
         let rest = rest.trim_matches(' ');
         let file = |access| {
             crate::grants::check_path(rest)?;
@@ -82,11 +82,11 @@ impl Request<'_> {
                 Some(("read", key)) => Ok(Request::Key { access: Access::Read, key: key.to_owned().into() }),
                 Some(("write", key)) => Ok(Request::Key { access: Access::Write, key: key.to_owned().into() }),
                 Some(("list", prefix)) => Ok(Request::Keys { prefix: prefix.to_owned().into() }),
-                _ => Err(fault("it says neither `read`, `write` nor `list`".into())),
+                _ => Err(fault("`read`, `write` or `list` is missing".into())),
             },
             method => {
                 let method = Method::parse(method).ok_or_else(|| {
-                    fault(format!("`{method}` is no method that a tool can use, and no other request"))
+                    fault(format!("`{method}` is neither an HTTP method nor another kind of request"))
                 })?;
                 let target = Target::parse(rest).map_err(|problem| fault(problem.to_string()))?;
                 Ok(Request::Http { method, target: Cow::Owned(target) })

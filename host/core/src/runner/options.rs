@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::{AbortSignal, CallCanceller, CallContext, CallOptions, DEFAULT_STOP_GRACE};
+use crate::cores::cores;
 use crate::error::Error;
 use crate::grants::Overlay;
 use crate::limits::{DEFAULT_TIMEOUT, Limits};
@@ -166,6 +167,7 @@ impl RunOptions {
             abort: self.signal(id),
             stop_grace: self.stop_grace,
             overlay: self.overlay.clone(),
+            files: None,
         }
     }
 
@@ -205,8 +207,7 @@ impl RunOptions {
 
 /// How many of so many calls run at once where nothing else was said. Source: docs/contract.md, section 3.
 pub(crate) fn usual_concurrency(calls: usize) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    calls.min(CALLS_PER_CORE * cores).max(1)
+    calls.min(CALLS_PER_CORE * cores()).max(1)
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ impl Work {
         let costs = (0..=MAX_DEPTH).map(|depth| count.visits(schema, depth, Walk::Check)).collect::<Result<_, _>>()?;
         let marks = count.marked.iter().filter(|((_, depth), _)| *depth == 0).map(|(_, cost)| cost.looks);
         if marks.fold(0, u64::saturating_add) > MAX_MARKS && stands(Defence::SchemaWork) {
-            return Err("`unevaluatedItems` and `unevaluatedProperties` stand over too many subschemas".into());
+            return Err("`unevaluatedItems` and `unevaluatedProperties` apply to too many subschemas".into());
         }
         let patterns = patterns(schema);
         if patterns > MAX_PATTERNS && stands(Defence::Patterns) {

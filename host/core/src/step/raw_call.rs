@@ -149,7 +149,7 @@ mod tests {
             (json!({"name": "t", "args": "[]"}), Err("not an object")),
             (json!({"name": "t", "args": "null"}), Err("not an object")),
             (json!({"name": "t", "args": "{"}), Err("not valid JSON")),
-            (json!({"name": "t", "args": "{\"x\":1,\"x\":2}"}), Err("stands twice")),
+            (json!({"name": "t", "args": "{\"x\":1,\"x\":2}"}), Err("appears twice")),
             (json!({"name": "t", "id": "", "args": "{"}), Err("not valid JSON")),
             // With an id the model can be answered: the executor tells it what is wrong.
             (json!({"name": "t", "id": "c", "args": "{"}), Ok(&json!({}))),

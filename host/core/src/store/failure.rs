@@ -9,8 +9,8 @@ use crate::error::Error;
 pub(super) const DAMAGED: &str =
     "restore it from a copy, or move it away and begin with an empty one; it was left as it is";
 pub(super) const NEWER: &str = "use the version of toolcell that wrote it, or another directory; it was left as it is";
-const NO_DISK: &str = "see the cause, and whether the disk is full; what was written before is still there";
-const BUSY: &str = "another process writes to it all the time: see which, and try again";
+const NO_DISK: &str = "look at the cause and at the free disk space; earlier data is intact";
+const BUSY: &str = "another process holds the lock: find it, and try again, and try again";
 /// What SQLite calls a failed extension of its shared memory: there is no room for it. Source: SQLite, `sqlite3.h`.
 const NO_ROOM_TO_SHARE: i32 = 4874;
 

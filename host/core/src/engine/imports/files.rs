@@ -20,13 +20,14 @@ use wasmtime_wasi::filesystem::{Descriptor, Dir};
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types as wasi};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
+use crate::call::CallFiles;
 use crate::directory::{Area, Hold, Mounts, Root, Scratch, is_exhausted};
 use crate::engine::cell::{Cell, Stop};
 use crate::engine::descriptors::Slot;
 use crate::engine::recorder::joined;
 use crate::engine::retained::Retained;
 use crate::engine::shares::Way;
-use crate::grants::Access;
+use crate::grants::{Access, is_below};
 
 /// What a cell has open, in a cell that has anything.
 pub(in crate::engine) struct Files {
@@ -155,8 +156,15 @@ const BY_THEMSELVES: bool = true;
 impl preopens::Host for Cell {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         self.count_host_call()?;
-        let Some((mounts, rights)) = self.mounts() else { return Ok(Vec::new()) };
-        let roots = self.files().roots(&mounts, &rights)?;
+        let mut roots = match self.mounts() {
+            Some((mounts, rights)) => self.files().roots(&mounts, &rights)?,
+            None => Vec::new(),
+        };
+        if let Some(files) = &self.invocation.files {
+            // In place of a granted directory of the same name.
+            roots.retain(|root| !is_below(&root.name, CallFiles::DIRECTORY));
+            roots.push(files.root()?);
+        }
         let mut opened = Vec::with_capacity(roots.len());
         for Root { name, dir, area } in roots {
             let slot = self.slot()?;

@@ -7,6 +7,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -23,6 +24,10 @@ const MAX_WAITING: usize = 256 << 20;
 const OF_TENANT: usize = MAX_WAITING / 4;
 /// Names of components that cannot be optimised, before all are forgotten: a megabyte or two.
 const MAX_GIVEN_UP: usize = 10_000;
+
+/// Time before the first job: a program that makes one short call ends without starting a compiler, which would take
+/// processor time from that call.
+const DELAY: Duration = Duration::from_millis(100);
 
 /// Compiles, and replaces the current code or keeps it.
 pub(in crate::engine) type Work<R> = Box<dyn FnOnce(&[u8], &Weak<Current<R>>, Watch) + Send>;
@@ -156,6 +161,7 @@ impl<R> Job<R> {
 fn work(queue: Arc<Mutex<Queue>>) {
     // A compiler's process inherits it.
     less_urgent(SLOW_NICENESS);
+    thread::sleep(DELAY);
     loop {
         let next = queue.lock().next();
         match next {

@@ -50,7 +50,7 @@ fn nothing_that_a_tool_says_has_the_value_in_it() {
         Part::Text { text: VALUE.into() },
         Part::Image(media()),
         Part::Audio(media()),
-        Part::ResourceLink { uri: VALUE.into(), name: text(), description: text(), mime_type: text() },
+        Part::ResourceLink { uri: VALUE.into(), name: text(), description: text(), mime_type: text(), size: None },
     ];
     let question = Question::new(VALUE).with_options(with()).with_answer_schema(with()).with_state(with());
     for mut outcome in [

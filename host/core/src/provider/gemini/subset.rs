@@ -215,7 +215,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         for (name, schema) in members.as_object().into_iter().flatten() {
             let place = inside(at, name);
             if *schema == json!(false) {
-                let reason = "there is no schema that nothing fits";
+                let reason = "Gemini cannot express the schema `false`";
                 self.rewrite.changes.note(&place, "left out; the host refuses it", reason);
             } else {
                 let member = self.convert(schema, &place)?;
@@ -269,7 +269,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         let tightest = schema.get(field).filter(|own| is_tighter(own)).unwrap_or(&bound).clone();
         fields.insert(field.into(), tightest);
         if next.is_none() {
-            self.rewrite.say(fields, keyword, value, at, "there is no bound that does not count itself");
+            self.rewrite.say(fields, keyword, value, at, "Gemini has no exclusive bounds");
         }
     }
 }

@@ -1,0 +1,194 @@
+//! Code that is linked at the first call of its component, and released when other components need the memory.
+//!
+//! In: a component whose definitions are known, and how to read its bytes again. Out: its linked code, when it is called.
+//! Invariants: code in use by a call lives until the call ends; one thread links a component at a time; bytes of another
+//! digest are never linked; the code that is kept linked stays within the engine's budget, but for the component in use.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::examination::digest;
+use super::load::{self, entry_name};
+use super::loaded::on_a_thread;
+use super::optimise::Names;
+use super::tier::{Code, Current, Tier};
+use super::{Engine, EngineBuilder, Inner};
+use crate::directory::Mounts;
+use crate::error::Error;
+
+/// Bytes of compiled code that stay linked: several hundred ordinary tools.
+pub const DEFAULT_LINKED_BYTES: u64 = 256 << 20;
+
+/// Reads the bytes of a component again.
+pub(super) type Source = Arc<dyn Fn() -> io::Result<Vec<u8>> + Send + Sync>;
+
+/// The code of a component.
+pub(super) enum Held {
+    /// Linked for as long as the component lives.
+    Always(Arc<Current>),
+    /// Linked when it is called.
+    OnDemand(Arc<OnDemand>),
+}
+
+/// Code that is linked when its component is called.
+pub(super) struct OnDemand {
+    digest: String,
+    mounts: Option<Arc<Mounts>>,
+    source: Source,
+    /// What was in the cache when the component was loaded.
+    known: Code,
+    linked: RwLock<Option<Arc<Current>>>,
+    linking: tokio::sync::Mutex<()>,
+    /// The engine's count of uses at the last one.
+    used: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// The components of an engine whose code can be released.
+pub(super) struct Resident {
+    budget: u64,
+    uses: AtomicU64,
+    linked: Mutex<Vec<Weak<OnDemand>>>,
+}
+
+impl Held {
+    /// What a call that begins now runs on.
+    pub(super) fn code(&self) -> Code {
+        match self {
+            Self::Always(current) => current.code(),
+            Self::OnDemand(demand) => demand.linked.read().as_ref().map_or(demand.known, |current| current.code()),
+        }
+    }
+
+    /// The linked code. Links it if it is not.
+    ///
+    /// # Cancel safety
+    /// May be dropped: the linking that has begun goes on, and its result is kept.
+    pub(super) async fn current(&self, inner: &Arc<Inner>) -> Result<Arc<Current>, Error> {
+        match self {
+            Self::Always(current) => Ok(Arc::clone(current)),
+            Self::OnDemand(demand) => demand.current(inner).await,
+        }
+    }
+}
+
+impl OnDemand {
+    /// A component whose code is `linked` already, or is in the cache as `known`.
+    pub(super) fn new(
+        inner: &Inner,
+        digest: String,
+        mounts: Option<Arc<Mounts>>,
+        source: Source,
+        found: Result<Arc<Current>, Code>,
+    ) -> Arc<Self> {
+        let known = found.as_ref().map_or_else(|known| *known, |current| current.code());
+        let (used, bytes, linked) = (AtomicU64::default(), AtomicU64::default(), RwLock::default());
+        let demand = Arc::new(Self { digest, mounts, source, known, linked, linking: Default::default(), used, bytes });
+        if let Ok(current) = found {
+            demand.keep(inner, current);
+        }
+        demand
+    }
+
+    async fn current(self: &Arc<Self>, inner: &Arc<Inner>) -> Result<Arc<Current>, Error> {
+        self.used.store(inner.resident.next_use(), Ordering::Relaxed);
+        if let Some(current) = self.linked() {
+            return Ok(current);
+        }
+        let _one = self.linking.lock().await;
+        if let Some(current) = self.linked() {
+            return Ok(current);
+        }
+        let core = Arc::clone(&inner.loads).acquire_owned().await;
+        let (inner, demand) = (Arc::clone(inner), Arc::clone(self));
+        on_a_thread("toolcell-link", move || {
+            let linked = demand.link(&inner);
+            drop(core);
+            linked
+        })
+        .await
+    }
+
+    fn linked(&self) -> Option<Arc<Current>> {
+        self.linked.read().clone()
+    }
+
+    fn link(self: &Arc<Self>, inner: &Arc<Inner>) -> Result<Arc<Current>, Error> {
+        let names = Names::new(entry_name(&inner.on_demand.engine, &self.digest));
+        // Optimised code needs nothing else. For the optimiser the component itself is needed.
+        let optimised = load::from_cache(inner, names.of(Tier::Optimised), self.mounts.as_ref());
+        let current = match optimised {
+            Some(found) => Arc::new(Current::settled(found.ready, Code::Optimised)),
+            None => self.loaded(inner)?,
+        };
+        self.keep(inner, Arc::clone(&current));
+        Ok(current)
+    }
+
+    fn loaded(&self, inner: &Arc<Inner>) -> Result<Arc<Current>, Error> {
+        let gone = |error| Error::cache("the component cannot be read again").with_source(error);
+        let bytes = (self.source)().map_err(gone)?;
+        if digest(&bytes) != self.digest {
+            return Err(Error::cache(
+                "the component's file has changed since it was loaded, and its compiled code is no longer in the cache",
+            ));
+        }
+        Ok(load::linked(inner, bytes, &self.digest, self.mounts.as_ref(), None)?.current)
+    }
+
+    fn keep(self: &Arc<Self>, inner: &Inner, current: Arc<Current>) {
+        let bytes = current.ready().code_bytes();
+        self.bytes.store(bytes, Ordering::Relaxed);
+        *self.linked.write() = Some(current);
+        inner.resident.add(self);
+    }
+}
+
+impl Resident {
+    pub(super) fn new(budget: u64) -> Self {
+        Self { budget, uses: AtomicU64::default(), linked: Mutex::default() }
+    }
+
+    fn next_use(&self) -> u64 {
+        self.uses.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts a component that was linked now. Releases those that were not called for longest, if there is too much.
+    fn add(&self, new: &Arc<OnDemand>) {
+        let mut linked = self.linked.lock();
+        linked.retain(|other| other.upgrade().is_some_and(|other| !Arc::ptr_eq(&other, new)));
+        let mut others: Vec<_> = linked.iter().filter_map(Weak::upgrade).collect();
+        others.sort_by_key(|other| std::cmp::Reverse(other.used.load(Ordering::Relaxed)));
+        let size = |demand: &OnDemand| demand.bytes.load(Ordering::Relaxed);
+        let mut total: u64 = size(new) + others.iter().map(|other| size(other)).sum::<u64>();
+        while total > self.budget
+            && let Some(oldest) = others.pop()
+        {
+            total -= size(&oldest);
+            *oldest.linked.write() = None;
+        }
+        *linked = others.iter().chain([new]).map(Arc::downgrade).collect();
+    }
+}
+
+impl EngineBuilder {
+    /// Sets how many bytes of compiled code stay linked of components that are
+    /// [loaded on demand](crate::Component::load_on_demand). Default: [`DEFAULT_LINKED_BYTES`](crate::DEFAULT_LINKED_BYTES).
+    pub fn linked_bytes(mut self, most: u64) -> Self {
+        self.linked_bytes = most;
+        self
+    }
+}
+
+impl Engine {
+    /// Bytes of compiled code that are linked now, of components that were
+    /// [loaded on demand](crate::Component::load_on_demand).
+    #[must_use]
+    pub fn linked_bytes(&self) -> u64 {
+        let linked = self.0.resident.linked.lock();
+        linked.iter().filter_map(Weak::upgrade).map(|demand| demand.bytes.load(Ordering::Relaxed)).sum()
+    }
+}
