@@ -11,7 +11,7 @@ use toolcell::names;
 
 use crate::error::{Error, Unapproved};
 use crate::{
-    Approval, ComponentConfig, Configuration, Development, Isolation, NAME, ResolvedComponent, is_name, quoted, search,
+    Approval, ComponentConfig, Configuration, Development, Isolation, NAME, ResolvedComponent, is_name, search,
 };
 
 impl Configuration {
@@ -80,7 +80,7 @@ impl Configuration {
                     record.unwrap_or_default()
                 );
                 let approve = self.hint.command("approve", &[], &[name]);
-                let hint = format!("{approve} shows it and asks; or name the file: `--config {}`", quoted(file));
+                let hint = format!("{approve} shows it and asks");
                 Err(Error::not_approved(Unapproved::Configuration, message, hint))
             }
             (Approval::Missing | Approval::Given, _, _) => Ok(chosen),

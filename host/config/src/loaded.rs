@@ -7,15 +7,16 @@
 //! served passed the same checks.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use toolcell::defence::{Defence, stands};
-use toolcell::{Component, Executor, Grants, Limits, Missing, Registry, Tenant, Tool, names};
+use toolcell::{Component, Executor, Grants, Limits, Registry, Tenant, Tool, names};
 
 use crate::report::{ComponentProblem, Reason, Serving};
 use crate::versions::digest;
-use crate::{Configuration, Engines, Error, Isolation, Lock, ResolvedComponent, Signer};
+use crate::{Configuration, Engines, Error, Isolation, Lock, ResolvedComponent, Signer, files};
 
 /// Components that are loaded at once.
 const AT_ONCE: usize = 8;
@@ -196,9 +197,10 @@ impl Loading<'_> {
     ) -> Result<(Served, bool), Error> {
         let vetted = self.configuration.vet(self.lock, chosen, &bytes, signer)?;
         let name = chosen.configured.map_or("", |(name, _)| name);
-        let served = match self.loaded_before(name, chosen, &digest(&bytes)) {
+        let found = digest(&bytes);
+        let served = match self.loaded_before(name, chosen, &found) {
             Some(served) => served,
-            None => self.load(chosen, bytes).await?,
+            None => self.load(chosen, bytes, found).await?,
         };
         let rebuilt = self.configuration.confirm(&vetted, &served.component)?.is_some();
         chosen.check_tools(
@@ -215,11 +217,25 @@ impl Loading<'_> {
         is_same.then(|| before.clone())
     }
 
-    async fn load(&self, chosen: &ResolvedComponent<'_>, bytes: Vec<u8>) -> Result<Served, Error> {
+    async fn load(&self, chosen: &ResolvedComponent<'_>, bytes: Vec<u8>, digest: String) -> Result<Served, Error> {
         let (engine, grants, isolation) = (self.engines.of(chosen.isolation)?, chosen.grants(), chosen.isolation);
-        let component = Component::load_with(engine, bytes, grants.clone(), Missing::Refused).await?;
-        let digest = component.examination().digest.clone();
+        let again = self.again(chosen, digest.clone());
+        let component = Component::load_on_demand(engine, bytes, grants.clone(), again).await?;
         Ok(Served { component, digest, grants, isolation })
+    }
+
+    /// Reads the bytes of this digest again: where approved versions are kept, else from the component's file.
+    fn again(
+        &self,
+        chosen: &ResolvedComponent<'_>,
+        digest: String,
+    ) -> impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static {
+        let versions = chosen.configured.and_then(|(name, _)| self.configuration.versions(name));
+        let path = chosen.path.clone();
+        move || match versions.as_ref().and_then(|versions| versions.kept(&digest)) {
+            Some(kept) => Ok(kept.bytes),
+            None => files::component(&path).map_err(io::Error::other),
+        }
     }
 }
 

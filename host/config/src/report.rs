@@ -155,8 +155,9 @@ impl ComponentProblem {
     }
 
     pub(crate) fn rebuilt(component: &str) -> Self {
-        let message =
-            format!("the component `{component}` has other code than was approved, with the same tools and imports");
+        let message = format!(
+            "the component `{component}` has changed code since it was approved, with the same tools and imports"
+        );
         let error = Error::NotApproved {
             what: Unapproved::Changed,
             message,

@@ -33,8 +33,9 @@ impl<'a> Shape<'a, '_, '_> {
             let expected: BTreeSet<_> =
                 forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect();
             let expected: Vec<_> = expected.into_iter().map(in_words).collect();
-            let message = format!("`{what}` is {}", in_words(name_of(value)));
-            self.problems.error(span, message, format!("write {}", expected.join(" or ")));
+            let expected = expected.join(" or ");
+            let message = format!("`{what}` must be {expected}, not {}", in_words(name_of(value)));
+            self.problems.error(span, message, format!("write {expected}"));
             return;
         }
         match value {

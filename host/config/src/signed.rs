@@ -115,7 +115,7 @@ impl<'a> Signatures<'a> {
             return Some(self.demand(Some(publisher.value.clone()), path, problem));
         }
         if let (Some(signature), None) = (&said.signature, &self.of_all) {
-            let message = "a signature is named, but not who must have signed";
+            let message = "`signature` is set, but no publisher";
             problems.error(
                 &signature.span,
                 message,

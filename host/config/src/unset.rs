@@ -65,7 +65,7 @@ impl Middleware for Stopped {
         match self.unset.iter().find(|name| may_use(&rights, name)) {
             Some(name) => {
                 let error = HandlerError::new(format!(
-                    "the secret `{name}`, which this tool may use, has no value on this host: its operator must set it"
+                    "the secret `{name}`, which this tool may use, has no value on this host: set it on this host; `toolcell check` names it"
                 ));
                 Box::pin(std::future::ready(CallResult::Outcome(Outcome::Error(error))))
             }
