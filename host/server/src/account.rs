@@ -93,6 +93,23 @@ impl Account {
         Ok(Slots { account: Arc::clone(self), count: free })
     }
 
+    /// Whether one call would be admitted now. Takes nothing.
+    pub(crate) fn check(&self, quota: &Quota) -> Result<(), Refused> {
+        let mut state = self.state.lock();
+        state.fill(quota, self.clock.now());
+        let refused = |kind, retry_after| Err(Refused::Quota { kind, retry_after });
+        if quota.concurrent_calls.is_some_and(|most| state.totals.running >= most) {
+            return refused(QuotaKind::Concurrent, RETRY_SLOTS);
+        }
+        for (bucket, kind) in [(&state.fuel, QuotaKind::Fuel), (&state.calls, QuotaKind::Calls)] {
+            let wait = bucket.as_ref().map(|bucket| bucket.wait_for(1)).unwrap_or_default();
+            if !wait.is_zero() && stands(Defence::CallQuota) {
+                return refused(kind, wait);
+            }
+        }
+        Ok(())
+    }
+
     /// Charges a call that has ended.
     pub(crate) fn charge(&self, event: &Event) {
         let Event::Completed { result, usage, .. } = event else { return };

@@ -8,12 +8,15 @@ mod keys;
 mod ring_provider;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde::Serialize;
+use toolcell::defence::{Defence, stands};
 
 pub use jwt::{JwtError, JwtIssuer};
+use keys::KEY_PREFIX;
 pub use keys::{ApiKeyStore, KeyInfo, KeyStoreError, NewKey};
 
 use crate::principal::Principal;
@@ -24,7 +27,8 @@ pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 /// Tells from a request's headers which principal sent it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Authenticator {
-    is_open: bool,
+    /// Whether every request is accepted. Clones share it: it only ever becomes false.
+    is_open: Arc<AtomicBool>,
     keys: Option<ApiKeyStore>,
     jwt: Option<Arc<JwtIssuer>>,
 }
@@ -58,33 +62,63 @@ impl Authenticator {
     /// Every request is sent by [`Principal::local`]. An [`HttpServer`](crate::HttpServer) with it listens on loopback only.
     #[must_use]
     pub fn open() -> Self {
-        Self { is_open: true, keys: None, jwt: None }
+        Self { is_open: Arc::new(true.into()), keys: None, jwt: None }
     }
 
     /// A request has a key of this store: `Authorization: Bearer tck_…`. Keys that are added or revoked, also by another
     /// process, count from the next request on.
     #[must_use]
     pub fn api_keys(store: ApiKeyStore) -> Self {
-        Self { is_open: false, keys: Some(store), jwt: None }
+        Self { is_open: Arc::default(), keys: Some(store), jwt: None }
+    }
+
+    /// Every request is accepted until this store has a key, or [`require_keys`](Self::require_keys) is called. From then on a
+    /// request has a key, as with [`api_keys`](Self::api_keys), also if the last key is revoked.
+    #[must_use]
+    pub fn open_until_keys(store: ApiKeyStore) -> Self {
+        Self { is_open: Arc::new(true.into()), keys: Some(store), jwt: None }
+    }
+
+    /// Asks for credentials from now on, in all clones.
+    pub fn require_keys(&self) {
+        if stands(Defence::KeyedServer) {
+            self.is_open.store(false, Ordering::Release);
+        }
     }
 
     /// A request has a token of this issuer: `Authorization: Bearer TOKEN`.
     #[must_use]
     pub fn jwt(issuer: JwtIssuer) -> Self {
-        Self { is_open: false, keys: None, jwt: Some(Arc::new(issuer)) }
+        Self { is_open: Arc::default(), keys: None, jwt: Some(Arc::new(issuer)) }
     }
 
     /// Accepts tokens of this issuer too.
     #[must_use]
     pub fn with_jwt(mut self, issuer: JwtIssuer) -> Self {
-        (self.is_open, self.jwt) = (false, Some(Arc::new(issuer)));
+        (self.is_open, self.jwt) = (Arc::default(), Some(Arc::new(issuer)));
         self
     }
 
     /// Whether every request is accepted.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.is_open
+        if !self.is_open.load(Ordering::Acquire) {
+            return false;
+        }
+        // A store that cannot be read may have keys.
+        if self.keys.as_ref().is_some_and(|keys| keys.list().map_or(true, |keys| !keys.is_empty())) {
+            self.require_keys();
+        }
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// Whether a principal that was accepted before still would be. A token's expiry is not known here.
+    pub(crate) fn knows(&self, principal: &Principal) -> bool {
+        match (principal.id().strip_prefix(KEY_PREFIX), &self.keys) {
+            (Some(id), Some(keys)) => keys.has(id),
+            (Some(_), None) => false,
+            (None, _) => *principal != Principal::local() || self.is_open(),
+        }
     }
 
     /// The principal that sent a request with these headers.
@@ -92,7 +126,7 @@ impl Authenticator {
     /// # Errors
     /// [`AuthError`].
     pub fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, AuthError> {
-        if self.is_open {
+        if self.is_open() {
             return Ok(Principal::local());
         }
         let shown = bearer(headers).ok_or(AuthError::Unauthenticated)?;

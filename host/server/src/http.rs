@@ -4,9 +4,11 @@
 //! A request passes, in this order: its id, the Host and Origin lists, the credentials, then its route, which reads the body.
 //! Invariants: every error is an RFC 9457 problem, also those of the router itself; every answer has `x-request-id`.
 
+mod artifacts;
 pub(crate) mod body;
 mod forms;
 mod guard;
+pub(crate) mod held;
 mod idempotency;
 mod problem;
 mod run_routes;
@@ -19,20 +21,23 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{delete, get, post};
-use tokio::sync::Semaphore;
+use toolcell::defence::Defence;
 use utoipa::OpenApi;
 
 pub use problem::Problem;
 
 use crate::auth::{Authenticator, METADATA_PATH};
+use crate::principal::Principal;
 use crate::service::Service;
+use crate::share::Room;
 use idempotency::Idempotency;
 
 /// What the HTTP API accepts.
 ///
 /// # Defaults
 /// Requests to `localhost`, `127.0.0.1` and `[::1]`; of browsers, only those of a page of the same origin; 4 MiB of body,
-/// 64 MiB of bodies at once; 10 s without a byte of the body, 60 s for all of it.
+/// 64 MiB of bodies at once; 10 s without a byte of the body, 60 s for all of it; 1,024 requests at once; keys of open streams
+/// are looked at every 2 s.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
@@ -42,8 +47,14 @@ pub struct HttpOptions {
     pub origins: Vec<String>,
     /// Bytes of one body.
     pub body: usize,
-    /// Bytes of all bodies that are kept at once.
+    /// Bytes of all bodies that are kept at once. Where there are several tenants, each leaves as many free as it holds.
     pub bodies: usize,
+    /// Requests with credentials that are open at once: from the check of the credentials until the answer has been sent.
+    /// Where there are several tenants, each leaves as many free as it has. An [`HttpServer`](crate::HttpServer) takes no
+    /// more than it accepts connections.
+    pub requests: usize,
+    /// How often a stream and a session are compared with the keys: they end if their key was revoked.
+    pub recheck: Duration,
     /// Time without a byte of a body, after which the request is refused.
     pub body_idle: Duration,
     /// Time for a whole body.
@@ -57,6 +68,8 @@ impl Default for HttpOptions {
             origins: Vec::new(),
             body: 4 << 20,
             bodies: 64 << 20,
+            requests: 1024,
+            recheck: Duration::from_secs(2),
             body_idle: Duration::from_secs(10),
             body_time: Duration::from_secs(60),
         }
@@ -92,6 +105,20 @@ impl HttpOptions {
         self
     }
 
+    /// With this many open requests.
+    #[must_use]
+    pub fn with_requests(mut self, requests: usize) -> Self {
+        self.requests = requests;
+        self
+    }
+
+    /// Compares streams and sessions with the keys this often.
+    #[must_use]
+    pub fn with_recheck(mut self, every: Duration) -> Self {
+        self.recheck = every;
+        self
+    }
+
     /// With this much time without a byte of a body.
     #[must_use]
     pub fn with_body_idle(mut self, time: Duration) -> Self {
@@ -110,8 +137,24 @@ pub(crate) struct Inner {
     pub(crate) auth: Authenticator,
     pub(crate) options: HttpOptions,
     pub(crate) idempotency: Idempotency,
-    /// Room for bodies, in pieces of [`body::PIECE`] bytes.
-    pub(crate) bodies: Arc<Semaphore>,
+    /// Room for the bytes of bodies.
+    pub(crate) bodies: Arc<Room>,
+    /// Room for open requests.
+    pub(crate) requests: Arc<Room>,
+}
+
+impl Shared {
+    /// Whether a principal that was accepted before still would be.
+    pub(crate) fn knows(&self, principal: &Principal) -> bool {
+        self.auth.knows(principal) && self.service.serves(principal)
+    }
+
+    /// Ends once the principal is accepted no more.
+    pub(crate) async fn revoked(self, principal: Principal) {
+        while self.knows(&principal) {
+            tokio::time::sleep(self.options.recheck).await;
+        }
+    }
 }
 
 impl std::ops::Deref for Shared {
@@ -125,9 +168,10 @@ impl std::ops::Deref for Shared {
 /// The routes of the API. `protected` are further routes, for example of another protocol: their requests pass the same
 /// checks, and have the extensions [`Principal`](crate::Principal) and [`RequestId`](crate::RequestId).
 pub fn router(service: Service, auth: Authenticator, options: HttpOptions, protected: Router) -> Router {
-    let bodies = Arc::new(Semaphore::new((options.bodies / body::PIECE).min(Semaphore::MAX_PERMITS)));
+    let bodies = Room::new(options.bodies, Defence::BodyShare);
+    let requests = Room::new(options.requests, Defence::RequestShare);
     let idempotency = Idempotency::new(service.clock());
-    let shared = Shared(Arc::new(Inner { service, auth, options, idempotency, bodies }));
+    let shared = Shared(Arc::new(Inner { service, auth, options, idempotency, bodies, requests }));
     let private = Router::new()
         .route("/v1/tools", get(tools::list))
         .route("/v1/tools/{name}", get(tools::one))
@@ -137,6 +181,8 @@ pub fn router(service: Service, auth: Authenticator, options: HttpOptions, prote
         .route("/v1/runs", post(run_routes::run))
         .route("/v1/steps", post(run_routes::steps))
         .route("/v1/usage", get(status::usage))
+        .route("/v1/artifacts", get(artifacts::list).post(artifacts::upload))
+        .route("/v1/artifacts/{id}", get(artifacts::get).delete(artifacts::remove))
         .with_state(shared.clone())
         .merge(protected)
         .route_layer(from_fn_with_state(shared.clone(), guard::authenticate));
@@ -174,6 +220,10 @@ pub fn api_document() -> String {
         run_routes::run,
         run_routes::steps,
         status::usage,
+        artifacts::upload,
+        artifacts::list,
+        artifacts::get,
+        artifacts::remove,
         status::health,
         status::ready,
         status::version,

@@ -22,6 +22,7 @@
 //! [`toolcell`].
 
 mod account;
+mod artifacts;
 mod auth;
 mod calls;
 mod catalogue;
@@ -38,8 +39,10 @@ mod runs;
 mod search;
 mod served;
 mod service;
+mod share;
 
 pub use account::TenantUsage;
+pub use artifacts::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts};
 pub use auth::{ApiKeyStore, AuthError, Authenticator, JwtError, JwtIssuer, KeyInfo, KeyStoreError, NewKey};
 pub use calls::{Answer, CallRequest};
 pub use catalogue::Page;

@@ -2,9 +2,10 @@
 //!
 //! In: a [`Service`], an [`Authenticator`], [`ListenOptions`]. Out: [`HttpServer`].
 //! Invariants: without credentials the server listens on loopback only; on other addresses a client's key travels over TLS, or
-//! to a proxy that the operator vouched for; a connection that is silent costs a bounded time.
+//! to a proxy that the operator vouched for; a connection that is silent costs a bounded time, and gives way to a new one.
 //! Source: docs/threat-model.md, rows 76, 78 and 81.
 
+mod idle;
 mod peers;
 mod stalled;
 mod tls;
@@ -14,7 +15,6 @@ use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -27,14 +27,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use toolcell::defence::{Defence, stands};
 use tower::ServiceExt as _;
 
 use crate::auth::Authenticator;
+use crate::http::held::hold;
 use crate::http::{HttpOptions, router};
 use crate::service::Service;
+use idle::{Connections, Open};
 use peers::Peers;
 use stalled::Stalling;
 pub use tls::{Tls, TlsError};
@@ -60,7 +62,8 @@ pub struct ListenOptions {
     pub behind_proxy: bool,
     /// What the HTTP API accepts.
     pub http: HttpOptions,
-    /// Connections at once. Further ones wait to be accepted.
+    /// Connections at once. For a further one, the connection that was without a request for longest is closed; if a request
+    /// runs on each, the further one waits to be accepted.
     pub connections: usize,
     /// Connections at once from one address; further ones are closed. Does not count for loopback and behind a proxy.
     pub connections_per_address: usize,
@@ -152,6 +155,47 @@ impl ListenOptions {
     }
 }
 
+impl ListenOptions {
+    /// Checks what a server with these options would refuse, without listening.
+    ///
+    /// # Errors
+    /// [`BindError`], except for [`BindError::Address`].
+    pub fn check(&self, auth: &Authenticator) -> Result<(), BindError> {
+        if let Some(host) = self.http.hosts.iter().find(|host| !is_host(host)) {
+            return Err(BindError::Host(host.clone()));
+        }
+        if let Some(origin) = self.http.origins.iter().find(|origin| !is_origin(origin)) {
+            return Err(BindError::Origin(origin.clone()));
+        }
+        if !self.address.ip().is_loopback() && stands(Defence::PublicAddress) {
+            if auth.is_open() {
+                return Err(BindError::Open(self.address));
+            }
+            if self.tls.is_none() && !self.behind_proxy {
+                return Err(BindError::Plain(self.address));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a request can have this in `Host`, before a port.
+fn is_host(name: &str) -> bool {
+    let authority = name.parse::<http::uri::Authority>();
+    authority.is_ok_and(|authority| authority.host() == name && !name.is_empty() && !name.contains('*'))
+}
+
+/// Whether a browser can send this as `Origin`.
+fn is_origin(origin: &str) -> bool {
+    let rest = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    // What a browser sends is in lower case, and has no path.
+    rest.and_then(|rest| rest.parse::<http::uri::Authority>().ok()).is_some_and(|authority| {
+        let (host, port) = (authority.host(), authority.port_u16());
+        let written = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        rest == Some(&written) && is_host(host) && !origin.chars().any(|c| c.is_ascii_uppercase())
+    })
+}
+
 /// Why a server does not listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -162,6 +206,12 @@ pub enum BindError {
     /// The address can be reached from elsewhere, and keys would travel in plain text.
     #[error("{0} can be reached from other machines, and the server has no TLS certificate")]
     Plain(SocketAddr),
+    /// A name for `Host` that no request can have.
+    #[error("`{}` is not a host name", _0.escape_debug())]
+    Host(String),
+    /// An origin that no page can have.
+    #[error("`{}` is not an origin", _0.escape_debug())]
+    Origin(String),
     /// The address cannot be used.
     #[error("cannot listen at {address}: {source}")]
     Address {
@@ -179,6 +229,10 @@ impl BindError {
         match self {
             Self::Open(_) => "make API keys for your tenants, or listen at 127.0.0.1",
             Self::Plain(_) => "give a certificate and its key, say that a proxy does TLS, or listen at 127.0.0.1",
+            Self::Host(_) => {
+                "write the name alone, for example `tools.example.com`, without a scheme, a port or a path"
+            }
+            Self::Origin(_) => "write a scheme and a host, for example `https://app.example.com`, without a path",
             Self::Address { .. } => "choose another port, or end the program that uses it",
         }
     }
@@ -200,15 +254,8 @@ impl HttpServer {
     /// # Errors
     /// [`BindError`]: also for an address other than loopback without API keys, or without TLS or a proxy.
     pub async fn bind(service: Service, auth: Authenticator, mut options: ListenOptions) -> Result<Self, BindError> {
+        options.check(&auth)?;
         let address = options.address;
-        if !address.ip().is_loopback() && stands(Defence::PublicAddress) {
-            if auth.is_open() {
-                return Err(BindError::Open(address));
-            }
-            if options.tls.is_none() && !options.behind_proxy {
-                return Err(BindError::Plain(address));
-            }
-        }
         let failed = |source| BindError::Address { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -219,6 +266,7 @@ impl HttpServer {
             };
             options.http.hosts.push(host);
         }
+        options.http.requests = options.http.requests.min(options.connections);
         let protected = std::mem::take(&mut options.protected);
         let router = router(service.clone(), auth, options.http.clone(), protected);
         Ok(Self { listener, address, service, router, options })
@@ -238,34 +286,34 @@ impl HttpServer {
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, service, router, options, .. } = self;
         let peers = Peers::new(if options.behind_proxy { usize::MAX } else { options.connections_per_address });
-        let room = Arc::new(Semaphore::new(options.connections.clamp(1, Semaphore::MAX_PERMITS)));
+        let open = Connections::new(options.connections);
         let (closing, _) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);
         loop {
             let accepted = async {
-                let permit = Arc::clone(&room).acquire_owned().await.ok()?;
-                Some((permit, listener.accept().await))
+                open.room().await;
+                listener.accept().await
             };
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
                 accepted = accepted => match accepted {
-                    Some((permit, Ok((stream, peer)))) => {
+                    Ok((stream, peer)) => {
                         let Some(place) = peers.enter(peer.ip()) else { continue };
-                        let connection = Connection { router: router.clone(), closing: closing.subscribe() };
+                        let (router, closing) = (router.clone(), closing.subscribe());
+                        let connection = Connection { router, closing, open: open.enter() };
                         let (tls, options) = (options.tls.clone(), Limits::of(&options));
                         connections.spawn(async move {
-                            let _held = (permit, place);
+                            let _place = place;
                             connection.accept(stream, tls, options).await;
                         });
                     }
-                    Some((_, Err(error))) => {
+                    Err(error) => {
                         tracing::warn!(%error, "a connection was not accepted");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
-                    None => break,
                 },
             }
         }
@@ -297,25 +345,33 @@ impl Limits {
 struct Connection {
     router: Router,
     closing: watch::Receiver<bool>,
+    open: Open,
 }
 
 impl Connection {
     async fn accept(self, stream: TcpStream, tls: Option<Tls>, limits: Limits) {
         let _ = stream.set_nodelay(true);
-        match tls {
-            None => self.serve(stream, limits).await,
-            Some(tls) => {
-                // A handshake takes no longer than a head.
-                if let Ok(Ok(stream)) = tokio::time::timeout(limits.head_time, tls.accept(stream)).await {
-                    self.serve(stream, limits).await;
-                }
-            }
+        let Some(tls) = tls else { return self.serve(stream, limits).await };
+        let shaken = tokio::select! {
+            // A handshake takes no longer than a head.
+            shaken = tokio::time::timeout(limits.head_time, tls.accept(stream)) => shaken,
+            () = self.open.closing() => return,
+        };
+        if let Ok(Ok(stream)) = shaken {
+            self.serve(stream, limits).await;
         }
     }
 
     async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, limits: Limits) {
-        let router = self.router.map_request(|request: Request<Incoming>| request.map(Body::new));
-        let router = router.map_err(|never: Infallible| never).map_response(|response: Response| response);
+        let (router, busy) = (self.router, self.open.busy());
+        let router = tower::service_fn(move |request: Request<Incoming>| {
+            let (busy, router) = (busy(), router.clone());
+            async move {
+                let response: Response = router.oneshot(request.map(Body::new)).await?;
+                // The request runs until its answer has been sent.
+                Ok::<_, Infallible>(hold(response, busy))
+            }
+        });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).max_buf_size(limits.head);
         http.header_read_timeout(stands(Defence::HeadTime).then_some(limits.head_time));
@@ -323,10 +379,14 @@ impl Connection {
         let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
         tokio::select! {
             result = &mut connection => return ended(result),
+            () = self.open.closing() => return,
             // Also when the server itself is gone.
             _ = self.closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
         }
-        ended(connection.await);
+        tokio::select! {
+            result = connection => ended(result),
+            () = self.open.closing() => {}
+        }
     }
 }
 

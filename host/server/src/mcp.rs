@@ -14,7 +14,9 @@ mod endpoint;
 mod extension;
 mod handler;
 mod notices;
+mod places;
 mod question;
+mod resources;
 mod result;
 mod sessions;
 mod stdio;
@@ -34,6 +36,7 @@ pub use stdio::{StdioError, serve_lines, serve_stdio};
 ///
 /// # Defaults
 /// The name `toolcell`, no instructions, no extension; 32 sessions of a tenant, which end after 30 minutes without a message;
+/// 64 open streams of a tenant;
 /// 1 s for a tool to end by itself once its call is cancelled; on standard input, lines of 4 MiB and 64 requests at once.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -46,6 +49,8 @@ pub struct McpOptions {
     pub extension: Arc<dyn McpExtension>,
     /// Open sessions of one tenant.
     pub sessions: usize,
+    /// Open streams of one tenant over HTTP: `GET` of a session, and `subscriptions/listen`.
+    pub streams: usize,
     /// Time without a message after which a session ends.
     pub session_idle: Duration,
     /// Time that a tool has to end by itself once its call is cancelled.
@@ -69,6 +74,7 @@ impl Default for McpOptions {
             instructions: None,
             extension: Arc::new(extension::Nothing),
             sessions: 32,
+            streams: 64,
             session_idle: Duration::from_secs(30 * 60),
             stop_grace: Duration::from_secs(1),
             line: 4 << 20,
@@ -103,6 +109,13 @@ impl McpOptions {
     #[must_use]
     pub fn with_sessions(mut self, sessions: usize) -> Self {
         self.sessions = sessions;
+        self
+    }
+
+    /// With this many open streams of one tenant.
+    #[must_use]
+    pub fn with_streams(mut self, streams: usize) -> Self {
+        self.streams = streams;
         self
     }
 

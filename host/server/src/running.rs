@@ -1,7 +1,7 @@
 //! The requests that run now: by whom, and how each is ended early.
 //!
 //! In: a principal and the id of its request. Out: a [`RunningRequest`] whose signal its calls obey.
-//! Invariants: a principal has one running request of an id; only that principal can cancel it; a request leaves the table
+//! Invariants: where there are several tenants, each leaves as many requests free as it has; a principal has one running request of an id; only that principal can cancel it; a request leaves the table
 //! when it is dropped.
 
 use std::collections::HashMap;
@@ -12,10 +12,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toolcell::AbortSignal;
+use toolcell::defence::Defence;
 
 use crate::principal::Principal;
 use crate::refused::Refused;
 use crate::request_id::RequestId;
+use crate::share::{Room, Share};
 
 /// When a client is told to try again while the server runs as many requests as it may.
 const RETRY: Duration = Duration::from_secs(1);
@@ -23,8 +25,9 @@ const RETRY: Duration = Duration::from_secs(1);
 type Key = (Principal, RequestId);
 
 /// The table of running requests.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Running {
+    room: Arc<Room>,
     table: Mutex<Table>,
     /// Notified when a request has ended.
     ended: Notify,
@@ -37,25 +40,40 @@ struct Table {
 }
 
 impl Running {
-    /// Enters a request, if there are less than `most`.
+    /// Room for so many requests.
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        let room = Room::new(most, Defence::RequestShare);
+        Arc::new(Self { room, table: Mutex::default(), ended: Notify::new() })
+    }
+
+    /// Whether a request of the principal could begin now.
+    pub(crate) fn check(&self, principal: &Principal, is_shared: bool) -> Result<(), Refused> {
+        if self.is_draining() {
+            return Err(Refused::Draining);
+        }
+        let has_room = self.room.has_room(principal, is_shared);
+        if has_room { Ok(()) } else { Err(Refused::Overloaded { retry_after: RETRY }) }
+    }
+
+    /// Enters a request, if there is room for it. `is_shared`: there are several tenants.
     pub(crate) fn begin(
         self: &Arc<Self>,
         principal: &Principal,
         id: &RequestId,
-        most: usize,
+        is_shared: bool,
     ) -> Result<RunningRequest, Refused> {
+        let mut share = self.room.share(principal);
         let mut table = self.table.lock();
         if table.is_draining {
             return Err(Refused::Draining);
         }
-        let count = table.requests.len();
         match table.requests.entry((principal.clone(), id.clone())) {
             Entry::Occupied(_) => Err(Refused::DuplicateRequest),
-            Entry::Vacant(_) if count >= most => Err(Refused::Overloaded { retry_after: RETRY }),
+            Entry::Vacant(_) if !share.grow_to(1, is_shared) => Err(Refused::Overloaded { retry_after: RETRY }),
             Entry::Vacant(place) => {
                 let signal = place.insert(AbortSignal::new()).clone();
                 let key = (principal.clone(), id.clone());
-                Ok(RunningRequest { running: Arc::clone(self), key, signal })
+                Ok(RunningRequest { running: Arc::clone(self), key, signal, _share: share })
             }
         }
     }
@@ -107,6 +125,7 @@ pub(crate) struct RunningRequest {
     key: Key,
     /// Raised when the request is cancelled.
     pub(crate) signal: AbortSignal,
+    _share: Share,
 }
 
 impl Drop for RunningRequest {

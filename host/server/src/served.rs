@@ -11,6 +11,7 @@ use std::sync::Arc;
 use toolcell::{Event, Executor, RawCall, Registry, Runner, Tenant, Tool, ToolCall, Toolbox};
 
 use crate::account::Account;
+use crate::artifacts::{Artifacts, Layer};
 use crate::facade::{self, ManyTools, facade};
 use crate::quota::Quota;
 
@@ -118,8 +119,17 @@ impl Served {
     }
 
     /// Makes the views. `account` gives the account of a tenant.
-    pub(crate) fn version(self, account: impl Fn(Option<&str>) -> Arc<Account>) -> Version {
+    pub(crate) fn version(
+        self,
+        artifacts: Option<&Artifacts>,
+        account: impl Fn(Option<&str>) -> Arc<Account>,
+    ) -> Version {
         let Self { version, mut executor, tools, tenants, mut untenanted, many } = self;
+        let around = |tool: &Tool| match artifacts {
+            Some(artifacts) => Layer::around(tool.clone(), artifacts),
+            None => tool.clone(),
+        };
+        let tools: Vec<Tool> = tools.tools().map(around).collect();
         for (name, tenant) in &tenants {
             executor = executor.with_tenant(name, tenant.narrowed.clone());
         }
@@ -148,6 +158,11 @@ pub(crate) struct Version {
 }
 
 impl Version {
+    /// How many tenants it serves; principals without a tenant count as one.
+    pub(crate) fn tenants(&self) -> usize {
+        self.views.len() + usize::from(self.untenanted.is_some())
+    }
+
     /// What this tenant sees. `None`: the tenant is not served.
     pub(crate) fn view(&self, tenant: Option<&str>) -> Option<Arc<View>> {
         tenant.map_or(self.untenanted.as_ref(), |tenant| self.views.get(tenant)).cloned()
@@ -169,9 +184,9 @@ pub(crate) struct View {
 }
 
 impl View {
-    fn new(tools: &Toolbox, tenant: &ServedTenant, executor: Executor, account: Arc<Account>, many: ManyTools) -> Self {
+    fn new(tools: &[Tool], tenant: &ServedTenant, executor: Executor, account: Arc<Account>, many: ManyTools) -> Self {
         let is_seen = |name: &String| tenant.tools.as_ref().is_none_or(|tools| tools.contains(name));
-        let tools = tools.tools().map(|tool| (tool.definition().name.clone(), tool.clone()));
+        let tools = tools.iter().map(|tool| (tool.definition().name.clone(), tool.clone()));
         let mut tools: BTreeMap<String, Tool> = tools.filter(|(name, _)| is_seen(name)).collect();
         let facade = facade(many, &tools);
         let is_searched = facade.is_some();

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use toolcell::{AbortSignal, Clock, Error, Executor, Sealer, SystemClock};
 
 use crate::account::{Account, Slots, TenantUsage};
+use crate::artifacts::Artifacts;
 use crate::principal::Principal;
 use crate::refused::Refused;
 use crate::request_id::RequestId;
@@ -54,6 +55,7 @@ struct Inner {
     problems: Mutex<BTreeMap<String, String>>,
     limits: ServiceLimits,
     sealer: Sealer,
+    artifacts: Option<Artifacts>,
     clock: Arc<dyn Clock>,
 }
 
@@ -64,7 +66,8 @@ struct Inner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceLimits {
-    /// Requests with calls that run at once, over all tenants.
+    /// Requests with calls that run at once, over all tenants. Where there are several tenants, each leaves as many free as it
+    /// has.
     pub in_flight: usize,
     /// Calls in one run, batch or list of steps.
     pub calls_per_request: usize,
@@ -104,7 +107,7 @@ impl ServiceLimits {
 /// Builds a [`Service`].
 ///
 /// # Defaults
-/// [`ServiceLimits::default`], the system's clock, a new random sealing key: a question cannot be answered after the process
+/// [`ServiceLimits::default`], no artifacts, the system's clock, a new random sealing key: a question cannot be answered after the process
 /// has ended.
 #[derive(Debug)]
 #[must_use]
@@ -112,6 +115,7 @@ pub struct ServiceBuilder {
     served: Served,
     limits: ServiceLimits,
     sealer: Option<Sealer>,
+    artifacts: Option<Artifacts>,
     clock: Arc<dyn Clock>,
 }
 
@@ -128,6 +132,12 @@ impl ServiceBuilder {
         self
     }
 
+    /// With this store of artifacts: long content of results is kept in it, and tools can read uploads.
+    pub fn with_artifacts(mut self, artifacts: Artifacts) -> Self {
+        self.artifacts = Some(artifacts);
+        self
+    }
+
     /// With this clock for quotas.
     pub fn with_clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
@@ -139,18 +149,19 @@ impl ServiceBuilder {
     /// # Errors
     /// [`Error::is_environment`] if no sealer was given and the system has no randomness.
     pub fn build(self) -> Result<Service, Error> {
-        let Self { served, limits, sealer, clock } = self;
+        let Self { served, limits, sealer, artifacts, clock } = self;
         let sealer = sealer.map_or_else(Sealer::generate, Ok)?;
         let accounts = Accounts::default();
-        let version = served.version(|tenant| account(&accounts, &clock, tenant));
+        let version = served.version(artifacts.as_ref(), |tenant| account(&accounts, &clock, tenant));
         Ok(Service(Arc::new(Inner {
             version: ArcSwap::from_pointee(version),
             versions: watch::Sender::new(()),
             accounts,
-            running: Arc::default(),
+            running: Running::new(limits.in_flight),
             problems: Mutex::default(),
             limits,
             sealer,
+            artifacts,
             clock,
         })))
     }
@@ -173,13 +184,14 @@ impl Service {
     /// Begins a service of these tools.
     pub fn builder(served: Served) -> ServiceBuilder {
         let limits = ServiceLimits::default();
-        ServiceBuilder { served, limits, sealer: None, clock: Arc::new(SystemClock) }
+        ServiceBuilder { served, limits, sealer: None, artifacts: None, clock: Arc::new(SystemClock) }
     }
 
     /// Serves this from now on. Requests that run end on the version that they began with. Quotas and totals of tenants
     /// go on.
     pub fn replace(&self, served: Served) {
-        let version = served.version(|tenant| account(&self.0.accounts, &self.0.clock, tenant));
+        let artifacts = self.0.artifacts.as_ref();
+        let version = served.version(artifacts, |tenant| account(&self.0.accounts, &self.0.clock, tenant));
         self.0.version.store(Arc::new(version));
         self.0.versions.send_replace(());
     }
@@ -199,6 +211,12 @@ impl Service {
     #[must_use]
     pub fn limits(&self) -> ServiceLimits {
         self.0.limits
+    }
+
+    /// The store of artifacts, if the service has one.
+    #[must_use]
+    pub fn artifacts(&self) -> Option<&Artifacts> {
+        self.0.artifacts.as_ref()
     }
 
     /// The clock that the service was built with.
@@ -276,6 +294,18 @@ impl Service {
         self.0.version.load().view(principal.tenant()).ok_or(Refused::NoAccess)
     }
 
+    /// Whether several tenants are served, so that each has to leave room to the others.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.version.load().tenants() > 1
+    }
+
+    /// Whether a call of the principal would be admitted now. Takes nothing.
+    pub(crate) fn check(&self, principal: &Principal) -> Result<(), Refused> {
+        let view = self.view(principal)?;
+        self.0.running.check(principal, self.is_shared())?;
+        view.account.check(&view.quota)
+    }
+
     /// Admits a request of so many calls. Every call passes here before a tool is looked up, so that a refusal says nothing
     /// of the tools.
     pub(crate) fn admit(
@@ -290,7 +320,7 @@ impl Service {
         if calls > limit {
             return Err(Refused::TooManyCalls { got: calls, limit });
         }
-        let request = self.0.running.begin(principal, id, self.0.limits.in_flight)?;
+        let request = self.0.running.begin(principal, id, self.is_shared())?;
         let slots = view.account.admit(&view.quota, calls, wanted)?;
         Ok(Admitted { request, slots })
     }

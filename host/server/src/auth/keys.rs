@@ -23,6 +23,8 @@ use crate::principal::Principal;
 const VERSION: u32 = 1;
 /// Characters of a key's id, after `k_`.
 const ID_BYTES: usize = 6;
+/// Begins the id of a key's principal.
+pub(super) const KEY_PREFIX: &str = "key:";
 /// Bytes of a tenant's name.
 const MAX_TENANT: usize = 128;
 
@@ -118,7 +120,20 @@ impl KeyStoreError {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::File { path, .. } => format!("check who can read it: chmod 600 {}", path.display()),
+            // Others could read it, it is another user's, or it is a link.
+            Self::File { path, source } if source.kind() == io::ErrorKind::Other => {
+                format!("make it a plain file of yours that only you can read: chmod 600 {}", path.display())
+            }
+            Self::File { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+                format!("run as the user who owns it and its directory: ls -ld {}", path.display())
+            }
+            Self::File { path, source } if source.kind() == io::ErrorKind::StorageFull => {
+                format!("make room on the disk of {}", path.display())
+            }
+            Self::File { path, source } if is_place(source) => {
+                format!("name a file in a directory that you can write to, not {}", path.display())
+            }
+            Self::File { .. } => "check the disk and the permissions of the file's directory".into(),
             Self::Invalid { .. } => "restore the file from a copy, or move it away and make new keys".into(),
             Self::BadTenant(_) => format!("write 1 to {MAX_TENANT} characters without control characters"),
             Self::Key(error) => error.hint(),
@@ -210,6 +225,12 @@ impl ApiKeyStore {
         loaded.keys.tenant_of(shown).and_then(|id| loaded.principals.get(id)).cloned()
     }
 
+    /// Whether there is a key of this id. If the file cannot be read, the keys that were read before count.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        let _ = self.reload();
+        self.0.loaded.read().principals.contains_key(id)
+    }
+
     /// Changes the file under its lock.
     fn change<T>(&self, change: impl FnOnce(&mut Vec<KeyInfo>) -> T) -> Result<T, KeyStoreError> {
         let path = &self.0.path;
@@ -247,13 +268,19 @@ impl Loaded {
         for info in &infos {
             let digest: KeyDigest = info.digest.parse().map_err(|error| invalid(format!("`{}`: {error}", info.id)))?;
             keys = keys.with(&info.id, digest).map_err(|error| invalid(format!("`{}`: {error}", info.id)))?;
-            let principal = Principal::new(Some(&info.tenant), &format!("key:{}", info.id));
+            let principal = Principal::new(Some(&info.tenant), &format!("{KEY_PREFIX}{}", info.id));
             if principals.insert(info.id.clone(), principal).is_some() {
                 return Err(invalid(format!("two keys have the id `{}`", info.id)));
             }
         }
         Ok(Self { stamp, keys, principals, infos })
     }
+}
+
+/// Whether the path is the problem, and not the file.
+fn is_place(error: &io::Error) -> bool {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, ReadOnlyFilesystem};
+    [IsADirectory, NotADirectory, NotFound, ReadOnlyFilesystem].contains(&error.kind())
 }
 
 /// What tells this file from the one that had its name before.

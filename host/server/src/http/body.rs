@@ -1,8 +1,10 @@
 //! The body of a request: read under limits, and checked to be JSON.
 //!
-//! Invariants: a body is read after its request was authenticated; the bytes of all bodies that are kept are bounded, and
-//! one that is longer than allowed is not read to its end.
-//! Source: docs/threat-model.md, rows 18 and 72.
+//! Invariants: a body is read after its request was authenticated; the bytes of all bodies that are kept are bounded, and they
+//! count as they arrive; one tenant leaves room to others; a body that is longer than allowed is not read to its end.
+//! Source: docs/threat-model.md, rows 18, 72 and 78.
+
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -12,21 +14,19 @@ use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use toolcell::Json;
 use toolcell::defence::{Defence, stands};
 
 use super::Shared;
 use super::problem::Problem;
-
-/// Bytes that one permit of the room for bodies stands for.
-pub(super) const PIECE: usize = 1 << 10;
+use crate::principal::Principal;
+use crate::share::Share;
 
 /// A body that was read, and its room.
 pub(crate) struct Read {
     pub(crate) bytes: Bytes,
-    _room: Option<OwnedSemaphorePermit>,
+    _room: Share,
 }
 
 /// Reads a JSON body.
@@ -39,26 +39,22 @@ pub(crate) async fn read(shared: &Shared, request: Request) -> Result<Read, Prob
         )
         .with_hint("send the header `Content-Type: application/json`"));
     }
-    let (limit, idle) = (shared.options.body, shared.options.body_idle);
+    let limit = shared.options.body;
+    read_bytes(shared, request, limit).await
+}
+
+/// Reads a body of any type that has at most so many bytes.
+pub(super) async fn read_bytes(shared: &Shared, request: Request, limit: usize) -> Result<Read, Problem> {
+    let principal = request.extensions().get::<Principal>().cloned().unwrap_or_else(Principal::local);
+    let mut room = shared.bodies.share(&principal);
+    let idle = shared.options.body_idle;
     let too_large = || {
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", format!("the body is longer than {limit} bytes"))
     };
     let mut body: Body = request.into_body();
-    let hint = body.size_hint();
-    if hint.lower() > limit as u64 && stands(Defence::BodyBytes) {
+    if body.size_hint().lower() > limit as u64 && stands(Defence::BodyBytes) {
         return Err(too_large());
     }
-    // A body of unknown length takes the room of the longest.
-    let most = hint.upper().and_then(|most| usize::try_from(most).ok()).map_or(limit, |most| most.min(limit));
-    let pieces = u32::try_from(most.div_ceil(PIECE)).unwrap_or(u32::MAX);
-    let room = match pieces {
-        0 => None,
-        pieces => Some(shared.bodies.clone().try_acquire_many_owned(pieces).map_err(|_| {
-            let after = std::time::Duration::from_secs(1);
-            let detail = "the server holds as many bytes of requests as it may";
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).with_retry_after(after)
-        })?),
-    };
     let end = Instant::now() + shared.options.body_time;
     let mut bytes = BytesMut::new();
     loop {
@@ -75,6 +71,11 @@ pub(crate) async fn read(shared: &Shared, request: Request) -> Result<Read, Prob
         };
         if bytes.len() + data.len() > limit && stands(Defence::BodyBytes) {
             return Err(too_large());
+        }
+        if !room.grow_to(bytes.len() + data.len(), shared.service.is_shared()) {
+            let detail = "the server holds as many bytes of requests as it may";
+            let busy = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
+            return Err(busy.with_retry_after(Duration::from_secs(1)));
         }
         bytes.extend_from_slice(&data);
     }

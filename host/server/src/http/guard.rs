@@ -10,17 +10,21 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
-use http::header::{CACHE_CONTROL, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use toolcell::defence::{Defence, stands};
 use tracing::Instrument as _;
 
 use super::Shared;
+use super::held::{end_with, hold};
 use super::problem::Problem;
+use crate::refused::Refused;
 use crate::request_id::RequestId;
 
 /// The header of a request's id.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// When a tenant with as many open requests as it may have is told to try again.
+const RETRY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Names of this machine in `Host`.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -119,7 +123,8 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Finds out who sent the request, for its route.
+/// Finds out who sent the request, for its route. Refuses principals that are not served, and tenants with too many open
+/// requests. A stream ends when the key of its request is revoked.
 pub(super) async fn authenticate(
     State(shared): State<Shared>,
     mut request: Request,
@@ -127,10 +132,23 @@ pub(super) async fn authenticate(
 ) -> Result<Response, Problem> {
     let principal = shared.auth.authenticate(request.headers());
     let principal = principal.map_err(|error| Problem::no_principal(&shared.auth, error))?;
-    request.extensions_mut().insert(principal);
+    if !shared.service.serves(&principal) && stands(Defence::ServedTenants) {
+        return Err(Refused::NoAccess.into());
+    }
+    let mut open = shared.requests.share(&principal);
+    // What ends something is short, and makes room.
+    if request.method() != Method::DELETE && !open.grow_to(1, shared.service.is_shared()) {
+        return Err(Refused::Overloaded { retry_after: RETRY }.into());
+    }
+    request.extensions_mut().insert(principal.clone());
     // For routes of other protocols, which read their bodies under the same limits.
     request.extensions_mut().insert(shared.clone());
-    Ok(next.run(request).await)
+    let mut response = next.run(request).await;
+    let is_stream = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
+    if is_stream && stands(Defence::RevokedStreams) {
+        response = end_with(response, shared.revoked(principal));
+    }
+    Ok(hold(response, open))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! In: a principal, its key, a digest of the request. Out: a [`Claim`] for the first, the kept answer for the others.
 //! Invariants: a key belongs to its principal; only answers of calls that were made are kept, for [`LIFETIME`]; a principal
-//! has at most [`MOST`] keys and [`MOST_BYTES`] of answers, the oldest go first; a claim that ends without an answer frees its
+//! has at most [`MOST`] keys, [`MOST_RUNNING`] of them with requests that run, and [`MOST_BYTES`] of answers, the oldest go first; a claim that ends without an answer frees its
 //! key.
 
 use std::collections::HashMap;
@@ -28,6 +28,8 @@ const LIFETIME: Duration = Duration::from_secs(60 * 60);
 const MOST: usize = 256;
 /// Bytes of the answers that are kept for one principal.
 const MOST_BYTES: usize = 4 << 20;
+/// Requests of one principal that run: they go on without their connections.
+const MOST_RUNNING: usize = 32;
 /// Characters of a key.
 const MAX_KEY: usize = 255;
 /// When to send a request again whose first is still running.
@@ -115,7 +117,8 @@ impl Idempotency {
                 Some(answer) => Ok(Begun::Again(answer.clone())),
             };
         }
-        if entries.len() >= MOST && !forget_oldest(entries) {
+        let running = entries.values().filter(|entry| entry.answer.is_none()).count();
+        if running >= MOST_RUNNING || entries.len() >= MOST && !forget_oldest(entries) {
             let detail = "too many requests with idempotency keys are running";
             return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "overloaded", detail).with_retry_after(RETRY));
         }

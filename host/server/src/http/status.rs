@@ -48,15 +48,25 @@ pub(super) async fn health() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Says whether the server takes calls, and why not.
+/// Whether the server takes calls, and from whom.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Ready {
+    #[serde(flatten)]
+    readiness: Readiness,
+    /// `required`: requests need a key or a token. `none`: every request is accepted.
+    authentication: &'static str,
+}
+
+/// Says whether the server takes calls, and why not, and whether requests need a key.
 #[utoipa::path(get, path = "/ready", operation_id = "ready", responses(
-    (status = 200, body = Readiness),
-    (status = 503, body = Readiness),
+    (status = 200, body = Ready),
+    (status = 503, body = Ready),
 ))]
 pub(super) async fn ready(State(shared): State<Shared>) -> Response {
     let readiness = shared.service.readiness();
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(readiness)).into_response()
+    let authentication = if shared.auth.is_open() { "none" } else { "required" };
+    (status, Json(Ready { readiness, authentication })).into_response()
 }
 
 /// The version of the server.

@@ -99,7 +99,7 @@ fn provider(format: Option<&str>) -> Result<Option<Provider>, Problem> {
     }
 }
 
-fn bad_query(_: QueryRejection) -> Problem {
+pub(super) fn bad_query(_: QueryRejection) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "bad_query", "the query has unknown or repeated parameters")
         .with_hint("GET /openapi.json lists the parameters")
 }

@@ -7,6 +7,7 @@
 //! Source: docs/mcp.md, "Bad input"; docs/threat-model.md, rows 72 to 77.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
@@ -15,17 +16,21 @@ use axum::routing::any;
 use axum::{Json, Router};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
-use rmcp::model::{ErrorData, JsonRpcError, ProtocolVersion, RequestId as RpcId};
+use rmcp::model::{ErrorData, InitializeRequestParams, JsonRpcError, ProtocolVersion, RequestId as RpcId};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
+
+use toolcell::defence::{Defence, stands};
 
 use super::McpOptions;
 use super::handler::{Handler, VERSIONS};
+use super::places::{Place, Places};
+use super::result;
 use super::sessions::{CALLER, Caller, Sessions};
 use super::wire::{self, Bad, Kind, Message};
-use crate::http::Shared;
-use crate::http::body;
+use crate::http::held::hold;
+use crate::http::{Shared, body};
 use crate::principal::Principal;
 use crate::service::Service;
 
@@ -38,21 +43,26 @@ const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 struct Endpoint {
     sdk: StreamableHttpService<Handler, Sessions>,
     sessions: Arc<Sessions>,
+    service: Service,
+    streams: Places,
+    /// Whether the sessions are being compared with the keys.
+    is_watched: AtomicBool,
 }
 
 /// The route `/mcp`, to be given to [`router`](crate::router) or [`ListenOptions::with_protected`](crate::ListenOptions::with_protected), which check
 /// Host, Origin and credentials of its requests.
 pub fn routes(service: Service, options: McpOptions) -> Router {
     let sessions = Arc::new(Sessions::new(options.sessions, options.session_idle));
-    let options = Arc::new(options);
+    let streams = Places::new(if stands(Defence::StreamCount) { options.streams } else { usize::MAX });
+    let (options, calling) = (Arc::new(options), service.clone());
     let made = move || {
         let principal = CALLER.try_with(|caller| caller.principal.clone()).map_err(std::io::Error::other)?;
-        Ok(Handler::new(service.clone(), principal, Arc::clone(&options)))
+        Ok(Handler::new(calling.clone(), principal, Arc::clone(&options)))
     };
     // Host and Origin were compared with the lists of the HTTP options, and the body has been read.
     let config = StreamableHttpServerConfig::default().disable_allowed_hosts().with_max_request_body_bytes(usize::MAX);
     let sdk = StreamableHttpService::new(made, Arc::clone(&sessions), config);
-    let endpoint = Arc::new(Endpoint { sdk, sessions });
+    let endpoint = Arc::new(Endpoint { sdk, sessions, service, streams, is_watched: AtomicBool::new(false) });
     Router::new().route("/mcp", any(handle)).with_state(endpoint)
 }
 
@@ -62,6 +72,7 @@ async fn handle(
     Extension(shared): Extension<Shared>,
     request: Request,
 ) -> Response {
+    endpoint.watch(&shared);
     if request.method() != Method::POST {
         return endpoint.stream_or_end(principal, request).await;
     }
@@ -74,8 +85,7 @@ async fn handle(
         Ok(message) => message,
         Err(bad) => return refused(StatusCode::BAD_REQUEST, &bad),
     };
-    let mut pending = None;
-    let mut room = None;
+    let (mut pending, mut room, mut stream) = (None, None, None);
     match endpoint.session(&parts.headers, &principal, &message) {
         Ok(Some(session)) => {
             if let Kind::Request { id, .. } = &message.kind {
@@ -89,25 +99,41 @@ async fn handle(
         Ok(None) if is_method(&message, "initialize") => {
             room = endpoint.sessions.reserve(&principal);
             if room.is_none() {
-                let id = message.id();
-                let error = ErrorData::internal_error("the tenant has as many sessions as it may have", None);
-                let mut response = refused(StatusCode::TOO_MANY_REQUESTS, &Bad { id, error });
-                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
-                return response;
+                return too_many("sessions", message.id());
             }
         }
         Ok(None) => {}
         Err(response) => return response,
     }
+    if is_method(&message, "initialize")
+        && let Err(error) = serde_json::from_value::<InitializeRequestParams>(message.value["params"].clone())
+    {
+        let error = ErrorData::invalid_params(format!("the params do not fit `initialize`: {error}"), None);
+        return refused(StatusCode::BAD_REQUEST, &Bad { id: message.id(), error });
+    }
+    if is_method(&message, "subscriptions/listen") {
+        stream = endpoint.streams.enter(&principal);
+        if stream.is_none() {
+            return too_many("streams", message.id());
+        }
+    }
+    // Before the tool is looked up, so that a refusal says nothing of the tools.
+    if is_method(&message, "tools/call")
+        && let Err(busy) = endpoint.service.check(&principal)
+    {
+        let status =
+            if busy.retry_after().is_some() { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
+        let mut response = refused(status, &Bad { id: message.id(), error: result::error_of(&busy) });
+        if let Some(after) = busy.retry_after() {
+            let seconds = after.as_millis().div_ceil(1000).max(1);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX)));
+        }
+        return response;
+    }
     let request = Request::from_parts(parts, Body::from(read.bytes.clone()));
     let response = endpoint.pass_on(principal, room, request).await;
     // The request is pending until its answer has been sent, or the client has gone.
-    response.map(|body| {
-        Body::new(body.map_frame(move |frame| {
-            let _ = &pending;
-            frame
-        }))
-    })
+    hold(response, (pending, stream))
 }
 
 impl Endpoint {
@@ -122,7 +148,29 @@ impl Endpoint {
                 }
             }
         }
-        self.pass_on(principal, None, request).await
+        let mut stream = None;
+        if request.method() == Method::GET {
+            stream = self.streams.enter(&principal);
+            if stream.is_none() {
+                return too_many("streams", None);
+            }
+        }
+        hold(self.pass_on(principal, None, request).await, stream)
+    }
+
+    /// Closes sessions whose key was revoked, or whose tenant is not served any more, from the first request on.
+    fn watch(&self, shared: &Shared) {
+        if self.is_watched.swap(true, Ordering::AcqRel) || !stands(Defence::RevokedStreams) {
+            return;
+        }
+        let (sessions, shared) = (Arc::downgrade(&self.sessions), shared.clone());
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(shared.options.recheck).await;
+                let Some(sessions) = sessions.upgrade() else { return };
+                sessions.close_others(|principal| shared.knows(principal)).await;
+            }
+        });
     }
 
     /// The session that the request belongs to.
@@ -161,7 +209,7 @@ impl Endpoint {
         }
     }
 
-    async fn pass_on(&self, principal: Principal, room: Option<super::sessions::Room>, request: Request) -> Response {
+    async fn pass_on(&self, principal: Principal, room: Option<Place>, request: Request) -> Response {
         let caller = Caller { principal, room: Mutex::new(room) };
         let response = CALLER.scope(caller, self.sdk.handle(request)).await;
         let mut response = response.map(Body::new);
@@ -194,6 +242,15 @@ fn unknown(version: &str) -> ProtocolVersion {
 
 fn no_session(id: Option<RpcId>) -> Response {
     refused(StatusCode::NOT_FOUND, &Bad::request(id, "there is no such session: open one with `initialize`"))
+}
+
+/// The tenant has as many of these as it may have.
+fn too_many(what: &str, id: Option<RpcId>) -> Response {
+    let data = json!({ "code": format!("too_many_{what}"), "retry_after_ms": 60_000 });
+    let error = ErrorData::internal_error(format!("the tenant has as many {what} as it may have"), Some(data));
+    let mut response = refused(StatusCode::TOO_MANY_REQUESTS, &Bad { id, error });
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+    response
 }
 
 fn refused(status: StatusCode, bad: &Bad) -> Response {

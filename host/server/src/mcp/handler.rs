@@ -16,7 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::changes::Changes;
 use super::extension::Asked;
-use super::{McpOptions, definitions, result};
+use super::{McpOptions, definitions, resources, result};
 use crate::principal::Principal;
 use crate::service::Service;
 
@@ -107,6 +107,9 @@ impl Handler {
         tools.list_changed = Some(true);
         capabilities.tools = Some(tools);
         capabilities.logging = Some(Map::new());
+        if self.0.service.artifacts().is_some() {
+            capabilities.resources = Some(ResourcesCapability::default());
+        }
         self.0.options.extension.capabilities(&mut capabilities);
         capabilities
     }
@@ -213,7 +216,21 @@ impl ServerHandler for Handler {
         page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let mut result = self.0.options.extension.list_resources(page.unwrap_or_default(), self.asked(context)).await?;
+        let page = page.unwrap_or_default();
+        let is_first = page.cursor.is_none();
+        let listed = self.0.options.extension.list_resources(page, self.asked(context)).await;
+        let mut result = match (listed, self.0.service.artifacts()) {
+            (listed, Some(artifacts)) if is_first => {
+                let mut listed = match listed {
+                    // The extension has no resources of its own.
+                    Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND => ListResourcesResult::default(),
+                    listed => listed?,
+                };
+                listed.resources.extend(resources::list(artifacts, &self.0.principal).await?);
+                listed
+            }
+            (listed, _) => listed?,
+        };
         result.result_type.get_or_insert(ResultType::COMPLETE);
         Ok(result)
     }
@@ -234,7 +251,12 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let mut answer = self.0.options.extension.read_resource(request, self.asked(context)).await?;
+        let mut answer = match self.0.service.artifacts() {
+            Some(artifacts) if resources::is_artifact(&request.uri) => {
+                resources::read(artifacts, &self.0.principal, request.uri).await?.into()
+            }
+            _ => self.0.options.extension.read_resource(request, self.asked(context)).await?,
+        };
         if let ReadResourceResponse::Complete(result) = &mut answer {
             result.result_type.get_or_insert(ResultType::COMPLETE);
         }

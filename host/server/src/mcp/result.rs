@@ -116,10 +116,11 @@ fn block(part: &Part) -> ContentBlock {
         Part::Text { text } => ContentBlock::text(text),
         Part::Image(media) => ContentBlock::image(STANDARD.encode(&media.data), &media.mime_type),
         Part::Audio(media) => ContentBlock::audio(STANDARD.encode(&media.data), &media.mime_type),
-        Part::ResourceLink { uri, name, description, mime_type } => {
+        Part::ResourceLink { uri, name, description, mime_type, size } => {
             let mut link = Resource::new(uri, name.as_ref().unwrap_or(uri));
             link.description.clone_from(description);
             link.mime_type.clone_from(mime_type);
+            link.size = *size;
             ContentBlock::ResourceLink(link)
         }
     }

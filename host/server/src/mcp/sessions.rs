@@ -2,7 +2,7 @@
 //!
 //! In: a principal that opens a session. Out: the session's id, and later whether a principal may use it.
 //! Invariants: an id has 128 random bits; a session is known to the principal that opened it only; a tenant has a bounded number
-//! of sessions, and one that is idle ends; a session that has ended leaves the table.
+//! of sessions; one that is idle ends, and so does one whose key was revoked; a session that has ended leaves the table.
 //! Source: docs/threat-model.md, row 75.
 
 use std::collections::{HashMap, HashSet};
@@ -17,7 +17,9 @@ use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig, create_local_session,
 };
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
+use toolcell::defence::{Defence, stands};
 
+use super::places::{Place, Places};
 use crate::principal::Principal;
 
 tokio::task_local! {
@@ -28,46 +30,26 @@ tokio::task_local! {
 /// Whose request is being handled.
 pub(super) struct Caller {
     pub(super) principal: Principal,
-    pub(super) room: Mutex<Option<Room>>,
+    pub(super) room: Mutex<Option<Place>>,
 }
 
 /// All sessions.
 pub(super) struct Sessions {
     local: LocalSessionManager,
     table: Arc<Mutex<Table>>,
-    most: usize,
+    places: Places,
 }
 
 #[derive(Default)]
 struct Table {
     open: HashMap<SessionId, Session>,
-    /// Sessions of each tenant, those included that are being opened.
-    counts: HashMap<Option<String>, usize>,
 }
 
 struct Session {
     principal: Principal,
     /// The requests whose answers are awaited.
     requests: HashSet<RequestId>,
-    _room: Room,
-}
-
-/// Room for one session of a tenant, until it is dropped.
-pub(super) struct Room {
-    tenant: Option<String>,
-    table: Arc<Mutex<Table>>,
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        let mut table = self.table.lock();
-        if let Some(count) = table.counts.get_mut(&self.tenant) {
-            *count -= 1;
-            if *count == 0 {
-                table.counts.remove(&self.tenant);
-            }
-        }
-    }
+    _room: Place,
 }
 
 /// A request of a session, until its answer has been sent.
@@ -100,24 +82,33 @@ impl Sessions {
     pub(super) fn new(most: usize, idle: Duration) -> Self {
         let mut local = LocalSessionManager::default();
         local.session_config = config(idle);
-        Self { local, table: Arc::default(), most }
+        Self { local, table: Arc::default(), places: Places::new(most) }
     }
 
     /// Room for one more session of the principal's tenant.
-    pub(super) fn reserve(&self, principal: &Principal) -> Option<Room> {
-        let tenant = principal.tenant().map(str::to_owned);
-        let mut table = self.table.lock();
-        let count = table.counts.entry(tenant.clone()).or_default();
-        if *count >= self.most {
-            return None;
+    pub(super) fn reserve(&self, principal: &Principal) -> Option<Place> {
+        self.places.enter(principal)
+    }
+
+    /// Closes the sessions of principals that are not `known` any more.
+    pub(super) async fn close_others(&self, known: impl Fn(&Principal) -> bool) {
+        let open: Vec<_> = {
+            let table = self.table.lock();
+            table.open.iter().map(|(id, session)| (id.clone(), session.principal.clone())).collect()
+        };
+        for (id, _) in open.iter().filter(|(_, principal)| !known(principal)) {
+            // Fails only for a session that has ended meanwhile.
+            let _ = self.close_session(id).await;
         }
-        *count += 1;
-        Some(Room { tenant, table: Arc::clone(&self.table) })
     }
 
     /// Whether the principal has opened this session, and it is still open.
     pub(super) fn is_open(&self, id: &str, principal: &Principal) -> bool {
-        self.table.lock().open.get(id).is_some_and(|session| session.principal == *principal)
+        self.table
+            .lock()
+            .open
+            .get(id)
+            .is_some_and(|session| session.principal == *principal || !stands(Defence::SessionPrincipal))
     }
 
     /// Enters a request. `None`: the session waits for the answer of a request with this id.
@@ -173,9 +164,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
-        let closed = self.table.lock().open.remove(id);
-        // After the lock: dropping it gives its room back, which takes the lock.
-        drop(closed);
+        self.table.lock().open.remove(id);
         Ok(self.local.close_session(id).await?)
     }
 

@@ -18,6 +18,7 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use toolcell::defence::{Defence, stands};
 
 use super::McpOptions;
 use super::handler::Handler;
@@ -122,11 +123,13 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         loop {
             let available = self.read.fill_buf().await?;
             if available.is_empty() {
-                return Ok(false);
+                // The last line can come without its end.
+                let is_last = !self.line.is_empty() && !self.is_skipping;
+                return Ok(is_last);
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let count = end.map_or(available.len(), |end| end + 1);
-            let fits = self.line.len() + end.unwrap_or(count) <= self.most;
+            let fits = self.line.len() + end.unwrap_or(count) <= self.most || !stands(Defence::LineBytes);
             if !self.is_skipping && fits {
                 self.line.extend_from_slice(&available[..count]);
             } else if !self.is_skipping {

@@ -8,6 +8,7 @@
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
 use serde_json::{Map, Value};
 use toolcell::Json;
+use toolcell::defence::{Defence, stands};
 
 /// Bytes of an id that is a text.
 const MAX_ID: usize = 256;
@@ -66,8 +67,11 @@ impl Bad {
 /// Decodes one message.
 pub(super) fn decode(bytes: &[u8]) -> Result<Message, Bad> {
     let text = std::str::from_utf8(bytes).map_err(|_| Bad::parse("the message is not UTF-8"))?;
-    let json = Json::parse(text.to_owned()).map_err(|fault| Bad::parse(format!("the message is {fault}")))?;
-    let value = json.to_value();
+    let value = match Json::parse(text.to_owned()) {
+        Ok(json) => json.to_value(),
+        Err(fault) if stands(Defence::OneMeaning) => return Err(Bad::parse(format!("the message is {fault}"))),
+        Err(_) => serde_json::from_str(text).map_err(|error| Bad::parse(error.to_string()))?,
+    };
     let members = match &value {
         Value::Object(members) => members,
         Value::Array(_) => return Err(Bad::request(None, "batches are not supported: send one message at a time")),

@@ -202,7 +202,7 @@ async fn the_api_describes_itself() {
         }
     }
     assert_eq!(get("/health").await.json(), json!({"status": "ok"}));
-    assert_eq!(get("/ready").await.json(), json!({"ready": true, "problems": {}}));
+    assert_eq!(get("/ready").await.json(), json!({"ready": true, "problems": {}, "authentication": "required"}));
     fixture.service.report("configuration", Some("it has no tools".into()));
     let ready = get("/ready").await;
     assert_eq!((ready.status, &ready.json()["problems"]["configuration"]), (503, &json!("it has no tools")));

@@ -17,7 +17,7 @@ use crate::client::{Reply, request, send};
 
 /// Bytes of a body that the server reads.
 pub(crate) const BODY: usize = 64 << 10;
-/// Requests that it runs at once.
+/// Requests of one tenant that it runs at once: half of all.
 pub(crate) const IN_FLIGHT: usize = 3;
 
 /// A running server.
@@ -97,9 +97,14 @@ impl Fixture {
     }
 
     pub(crate) async fn with(options: ListenOptions) -> Self {
+        let http = HttpOptions::default().with_body(BODY).with_body_idle(Duration::from_millis(100));
+        Self::with_http(options, http).await
+    }
+
+    pub(crate) async fn with_http(options: ListenOptions, http: HttpOptions) -> Self {
         let (registry, waits) = tools();
         let clock = ManualClock::new();
-        let limits = ServiceLimits::default().with_in_flight(IN_FLIGHT).with_calls_per_request(4).with_page(2);
+        let limits = ServiceLimits::default().with_in_flight(2 * IN_FLIGHT).with_calls_per_request(4).with_page(2);
         let service = Service::builder(served(&registry))
             .with_clock(clock.clone())
             .with_limits(limits)
@@ -111,7 +116,6 @@ impl Fixture {
             .map(|tenant| keys.add(tenant).expect("a fixture").key.expose().to_owned());
         let revoked = keys.add("acme").expect("a fixture");
         assert!(keys.revoke(&revoked.id).expect("a fixture"));
-        let http = HttpOptions::default().with_body(BODY).with_body_idle(Duration::from_millis(100));
         let options = options.with_http(http.with_origin("https://app.example.com"));
         let auth = Authenticator::api_keys(keys.clone());
         let server = HttpServer::bind(service.clone(), auth, options).await.expect("a fixture");

@@ -1,5 +1,6 @@
 //! The HTTP API over real connections of loopback.
 
+mod artifacts;
 mod bad_input;
 mod calls;
 mod client;
@@ -7,4 +8,5 @@ mod ending;
 mod fixture;
 mod guests;
 mod listening;
+mod shares;
 mod tenants;

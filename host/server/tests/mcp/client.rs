@@ -27,6 +27,12 @@ impl Client {
         self.write.write_all(b"\n").await.unwrap();
     }
 
+    /// Sends a line without its end, and nothing more.
+    pub(crate) async fn send_last(&mut self, line: &[u8]) {
+        self.write.write_all(line).await.unwrap();
+        self.write.shutdown().await.unwrap();
+    }
+
     pub(crate) async fn send(&mut self, message: Value) {
         self.send_text(message.to_string().as_bytes()).await;
     }

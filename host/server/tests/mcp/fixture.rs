@@ -44,6 +44,7 @@ pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static 
                 name: None,
                 description: None,
                 mime_type: None,
+                size: None,
             })
     };
     let halt = async |_: Value| Outcome::Halt(Halt::new("done", json!({"steps": 3})));

@@ -181,6 +181,20 @@ async fn a_bad_line_is_answered_and_the_next_one_is_read() {
 }
 
 #[tokio::test]
+async fn a_last_line_without_its_end_is_answered() {
+    for last in [json!("ping"), json!("tools/call")] {
+        let (service, ..) = service();
+        let mut client = Client::start(service, McpOptions::default());
+        client.initialize(json!({})).await;
+        let message = json!({"jsonrpc": "2.0", "id": 5, "method": last, "params": {"name": "text"}});
+        client.send_last(message.to_string().as_bytes()).await;
+        let answer = client.receive().await;
+        assert_eq!((&answer["id"], answer["result"].is_object()), (&json!(5), true), "{answer}");
+        client.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_changed_list_is_told_and_an_unchanged_one_is_not() {
     let (service, registry, _) = service();
     let mut client = Client::start(service.clone(), McpOptions::default());

@@ -4,4 +4,6 @@
 mod client;
 mod fixture;
 mod lines;
+mod streams;
+mod told;
 mod web;

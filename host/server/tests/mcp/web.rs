@@ -1,39 +1,52 @@
 //! Over HTTP.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{ApiKeyStore, Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service};
+use toolcell_server::{
+    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service,
+};
 
 use crate::client::{initialize, stateless};
 use crate::fixture::service;
 
+/// Far longer than what is waited for takes.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const JSON: &str = "Content-Type: application/json\r\n";
+
 /// A server with a tenant that has two keys.
-struct Web {
-    address: SocketAddr,
-    keys: [String; 2],
+pub(super) struct Web {
+    pub(super) address: SocketAddr,
+    pub(super) keys: [String; 2],
+    /// Their ids.
+    pub(super) ids: [String; 2],
+    /// Of another tenant, and of one that is not served.
+    pub(super) globex: String,
+    pub(super) gone: String,
+    pub(super) store: ApiKeyStore,
     _dir: tempfile::TempDir,
 }
 
 /// A response whose body ended.
 #[derive(Debug)]
-struct Reply {
-    status: u16,
+pub(super) struct Reply {
+    pub(super) status: u16,
     head: String,
     body: String,
 }
 
 impl Reply {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         let line = self.head.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
         line.and_then(|line| line.split_once(": ")).map(|(_, value)| value)
     }
 
     /// The last message of the body: an event, or the whole body.
-    fn message(&self) -> Value {
+    pub(super) fn message(&self) -> Value {
         // Neither the lengths of chunks nor the names of events begin with a brace.
         let mut lines = self.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
         let last = lines.rfind(|line| line.starts_with('{'));
@@ -41,31 +54,59 @@ impl Reply {
     }
 }
 
-async fn start(service: Service, registry: &toolcell::Registry, options: McpOptions) -> Web {
-    service.replace(Served::new(registry).with_tenant("acme", ServedTenant::default()));
+pub(super) async fn start(service: Service, registry: &toolcell::Registry, options: McpOptions) -> Web {
+    start_with(service, registry, options, ListenOptions::default()).await
+}
+
+pub(super) async fn start_with(
+    service: Service,
+    registry: &toolcell::Registry,
+    options: McpOptions,
+    listen: ListenOptions,
+) -> Web {
+    let served = Served::new(registry).with_tenant("acme", ServedTenant::default());
+    let quota = Quota::default().with_calls_per_minute(1);
+    service.replace(served.with_tenant("globex", ServedTenant::default().with_quota(quota)));
     let dir = tempfile::tempdir().unwrap();
     let store = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
-    let keys = ["acme", "acme"].map(|tenant| store.add(tenant).unwrap().key.expose().to_owned());
-    let listen = ListenOptions::default().with_protected(routes(service.clone(), options));
-    let server = HttpServer::bind(service, Authenticator::api_keys(store), listen).await.unwrap();
+    let made = ["acme", "acme", "globex", "gone"].map(|tenant| store.add(tenant).unwrap());
+    let [first, second, globex, gone] = made.map(|made| (made.id, made.key.expose().to_owned()));
+    let (ids, keys) = ([first.0, second.0], [first.1, second.1]);
+    let http = HttpOptions::default().with_recheck(Duration::from_millis(10));
+    let listen = listen.with_http(http).with_protected(routes(service.clone(), options));
+    let server = HttpServer::bind(service, Authenticator::api_keys(store.clone()), listen).await.unwrap();
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
-    Web { address, keys, _dir: dir }
+    Web { address, keys, ids, globex: globex.1, gone: gone.1, store, _dir: dir }
 }
 
 impl Web {
     fn request(&self, key: usize, method: &str, headers: &str, body: &str) -> String {
-        format!(
-            "{method} /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\
-             Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n{headers}\r\n{body}",
-            self.keys[key],
-            body.len(),
-        )
+        request(&self.keys[key], method, headers, body)
     }
 
-    async fn send(&self, key: usize, method: &str, headers: &str, body: &str) -> Reply {
+    pub(super) async fn send(&self, key: usize, method: &str, headers: &str, body: &str) -> Reply {
+        self.send_with(&self.keys[key], method, headers, body).await
+    }
+
+    /// Sends a request, and reads the head of its answer.
+    pub(super) async fn begin(&self, key: usize, method: &str, headers: &str, body: &str) -> (TcpStream, String) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(self.request(key, method, headers, body).as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        (stream, String::from_utf8(head).unwrap())
+    }
+
+    pub(super) async fn send_with(&self, key: &str, method: &str, headers: &str, body: &str) -> Reply {
+        self.send_bytes(request(key, method, headers, body).as_bytes()).await
+    }
+
+    async fn send_bytes(&self, request: &[u8]) -> Reply {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request).await.unwrap();
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).await.unwrap();
         let text = String::from_utf8(bytes).unwrap();
@@ -74,13 +115,13 @@ impl Web {
         Reply { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    async fn post(&self, key: usize, headers: &str, message: &Value) -> Reply {
+    pub(super) async fn post(&self, key: usize, headers: &str, message: &Value) -> Reply {
         let headers = format!("Content-Type: application/json\r\n{headers}");
         self.send(key, "POST", &headers, &message.to_string()).await
     }
 
     /// Opens a session, and returns the header that names it.
-    async fn open(&self) -> String {
+    pub(super) async fn open(&self) -> String {
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
         let reply = self.post(0, "", &message).await;
         assert_eq!(reply.status, 200, "{reply:?}");
@@ -90,8 +131,16 @@ impl Web {
     }
 }
 
+pub(super) fn request(key: &str, method: &str, headers: &str, body: &str) -> String {
+    format!(
+        "{method} /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n{headers}\r\n{body}",
+        body.len(),
+    )
+}
+
 /// A request of the stateless era with its headers.
-fn modern(id: u64, method: &str, name: Option<&str>) -> (String, Value) {
+pub(super) fn modern(id: u64, method: &str, name: Option<&str>) -> (String, Value) {
     let mut params = json!({"_meta": stateless(json!({}))});
     let mut headers = format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n");
     if let Some(name) = name {
@@ -150,7 +199,8 @@ async fn each_bad_request_has_its_status_and_code() {
     let other_method = list.replace("Mcp-Method: tools/list", "Mcp-Method: tools/call");
     let other_version = list.replace("2026-07-28", "2025-11-25");
     let (no_such, no_such_body) = modern(1, "no/such", None);
-    let cases: [(&str, &str, &str, u16, i64); 18] = [
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
+    let cases: [(&str, &str, &str, u16, i64); 19] = [
         ("POST", "Content-Type: text/plain\r\n", ping, 415, 0),
         ("POST", json, "{", 400, -32700),
         ("POST", json, r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"ping"}"#, 400, -32700),
@@ -168,12 +218,21 @@ async fn each_bad_request_has_its_status_and_code() {
         ("POST", &format!("{json}{other_method}"), &list_body, 400, -32020),
         ("POST", &format!("{json}{other_version}"), &list_body, 400, -32020),
         ("POST", &format!("{json}{no_such}"), &no_such_body.to_string(), 404, -32601),
+        ("POST", json, initialize, 400, -32602),
         ("PUT", json, ping, 405, 0),
     ];
     for (method, headers, body, status, code) in cases {
         let reply = web.send(0, method, headers, body).await;
         assert_eq!(reply.status, status, "{headers} {body} {reply:?}");
         assert_eq!(reply.message()["error"]["code"].as_i64().unwrap_or(0), code, "{headers} {body} {reply:?}");
+    }
+    let wrong_host =
+        web.request(0, "POST", &format!("{json}{session}"), ping).replace("Host: localhost", "Host: evil.example");
+    let not_utf8 = web.request(0, "POST", &format!("{json}{session}"), r#"{"jsonrpc":"2.0","id":1,"method":"p~"}"#);
+    for (text, status, code) in [(wrong_host, 403, 0), (not_utf8, 400, -32700)] {
+        let bytes: Vec<u8> = text.bytes().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
+        let reply = web.send_bytes(&bytes).await;
+        assert_eq!((reply.status, reply.message()["error"]["code"].as_i64().unwrap_or(0)), (status, code), "{reply:?}");
     }
     // The server answers as before.
     assert_eq!(web.send(0, "POST", &format!("{json}{session}"), ping).await.status, 200);

@@ -1,0 +1,286 @@
+//! Artifacts: content that is kept outside of the messages of an agent, and read by reference.
+//!
+//! In: uploads, and content parts of results that are too long for a model. Out: [`ArtifactInfo`], whose URI stands for the
+//! content in results, in arguments and in `resources/read`.
+//! Invariants: every lookup names a tenant, and finds artifacts of that tenant only; an unknown artifact, an expired one and
+//! another tenant's have the same answer.
+
+mod disk;
+mod layer;
+
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use toolcell::{Clock, SystemClock};
+
+pub(crate) use disk::Artifact;
+use disk::Store;
+pub(crate) use layer::Layer;
+
+/// How the URI of an artifact begins.
+pub const ARTIFACT_URI: &str = "toolcell://artifacts/";
+/// Characters of an artifact's name.
+const MAX_NAME: usize = 128;
+/// Characters of a media type.
+const MAX_MIME_TYPE: usize = 128;
+/// The type of content whose type is not known.
+pub(crate) const BYTES: &str = "application/octet-stream";
+
+/// How much is kept, for how long, and what is kept.
+///
+/// # Defaults
+/// Parts over 256 KiB; artifacts of 16 MiB; 256 MiB and 1,000 artifacts of a tenant; 24 hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ArtifactOptions {
+    /// A content part of a result with more bytes than this is kept as an artifact, and the result links to it.
+    pub above: usize,
+    /// Bytes of one artifact.
+    pub artifact: usize,
+    /// Bytes of all artifacts of one tenant.
+    pub quota: u64,
+    /// Artifacts of one tenant.
+    pub count: usize,
+    /// Time after which an artifact that was not stored again is removed.
+    pub lifetime: Duration,
+}
+
+impl Default for ArtifactOptions {
+    fn default() -> Self {
+        Self {
+            above: 256 << 10,
+            artifact: 16 << 20,
+            quota: 256 << 20,
+            count: 1000,
+            lifetime: Duration::from_secs(24 * 60 * 60),
+        }
+    }
+}
+
+impl ArtifactOptions {
+    /// Keeps parts with more bytes than this.
+    #[must_use]
+    pub fn with_above(mut self, bytes: usize) -> Self {
+        self.above = bytes;
+        self
+    }
+
+    /// With artifacts of at most this many bytes.
+    #[must_use]
+    pub fn with_artifact(mut self, bytes: usize) -> Self {
+        self.artifact = bytes;
+        self
+    }
+
+    /// With this many bytes for each tenant.
+    #[must_use]
+    pub fn with_quota(mut self, bytes: u64) -> Self {
+        self.quota = bytes;
+        self
+    }
+
+    /// With this many artifacts for each tenant.
+    #[must_use]
+    pub fn with_count(mut self, artifacts: usize) -> Self {
+        self.count = artifacts;
+        self
+    }
+
+    /// With this lifetime.
+    #[must_use]
+    pub fn with_lifetime(mut self, lifetime: Duration) -> Self {
+        self.lifetime = lifetime;
+        self
+    }
+}
+
+/// What is known of an artifact.
+///
+/// # Shape
+/// As JSON: its fields by name.
+///
+/// # Units
+/// `size` in bytes, `expires_in` in seconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[non_exhaustive]
+pub struct ArtifactInfo {
+    /// The SHA-256 of the content, in hex. It finds the artifact for its own tenant only.
+    pub id: String,
+    /// The reference: `toolcell://artifacts/ID`.
+    pub uri: String,
+    /// Its name, for example `report.csv`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its media type.
+    pub mime_type: String,
+    /// Its length.
+    pub size: u64,
+    /// How long it is kept, unless it is stored again.
+    pub expires_in: u64,
+}
+
+/// Why an artifact was not stored or not found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArtifactError {
+    /// The tenant has no artifact with this id.
+    #[error("there is no such artifact")]
+    NotFound,
+    /// The content is longer than an artifact can be.
+    #[error("an artifact has at most {limit} bytes")]
+    TooLarge {
+        /// The most bytes.
+        limit: usize,
+    },
+    /// The tenant has no room for it.
+    #[error("the artifacts of the tenant use up its quota")]
+    Quota,
+    /// The name is not one of a file.
+    #[error("the name of an artifact has 1 to 128 of the characters A-Z a-z 0-9 . _ -, and does not begin with . or -")]
+    BadName,
+    /// The media type cannot be kept.
+    #[error("the media type is not 1 to 128 visible ASCII characters")]
+    BadType,
+    /// The filesystem failed.
+    #[error("the artifact store failed")]
+    Io(#[from] io::Error),
+}
+
+/// The artifacts of all tenants, in a directory. Cheap to clone; clones are the same store. One process at a time uses a
+/// directory.
+///
+/// The methods block on the filesystem.
+#[derive(Debug, Clone)]
+pub struct Artifacts(Arc<Store>);
+
+impl Artifacts {
+    /// The artifacts in this directory, which is created if it is missing. What a process that was killed had not finished
+    /// is removed.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if another process uses the directory, or the error of the operating system.
+    pub fn open(directory: &Path, options: ArtifactOptions) -> io::Result<Self> {
+        Self::open_with(directory, options, SystemClock)
+    }
+
+    /// The same with this clock.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(directory: &Path, options: ArtifactOptions, clock: impl Clock) -> io::Result<Self> {
+        Ok(Self(Arc::new(Store::open(directory, options, Arc::new(clock))?)))
+    }
+
+    /// No artifacts yet, in a temporary directory of this process.
+    ///
+    /// # Errors
+    /// The error of the operating system.
+    pub fn temporary(options: ArtifactOptions) -> io::Result<Self> {
+        Ok(Self(Arc::new(Store::temporary(options, Arc::new(SystemClock))?)))
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> ArtifactOptions {
+        self.0.options
+    }
+
+    /// Stores content for a tenant. Content that the tenant has stored before gets this name and type, and a new lifetime.
+    ///
+    /// # Errors
+    /// [`ArtifactError`], but not [`NotFound`](ArtifactError::NotFound).
+    pub fn put(
+        &self,
+        tenant: Option<&str>,
+        content: &[u8],
+        name: Option<&str>,
+        mime_type: &str,
+    ) -> Result<ArtifactInfo, ArtifactError> {
+        if content.len() > self.0.options.artifact {
+            return Err(ArtifactError::TooLarge { limit: self.0.options.artifact });
+        }
+        if name.is_some_and(|name| name.len() > MAX_NAME || !toolcell::CallFiles::is_name(name)) {
+            return Err(ArtifactError::BadName);
+        }
+        let is_visible = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+        if !(1..=MAX_MIME_TYPE).contains(&mime_type.len()) || !mime_type.bytes().all(is_visible) {
+            return Err(ArtifactError::BadType);
+        }
+        self.0.put(tenant, content, name, mime_type)
+    }
+
+    /// What is known of the tenant's artifact of this id.
+    ///
+    /// # Errors
+    /// [`ArtifactError::NotFound`].
+    pub fn info(&self, tenant: Option<&str>, id: &str) -> Result<ArtifactInfo, ArtifactError> {
+        self.0.info(tenant, id)
+    }
+
+    /// Reads an artifact of the tenant.
+    ///
+    /// # Errors
+    /// [`ArtifactError::NotFound`], [`ArtifactError::Io`].
+    pub fn read(&self, tenant: Option<&str>, id: &str) -> Result<Vec<u8>, ArtifactError> {
+        let mut content = Vec::new();
+        self.0.artifact(tenant, id)?.reader().read_to_end(&mut content)?;
+        Ok(content)
+    }
+
+    /// The tenant's artifacts, by id.
+    #[must_use]
+    pub fn list(&self, tenant: Option<&str>) -> Vec<ArtifactInfo> {
+        self.0.list(tenant)
+    }
+
+    /// Removes an artifact of the tenant.
+    ///
+    /// # Errors
+    /// [`ArtifactError::NotFound`], [`ArtifactError::Io`].
+    pub fn remove(&self, tenant: Option<&str>, id: &str) -> Result<(), ArtifactError> {
+        self.0.remove(tenant, id)
+    }
+
+    /// An artifact of the tenant, open.
+    pub(crate) fn artifact(&self, tenant: Option<&str>, id: &str) -> Result<Artifact, ArtifactError> {
+        self.0.artifact(tenant, id)
+    }
+}
+
+impl Artifact {
+    /// Reads so many bytes from here on; fewer at the end.
+    pub(crate) fn piece(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        let left = usize::try_from(self.info.size.saturating_sub(at)).unwrap_or(usize::MAX);
+        let mut piece = vec![0; bytes.min(left)];
+        self.file.read_exact_at(&mut piece, self.begin + at)?;
+        Ok(piece)
+    }
+
+    /// Reads from the start to the end.
+    pub(crate) fn reader(&self) -> impl Read + '_ {
+        Reader { artifact: self, at: 0 }
+    }
+}
+
+struct Reader<'a> {
+    artifact: &'a Artifact,
+    at: u64,
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let piece = self.artifact.piece(self.at, buffer.len())?;
+        buffer.get_mut(..piece.len()).ok_or(io::ErrorKind::UnexpectedEof)?.copy_from_slice(&piece);
+        self.at += piece.len() as u64;
+        Ok(piece.len())
+    }
+}
+
+/// The id in a reference.
+pub(crate) fn id_of(uri: &str) -> Option<&str> {
+    uri.strip_prefix(ARTIFACT_URI)
+}

@@ -1,0 +1,287 @@
+//! The artifact store on disk.
+//!
+//! Layout: `TENANT/ID` is one artifact: the length of a head (4 bytes, big endian), the head as JSON, the content. `TENANT`
+//! is a digest of the tenant's name, `ID` one of the content.
+//! Invariants: a file gets its name when it is complete and written to the disk, so that what is counted when a store is
+//! opened is what is there; a path is made of digests only; tenants share no file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use toolcell::defence::{Defence, stands};
+use toolcell::{Clock, TemporaryDirectory, remove_tree};
+
+use super::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions};
+
+/// Bytes of a head.
+const MAX_HEAD: usize = 1 << 10;
+/// How the name of a file begins that is being written.
+const UNFINISHED: &str = ".new-";
+/// The file that the process which uses the directory locks.
+const LOCK: &str = ".lock";
+
+/// An artifact that is open for reading.
+#[derive(Debug)]
+pub(crate) struct Artifact {
+    pub(crate) info: ArtifactInfo,
+    pub(super) file: File,
+    /// Where the content begins.
+    pub(super) begin: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Store {
+    pub(super) options: ArtifactOptions,
+    root: PathBuf,
+    clock: Arc<dyn Clock>,
+    /// By the name of the tenant's directory.
+    tenants: Mutex<HashMap<String, Tenant>>,
+    written: AtomicU64,
+    _lock: File,
+    /// Removed with the store.
+    temporary: Option<TemporaryDirectory>,
+}
+
+#[derive(Debug, Default)]
+struct Tenant {
+    kept: BTreeMap<String, Kept>,
+    /// Bytes and number of the artifacts that are being written.
+    writing: (u64, usize),
+}
+
+#[derive(Debug)]
+struct Kept {
+    head: Head,
+    size: u64,
+    expires: Instant,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Head {
+    name: Option<String>,
+    mime_type: String,
+}
+
+impl Store {
+    pub(super) fn temporary(options: ArtifactOptions, clock: Arc<dyn Clock>) -> io::Result<Self> {
+        let temporary = TemporaryDirectory::new()?;
+        let mut store = Self::open(temporary.path(), options, clock)?;
+        store.temporary = Some(temporary);
+        Ok(store)
+    }
+
+    pub(super) fn open(root: &Path, options: ArtifactOptions, clock: Arc<dyn Clock>) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(root)?;
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(root.join(LOCK))?;
+        lock.try_lock().map_err(io::Error::from)?;
+        let mut tenants = HashMap::new();
+        for entry in fs::read_dir(root)? {
+            let entry = entry?;
+            if let Some(name) = entry.file_name().to_str().filter(|name| is_digest(name))
+                && entry.file_type()?.is_dir()
+            {
+                tenants.insert(name.to_owned(), Tenant::read(&entry.path(), options.lifetime, clock.now())?);
+            }
+        }
+        let (root, tenants) = (root.to_owned(), Mutex::new(tenants));
+        Ok(Self { options, root, clock, tenants, written: AtomicU64::new(0), _lock: lock, temporary: None })
+    }
+
+    pub(super) fn put(
+        &self,
+        tenant: Option<&str>,
+        content: &[u8],
+        name: Option<&str>,
+        mime_type: &str,
+    ) -> Result<ArtifactInfo, ArtifactError> {
+        let (id, directory) = (hex(&Sha256::digest(content)), directory_of(tenant));
+        let head = Head { name: name.map(str::to_owned), mime_type: mime_type.to_owned() };
+        let size = content.len() as u64;
+        self.reserve(&directory, &id, size)?;
+        let written = self.write(&directory, &id, &head, content);
+        let expires = self.clock.now() + self.options.lifetime;
+        let mut tenants = self.tenants.lock();
+        let tenant = tenants.entry(directory).or_default();
+        tenant.writing = (tenant.writing.0.saturating_sub(size), tenant.writing.1.saturating_sub(1));
+        written?;
+        let kept = Kept { head, size, expires };
+        let info = kept.info(&id, self.clock.now());
+        tenant.kept.insert(id, kept);
+        Ok(info)
+    }
+
+    /// Takes the room for an artifact that is about to be written.
+    fn reserve(&self, directory: &str, id: &str, size: u64) -> Result<(), ArtifactError> {
+        let now = self.clock.now();
+        let mut tenants = self.tenants.lock();
+        let tenant = tenants.entry(directory.to_owned()).or_default();
+        tenant.forget_expired(&self.root.join(directory), now);
+        let others = tenant.kept.iter().filter(|(other, _)| *other != id);
+        let (bytes, count) = others.fold(tenant.writing, |(bytes, count), (_, kept)| (bytes + kept.size, count + 1));
+        let fits = bytes.saturating_add(size) <= self.options.quota && count < self.options.count;
+        if !fits && stands(Defence::ArtifactQuota) {
+            return Err(ArtifactError::Quota);
+        }
+        tenant.writing = (tenant.writing.0 + size, tenant.writing.1 + 1);
+        Ok(())
+    }
+
+    fn write(&self, directory: &str, id: &str, head: &Head, content: &[u8]) -> io::Result<()> {
+        let directory = self.root.join(directory);
+        DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        let number = self.written.fetch_add(1, Ordering::Relaxed);
+        let unfinished = directory.join(format!("{UNFINISHED}{number}"));
+        let head = serde_json::to_vec(head)?;
+        let length = u32::try_from(head.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let write = || {
+            let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&unfinished)?;
+            file.write_all(&length.to_be_bytes())?;
+            file.write_all(&head)?;
+            file.write_all(content)?;
+            file.sync_data()?;
+            fs::rename(&unfinished, directory.join(id))
+        };
+        write().inspect_err(|_| drop(fs::remove_file(&unfinished)))
+    }
+
+    pub(super) fn info(&self, tenant: Option<&str>, id: &str) -> Result<ArtifactInfo, ArtifactError> {
+        self.with(tenant, |kept, _, now| kept.get(id).map(|kept| kept.info(id, now)))
+    }
+
+    pub(super) fn list(&self, tenant: Option<&str>) -> Vec<ArtifactInfo> {
+        let all = |kept: &mut BTreeMap<String, Kept>, _: &Path, now| {
+            Some(kept.iter().map(|(id, kept)| kept.info(id, now)).collect())
+        };
+        self.with(tenant, all).unwrap_or_default()
+    }
+
+    pub(super) fn artifact(&self, tenant: Option<&str>, id: &str) -> Result<Artifact, ArtifactError> {
+        self.with(tenant, |kept, directory, now| {
+            let info = kept.get(id)?.info(id, now);
+            Some(read_head(&directory.join(id)).map(|(file, _, begin)| Artifact { info, file, begin }))
+        })?
+        .map_err(|error| if error.kind() == io::ErrorKind::NotFound { ArtifactError::NotFound } else { error.into() })
+    }
+
+    pub(super) fn remove(&self, tenant: Option<&str>, id: &str) -> Result<(), ArtifactError> {
+        self.with(tenant, |kept, directory, _| kept.remove(id).map(|_| fs::remove_file(directory.join(id))))?
+            .map_err(Into::into)
+    }
+
+    /// Asks a tenant's artifacts, without those that have expired.
+    fn with<T>(
+        &self,
+        tenant: Option<&str>,
+        ask: impl FnOnce(&mut BTreeMap<String, Kept>, &Path, Instant) -> Option<T>,
+    ) -> Result<T, ArtifactError> {
+        let (name, now) = (directory_of(tenant), self.clock.now());
+        let path = self.root.join(&name);
+        let mut tenants = self.tenants.lock();
+        let tenant = tenants.get_mut(&name).ok_or(ArtifactError::NotFound)?;
+        tenant.forget_expired(&path, now);
+        ask(&mut tenant.kept, &path, now).ok_or(ArtifactError::NotFound)
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if self.temporary.is_some()
+            && let Err(error) = remove_tree(&self.root)
+        {
+            tracing::warn!(%error, "the artifacts of this process could not be removed");
+        }
+    }
+}
+
+impl Tenant {
+    /// What an earlier process has left. Its unfinished files are removed.
+    fn read(directory: &Path, lifetime: Duration, now: Instant) -> io::Result<Self> {
+        let mut tenant = Self::default();
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if name.starts_with(UNFINISHED) {
+                fs::remove_file(entry.path())?;
+            }
+            if !is_digest(name) {
+                continue;
+            }
+            let found = read_head(&entry.path()).and_then(|(file, head, begin)| Ok((file.metadata()?, head, begin)));
+            let (metadata, head, begin) = match found {
+                Ok(found) => found,
+                Err(error) => {
+                    tracing::warn!(%error, artifact = name, "an artifact cannot be read");
+                    continue;
+                }
+            };
+            let age = SystemTime::now().duration_since(metadata.modified()?).unwrap_or_default();
+            let expires = now + lifetime.saturating_sub(age);
+            tenant.kept.insert(name.to_owned(), Kept { head, size: metadata.len().saturating_sub(begin), expires });
+        }
+        Ok(tenant)
+    }
+
+    fn forget_expired(&mut self, directory: &Path, now: Instant) {
+        self.kept.retain(|id, kept| {
+            let is_kept = kept.expires > now;
+            if !is_kept && let Err(error) = fs::remove_file(directory.join(id)) {
+                tracing::warn!(%error, artifact = %id, "an expired artifact could not be removed");
+            }
+            is_kept
+        });
+    }
+}
+
+impl Kept {
+    fn info(&self, id: &str, now: Instant) -> ArtifactInfo {
+        ArtifactInfo {
+            id: id.to_owned(),
+            uri: format!("{ARTIFACT_URI}{id}"),
+            name: self.head.name.clone(),
+            mime_type: self.head.mime_type.clone(),
+            size: self.size,
+            expires_in: self.expires.saturating_duration_since(now).as_secs(),
+        }
+    }
+}
+
+/// Opens an artifact. Returns where its content begins.
+fn read_head(path: &Path) -> io::Result<(File, Head, u64)> {
+    let mut file = File::open(path)?;
+    let mut length = [0; 4];
+    file.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > MAX_HEAD {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut head = vec![0; length];
+    file.read_exact(&mut head)?;
+    Ok((file, serde_json::from_slice(&head)?, 4 + length as u64))
+}
+
+/// The name of a tenant's directory.
+fn directory_of(tenant: Option<&str>) -> String {
+    let digest = match tenant.filter(|_| stands(Defence::ArtifactTenants)) {
+        Some(tenant) => Sha256::new().chain_update("tenant ").chain_update(tenant),
+        None => Sha256::new().chain_update("no tenant"),
+    };
+    hex(&digest.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn is_digest(name: &str) -> bool {
+    name.len() == 64 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}

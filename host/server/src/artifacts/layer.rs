@@ -1,0 +1,166 @@
+//! Artifacts in calls: files for arguments, and links for long content.
+//!
+//! In: a tool whose schema marks properties with `"format": "toolcell-file"`. Out: the tool, whose calls get files where the
+//! arguments have references, and whose results have links where content is long.
+//! Invariants: a reference is looked up for the call's own tenant; a file is mounted for one call, for reading only; content
+//! that cannot be stored stays in the result.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolcell::{
+    CallFiles, CallResult, Fault, Handler, HandlerFuture, Invocation, Middleware, Outcome, Part, Refusal, Tool,
+};
+
+use super::{ARTIFACT_URI, Artifact, Artifacts, id_of};
+
+/// The format of a property whose value is a reference to an artifact.
+const FORMAT: &str = "toolcell-file";
+
+/// Runs around the handler of one tool.
+pub(crate) struct Layer {
+    artifacts: Artifacts,
+    /// The properties that are references.
+    files: Vec<String>,
+}
+
+impl Layer {
+    /// The tool with this store.
+    pub(crate) fn around(tool: Tool, artifacts: &Artifacts) -> Tool {
+        let properties = tool.definition().parameters.as_ref().and_then(|schema| schema["properties"].as_object());
+        let is_file = |schema: &Value| schema["format"] == FORMAT;
+        let files = properties.into_iter().flatten().filter(|(_, schema)| is_file(schema));
+        let files = files.map(|(name, _)| name.clone()).collect();
+        tool.with_middleware(Self { artifacts: artifacts.clone(), files })
+    }
+
+    /// The call with its files, if it has any.
+    async fn with_files(&self, invocation: Arc<Invocation>) -> Result<Arc<Invocation>, CallResult> {
+        let asked = invocation.arguments();
+        let wanted = self.files.iter().filter_map(|name| Some((name.clone(), asked.get(name)?.as_str()?.to_owned())));
+        let wanted: Vec<_> = wanted.collect();
+        if wanted.is_empty() {
+            return Ok(invocation);
+        }
+        let (artifacts, arguments) = (self.artifacts.clone(), asked.clone());
+        let tenant = invocation.context.tenant.clone();
+        let mounted = tokio::task::spawn_blocking(move || mounted(&artifacts, tenant.as_deref(), arguments, &wanted));
+        match mounted.await {
+            Ok(Ok(Err(faults))) => Err(CallResult::Refusal(Refusal::InvalidArguments(faults))),
+            Ok(Ok(Ok((arguments, files)))) => Ok(Arc::new(invocation.with_files(&arguments, files))),
+            Ok(Err(error)) => Err(failed(&error)),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// The result with links in place of long content.
+    async fn with_links(&self, tenant: Option<String>, result: CallResult) -> CallResult {
+        let CallResult::Outcome(Outcome::Ok(mut output)) = result else { return result };
+        let above = self.artifacts.options().above;
+        if output.parts.iter().all(|part| content(part).is_none_or(|(bytes, _)| bytes.len() <= above)) {
+            return CallResult::Outcome(Outcome::Ok(output));
+        }
+        let (artifacts, parts) = (self.artifacts.clone(), std::mem::take(&mut output.parts));
+        let linked = tokio::task::spawn_blocking(move || {
+            parts.into_iter().map(|part| linked(&artifacts, tenant.as_deref(), part)).collect()
+        });
+        match linked.await {
+            Ok(parts) => output.parts = parts,
+            Err(error) => return failed(&error),
+        }
+        CallResult::Outcome(Outcome::Ok(output))
+    }
+}
+
+impl Middleware for Layer {
+    fn call<'a>(&'a self, next: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
+        Box::pin(async move {
+            let tenant = invocation.context.tenant.clone();
+            // Native tools have no cell: they look a reference up by themselves.
+            let invocation = if self.files.is_empty() || next.digest().is_none() {
+                invocation
+            } else {
+                match self.with_files(invocation).await {
+                    Ok(invocation) => invocation,
+                    Err(result) => return result,
+                }
+            };
+            let result = next.call(invocation).await;
+            self.with_links(tenant, result).await
+        })
+    }
+}
+
+/// Files for these references, and the arguments with their paths; or what is wrong with the references.
+fn mounted(
+    artifacts: &Artifacts,
+    tenant: Option<&str>,
+    mut arguments: Value,
+    wanted: &[(String, String)],
+) -> std::io::Result<Result<(Value, CallFiles), Vec<Fault>>> {
+    let (mut found, mut faults) = (Vec::new(), Vec::new());
+    for (property, uri) in wanted {
+        if let Some(artifact) = id_of(uri).and_then(|id| artifacts.artifact(tenant, id).ok()) {
+            found.push((property, artifact));
+        } else {
+            let pointer = format!("/{}", property.replace('~', "~0").replace('/', "~1"));
+            let got: String = uri.chars().take(100).collect();
+            let expected = format!("the URI of one of your artifacts: {ARTIFACT_URI}ID");
+            faults.push(Fault::new(pointer, expected).with_got(Value::from(got).to_string()));
+        }
+    }
+    if !faults.is_empty() {
+        return Ok(Err(faults));
+    }
+    let files = CallFiles::new()?;
+    for (index, (property, artifact)) in found.iter().enumerate() {
+        arguments[property.as_str()] = add(&files, index, artifact)?.into();
+    }
+    Ok(Ok((arguments, files)))
+}
+
+/// Adds an artifact under its own name. Returns its path for the tool.
+fn add(files: &CallFiles, index: usize, artifact: &Artifact) -> std::io::Result<String> {
+    let name = artifact.info.name.as_deref().unwrap_or(&artifact.info.id);
+    match files.add(name, artifact.reader()) {
+        // Another property's file has this name.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            files.add(&format!("{index}-{}", artifact.info.id), artifact.reader())
+        }
+        added => added,
+    }
+}
+
+/// The bytes of a part, and their type.
+fn content(part: &Part) -> Option<(&[u8], &str)> {
+    match part {
+        Part::Text { text } => Some((text.as_bytes(), "text/plain; charset=utf-8")),
+        Part::Image(media) | Part::Audio(media) => Some((&media.data, &media.mime_type)),
+        Part::ResourceLink { .. } => None,
+    }
+}
+
+fn linked(artifacts: &Artifacts, tenant: Option<&str>, part: Part) -> Part {
+    let Some((bytes, mime_type)) = content(&part).filter(|(bytes, _)| bytes.len() > artifacts.options().above) else {
+        return part;
+    };
+    match artifacts.put(tenant, bytes, None, mime_type) {
+        Ok(info) => Part::ResourceLink {
+            name: Some(format!("artifact-{}", info.id.get(..12).unwrap_or(&info.id))),
+            uri: info.uri,
+            description: None,
+            mime_type: Some(info.mime_type),
+            size: Some(info.size),
+        },
+        Err(error) => {
+            tracing::warn!(%error, tenant, "a long part of a result stays in it");
+            part
+        }
+    }
+}
+
+/// The host cannot keep or give what the call needs.
+fn failed(error: &dyn std::error::Error) -> CallResult {
+    tracing::error!(%error, "the files of a call failed");
+    CallResult::Refusal(Refusal::Unavailable)
+}

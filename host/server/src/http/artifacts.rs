@@ -1,0 +1,276 @@
+//! Routes of artifacts: upload, list, read with ranges, delete.
+//!
+//! Invariants: an artifact is answered as a download of its own type, which no browser guesses or shows; an unknown artifact,
+//! an expired one and another tenant's have the same answer.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, Request, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json, body::Body};
+use bytes::Bytes;
+use futures_util::stream;
+use http::header::{
+    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    IF_NONE_MATCH, IF_RANGE, RANGE,
+};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
+
+use super::problem::{Problem, Written};
+use super::{Shared, body, tools};
+use crate::artifacts::{Artifact, ArtifactError, ArtifactInfo, Artifacts, BYTES};
+use crate::principal::Principal;
+
+/// Bytes of a response that are read at once.
+const PIECE: usize = 64 << 10;
+
+/// What an upload is.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Upload {
+    /// The name under which a tool sees the file, for example `input.csv`.
+    name: Option<String>,
+}
+
+/// The artifacts of a tenant.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Listed {
+    /// By id.
+    artifacts: Vec<ArtifactInfo>,
+}
+
+/// Stores the body as an artifact of the tenant. Its `uri` can be given to a tool whose schema has `"format": "toolcell-file"`.
+#[utoipa::path(post, path = "/v1/artifacts", operation_id = "upload", params(Upload), security(("bearer" = [])),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"), responses(
+    (status = 201, body = ArtifactInfo),
+    (status = "4XX", body = Written, content_type = "application/problem+json"),
+    (status = "5XX", body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn upload(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    upload: Result<Query<Upload>, QueryRejection>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let Query(Upload { name }) = upload.map_err(tools::bad_query)?;
+    let artifacts = store(&shared, &principal)?;
+    let mime_type = match request.headers().get(CONTENT_TYPE) {
+        Some(value) => value.to_str().map_err(|_| problem(ArtifactError::BadType))?.to_owned(),
+        None => BYTES.to_owned(),
+    };
+    let limit = artifacts.options().artifact;
+    let read = body::read_bytes(&shared, request, limit).await?;
+    let stored = blocking(move || artifacts.put(principal.tenant(), &read.bytes, name.as_deref(), &mime_type)).await?;
+    Ok((StatusCode::CREATED, Json(stored)).into_response())
+}
+
+/// The artifacts of the tenant.
+#[utoipa::path(get, path = "/v1/artifacts", operation_id = "list_artifacts", security(("bearer" = [])), responses(
+    (status = 200, body = Listed),
+    (status = "4XX", body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+) -> Result<Json<Listed>, Problem> {
+    let artifacts = store(&shared, &principal)?;
+    blocking(move || Ok(Json(Listed { artifacts: artifacts.list(principal.tenant()) }))).await
+}
+
+/// The content of an artifact, or one range of it.
+#[utoipa::path(get, path = "/v1/artifacts/{id}", operation_id = "get_artifact", params(("id" = String, Path, description = "The artifact's id")), security(("bearer" = [])), responses(
+    (status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The content, with its own type"),
+    (status = 206, body = Vec<u8>, content_type = "application/octet-stream", description = "The range of the header `Range`"),
+    (status = 304, description = "The client has it already: `If-None-Match`"),
+    (status = "4XX", body = Written, content_type = "application/problem+json"),
+    (status = "5XX", body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn get(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    id: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Path(id) = id.map_err(|_| tools::bad_path())?;
+    let artifacts = store(&shared, &principal)?;
+    let artifact = blocking(move || artifacts.artifact(principal.tenant(), &id)).await?;
+    let size = artifact.info.size;
+    let tag = format!("\"{}\"", artifact.info.id);
+    let text = |value: &str| HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static(BYTES));
+    if headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).is_some_and(|tags| has_tag(tags, &tag)) {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, text(&tag))]).into_response());
+    }
+    let is_asked = headers.get(IF_RANGE).is_none_or(|value| value.as_bytes() == tag.as_bytes());
+    let range = if is_asked { range(&headers, size) } else { Ranged::Whole };
+    let (status, range) = match range {
+        Ranged::Whole => (StatusCode::OK, 0..size),
+        Ranged::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
+        Ranged::Beyond => {
+            let detail = format!("the artifact has {size} bytes");
+            let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "bad_range", detail);
+            let mut response = problem.with_hint("ask for bytes that it has").into_response();
+            response.headers_mut().insert(CONTENT_RANGE, text(&format!("bytes */{size}")));
+            return Ok(response);
+        }
+    };
+    let name = artifact.info.name.as_deref().unwrap_or("artifact");
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    let given = response.headers_mut();
+    given.insert(CONTENT_TYPE, text(&artifact.info.mime_type));
+    given.insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
+    // A page made by a tool must not run with this server's origin.
+    given.insert(CONTENT_DISPOSITION, text(&format!("attachment; filename=\"{name}\"")));
+    given.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
+    given.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    given.insert(ETAG, text(&tag));
+    if status == StatusCode::PARTIAL_CONTENT {
+        given.insert(CONTENT_RANGE, text(&format!("bytes {}-{}/{size}", range.start, range.end - 1)));
+    }
+    *response.body_mut() = pieces(artifact, range);
+    Ok(response)
+}
+
+/// Removes an artifact of the tenant.
+#[utoipa::path(delete, path = "/v1/artifacts/{id}", operation_id = "delete_artifact", params(("id" = String, Path, description = "The artifact's id")), security(("bearer" = [])), responses(
+    (status = 204, description = "It is removed"),
+    (status = "4XX", body = Written, content_type = "application/problem+json"),
+    (status = "5XX", body = Written, content_type = "application/problem+json"),
+))]
+pub(super) async fn remove(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, Problem> {
+    let Path(id) = id.map_err(|_| tools::bad_path())?;
+    let artifacts = store(&shared, &principal)?;
+    blocking(move || artifacts.remove(principal.tenant(), &id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The store, for a principal that has access.
+fn store(shared: &Shared, principal: &Principal) -> Result<Artifacts, Problem> {
+    if !shared.service.serves(principal) {
+        return Err(crate::refused::Refused::NoAccess.into());
+    }
+    shared.service.artifacts().cloned().ok_or_else(|| {
+        Problem::new(StatusCode::NOT_FOUND, "no_artifacts", "this server keeps no artifacts")
+            .with_hint("send the content in the arguments")
+    })
+}
+
+/// Does what waits for the disk.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ArtifactError> + Send + 'static,
+) -> Result<T, Problem> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(problem),
+        Err(_) => Err(problem(std::io::Error::other("the work panicked").into())),
+    }
+}
+
+fn problem(error: ArtifactError) -> Problem {
+    let (status, code, hint) = match &error {
+        ArtifactError::NotFound => {
+            (StatusCode::NOT_FOUND, "no_such_artifact", "upload it again: artifacts are kept for a limited time")
+        }
+        ArtifactError::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "split the content"),
+        ArtifactError::Quota => {
+            (StatusCode::INSUFFICIENT_STORAGE, "artifact_quota", "delete artifacts that are not needed")
+        }
+        ArtifactError::BadName => (StatusCode::BAD_REQUEST, "bad_name", "leave the name out, or correct it"),
+        ArtifactError::BadType => (StatusCode::BAD_REQUEST, "bad_type", "correct the header `Content-Type`"),
+        ArtifactError::Io(error) => {
+            tracing::error!(%error, "the artifact store failed");
+            (StatusCode::INTERNAL_SERVER_ERROR, "internal", "try again later")
+        }
+    };
+    Problem::new(status, code, error.to_string()).with_hint(hint)
+}
+
+/// What a request asks for.
+#[derive(Debug, PartialEq)]
+enum Ranged {
+    Whole,
+    Part(Range<u64>),
+    Beyond,
+}
+
+/// The one range of bytes that is asked for. Other units and several ranges are answered with the whole (RFC 9110, 14.2).
+fn range(headers: &HeaderMap, size: u64) -> Ranged {
+    let text = headers.get(RANGE).and_then(|value| value.to_str().ok());
+    let Some((first, last)) =
+        text.and_then(|text| text.strip_prefix("bytes=")).and_then(|text| text.trim().split_once('-'))
+    else {
+        return Ranged::Whole;
+    };
+    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().unwrap_or(u64::MAX));
+    let asked = match (first, last) {
+        ("", "") => return Ranged::Whole,
+        ("", last) => number(last).map(|last| (size.saturating_sub(last), size)),
+        (first, "") => number(first).map(|first| (first, size)),
+        (first, last) => number(first).zip(number(last)).map(|(first, last)| (first, last.saturating_add(1))),
+    };
+    match asked {
+        None => Ranged::Whole,
+        Some((first, end)) if first >= end.min(size) => Ranged::Beyond,
+        Some((first, end)) => Ranged::Part(first..end.min(size)),
+    }
+}
+
+fn has_tag(tags: &str, tag: &str) -> bool {
+    tags.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/") == tag)
+}
+
+/// The content, read while it is sent.
+fn pieces(artifact: Artifact, range: Range<u64>) -> Body {
+    let artifact = Arc::new(artifact);
+    Body::from_stream(stream::try_unfold(range, move |range| {
+        let artifact = Arc::clone(&artifact);
+        async move {
+            let left = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+            if left == 0 {
+                return Ok(None);
+            }
+            let at = range.start;
+            let piece = tokio::task::spawn_blocking(move || artifact.piece(at, left.min(PIECE))).await;
+            let piece = Bytes::from(piece.map_err(std::io::Error::other)??);
+            let next = at + piece.len() as u64..range.end;
+            Ok::<_, std::io::Error>(Some((piece, next)))
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+    use http::header::RANGE;
+
+    use super::{Ranged, range};
+
+    #[test]
+    fn a_range_is_cut_to_what_there_is() {
+        for (text, expected) in [
+            ("bytes=0-3", Ranged::Part(0..4)),
+            ("bytes=8-", Ranged::Part(8..10)),
+            ("bytes=8-99", Ranged::Part(8..10)),
+            ("bytes=-3", Ranged::Part(7..10)),
+            ("bytes=-99", Ranged::Part(0..10)),
+            ("bytes=10-", Ranged::Beyond),
+            ("bytes=-0", Ranged::Beyond),
+            ("bytes=99999999999999999999-", Ranged::Beyond),
+            ("bytes=5-2", Ranged::Beyond),
+            ("bytes=-", Ranged::Whole),
+            ("bytes=0-1,3-4", Ranged::Whole),
+            ("lines=1-2", Ranged::Whole),
+        ] {
+            let headers = HeaderMap::from_iter([(RANGE, text.parse().unwrap())]);
+            assert_eq!(range(&headers, 10), expected, "{text}");
+        }
+        assert_eq!(range(&HeaderMap::new(), 10), Ranged::Whole);
+    }
+}

@@ -1,0 +1,176 @@
+//! The open connections, and which of them gives way when there are too many.
+//!
+//! In: connections, and when a request of one runs. Out: the one that was without a request for longest, told to close.
+//! Invariants: a connection with a running request is never told to close; a full table accepts a new connection as long as one
+//! of the others is idle.
+//! Source: docs/threat-model.md, row 78.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use toolcell::defence::{Defence, stands};
+
+/// A request of the connection runs.
+const BUSY: u64 = 0;
+/// It was told to close.
+const CLOSING: u64 = u64::MAX;
+
+/// The open connections. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Connections(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    most: usize,
+    began: Instant,
+    table: Mutex<Table>,
+    /// Notified when a connection ended or became idle.
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    open: HashMap<u64, Arc<State>>,
+}
+
+/// What is known of one connection.
+#[derive(Debug)]
+struct State {
+    /// Since when it is idle, in microseconds; [`BUSY`] or [`CLOSING`].
+    since: AtomicU64,
+    closing: Notify,
+}
+
+/// One open connection. Leaves the table on drop.
+#[derive(Debug)]
+pub(super) struct Open {
+    connections: Connections,
+    id: u64,
+    state: Arc<State>,
+}
+
+/// A request of a connection runs, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Busy {
+    connections: Connections,
+    state: Arc<State>,
+}
+
+impl Connections {
+    /// At most this many.
+    pub(super) fn new(most: usize) -> Self {
+        let (most, began) = (most.max(1), Instant::now());
+        Self(Arc::new(Inner { most, began, table: Mutex::default(), freed: Notify::new() }))
+    }
+
+    /// Ends when there is room for one more connection, or one that gives way to it.
+    pub(super) async fn room(&self) {
+        loop {
+            // Registered before the look: what is freed between the two is not missed.
+            let mut freed = pin!(self.0.freed.notified());
+            freed.as_mut().enable();
+            let has_room = {
+                let table = self.0.table.lock();
+                table.open.len() < self.0.most || longest_idle(&table).is_some()
+            };
+            if has_room {
+                return;
+            }
+            freed.await;
+        }
+    }
+
+    /// Enters a connection. In a full table, the one that was idle for longest is told to close.
+    pub(super) fn enter(&self) -> Open {
+        let state = Arc::new(State { since: AtomicU64::new(self.now()), closing: Notify::new() });
+        let mut table = self.0.table.lock();
+        if table.open.len() >= self.0.most
+            && let Some((id, since)) = longest_idle(&table)
+            && let Some(idle) = table.open.remove(&id)
+            && idle.since.compare_exchange(since, CLOSING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        {
+            idle.closing.notify_one();
+        }
+        let id = table.next;
+        table.next += 1;
+        table.open.insert(id, Arc::clone(&state));
+        Open { connections: self.clone(), id, state }
+    }
+
+    fn now(&self) -> u64 {
+        let micros = self.0.began.elapsed().as_micros();
+        u64::try_from(micros).unwrap_or(CLOSING - 1).clamp(BUSY + 1, CLOSING - 1)
+    }
+}
+
+/// The connection that was idle for longest, and since when.
+fn longest_idle(table: &Table) -> Option<(u64, u64)> {
+    if !stands(Defence::IdleConnections) {
+        return None;
+    }
+    let since = table.open.iter().map(|(id, state)| (*id, state.since.load(Ordering::Acquire)));
+    since.filter(|(_, since)| ![BUSY, CLOSING].contains(since)).min_by_key(|(id, since)| (*since, *id))
+}
+
+impl Open {
+    /// Ends when the connection is to be closed.
+    pub(super) async fn closing(&self) {
+        self.state.closing.notified().await;
+    }
+
+    /// What marks the connection's requests, apart from the connection.
+    pub(super) fn busy(&self) -> impl Fn() -> Busy + Clone + Send + 'static {
+        let (connections, state) = (self.connections.clone(), Arc::clone(&self.state));
+        move || {
+            state.since.store(BUSY, Ordering::Release);
+            Busy { connections: connections.clone(), state: Arc::clone(&state) }
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.connections.0.table.lock().open.remove(&self.id);
+        self.connections.0.freed.notify_waiters();
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.state.since.store(self.connections.now(), Ordering::Release);
+        self.connections.0.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_longest_idle_connection_gives_way_and_a_busy_one_does_not() {
+        let connections = Connections::new(2);
+        let (first, second) = (connections.enter(), connections.enter());
+        let is_closing = |open: &Open| open.closing().now_or_never().is_some();
+        let busy = first.busy()();
+        assert!(connections.room().now_or_never().is_some(), "the second one is idle");
+        let third = connections.enter();
+        assert_eq!([&first, &second, &third].map(is_closing), [false, true, false]);
+        let also = third.busy()();
+        assert!(connections.room().now_or_never().is_none(), "all are busy");
+        drop(busy);
+        assert!(connections.room().now_or_never().is_some());
+        drop(also);
+        let fourth = connections.enter();
+        assert_eq!([&first, &third, &fourth].map(is_closing), [true, false, false]);
+        drop((first, second, third, fourth));
+        assert!(connections.0.table.lock().open.is_empty());
+    }
+}

@@ -1,0 +1,53 @@
+//! How many sessions, or streams, each tenant has open.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::principal::Principal;
+
+type Counts = Arc<Mutex<HashMap<Option<String>, usize>>>;
+
+/// Counts places by tenant.
+pub(super) struct Places {
+    counts: Counts,
+    most: usize,
+}
+
+/// A place of a tenant. Given back on drop.
+pub(super) struct Place {
+    counts: Counts,
+    tenant: Option<String>,
+}
+
+impl Places {
+    /// At most this many for each tenant.
+    pub(super) fn new(most: usize) -> Self {
+        Self { counts: Arc::default(), most }
+    }
+
+    /// One more of the principal's tenant. `None`: the tenant has as many as it may have.
+    pub(super) fn enter(&self, principal: &Principal) -> Option<Place> {
+        let tenant = principal.tenant().map(str::to_owned);
+        let mut counts = self.counts.lock();
+        let count = counts.get(&tenant).copied().unwrap_or_default();
+        if count >= self.most {
+            return None;
+        }
+        counts.insert(tenant.clone(), count + 1);
+        Some(Place { tenant, counts: Arc::clone(&self.counts) })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock();
+        if let Some(count) = counts.get_mut(&self.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.tenant);
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Artifacts as resources.
+//!
+//! In: a URI. Out: the content, or the answer for a resource that does not exist.
+//! Invariants: an unknown artifact, an expired one and another tenant's have the same answer; what is read is bounded.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents};
+use serde_json::json;
+
+use crate::artifacts::{ArtifactError, ArtifactInfo, Artifacts, id_of};
+use crate::principal::Principal;
+
+/// Bytes of a resource that one answer has.
+const MAX_READ: u64 = 4 << 20;
+
+/// Whether the URI is one of an artifact.
+pub(super) fn is_artifact(uri: &str) -> bool {
+    id_of(uri).is_some()
+}
+
+/// The artifacts of the principal's tenant.
+pub(super) async fn list(artifacts: &Artifacts, principal: &Principal) -> Result<Vec<Resource>, ErrorData> {
+    let (artifacts, principal) = (artifacts.clone(), principal.clone());
+    let listed = tokio::task::spawn_blocking(move || artifacts.list(principal.tenant())).await.map_err(failed)?;
+    Ok(listed.into_iter().map(resource).collect())
+}
+
+/// The content of one.
+pub(super) async fn read(
+    artifacts: &Artifacts,
+    principal: &Principal,
+    uri: String,
+) -> Result<ReadResourceResult, ErrorData> {
+    let (artifacts, principal) = (artifacts.clone(), principal.clone());
+    tokio::task::spawn_blocking(move || read_now(&artifacts, principal.tenant(), &uri)).await.map_err(failed)?
+}
+
+fn read_now(artifacts: &Artifacts, tenant: Option<&str>, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let id = id_of(uri).unwrap_or_default();
+    let not_found = |error| match error {
+        ArtifactError::Io(error) => failed(error),
+        ArtifactError::NotFound
+        | ArtifactError::TooLarge { .. }
+        | ArtifactError::Quota
+        | ArtifactError::BadName
+        | ArtifactError::BadType => ErrorData::resource_not_found(
+            "there is no such artifact",
+            Some(json!({"code": "no_such_artifact", "hint": "artifacts are kept for a limited time"})),
+        ),
+    };
+    let info = artifacts.info(tenant, id).map_err(not_found)?;
+    if info.size > MAX_READ {
+        let text = format!("the artifact has {} bytes; {MAX_READ} can be read at once", info.size);
+        let hint = format!("read it over HTTP: GET /v1/artifacts/{id}");
+        return Err(ErrorData::invalid_params(text, Some(json!({"code": "artifact_too_large", "hint": hint}))));
+    }
+    let content = artifacts.read(tenant, id).map_err(not_found)?;
+    let is_text = info.mime_type.starts_with("text/") || info.mime_type.starts_with("application/json");
+    let contents = match String::from_utf8(content) {
+        Ok(text) if is_text => ResourceContents::text(text, uri),
+        Ok(text) => ResourceContents::blob(STANDARD.encode(text), uri),
+        Err(bytes) => ResourceContents::blob(STANDARD.encode(bytes.as_bytes()), uri),
+    };
+    Ok(ReadResourceResult::new(vec![contents.with_mime_type(info.mime_type)]))
+}
+
+fn resource(info: ArtifactInfo) -> Resource {
+    let name = info.name.unwrap_or_else(|| format!("artifact-{}", info.id.get(..12).unwrap_or(&info.id)));
+    let mut resource = Resource::new(info.uri, name);
+    resource.mime_type = Some(info.mime_type);
+    resource.size = Some(info.size);
+    resource
+}
+
+fn failed(error: impl std::fmt::Display) -> ErrorData {
+    tracing::error!(%error, "the artifact store failed");
+    ErrorData::internal_error("the artifact store failed", None)
+}

@@ -1,0 +1,119 @@
+//! Room that tenants share: none holds more of it than it leaves free.
+//!
+//! In: how much a tenant wants. Out: a [`Share`], given back on drop.
+//! Invariants: the room is never exceeded; where there are several tenants, each leaves as much free as it holds, so that one
+//! alone gets half, and two that act together leave a third. A tenant that holds nothing can begin while there is room.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use toolcell::defence::{Defence, stands};
+
+use crate::principal::Principal;
+
+/// A bounded room.
+#[derive(Debug)]
+pub(crate) struct Room {
+    most: usize,
+    defence: Defence,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    used: usize,
+    held: HashMap<Option<String>, usize>,
+}
+
+/// What one request holds of a room. Given back on drop.
+#[derive(Debug)]
+pub(crate) struct Share {
+    room: Arc<Room>,
+    tenant: Option<String>,
+    count: usize,
+}
+
+impl Room {
+    /// Room for so much. `defence` is what keeps it fair.
+    pub(crate) fn new(most: usize, defence: Defence) -> Arc<Self> {
+        Arc::new(Self { most, defence, table: Mutex::default() })
+    }
+
+    /// A share of nothing, which can grow.
+    pub(crate) fn share(self: &Arc<Self>, principal: &Principal) -> Share {
+        Share { room: Arc::clone(self), tenant: principal.tenant().map(str::to_owned), count: 0 }
+    }
+
+    /// Whether the principal's tenant could have one more.
+    pub(crate) fn has_room(&self, principal: &Principal, is_shared: bool) -> bool {
+        let table = self.table.lock();
+        let held = table.held.get(&principal.tenant().map(str::to_owned)).copied().unwrap_or_default();
+        self.allows(&table, held, 1, is_shared)
+    }
+
+    fn allows(&self, table: &Table, held: usize, more: usize, is_shared: bool) -> bool {
+        let Some(free) = self.most.checked_sub(table.used.saturating_add(more)) else { return false };
+        !is_shared || held == 0 || held + more <= free || !stands(self.defence)
+    }
+}
+
+impl Share {
+    /// Takes as much more as is missing to `count`. Returns whether there was room; the share is unchanged otherwise.
+    /// `is_shared`: there are several tenants.
+    pub(crate) fn grow_to(&mut self, count: usize, is_shared: bool) -> bool {
+        let more = count.saturating_sub(self.count);
+        if more == 0 {
+            return true;
+        }
+        let mut table = self.room.table.lock();
+        let held = table.held.get(&self.tenant).copied().unwrap_or_default();
+        if !self.room.allows(&table, held, more, is_shared) {
+            return false;
+        }
+        table.used += more;
+        *table.held.entry(self.tenant.clone()).or_default() += more;
+        drop(table);
+        self.count = count;
+        true
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if self.count == 0 {
+            return;
+        }
+        let mut table = self.room.table.lock();
+        table.used -= self.count;
+        if let Some(held) = table.held.get_mut(&self.tenant) {
+            *held -= self.count;
+            if *held == 0 {
+                table.held.remove(&self.tenant);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_leaves_as_much_free_as_it_holds() {
+        let room = Room::new(12, Defence::RequestShare);
+        let [acme, globex] = ["acme", "globex"].map(|tenant| Principal::new(Some(tenant), "a key"));
+        let mut alone = room.share(&acme);
+        assert!(alone.grow_to(12, false) && !alone.grow_to(13, false), "one tenant has all of it");
+        drop(alone);
+        let (mut one, mut other) = (room.share(&acme), room.share(&globex));
+        assert!(one.grow_to(1, true) && one.grow_to(6, true) && !one.grow_to(7, true));
+        assert!(other.grow_to(1, true) && other.grow_to(3, true) && !other.grow_to(4, true));
+        let mut again = room.share(&acme);
+        assert!(!again.grow_to(1, true), "what a tenant holds counts over its requests");
+        drop((one, other, again));
+        assert!(room.table.lock().held.is_empty() && room.table.lock().used == 0, "all is given back");
+        let small = Room::new(1, Defence::RequestShare);
+        assert!(small.share(&acme).grow_to(1, true), "a tenant that holds nothing can begin");
+    }
+}

@@ -1,0 +1,196 @@
+//! What a client hears of a running call, what the tool hears of the client, and what ends with time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use toolcell::{Component, Definition, Engine, Executor, Invocation, Limits, Registry, Sealer, Tool};
+use toolcell_server::mcp::McpOptions;
+use toolcell_server::{Served, Service};
+use toolcell_test_guests::{Hostile, Misdeed, Place};
+
+use crate::client::{Client, stateless};
+use crate::fixture::service;
+
+/// A service of this one tool.
+fn serving(tool: Tool) -> Service {
+    let registry = Registry::new();
+    registry.register_all([tool]).unwrap();
+    Service::builder(Served::new(&registry)).build().unwrap()
+}
+
+fn named(name: &str) -> Definition {
+    Definition::new(name, format!("Does {name}.")).unwrap()
+}
+
+/// The messages of a call, up to its answer.
+async fn called(client: &mut Client, id: u64, params: Value) -> (Vec<Value>, Value) {
+    client.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})).await;
+    let mut heard = Vec::new();
+    loop {
+        let message = client.receive().await;
+        if message["id"] == id {
+            return (heard, message);
+        }
+        heard.push(message);
+    }
+}
+
+#[tokio::test]
+async fn progress_is_told_to_a_client_that_asked_for_it_and_only_increases() {
+    let steps = async |_: Value, call: Arc<Invocation>| {
+        for (done, message) in [(1, None), (3, Some("nearly".to_owned())), (2, None), (4, None)] {
+            call.progress(done, Some(4), message);
+        }
+        json!("done")
+    };
+    for meta in [json!({}), stateless(json!({}))] {
+        let mut client = Client::start(serving(Tool::native(named("steps"), steps).unwrap()), McpOptions::default());
+        if meta == json!({}) {
+            client.initialize(json!({})).await;
+        }
+        let (heard, _) = called(&mut client, 1, json!({"name": "steps", "_meta": meta})).await;
+        assert_eq!(heard, [json!(null); 0], "it did not ask");
+        let mut asking = meta;
+        asking["progressToken"] = json!("t");
+        let (heard, _) = called(&mut client, 2, json!({"name": "steps", "_meta": asking})).await;
+        let told: Vec<_> = heard.iter().map(|message| (&message["method"], &message["params"]["progress"])).collect();
+        let method = json!("notifications/progress");
+        assert_eq!(told, [(&method, &json!(1.0)), (&method, &json!(3.0)), (&method, &json!(4.0))]);
+        let second = &heard[1]["params"];
+        assert_eq!(
+            (&second["total"], &second["message"], &second["progressToken"]),
+            (&json!(4.0), &json!("nearly"), &json!("t"))
+        );
+        client.end().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_a_tool_is_told_from_the_level_that_the_client_wants() {
+    let engine = Engine::builder().cells(4).build().unwrap();
+    let bytes = Hostile::new(Place::Execute, Misdeed::Chatter).component();
+    let component = Component::load(&engine, bytes).await.unwrap();
+    let registry = Registry::new();
+    registry.register_all(component.tools().iter().cloned()).unwrap();
+    let executor = Executor::new().with_limits(Limits::default().with_fuel(100_000));
+    let service = Service::builder(Served::new(&registry).with_executor(executor)).build().unwrap();
+    let mut client = Client::start(service.clone(), McpOptions::default());
+    client.initialize(json!({})).await;
+    let is_log = |message: &Value| message["method"] == "notifications/message";
+    let (heard, _) = called(&mut client, 1, json!({"name": "hostile"})).await;
+    assert!(!heard.is_empty() && heard.iter().all(is_log), "{heard:?}");
+    assert_eq!((&heard[0]["params"]["level"], &heard[0]["params"]["logger"]), (&json!("info"), &json!("hostile")));
+    client.ask(2, "logging/setLevel", json!({"level": "error"})).await;
+    let (heard, _) = called(&mut client, 3, json!({"name": "hostile"})).await;
+    let below = |message: &&Value| message["params"]["level"] == "info";
+    assert_eq!(heard.iter().find(below), None, "below the level");
+    client.end().await.unwrap();
+    // Without a session the request names the level.
+    let mut client = Client::start(service, McpOptions::default());
+    let mut meta = stateless(json!({}));
+    let (heard, _) = called(&mut client, 4, json!({"name": "hostile", "_meta": meta})).await;
+    assert_eq!(heard.iter().find(|message| is_log(message)), None, "no level is named");
+    meta["io.modelcontextprotocol/logLevel"] = json!("info");
+    let (heard, _) = called(&mut client, 5, json!({"name": "hostile", "_meta": meta})).await;
+    assert!(heard.iter().any(is_log), "{heard:?}");
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_tool_gets_the_context_of_the_requests_trace_and_nothing_else_of_its_metadata() {
+    let shows = async |_: Value, call: Arc<Invocation>| {
+        let told = call.context.extensions.iter().map(|(name, value)| (name.clone(), value.to_value()));
+        Value::Object(told.collect())
+    };
+    let mut client = Client::start(serving(Tool::native(named("shows"), shows).unwrap()), McpOptions::default());
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let trace = json!({"traceparent": parent, "tracestate": "a=1", "baggage": "b=2"});
+    for (id, extra) in [(1, json!("x")), (2, json!({"traceparent": 7}))] {
+        let mut meta = stateless(json!({}));
+        meta.as_object_mut().unwrap().extend(trace.as_object().unwrap().clone());
+        meta["example.com/other"] = extra;
+        let (_, answer) = called(&mut client, id, json!({"name": "shows", "_meta": meta})).await;
+        let shown: Value = serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(shown, trace);
+    }
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cancelled_tool_has_its_grace_to_end_by_itself() {
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let polite = move |_: Value, call: Arc<Invocation>| {
+        let told = told.clone();
+        async move {
+            let _ = told.send("started");
+            call.abort.raised().await;
+            let _ = told.send("ended by itself");
+            json!("partial")
+        }
+    };
+    let tool = Tool::native(named("polite"), polite).unwrap();
+    let mut client = Client::start(serving(tool), McpOptions::default().with_stop_grace(Duration::from_secs(60)));
+    client.initialize(json!({})).await;
+    let cancel = |id: u64| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    let call =
+        |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
+    client.send(call(1, "polite")).await;
+    assert_eq!(heard.recv().await, Some("started"));
+    client.send(cancel(1)).await;
+    assert_eq!(heard.recv().await, Some("ended by itself"));
+    client.ask(2, "ping", json!({})).await;
+    client.end().await.unwrap();
+    // One that does not listen is stopped when its grace is over.
+    let (service, _, mut waits) = service();
+    let mut client = Client::start(service, McpOptions::default().with_stop_grace(Duration::from_millis(20)));
+    client.initialize(json!({})).await;
+    client.send(call(3, "wait")).await;
+    assert_eq!(waits.recv().await, Some("started"));
+    client.send(cancel(3)).await;
+    assert_eq!(waits.recv().await, Some("stopped"));
+    client.ask(4, "ping", json!({})).await;
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_state_that_expired_or_was_changed_is_refused() {
+    let now = Arc::new(AtomicU64::new(1_000));
+    let clock = Arc::clone(&now);
+    let sealer = Sealer::generate().unwrap().with_lifetime(Duration::from_secs(60));
+    let sealer = sealer.with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
+    let (_, registry, _) = service();
+    let service = Service::builder(Served::new(&registry)).with_sealer(sealer).build().unwrap();
+    let mut client = Client::start(service, McpOptions::default());
+    let meta = stateless(json!({"elicitation": {"form": {}}}));
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+    let state = asked["result"]["requestState"].as_str().unwrap().to_owned();
+    let mut inside: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(&state).unwrap()).unwrap();
+    let sealed = inside["question"]["state"].as_str().unwrap().to_owned();
+    let middle = sealed.len() / 2;
+    let other = if sealed.as_bytes()[middle] == b'A' { "B" } else { "A" };
+    inside["question"]["state"] = format!("{}{other}{}", &sealed[..middle], &sealed[middle + 1..]).into();
+    let changed = URL_SAFE_NO_PAD.encode(inside.to_string());
+    let retry = |state: &str| {
+        let responses = json!({"answer": {"action": "accept", "content": {"answer": "blue"}}});
+        json!({"name": "ask", "requestState": state, "inputResponses": responses, "_meta": meta})
+    };
+    let answer = client.ask(2, "tools/call", retry(&state)).await;
+    assert_eq!(answer["result"]["structuredContent"]["answer"], "blue", "{answer}");
+    let refused = client.ask(3, "tools/call", retry(&changed)).await;
+    assert_eq!(
+        (&refused["error"]["code"], &refused["error"]["data"]["code"]),
+        (&json!(-32602), &json!("resume_tampered"))
+    );
+    now.fetch_add(61, Ordering::Relaxed);
+    let refused = client.ask(4, "tools/call", retry(&state)).await;
+    assert_eq!(
+        (&refused["error"]["code"], &refused["error"]["data"]["code"]),
+        (&json!(-32602), &json!("resume_expired"))
+    );
+    client.end().await.unwrap();
+}
