@@ -8,6 +8,7 @@ mod batch;
 mod call;
 pub(crate) mod complete;
 mod grants;
+mod init;
 mod limits;
 mod serve;
 mod worker;
@@ -25,6 +26,7 @@ use crate::units::{Date, Size, Time};
 pub(crate) use batch::BatchArgs;
 pub(crate) use call::CallArgs;
 pub(crate) use grants::{ApproveArgs, CheckArgs, ExplainArgs, GrantArgs, LearnArgs, RollbackArgs};
+pub(crate) use init::InitArgs;
 pub(crate) use limits::LimitArgs;
 pub(crate) use serve::{ServeArgs, TenantArgs, TenantCommand};
 pub(crate) use worker::WorkerArgs;
@@ -58,6 +60,7 @@ Examples:
   toolcell tools *.wasm --format openai                    definitions for a model's provider
   toolcell batch *.wasm --calls calls.jsonl                many calls
   toolcell learn notes.wasm text=milk                      the grants that a tool asks for
+  toolcell init                                            a commented `toolcell.toml` for the components here
   toolcell check                                           the configuration, and each tool's grants
   toolcell approve                                         what is new or changed, for your approval
   toolcell rollback notes                                  the version that you approved before
@@ -130,6 +133,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     Explain(ExplainArgs),
     Learn(LearnArgs),
+    Init(InitArgs),
     Serve(ServeArgs),
     Tenant(TenantArgs),
     /// Print a script that completes commands, options, components and tools in a shell
@@ -175,6 +179,7 @@ impl Command {
             Self::Check(args) => args.json,
             Self::Explain(args) => args.json,
             Self::Learn(args) => args.json,
+            Self::Init(args) => args.json,
             Self::Serve(args) => args.json,
             Self::Tenant(args) => args.command.is_json(),
             Self::Completions { .. } | Self::CompileWorker { .. } | Self::CordonWorker(_) => false,

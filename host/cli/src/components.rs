@@ -81,7 +81,7 @@ pub(crate) async fn approved(
     let component = loaded(printer, engines, config, chosen, bytes).await?;
     if let (Some(Rebuilt), Some((name, _))) = (config.confirm(&vetted, &component)?, chosen.configured) {
         let message =
-            format!("the component `{name}` has other code than was approved, with the same tools and imports");
+            format!("the component `{name}` has changed code since it was approved, with the same tools and imports");
         printer.note("warning", &message);
         let approve = config.hint.command("approve", &[], &[name]);
         printer.note(

@@ -6,6 +6,7 @@
 use std::fs;
 use std::io::{self, BufRead as _, Read as _};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use anyhow::{Context as _, anyhow};
 use toolcell_config::files::{not_opened, open, read_bounded};
@@ -26,11 +27,16 @@ const MAX_MANIFEST: u64 = 4 << 20;
 /// Bytes of a line that a person types: more than a terminal passes on.
 const MAX_ANSWER: u64 = 16 << 10;
 
-/// Whether this process was started to ignore a signal. No, where the system does not tell.
-pub(crate) fn ignores(signal: i32) -> bool {
+/// The signals that this process ignored when it first asked, a bit each; none if the system does not say.
+static IGNORED: LazyLock<u64> = LazyLock::new(|| {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
-    ignored.unwrap_or_default() >> (signal - 1) & 1 == 1
+    ignored.unwrap_or_default()
+});
+
+/// Whether this process was started to ignore a signal. `false` if the system does not say.
+pub(crate) fn ignores(signal: i32) -> bool {
+    *IGNORED >> (signal - 1) & 1 == 1
 }
 
 /// A call's arguments as text.

@@ -83,7 +83,11 @@ fn widened(config: &Config, chosen: &Chosen<'_>, name: &str, suggestion: &Sugges
         let granted = &granted.name;
         let is_outer = Path::new(granted).starts_with(wanted) && granted != wanted;
         let name = if is_outer { format!("name = {}, ", toml_text(wanted)) } else { String::new() };
-        format!("# change the directory {} in line {}: {name}access = \"{access}\"", toml_text(granted), line(granted))
+        format!(
+            "# in line {}, set for the directory {}: {name}access = \"{access}\"",
+            line(granted),
+            toml_text(granted)
+        )
     });
     let left_out: Vec<_> = clashes.iter().map(|(wanted, _, _)| *wanted).collect();
     let rest = merged(&rules, name, &suggestion.without_directories(&left_out))?;

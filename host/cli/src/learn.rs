@@ -132,7 +132,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     }
     if !granted.is_empty() {
         let listed = granted.iter().cloned().collect::<Vec<_>>().join(", ");
-        printer.note("note", &format!("already granted, and asked for: {listed}"));
+        printer.note("note", &format!("already granted and used: {listed}"));
     }
     if !is_approved && chosen.is_granted_anything() {
         let approve = config.hint.command("approve", &[], &[]);

@@ -1,6 +1,7 @@
 //! The diagnostic log: `tracing` to standard error, quiet unless asked; and what is said of a panic.
 //!
-//! Invariants: of a panic the place is told, and nothing of its words, in which there may be a stranger's, or a secret.
+//! Invariants: unless it is asked for, only what toolcell itself says is told: a library's warning about a client that breaks off
+//! is not; of a panic the place is told, and nothing of its words, in which there may be a stranger's, or a secret.
 
 use tracing_subscriber::EnvFilter;
 
@@ -11,8 +12,8 @@ use crate::printer::Printer;
 /// Starts it. `TOOLCELL_LOG` overrides `-v` and `-q`.
 pub(crate) fn start(printer: &Printer, global: &Global) {
     let level = match global.verbose {
-        0 if global.quiet => "error",
-        0 => "warn",
+        0 if global.quiet => "error,rmcp=off",
+        0 => "error,rmcp=off,toolcell=warn",
         1 => "warn,toolcell=info",
         _ => "warn,toolcell=debug",
     };

@@ -23,6 +23,7 @@ mod format;
 mod gaps;
 mod grant_text;
 mod host;
+mod init;
 mod inspect;
 mod interrupt;
 mod learn;
@@ -88,6 +89,7 @@ fn dispatch(printer: &Printer, interrupt: &Interrupt, args: Args) -> Result<Exit
     // Calls run on the engine's own threads; here somebody only waits for them.
     let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     match command {
+        Command::Init(args) => init::init(printer, &global, &args),
         Command::Run(args) => waiting.block_on(run::run(printer, interrupt, &global, &args)),
         Command::Batch(args) => waiting.block_on(batch::batch(printer, interrupt, &global, &args)),
         Command::Inspect(args) => waiting.block_on(inspect::inspect(printer, &global, &args)),

@@ -13,8 +13,8 @@ use serde_json::json;
 use toolcell_config::{Configuration, EnginesBuilder, Loaded, Reloaded, Reloader, Serving};
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::{
-    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, ManyTools, Principal, Served, ServedTenant,
-    Service, Tls,
+    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, BindError, HttpOptions, HttpServer, ListenOptions,
+    ManyTools, Principal, Served, ServedTenant, Service, Tls,
 };
 
 use crate::args::{Global, ServeArgs};
@@ -61,20 +61,21 @@ async fn serving(
     let reloader = Reloader::start(configuration, engines).await?;
     let loaded = reloader.loaded();
     let problems = told(printer, args, &loaded)?;
+    let auth = authenticator(keys, has_keys);
     if args.check {
+        if !args.stdio {
+            options(args)?.check(&auth).map_err(not_listening)?;
+        }
         return Ok(if problems == 0 { ExitStatus::Ok } else { ExitStatus::Failed });
     }
     let service = Service::builder(served(&loaded, args)).with_sealer(state::sealer(global.state_dir.as_deref())?);
-    let service = service.build()?;
+    let service = service.with_artifacts(artifacts(args)?).build()?;
     if args.stdio {
         let principal = Principal::new(args.tenant.as_deref(), "stdio");
         return on_stdio(printer, interrupt, args, &reloader, service, principal).await;
     }
-    let server = HttpServer::bind(service.clone(), authenticator(keys, has_keys), options(args, &service)?).await;
-    let server = server.map_err(|error| {
-        let hint = error.hint();
-        Failure::environment(error, hint)
-    })?;
+    let options = options(args)?.with_protected(mcp::routes(service.clone(), McpOptions::default()));
+    let server = HttpServer::bind(service.clone(), auth.clone(), options).await.map_err(not_listening)?;
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", server.address());
     if args.json {
@@ -94,7 +95,8 @@ async fn serving(
     let serving = server.serve(async move { stop.raised().await });
     tokio::select! {
         () = serving => {}
-        () = reloading(printer, &reloader, &service, args) => {}
+        () = reloading(printer, &reloader, &service, &auth, args) => {}
+        () = keyed(printer, &auth, args), if !has_keys => {}
     }
     interrupt.drained();
     Ok(ExitStatus::Ok)
@@ -116,6 +118,8 @@ async fn on_stdio(
         };
         return Err(Failure::usage(message, "say which tenant's tools to serve: `--tenant NAME`"));
     }
+    // It serves one principal, whatever keys there are.
+    let auth = Authenticator::open();
     let stop = interrupt.drain(args.drain.0);
     let mut serving = pin!(mcp::serve_stdio(service.clone(), principal, McpOptions::default()));
     let drained = async {
@@ -127,7 +131,7 @@ async fn on_stdio(
     let ended = tokio::select! {
         ended = &mut serving => ended,
         () = drained => Ok(()),
-        () = reloading(printer, reloader, &service, args) => Ok(()),
+        () = reloading(printer, reloader, &service, &auth, args) => Ok(()),
     };
     interrupt.drained();
     ended.map_err(|error| Failure::environment(error, "the client sends one JSON-RPC message a line"))?;
@@ -159,15 +163,44 @@ fn served(loaded: &Loaded, args: &ServeArgs) -> Served {
     })
 }
 
-fn authenticator(keys: ApiKeyStore, has_keys: bool) -> Authenticator {
-    if has_keys { Authenticator::api_keys(keys) } else { Authenticator::open() }
+/// Where artifacts are kept.
+fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
+    let above = usize::try_from(args.artifact_above.0).unwrap_or(usize::MAX);
+    let options = ArtifactOptions::default().with_above(above).with_quota(args.artifact_quota.0);
+    let options = options.with_lifetime(args.artifact_time.0);
+    let opened = match &args.artifacts {
+        Some(directory) => Artifacts::open(directory, options),
+        None => Artifacts::temporary(options),
+    };
+    opened.map_err(|error| {
+        Failure::environment(error, "give `--artifacts` a directory that you can write to, and each server its own")
+    })
 }
 
-fn options(args: &ServeArgs, service: &Service) -> Result<ListenOptions, Failure> {
+fn authenticator(keys: ApiKeyStore, has_keys: bool) -> Authenticator {
+    if has_keys { Authenticator::api_keys(keys) } else { Authenticator::open_until_keys(keys) }
+}
+
+/// Tells when a server that was open asks for keys. Does not end.
+async fn keyed(printer: &Printer, auth: &Authenticator, args: &ServeArgs) {
+    while auth.is_open() {
+        tokio::time::sleep(args.watch.0).await;
+    }
+    printer.note("warning", "there are tenants or keys now: from now on each request needs a key");
+    printer.note("hint", "`toolcell tenant key NAME` makes one");
+    std::future::pending().await
+}
+
+fn not_listening(error: BindError) -> Failure {
+    let hint = error.hint();
+    Failure::environment(error, hint)
+}
+
+/// Where and how to listen.
+fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
     let http = args.hosts.iter().fold(HttpOptions::default(), |http, host| http.with_host(host));
     let http = args.origins.iter().fold(http, |http, origin| http.with_origin(origin));
-    let options = ListenOptions::default().with_address(args.listen).with_http(http).with_drain(args.drain.0);
-    let mut options = options.with_protected(mcp::routes(service.clone(), McpOptions::default()));
+    let mut options = ListenOptions::default().with_address(args.listen).with_http(http).with_drain(args.drain.0);
     if args.behind_proxy {
         options = options.with_behind_proxy();
     }
@@ -181,12 +214,15 @@ fn options(args: &ServeArgs, service: &Service) -> Result<ListenOptions, Failure
 }
 
 /// Serves what changes, as long as the server runs.
-async fn reloading(printer: &Printer, reloader: &Reloader, service: &Service, args: &ServeArgs) {
+async fn reloading(printer: &Printer, reloader: &Reloader, service: &Service, auth: &Authenticator, args: &ServeArgs) {
     let mut changes = pin!(reloader.changes(args.watch.0));
     while let Some(change) = changes.next().await {
         match change {
             Ok(reloaded) => {
                 let loaded: Arc<Loaded> = reloader.loaded();
+                if !loaded.tenants().is_empty() {
+                    auth.require_keys();
+                }
                 service.replace(served(&loaded, args));
                 service.report(CONFIGURATION, None);
                 printer.note("reloaded", &summary(&reloaded));

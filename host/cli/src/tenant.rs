@@ -63,11 +63,11 @@ fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool, Failure> 
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
-        let message = format!("`{}` is no name of a tenant", name.escape_debug());
+        let message = format!("`{}` is not a valid name of a tenant", name.escape_debug());
         return Err(Failure::usage(message, "use 1 to 64 letters, digits, `_` and `-`"));
     }
     let Some(path) = config.path.as_deref().filter(|_| config.file.is_some()) else {
-        return Err(config.missing("a tenant is a section of it").into());
+        return Err(config.missing("create it first: `[tenants.NAME]` is a section in it").into());
     };
     let unwritable = |error| Failure::file(error, format!("add the line `[tenants.{name}]` to the configuration"));
     let text = std::fs::read_to_string(path).map_err(unwritable)?;

@@ -16,7 +16,7 @@ impl Matter<'_> {
     pub(super) fn to_page(&self) -> Page {
         let mut page = Page::default();
         if let Some(found) = self.unapproved() {
-            page.lines.push(format!("configuration {}: found here, not approved in its present form", self.file));
+            page.lines.push(format!("configuration {}: found here, not approved or changed since", self.file));
             // All of it, whatever it means: publishers, pins, tenants, isolation.
             page.append(Page::of_texts(found.before(), found.text.clone()));
         }
@@ -106,7 +106,7 @@ impl Matter<'_> {
             row(
                 "keys",
                 name,
-                "new versions of the component keep the stored keys; other configurations have their own".into(),
+                "its stored keys stay when the component is updated; other configurations cannot see them".into(),
             )
         });
         directories.chain(variables).chain(secrets).chain(revealed).chain(stores).chain(limits).collect()

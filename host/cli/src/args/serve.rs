@@ -6,10 +6,15 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueHint};
 
-use crate::units::Time;
+use crate::units::{Size, Time};
 
 /// Where a server listens unless another address is given.
 const ADDRESS: &str = "127.0.0.1:8700";
+
+/// An address with a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("write an IP address and a port, for example `{ADDRESS}` or `[::1]:8700`"))
+}
 
 /// Serve the approved tools to agents, over HTTP and MCP
 ///
@@ -21,6 +26,7 @@ const ADDRESS: &str = "127.0.0.1:8700";
 ///
 /// Without tenants and API keys the server listens on loopback only, and accepts every request from there. Once
 /// `toolcell.toml` has a `[tenants.NAME]` or there is a key, each request needs a key: `toolcell tenant add NAME` makes one.
+/// A server that runs asks for keys from then on, until it ends.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -41,7 +47,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "NAME", requires = "stdio")]
     pub(crate) tenant: Option<String>,
     /// Listen at this address
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = ADDRESS)]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = ADDRESS, value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// The server's certificate chain, as PEM
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key")]
@@ -61,15 +67,27 @@ pub(crate) struct ServeArgs {
     /// Time for running calls once a signal ends the server
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(30)))]
     pub(crate) drain: Time,
-    /// Look at the files this often
+    /// Check the files for changes this often
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(1)))]
     pub(crate) watch: Time,
     /// Calls that run at once
     #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) cells: u32,
-    /// Show lists of more tools than this as a search of tools
+    /// Offer a search instead of the list if there are more tools than this
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     pub(crate) search_above: usize,
+    /// Keep artifacts in this directory; without it they are lost when the server ends
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) artifacts: Option<PathBuf>,
+    /// Keep parts of results that are longer than this as artifacts
+    #[arg(long, value_name = "SIZE", default_value_t = Size(256 << 10))]
+    pub(crate) artifact_above: Size,
+    /// Bytes of the artifacts of each tenant
+    #[arg(long, value_name = "SIZE", default_value_t = Size(256 << 20))]
+    pub(crate) artifact_quota: Size,
+    /// Time after which an artifact is removed
+    #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(24 * 60 * 60)))]
+    pub(crate) artifact_time: Time,
     /// Load everything, say what is wrong, and end
     #[arg(long)]
     pub(crate) check: bool,

@@ -301,7 +301,7 @@ mod tests {
             // A document that is none of ours and of no provider.
             (
                 r#"{"role": "assistant", "content": "hi"}"#,
-                "this is no response and no list of calls of any known API; the",
+                "this is neither a response nor a list of calls of a supported API; the",
             ),
             (
                 r#"{"choices": [], "candidates": []}"#,

@@ -216,7 +216,7 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
         }
         ToolError::InvalidReturn(ReturnRule::TooManyParts { .. }) => "ask it for less".to_owned(),
         ToolError::InvalidReturn(_) => "a bug in the tool: tell its author".to_owned(),
-        ToolError::NotFound => "call another tool: this one is answered by the program that offers it".to_owned(),
+        ToolError::NotFound => "this tool has no handler here: the program that offers it answers its calls".to_owned(),
         ToolError::EncodingFailed(_) => "look at the result with `--json`".to_owned(),
     }
 }

@@ -252,7 +252,7 @@ fn what_cannot_be_arguments() {
         ("nonsense", "", "not valid JSON"),
         ("[]", "", "expected a JSON object"),
         ("{\"name\": 5}", "", "at `/name`"),
-        ("{\"name\": \"a\", \"name\": \"b\"}", "", "stands twice"),
+        ("{\"name\": \"a\", \"name\": \"b\"}", "", "appears twice"),
         ("-", "", "required member `name` is missing"),
         ("", "", "required member `name` is missing"),
         ("-", deep.as_str(), "nested deeper than 127"),

@@ -84,7 +84,7 @@ fn what_is_granted_and_approved_is_read() {
     assert_eq!((texts(&fetched["grants"]), server.heads().len()), (vec![], 1), "{fetched}");
     assert_eq!(texts(&learned(&place, "clerk", &read)["ended"]["ok"]["value"]), ["real"]);
     let shown = place.typed(&["learn", "fetch", &asked]);
-    assert!(shown.stderr.contains("note: already granted, and asked for: GET http://127.0.0.1:"), "{shown}");
+    assert!(shown.stderr.contains("note: already granted and used: GET http://127.0.0.1:"), "{shown}");
 }
 
 /// What is printed for a section that has grants keeps those that it has.

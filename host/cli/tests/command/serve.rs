@@ -104,7 +104,10 @@ fn approved_tools_are_served_until_a_signal() {
         let server = Served::start(&place, &[]);
         let (status, answer) = server.greets(None);
         assert_eq!((status, &answer["outcome"]["ok"]["value"]), (200, &json!("Hello, Ada!")), "{answer}");
-        assert_eq!(server.asked("GET", "/ready", None, None), (200, json!({"ready": true, "problems": {}})));
+        assert_eq!(
+            server.asked("GET", "/ready", None, None),
+            (200, json!({"ready": true, "problems": {}, "authentication": "none"}))
+        );
         assert_eq!(server.end(signal), Some(0), "{signal:?}");
     }
 }
@@ -170,6 +173,21 @@ fn keys_open_the_server_to_their_tenants_until_they_are_revoked() {
 }
 
 #[test]
+fn an_open_server_asks_for_keys_once_there_is_one() {
+    let place = Place::new(CONFIG).approved();
+    let server = Served::start(&place, &[]);
+    assert_eq!(server.greets(None).0, 200);
+    place.write(&format!("{CONFIG}[tenants.acme]\n"));
+    place.approve();
+    server.told("from now on each request needs a key");
+    server.told("hint: ");
+    assert_eq!(server.greets(None).0, 401);
+    assert_eq!(server.asked("GET", "/ready", None, None).1["authentication"], "required");
+    let made = place.typed(&["tenant", "key", "acme", "--json"]).json();
+    assert_eq!(server.greets(made["key"].as_str()).0, 200);
+}
+
+#[test]
 fn what_would_be_served_is_checked_without_a_server() {
     let place = Place::new(&format!("{CONFIG}[components.lost]\npath = \"lost.wasm\"\n[tenants.acme]\n"));
     check("serve_check_unapproved", &place.typed(&["serve", "--check"]));
@@ -193,7 +211,11 @@ fn servers_and_keys_that_cannot_be_are_errors_with_a_hint() {
         ("public", &place, &["serve", "--listen", "0.0.0.0:0"]),
         ("no_certificate", &place, &["serve", "--tls-cert", "hello.wasm", "--tls-key", "absent"]),
         ("half_a_certificate", &place, &["serve", "--tls-cert", "hello.wasm"]),
-        ("no_address", &place, &["serve", "--listen", "localhost"]),
+        ("no_address", &place, &["serve", "--listen", "localhost:8700"]),
+        ("check_public", &place, &["serve", "--check", "--listen", "0.0.0.0:8700"]),
+        ("check_certificate", &place, &["serve", "--check", "--tls-cert", "hello.wasm", "--tls-key", "absent"]),
+        ("check_host", &place, &["serve", "--check", "--host", "https://tools.example.com"]),
+        ("check_origin", &place, &["serve", "--check", "--origin", "app.example.com"]),
         ("add_without_file", &empty, &["tenant", "add", "acme"]),
         ("add_bad_name", &place, &["tenant", "add", "a b"]),
         ("add_to_inline_table", &inline, &["tenant", "add", "globex"]),

@@ -1,0 +1,19 @@
+//! What can be typed for `init`.
+
+/// Write a commented `toolcell.toml` that names the components of this folder
+///
+/// Each component file `*.wasm` of the folder gets a section under its file's name, without grants. Every other setting is
+/// there as an example that is commented out. `--config FILE` writes another file, for the components of its folder. A file
+/// that exists is not changed. The next commands are printed.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  toolcell init
+  toolcell init --config tools/toolcell.toml               for the components in `tools`
+
+Exit status: 0 the file was written, 1 it exists or cannot be written, 2 bad usage")]
+pub(crate) struct InitArgs {
+    /// Print one JSON object instead: {"file", "components", "next"}
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,140 @@
+//! `toolcell init`: writes a commented `toolcell.toml` that names the components of its folder.
+//!
+//! Invariants: a file that exists is never changed; what is written is a valid configuration, and so is each of its examples
+//! (`tests/command/init.rs`).
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use serde_json::json;
+use toolcell::{MAX_NAME, toml_text};
+use toolcell_config::quoted;
+
+use crate::args::{Global, InitArgs};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::{config, env};
+
+/// The file, with `COMPONENTS` for the sections of components and `NAME` for the one that the examples are about.
+const TEMPLATE: &str = include_str!("init.toml");
+/// The component of the examples where the folder has none.
+const EXAMPLE: &str =
+    "# No component was found in this folder. This is how one is named:\n#[components.notes]\n#path = \"notes.wasm\"\n";
+/// How a component in binary form begins. A core module has another version.
+const COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
+
+/// Writes the file, and tells the next commands.
+pub(crate) fn init(printer: &Printer, global: &Global, args: &InitArgs) -> Result<ExitStatus, Failure> {
+    let path = global.config.clone().or_else(env::config).unwrap_or_else(|| PathBuf::from(config::NAME));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = components(folder).map_err(|error| {
+        let message = anyhow!(error).context(format!("cannot read the folder `{}`", folder.display()));
+        Failure::file(message, "make the folder first, or correct the path")
+    })?;
+    write(&path, &text(&found))?;
+    let config = match &global.config {
+        Some(path) => format!(" --config {}", quoted(&path.to_string_lossy())),
+        None => String::new(),
+    };
+    let next = ["check", "approve", "serve"].map(|command| format!("toolcell {command}{config}"));
+    if args.json {
+        printer.json(&json!({ "file": path.to_string_lossy(), "components": found, "next": next }))?;
+        return Ok(ExitStatus::Ok);
+    }
+    printer.note("note", &format!("wrote `{}` with {}", path.display(), count(found.len())));
+    for (name, file) in &found {
+        printer.note("component", &format!("{name}: {file}"));
+    }
+    if found.is_empty() {
+        printer.note("hint", "name a component in it, as its example shows");
+    }
+    let [check, approve, serve] = next;
+    printer.text(&format!("{check}\n{approve}\n{serve}"))?;
+    Ok(ExitStatus::Ok)
+}
+
+fn count(components: usize) -> String {
+    match components {
+        1 => "1 component".to_owned(),
+        _ => format!("{components} components"),
+    }
+}
+
+/// Writes a file that does not exist yet.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path).and_then(|mut file| {
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        if written.is_err() {
+            // Half a configuration would be in the way of the next `init`.
+            let _ = fs::remove_file(path);
+        }
+        written
+    });
+    written.map_err(|error| {
+        let shown = path.display();
+        if error.kind() == ErrorKind::AlreadyExists {
+            let hint = "edit it, or move it away first; `toolcell check` validates it";
+            return Failure::file(anyhow!("`{shown}` exists, and was not changed"), hint);
+        }
+        let message = anyhow!(error).context(format!("cannot write `{shown}`"));
+        Failure::file(message, "use a folder that you can write to, or name the file with `--config FILE`")
+    })
+}
+
+/// The components of a folder: their names, and the files as the configuration names them.
+fn components(folder: &Path) -> std::io::Result<BTreeMap<String, String>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_named = path.extension().is_some_and(|extension| extension == "wasm");
+        if let Some(file) = path.file_name().and_then(|name| name.to_str())
+            && is_named
+            && is_component(&path)
+        {
+            files.push(file.to_owned());
+        }
+    }
+    files.sort();
+    let mut found = BTreeMap::new();
+    for file in files {
+        found.insert(name(&file, &found), file);
+    }
+    Ok(found)
+}
+
+/// Whether a file starts like a component. What cannot be read is none.
+fn is_component(path: &Path) -> bool {
+    let mut head = [0; COMPONENT.len()];
+    // A pipe of this name would wait for its writer.
+    path.is_file() && File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == COMPONENT
+}
+
+/// The name of a file's component: its stem in the characters of names, with a number if another has the same.
+fn name(file: &str, taken: &BTreeMap<String, String>) -> String {
+    let stem = file.strip_suffix(".wasm").unwrap_or(file);
+    let is_plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+    let plain: String = stem.chars().map(|char| if is_plain(&char) { char } else { '-' }).take(MAX_NAME).collect();
+    let plain = if plain.is_empty() { "component".to_owned() } else { plain };
+    let numbered = (2..).map(|number| {
+        let end = format!("-{number}");
+        format!("{}{end}", &plain[..plain.len().min(MAX_NAME - end.len())])
+    });
+    let mut names = std::iter::once(plain.clone()).chain(numbered);
+    names.find(|name| !taken.contains_key(name)).unwrap_or_default()
+}
+
+/// The text of the configuration.
+fn text(found: &BTreeMap<String, String>) -> String {
+    let sections: Vec<_> =
+        found.iter().map(|(name, file)| format!("[components.{name}]\npath = {}\n", toml_text(file))).collect();
+    let about = "# Components by the name under which they run. A path is relative to this file.\n";
+    let sections = if sections.is_empty() { EXAMPLE.to_owned() } else { format!("{about}{}", sections.join("\n")) };
+    let name = found.keys().next().map_or("notes", String::as_str);
+    // The name first: a component may be called like the place of the others.
+    TEMPLATE.replace("NAME", name).replacen("COMPONENTS\n", &format!("{sections}\n"), 1)
+}

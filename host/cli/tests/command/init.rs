@@ -1,0 +1,113 @@
+//! `toolcell init`: what it writes, and that each of its examples is valid.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use toolcell_test_guests::example;
+
+use crate::place::Place;
+
+/// A place without a configuration, with these further files.
+fn place(files: &[(&str, &[u8])]) -> Place {
+    let place = Place::new("");
+    for name in ["toolcell.toml", "hello.wasm", "asks.wasm", "declares.wasm"] {
+        fs::remove_file(place.path().join(name)).expect("it is there");
+    }
+    for (name, content) in files {
+        fs::write(place.path().join(name), content).expect("a place");
+    }
+    place
+}
+
+fn written(place: &Place) -> String {
+    fs::read_to_string(place.path().join("toolcell.toml")).expect("it was written")
+}
+
+/// The text without the `#` of examples.
+fn uncommented(text: &str, is_chosen: impl Fn(usize) -> bool) -> String {
+    let mut block = 0;
+    let lines = text.lines().map(|line| {
+        block += usize::from(line.is_empty());
+        line.strip_prefix('#').filter(|rest| !rest.starts_with(' ') && is_chosen(block)).unwrap_or(line)
+    });
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn components_of_the_folder_are_named_and_can_be_approved() {
+    let hello = fs::read(example("hello")).expect("an example");
+    let files: [(&str, &[u8]); 5] = [
+        ("hello.wasm", &hello),
+        ("my tool.wasm", &hello),
+        ("my+tool.wasm", &hello),
+        ("core.wasm", b"\0asm\x01\0\0\0"),
+        ("empty.wasm", b""),
+    ];
+    let place = place(&files);
+    let shown = place.typed(&["init", "--json"]);
+    assert_eq!(shown.status, 0, "{shown}");
+    let told: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    assert_eq!(
+        told,
+        json!({
+            "file": "toolcell.toml",
+            "components": {"hello": "hello.wasm", "my-tool": "my tool.wasm", "my-tool-2": "my+tool.wasm"},
+            "next": ["toolcell check", "toolcell approve", "toolcell serve"],
+        })
+    );
+    place.approve();
+    assert_eq!(place.typed(&["run", "my-tool-2", "name=Ada"]).stdout, "Hello, Ada!\n");
+}
+
+#[test]
+fn a_file_that_exists_is_not_changed() {
+    let place = Place::new("# mine\n");
+    let shown = place.typed(&["init"]);
+    assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
+    assert!(shown.stderr.starts_with("error: `toolcell.toml` exists, and was not changed\nhint: "), "{shown}");
+    assert_eq!(written(&place), "# mine\n");
+}
+
+#[test]
+fn another_file_is_for_the_components_of_its_folder() {
+    let place = Place::new("");
+    fs::copy(example("hello"), place.path().join("other/hello.wasm")).expect("a place");
+    let shown = place.typed(&["init", "--config", "other/mine.toml"]);
+    assert_eq!(shown.status, 0, "{shown}");
+    let next = "toolcell check --config other/mine.toml\ntoolcell approve --config other/mine.toml\ntoolcell serve --config other/mine.toml\n";
+    assert_eq!(shown.stdout, next);
+    assert_eq!(place.typed(&["check", "--config", "other/mine.toml"]).status, 0);
+}
+
+#[test]
+fn a_folder_that_is_missing_is_an_error() {
+    let shown = place(&[]).typed(&["init", "--config", "nowhere/toolcell.toml"]);
+    assert_eq!(shown.status, 1, "{shown}");
+    assert!(shown.stderr.contains("cannot read the folder `nowhere`"), "{shown}");
+    assert!(shown.stderr.contains("hint: make the folder first"), "{shown}");
+}
+
+#[test]
+fn each_example_is_valid_alone_and_with_all_others() {
+    let hello = fs::read(example("hello")).expect("an example");
+    for files in [&[("hello.wasm", hello.as_slice())] as &[_], &[]] {
+        let place = place(files);
+        assert_eq!(place.typed(&["init"]).status, 0);
+        // The component of the examples, where the folder has none.
+        fs::write(place.path().join("notes.wasm"), &hello).expect("a place");
+        let text = written(&place);
+        let blocks = text.lines().filter(|line| line.is_empty()).count();
+        let all = uncommented(&text, |_| true);
+        let texts = (0..=blocks).map(|block| uncommented(&text, |chosen| chosen == block || files.is_empty()));
+        for text in texts.chain([text.clone(), all.clone()]) {
+            place.write(&text);
+            let shown = place.shown(place.command().args(["approve", "--yes"]).env("API_TOKEN", "a-value"));
+            assert_eq!(shown.status, 0, "{shown}\n{text}");
+        }
+        let examples =
+            ["[host]", "[defaults.limits]", ".grants]", ".grants.secrets.API_TOKEN]", ".limits]", "[tenants.acme]"];
+        for section in examples {
+            assert!(all.lines().any(|line| line.starts_with('[') && line.ends_with(section)), "{section}\n{all}");
+        }
+    }
+}
