@@ -214,7 +214,7 @@ fn arguments_that_are_refused() {
         ("{", "not valid JSON"),
         ("hello", "not valid JSON"),
         ("{}{}", "not valid JSON"),
-        (r#"{"name": "a", "name": "b"}"#, "stands twice"),
+        (r#"{"name": "a", "name": "b"}"#, "appears twice"),
         ("[]", "expected a JSON object"),
         ("null", "got null"),
         ("{}", "required member `name` is missing"),

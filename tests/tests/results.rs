@@ -255,7 +255,7 @@ fn what_a_panic_carried_is_told() {
         ("panic", "the handler panicked: ouch"),
         ("panic 42", "the handler panicked: 42"),
         ("panic error", "the handler panicked: disk full"),
-        ("panic type", "the handler panicked: a payload that is no text"),
+        ("panic type", "the handler panicked: a payload without text"),
     ] {
         let outcome = run(calls(&[end]), RunOptions::default());
         assert_eq!(outcome.messages[0].content, json!({"error": expected}).to_string());

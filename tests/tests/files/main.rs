@@ -6,6 +6,7 @@ mod paths;
 mod races;
 mod refused;
 mod room;
+mod sent;
 mod shared;
 mod streams;
 mod told;

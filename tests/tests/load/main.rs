@@ -2,6 +2,7 @@
 //! hint. And the cache: it saves time, and never changes what is loaded.
 
 mod bounds;
+mod on_demand;
 mod tiers;
 mod turns;
 

@@ -97,7 +97,7 @@ fn malformed_arguments_are_told_to_the_model() {
     for (arguments, said) in [
         (json!("{\"say\": "), "not valid JSON"),
         (json!([1]), "expected a JSON object"),
-        (json!("{\"a\":1,\"a\":2}"), "stands twice"),
+        (json!("{\"a\":1,\"a\":2}"), "appears twice"),
     ] {
         let call = json!({"id": "c1", "name": "say", "args": arguments});
         let steps = agent.step_all([call.clone(), say("")], &mut turn);

@@ -39,7 +39,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
         ],
     ),
     ("decisions", &["api_keys", "assemble", "encode", "policy", "rules", "schema", "statistics", "suspicion", "view"]),
-    ("time", &["clock"]),
+    ("time", &["clock", "cores"]),
     ("world", &["directory", "egress", "kv", "private", "secret", "shared_bytes", "signals", "spawn", "store"]),
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),

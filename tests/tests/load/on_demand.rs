@@ -1,0 +1,104 @@
+//! Components whose code is linked at the first call, and released when there is too much of it.
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use toolcell::{Component, Engine, Grants, Limits, Optimise};
+use toolcell_test_guests::bytes;
+use toolcell_tests::{call, ending, load, wait_here};
+
+use crate::Scratch;
+
+/// A component that is read from a file, and how often it was read again.
+struct Filed {
+    file: std::path::PathBuf,
+    reads: Arc<AtomicUsize>,
+    component: Component,
+}
+
+impl Filed {
+    fn load(scratch: &Scratch, engine: &Engine, name: &str) -> Self {
+        let (file, reads) = (scratch.0.path().join(name), Arc::<AtomicUsize>::default());
+        fs::write(&file, bytes(name)).expect("written");
+        let (path, count) = (file.clone(), Arc::clone(&reads));
+        let source = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            fs::read(&path)
+        };
+        let loaded = Component::load_on_demand(engine, bytes(name), Grants::default(), source);
+        Self { file, reads, component: wait_here(loaded).expect("it loads") }
+    }
+
+    /// How a call of its only tool ends.
+    fn ending(&self) -> String {
+        let tool = self.component.tools()[0].definition().name.clone();
+        let arguments = if tool == "calculator" { r#"{"expression": "6 * 7"}"# } else { r#"{"name": "Ada"}"# };
+        ending(&call(&self.component, &tool, arguments, Limits::default()).result)
+    }
+
+    fn answers(&self) -> bool {
+        self.ending() == "ok"
+    }
+
+    fn reads(&self) -> usize {
+        self.reads.load(Ordering::Relaxed)
+    }
+}
+
+fn engine(scratch: &Scratch, linked_bytes: u64) -> Engine {
+    scratch.builder().optimise(Optimise::First).linked_bytes(linked_bytes).build().expect("an engine")
+}
+
+#[test]
+fn code_in_the_cache_is_linked_at_the_first_call() {
+    let scratch = Scratch::new();
+    let eager = load(&engine(&scratch, 0), bytes("calculator")).expect("it loads");
+    let engine = engine(&scratch, u64::MAX);
+    let lazy = Filed::load(&scratch, &engine, "calculator");
+    assert!(eager.definitions().eq(lazy.component.definitions()));
+    assert_eq!((lazy.component.is_cached(), lazy.component.code(), engine.linked_bytes()), (true, eager.code(), 0));
+    assert!(lazy.answers() && engine.linked_bytes() > 0);
+    assert_eq!(lazy.reads(), 0, "what is in the cache is not read again");
+}
+
+#[test]
+fn code_over_the_budget_is_released_and_linked_again() {
+    let scratch = Scratch::new();
+    let engine = engine(&scratch, 1);
+    let [one, other] = ["calculator", "hello"].map(|name| Filed::load(&scratch, &engine, name));
+    for _ in 0..2 {
+        assert!(one.answers());
+        let alone = engine.linked_bytes();
+        assert!(other.answers());
+        assert!(alone > 0 && engine.linked_bytes() > 0 && engine.linked_bytes() != alone, "both are kept");
+    }
+    assert_eq!((one.reads(), other.reads()), (0, 0));
+}
+
+/// The cache may be emptied at any time. Only the bytes that were loaded count.
+#[test]
+fn code_that_is_no_longer_in_the_cache_is_compiled_again_from_the_same_bytes() {
+    let scratch = Scratch::new();
+    let engine = engine(&scratch, 1);
+    let [one, other] = ["calculator", "hello"].map(|name| Filed::load(&scratch, &engine, name));
+    let released = || {
+        assert!(other.answers(), "which releases the first");
+        scratch.files("mac").into_iter().for_each(|mac| fs::remove_file(mac).expect("removed"));
+    };
+    let file = fs::read(&one.file).expect("it is there");
+    type Change = fn(&std::path::Path) -> io::Result<()>;
+    let changes: [(Change, &str); 3] = [
+        (|_| Ok(()), "ok"),
+        (|file| fs::write(file, bytes("hello")), "refusal/unavailable"),
+        (|file| fs::remove_file(file), "refusal/unavailable"),
+    ];
+    for (place, (change, expected)) in changes.into_iter().enumerate() {
+        released();
+        change(&one.file).expect("changed");
+        assert_eq!((one.ending().as_str(), one.reads()), (expected, place + 1));
+        fs::write(&one.file, &file).expect("restored");
+    }
+    assert!(one.answers(), "it works again with the file");
+}
