@@ -1,0 +1,245 @@
+//! What serving costs: a call over HTTP and over MCP against a bare route that echoes; many streams; a reload under load; a
+//! tenant over its quota beside another one; many configured tools.
+//!
+//! `cargo bench --workspace --profile dev --bench serve`
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use axum::Router;
+use axum::routing::post as route;
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+use toolcell::{Component, Definition, Engine, Registry, Tool};
+use toolcell_benches::client::{Connection, load, post};
+use toolcell_benches::many;
+use toolcell_benches::timing::{micros, percentile};
+use toolcell_server::mcp::{self, McpOptions};
+use toolcell_server::{
+    ApiKeyStore, Authenticator, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service, ServiceLimits,
+};
+use toolcell_test_guests::{Answer, Hostile};
+
+const ROUNDS: usize = 9;
+const CONNECTIONS: usize = 8;
+/// Requests of a connection in a round.
+const EACH: usize = 400;
+const STREAMS: usize = 2000;
+
+/// A running server.
+struct Server {
+    address: SocketAddr,
+    service: Service,
+}
+
+fn main() -> Result<()> {
+    let threads = |name: &str| Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build();
+    let (servers, clients) = (threads("server")?, threads("client")?);
+    let engine = Engine::builder().build()?;
+    let component = servers.block_on(Component::load(&engine, Hostile::answering(Answer::Echo).component()))?;
+    servers.block_on(component.optimised());
+    let registry = Registry::new();
+    registry.register_all(component.tools().to_vec())?;
+    calls(&servers, &clients, &registry)?;
+    quota(&servers, &clients, &registry)?;
+    streams(&servers, &clients)?;
+    for tools in [100, 1000] {
+        many::configured(&servers, tools)?;
+    }
+    Ok(())
+}
+
+fn call() -> Vec<u8> {
+    post("/v1/calls", "", &json!({"name": "hostile", "arguments": {"text": "hello"}}).to_string())
+}
+
+fn mcp_call() -> Vec<u8> {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"name": "hostile", "arguments": {"text": "hello"}, "_meta": meta});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let headers = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: hostile\r\n";
+    post("/mcp", headers, &body.to_string())
+}
+
+/// Starts a server of these tools on `runtime`.
+fn serve(runtime: &Runtime, served: Served, auth: Authenticator, most: usize) -> Result<Server> {
+    let limits = ServiceLimits::default().with_in_flight(most);
+    let service = Service::builder(served).with_limits(limits).build()?;
+    let options = ListenOptions::default().with_connections(most);
+    let options = options.with_protected(mcp::routes(service.clone(), McpOptions::default()));
+    let server = runtime.block_on(HttpServer::bind(service.clone(), auth, options))?;
+    let address = server.address();
+    drop(runtime.spawn(server.serve(std::future::pending())));
+    Ok(Server { address, service })
+}
+
+/// Starts a route that parses JSON and writes it again.
+fn echo(runtime: &Runtime) -> Result<SocketAddr> {
+    let listener = runtime.block_on(tokio::net::TcpListener::bind(("127.0.0.1", 0)))?;
+    let address = listener.local_addr()?;
+    let router = Router::new().route("/v1/calls", route(async |body: axum::Json<Value>| body));
+    drop(runtime.spawn(async move { axum::serve(listener, router).await }));
+    Ok(address)
+}
+
+fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()> {
+    let server = serve(servers, Served::new(registry), Authenticator::open(), 256)?;
+    let contenders = [
+        ("axum route that echoes", echo(servers)?, call()),
+        ("HTTP call", server.address, call()),
+        ("MCP call", server.address, mcp_call()),
+    ];
+    for (name, address, request) in &contenders {
+        let answered = clients.block_on(async {
+            let mut connection = Connection::open(*address).await?;
+            let response = connection.send(request).await?;
+            anyhow::Ok((response.status, String::from_utf8_lossy(response.body).into_owned()))
+        })?;
+        ensure!(answered.0 == 200 && answered.1.contains("hello"), "{name}: {answered:?}");
+    }
+    // Requests a second at full load, each round in turn.
+    let mut rates = [const { Vec::new() }; 3];
+    let loaded = |every: Option<Duration>, kept: &mut dyn FnMut(usize, Duration, Vec<Duration>)| -> Result<()> {
+        for round in 0..=ROUNDS {
+            for (index, (_, address, request)) in contenders.iter().enumerate() {
+                let began = Instant::now();
+                let times = clients.block_on(load(*address, request, CONNECTIONS, EACH, every))?;
+                if round > 0 {
+                    kept(index, began.elapsed(), times);
+                }
+            }
+        }
+        Ok(())
+    };
+    loaded(None, &mut |index, took, times| rates[index].push(times.len() as f64 / took.as_secs_f64()))?;
+    let [bare, http, mcp] = rates.each_mut().map(|rates| percentile(rates, 50.0));
+    let half = Duration::from_secs_f64(CONNECTIONS as f64 / (http / 2.0));
+    let mut tails = [const { Vec::new() }; 3];
+    loaded(Some(half), &mut |index, _, times| tails[index].push(percentile(&mut micros(times), 99.0)))?;
+    // One at a time, for what a call costs.
+    let mut alone = [const { Vec::new() }; 3];
+    for _ in 0..ROUNDS {
+        for (index, (_, address, request)) in contenders.iter().enumerate() {
+            let times = clients.block_on(load(*address, request, 1, EACH, None))?;
+            alone[index].push(percentile(&mut micros(times), 50.0));
+        }
+    }
+    let alone = alone.each_mut().map(|times| percentile(times, 50.0));
+    let tails = tails.each_mut().map(|times| percentile(times, 50.0));
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\n{CONNECTIONS} connections; p99 at half of the HTTP call's load; one call alone: microseconds")?;
+    for (index, (name, _, _)) in contenders.iter().enumerate() {
+        let rate = [bare, http, mcp][index];
+        writeln!(out, "  {name:24} {rate:8.0} a second  p99 {:8.0}  alone {:8.1}", tails[index], alone[index])?;
+    }
+    writeln!(out, "  HTTP call: {:.2} of the route's throughput (target 0.5)", http / bare)?;
+    writeln!(out, "  HTTP call: p99 at half load {:.1} x the route's (target 3)", tails[1] / tails[0])?;
+    writeln!(out, "  MCP call: {:.2} x the time of an HTTP call alone (target 1.5)", alone[2] / alone[1])?;
+    drop(out);
+    reload(clients, &server, registry)
+}
+
+/// Calls while what is served is replaced again and again.
+fn reload(clients: &Runtime, server: &Server, registry: &Registry) -> Result<()> {
+    let replaced = clients.block_on(async {
+        let calls = tokio::spawn({
+            let (address, request) = (server.address, call());
+            async move { load(address, &request, CONNECTIONS, 4 * EACH, None).await }
+        });
+        let mut replaced = 0;
+        while !calls.is_finished() {
+            server.service.replace(Served::new(registry).with_version(format!("{replaced}")));
+            replaced += 1;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        calls.await??;
+        anyhow::Ok(replaced)
+    })?;
+    let calls = CONNECTIONS * 4 * EACH;
+    writeln!(std::io::stdout(), "\n{calls} calls during {replaced} replacements of what is served: none failed")?;
+    Ok(())
+}
+
+/// A tenant's calls, alone and beside one that sends ten times its quota.
+fn quota(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let keys = ApiKeyStore::open(dir.path().join("keys.json"))?;
+    let [good, greedy] = [keys.add("good")?, keys.add("greedy")?];
+    let (minute, often) = (6000, Duration::from_millis(1));
+    let served = Served::new(registry)
+        .with_tenant("good", ServedTenant::default())
+        .with_tenant("greedy", ServedTenant::default().with_quota(Quota::default().with_calls_per_minute(minute)));
+    let server = serve(servers, served, Authenticator::api_keys(keys), 256)?;
+    let of = |key: &str| {
+        let authorization = format!("Authorization: Bearer {key}\r\n");
+        post("/v1/calls", &authorization, &json!({"name": "hostile", "arguments": {"text": "hello"}}).to_string())
+    };
+    let (good, greedy) = (of(good.key.expose()), of(greedy.key.expose()));
+    let mut tails = [const { Vec::new() }; 2];
+    let mut refused = 0;
+    for _ in 0..ROUNDS {
+        for (index, is_beside) in [false, true].into_iter().enumerate() {
+            let (times, more) = clients.block_on(async {
+                let address = server.address;
+                // A thousand a second: ten times the quota.
+                let flood = is_beside.then(|| tokio::spawn(flood(address, greedy.clone(), often)));
+                let times = load(address, &good, 4, EACH, Some(Duration::from_millis(4))).await?;
+                flood.iter().for_each(tokio::task::JoinHandle::abort);
+                anyhow::Ok((times, usize::from(flood.is_some())))
+            })?;
+            refused += more;
+            tails[index].push(percentile(&mut micros(times), 99.0));
+        }
+    }
+    ensure!(refused == ROUNDS, "the flood did not run");
+    let [alone, beside] = tails.each_mut().map(|times| percentile(times, 50.0));
+    writeln!(
+        std::io::stdout(),
+        "\na tenant's p99 {alone:.0} us; beside a tenant at ten times its quota {beside:.0} us: {:.1} x (target 2)",
+        beside / alone
+    )?;
+    Ok(())
+}
+
+/// Sends a request at this interval, whatever the answer is.
+async fn flood(address: SocketAddr, request: Vec<u8>, every: Duration) -> Result<()> {
+    let mut connection = Connection::open(address).await?;
+    let mut pace = tokio::time::interval(every);
+    loop {
+        pace.tick().await;
+        connection.send(&request).await?;
+    }
+}
+
+/// Event streams of a tool that does not answer.
+fn streams(servers: &Runtime, clients: &Runtime) -> Result<()> {
+    let files = rustix::process::Resource::Nofile;
+    let limit = rustix::process::getrlimit(files);
+    rustix::process::setrlimit(files, rustix::process::Rlimit { current: limit.maximum, ..limit })?;
+    let registry = Registry::new();
+    let definition = Definition::new("wait", "Waits.")?;
+    registry.register(Tool::native(definition, async |_: Value| std::future::pending::<Value>().await)?)?;
+    let server = serve(servers, Served::new(&registry), Authenticator::open(), STREAMS + 10)?;
+    let before = many::resident()?;
+    let began = Instant::now();
+    let open = clients.block_on(async {
+        let request =
+            post("/v1/runs", "", &json!({"calls": [{"id": "1", "name": "wait", "arguments": {}}]}).to_string());
+        let mut open = Vec::with_capacity(STREAMS);
+        for number in 0..STREAMS {
+            let mut connection = Connection::open(server.address).await?;
+            connection.begin(&request).await.with_context(|| format!("stream {number}"))?;
+            open.push(connection);
+        }
+        anyhow::Ok(open)
+    })?;
+    let (took, more) = (began.elapsed(), many::resident()? - before);
+    ensure!(server.service.running() == STREAMS, "{} run", server.service.running());
+    let each = more as f64 / STREAMS as f64 / 1024.0;
+    writeln!(std::io::stdout(), "\n{} event streams opened in {took:.1?}; {each:.0} KiB each, both ends", open.len())?;
+    Ok(())
+}
