@@ -84,6 +84,7 @@ mod definition;
 mod exports;
 pub mod http;
 mod imports;
+pub mod invoke;
 mod json;
 pub mod kv;
 pub mod log;
@@ -96,7 +97,7 @@ mod tool;
 pub mod wire;
 
 pub use context::Context;
-pub use outcome::{Failure, Halt, Link, Outcome, Output, Part, Question};
+pub use outcome::{Content, Failure, Halt, Link, Outcome, Output, Part, Question};
 pub use serde_json::{Value, json};
 #[doc = include_str!("tool.md")]
 pub use toolcell_guest_macros::tool;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use failure::Failure;
 pub use output::Output;
-pub use part::{Link, Part};
+pub use part::{Content, Link, Part};
 pub use suspend::{Halt, Question};
 
 /// The answer of a tool at the end of a call.

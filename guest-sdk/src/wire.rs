@@ -4,11 +4,13 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::bindings::exports::toolcell::tool::tool as abi;
 use crate::context::{Context, Resume};
 use crate::definition::{Definition, Hints};
 use crate::json::Json;
-use crate::outcome::{Failure, Halt, Link, Outcome, Output, Part, Question};
+use crate::outcome::{Content, Failure, Halt, Link, Outcome, Output, Part, Question};
 use crate::tool::{self, Entry};
 
 /// Answers `describe`.
@@ -93,13 +95,27 @@ fn outcome(from: Outcome) -> abi::Outcome {
 }
 
 fn ok(from: Output) -> Result<abi::Output, Failure> {
+    let named = resources(&from.parts);
     Ok(abi::Output {
         value: text("result", from.value)?,
         message: from.message,
         parts: from.parts.into_iter().map(part).collect(),
         end_turn: from.end_turn,
-        extensions: Vec::new(),
+        extensions: if named.is_empty() {
+            Vec::new()
+        } else {
+            vec![("resources".into(), Value::from(named).to_string())]
+        },
     })
+}
+
+/// The extension of an output that says which parts are embedded resources.
+fn resources(parts: &[Part]) -> Vec<Value> {
+    let named = parts.iter().enumerate().filter_map(|(index, part)| match part {
+        Part::Resource { uri, mime_type, .. } => Some(json!({"part": index, "uri": uri, "mime_type": mime_type})),
+        Part::Text(_) | Part::Image { .. } | Part::Audio { .. } | Part::ResourceLink(_) => None,
+    });
+    named.collect()
 }
 
 fn part(from: Part) -> abi::Part {
@@ -107,6 +123,10 @@ fn part(from: Part) -> abi::Part {
         Part::Text(text) => abi::Part::Text(text),
         Part::Image { mime_type, data } => abi::Part::Image(abi::Media { mime_type, data }),
         Part::Audio { mime_type, data } => abi::Part::Audio(abi::Media { mime_type, data }),
+        Part::Resource { content: Content::Text(text), .. } => abi::Part::Text(text),
+        Part::Resource { mime_type, content: Content::Bytes(data), .. } => {
+            abi::Part::Image(abi::Media { mime_type, data })
+        }
         Part::ResourceLink(Link { uri, name, description, mime_type }) => {
             abi::Part::ResourceLink(abi::Link { uri, name, description, mime_type })
         }

@@ -18,7 +18,9 @@ fn say(shape: String) -> Outcome {
         "ok" => {
             let link = Link::new("file:x").name("x").description("an x").mime_type("text/plain");
             let output = Output::new(1).message("one").part(Part::text("t")).part(Part::image("image/png", [1, 2]));
-            output.part(Part::audio("audio/wav", [3])).part(Part::resource_link(link)).end_turn().into()
+            let output = output.part(Part::audio("audio/wav", [3])).part(Part::resource_link(link));
+            let text = Part::resource("file:a.csv", "text/csv", "a,b");
+            output.part(text).part(Part::resource("file:b", "x/y", vec![4])).end_turn().into()
         }
         "bad ok" => Outcome::Ok(Output::new(unwritable())),
         "error" => Failure::new("no").data(json!([1])).retry_after(Duration::from_micros(1_500)).into(),
@@ -86,7 +88,11 @@ fn definitions() {
 fn shapes() {
     let abi::Outcome::Ok(output) = run("ok") else { panic!("not ok") };
     assert_eq!((output.value.as_str(), output.message.as_deref(), output.end_turn), ("1", Some("one"), true));
-    assert_eq!(output.parts.len(), 4);
+    assert_eq!(output.parts.len(), 6);
+    assert_eq!(output.extensions[0].0, "resources");
+    let named: serde_json::Value = serde_json::from_str(&output.extensions[0].1).expect("JSON");
+    let csv = json!({"part": 4, "uri": "file:a.csv", "mime_type": "text/csv"});
+    assert_eq!(named, json!([csv, {"part": 5, "uri": "file:b", "mime_type": "x/y"}]));
     let abi::Outcome::Error(failure) = run("error") else { panic!("not an error") };
     assert_eq!(
         (failure.data.as_deref(), failure.retryable, failure.retry_after_ms),

@@ -11,7 +11,7 @@ use crate::errors::Errors;
 use crate::text;
 
 /// What can be needed. Source: the `need` of `wit/toolcell.wit`, and the host that reads it.
-const KINDS: [&str; 6] = ["http", "filesystem", "environment", "secret", "reveal", "kv"];
+const KINDS: [&str; 7] = ["http", "filesystem", "environment", "secret", "reveal", "kv", "invoke"];
 
 /// The methods of requests. Source: the same.
 const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
@@ -91,6 +91,7 @@ fn example(kind: &str) -> &'static str {
         "environment" => "LANG",
         "secret" | "reveal" => "api_token",
         "kv" => "write notes/*",
+        "invoke" => "lookup",
         _ => "GET https://api.example.com/v1",
     }
 }

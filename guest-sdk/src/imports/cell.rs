@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::bindings::toolcell::tool as host;
 use crate::bindings::wasi::io::poll::Pollable;
 use crate::budget::Remaining;
 use crate::log::Level;
 use crate::wire::milliseconds;
-use crate::{http, kv, secrets};
+use crate::{http, invoke as calls, kv, secrets};
 
 pub(crate) fn log(level: Level, message: &str) {
     let level = match level {
@@ -143,3 +145,26 @@ fn not_done(fault: host::kv::Fault) -> kv::Error {
         host::kv::Fault::Unavailable(problem) => kv::Error::Unavailable(problem),
     }
 }
+
+/// What the other tool returned: `{"value", …}`.
+pub(crate) fn invoke(name: &str, arguments: Value) -> Result<Value, calls::Error> {
+    use host::invoke::{Ending, Fault, call};
+    type Case = fn(Value) -> calls::Error;
+    let (case, text): (Case, String) = match call(name, &arguments.to_string()) {
+        Ok(Ending::Ok(output)) => {
+            return serde_json::from_str(&output).map_err(|error| calls::Error::Unexpected(error.to_string()));
+        }
+        Ok(Ending::Error(text)) => (calls::Error::Failed, text),
+        Ok(Ending::AskUser(text)) => (calls::Error::AskUser, text),
+        Ok(Ending::Halt(text)) => (calls::Error::Halt, text),
+        Ok(Ending::ToolError(text)) => (calls::Error::ToolError, text),
+        Ok(Ending::Refusal(text)) => (calls::Error::Refused, text),
+        Err(Fault::Denied(sentence)) => return Err(calls::Error::Denied(sentence)),
+        Err(Fault::Limit(sentence)) => return Err(calls::Error::Limit(sentence)),
+        Err(Fault::Unavailable(sentence)) => return Err(calls::Error::Unavailable(sentence)),
+    };
+    Err(serde_json::from_str(&text).map_or_else(|error| calls::Error::Unexpected(error.to_string()), case))
+}
+
+/// Here other tools answer.
+pub(crate) fn answer_calls_with(_answer: impl Fn(&str, &Value) -> Result<Value, calls::Error> + 'static) {}

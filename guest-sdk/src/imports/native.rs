@@ -8,9 +8,11 @@ use std::io::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::budget::Remaining;
 use crate::log::Level;
-use crate::{http, kv, secrets};
+use crate::{http, invoke as calls, kv, secrets};
 
 pub(crate) fn log(level: Level, message: &str) {
     // A test whose stderr is closed still passes.
@@ -50,9 +52,11 @@ impl Wish {
 }
 
 type Answer = Rc<dyn Fn(&http::Request<'_>) -> Result<http::Response, http::Error>>;
+type Called = Rc<dyn Fn(&str, &Value) -> Result<Value, calls::Error>>;
 
 thread_local! {
     static SECRETS: RefCell<BTreeMap<String, String>> = const { RefCell::new(BTreeMap::new()) };
+    static CALLED: RefCell<Option<Called>> = const { RefCell::new(None) };
     static ANSWER: RefCell<Option<Answer>> = const { RefCell::new(None) };
     static STORE: RefCell<Store> = const { RefCell::new(Store { entries: BTreeMap::new(), writes: 0 }) };
 }
@@ -91,6 +95,22 @@ pub(crate) fn send(request: http::Request<'_>) -> Result<http::Response, http::E
 
 pub(crate) fn answer_with(answer: impl Fn(&http::Request<'_>) -> Result<http::Response, http::Error> + 'static) {
     ANSWER.set(Some(Rc::new(answer)));
+}
+
+/// What the other tool returned: `{"value"}`.
+pub(crate) fn invoke(name: &str, arguments: Value) -> Result<Value, calls::Error> {
+    // Not borrowed while it runs: an answer may set the next one.
+    match CALLED.with_borrow(Clone::clone) {
+        Some(called) => called(name, &arguments).map(|value| json!({ "value": value })),
+        None => {
+            let problem = "outside of a cell no tool answers but `invoke::answer_with(…)`";
+            Err(calls::Error::Unavailable(problem.to_owned()))
+        }
+    }
+}
+
+pub(crate) fn answer_calls_with(answer: impl Fn(&str, &Value) -> Result<Value, calls::Error> + 'static) {
+    CALLED.set(Some(Rc::new(answer)));
 }
 
 /// What a test has kept.

@@ -20,8 +20,44 @@ pub enum Part {
         /// Its bytes.
         data: Vec<u8>,
     },
+    /// A resource that is included: content with a URI of its own, under which a client can keep it.
+    Resource {
+        /// What it is called, `file:///report.csv` for instance.
+        uri: String,
+        /// Its media type, `text/csv` for instance.
+        mime_type: String,
+        /// What is in it.
+        content: Content,
+    },
     /// A pointer to something that is not included.
     ResourceLink(Link),
+}
+
+/// The content of a [`Part::Resource`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
 }
 
 impl Part {
@@ -38,6 +74,13 @@ impl Part {
     /// A sound of this media type.
     pub fn audio(mime_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         Self::Audio { mime_type: mime_type.into(), data: data.into() }
+    }
+
+    /// A resource of this URI and media type: text, or bytes.
+    ///
+    /// A host that does not know embedded resources shows the content without its URI.
+    pub fn resource(uri: impl Into<String>, mime_type: impl Into<String>, content: impl Into<Content>) -> Self {
+        Self::Resource { uri: uri.into(), mime_type: mime_type.into(), content: content.into() }
     }
 
     /// A pointer: a URI, or a [`Link`] that says more.

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::json::Json;
 use crate::schema;
@@ -60,6 +60,40 @@ impl Question {
     pub fn answer_schema<T: JsonSchema>(mut self) -> Self {
         self.answer_schema = Some(Json::of(&schema::of_input::<T>()));
         self
+    }
+
+    /// Adds a named question: the answer becomes an object that has a member of this name and type for each of them.
+    ///
+    /// ```
+    /// use toolcell_guest::{Question, json};
+    ///
+    /// let question = Question::new("A few things about the trip")
+    ///     .field::<String>("city", "Where to?")
+    ///     .field::<u8>("guests", "For how many?");
+    /// let schema = question.schema().expect("a schema");
+    /// assert_eq!(schema["required"], json!(["city", "guests"]));
+    /// assert_eq!(schema["properties"]["guests"]["title"], "For how many?");
+    /// ```
+    #[must_use]
+    pub fn field<T: JsonSchema>(mut self, name: &str, question: &str) -> Self {
+        let mut schema = self.schema().filter(|schema| schema["properties"].is_object()).unwrap_or_else(
+            || json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false}),
+        );
+        let mut field = schema::of_input::<T>();
+        if let Some(field) = field.as_object_mut() {
+            field.insert("title".into(), question.into());
+        }
+        schema["properties"][name] = field;
+        if let Some(required) = schema["required"].as_array_mut().filter(|names| !names.iter().any(|it| it == name)) {
+            required.push(name.into());
+        }
+        self.answer_schema = Some(Json::of(&schema));
+        self
+    }
+
+    /// The JSON Schema of the answer, if there is one.
+    pub fn schema(&self) -> Option<Value> {
+        self.answer_schema.as_ref()?.parse()
     }
 
     /// Adds data that the tool gets back with the answer: at most 64 KiB as JSON.

@@ -1,0 +1,87 @@
+//! Calls of other tools of the host, by name.
+//!
+//! ```
+//! use serde_json::{Value, json};
+//! use toolcell_guest::{Failure, invoke};
+//!
+//! /// The weather of a place that is known by its name.
+//! fn weather(place: &str) -> Result<Value, Failure> {
+//!     let found: Value = invoke::call("find_place", json!({"name": place}))?;
+//!     Ok(invoke::call("weather_at", json!({"at": found["at"]}))?)
+//! }
+//!
+//! invoke::answer_with(|tool, arguments| match tool {
+//!     "find_place" => Ok(json!({"at": [52.5, 13.4]})),
+//!     _ => Ok(json!(format!("sunny at {}", arguments["at"]))),
+//! });
+//! assert_eq!(weather("Berlin"), Ok(json!("sunny at [52.5,13.4]")));
+//! ```
+//!
+//! Needs the grant `invoke`: `NAME` or `PREFIX*`. The other tool runs in a cell of its own, on what is left of this call's
+//! limits, and with no rights that this tool does not have, unless the grant says `own NAME`. In native tests,
+//! [`answer_with`] sets what answers.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::imports;
+
+/// Why there is no value.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The tool is not granted it. The text says what the operator can grant.
+    Denied(String),
+    /// The chain of calls would be too long, or has too many calls.
+    Limit(String),
+    /// The host has no tools to call.
+    Unavailable(String),
+    /// The arguments are not JSON, or the value is not of the type that was asked for.
+    Unexpected(String),
+    /// The other tool reports failure: `{"message", "data"?, "retryable"?, "retry_after_ms"?}`.
+    Failed(Value),
+    /// The other tool asks a person: `{"question", "options"?, "answer_schema"?}`. To pass the question on, ask it.
+    AskUser(Value),
+    /// The other tool stops the agent loop: `{"reason", "result"}`.
+    Halt(Value),
+    /// The other tool gave no valid answer: `{"reason", "message", …}`. `not_found`: there is no such tool.
+    ToolError(Value),
+    /// The host refused the call: `{"kind", "message", …}`. `invalid_arguments`: they do not fit the tool's schema.
+    Refused(Value),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |value: &Value, member: &str| value[member].as_str().unwrap_or_default().to_owned();
+        match self {
+            Self::Denied(sentence) | Self::Limit(sentence) | Self::Unavailable(sentence) => f.write_str(sentence),
+            Self::Unexpected(problem) => write!(f, "a value of another tool has an unexpected shape: {problem}"),
+            Self::Failed(error) => f.write_str(&text(error, "message")),
+            Self::AskUser(question) => write!(f, "the other tool asks a person: {}", text(question, "question")),
+            Self::Halt(halt) => write!(f, "the other tool stops the loop: {}", text(halt, "reason")),
+            Self::ToolError(error) => write!(f, "the other tool failed: {}", text(error, "message")),
+            Self::Refused(refusal) => write!(f, "the host refused the call: {}", text(refusal, "message")),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Calls a tool and returns its value. `arguments` become a JSON object.
+///
+/// # Errors
+/// [`Error`].
+pub fn call<T: DeserializeOwned>(name: &str, arguments: impl Serialize) -> Result<T, Error> {
+    let unexpected = |error: serde_json::Error| Error::Unexpected(error.to_string());
+    let mut output = imports::invoke(name, serde_json::to_value(arguments).map_err(unexpected)?)?;
+    serde_json::from_value(output["value"].take()).map_err(unexpected)
+}
+
+/// Sets what answers the calls of this thread outside of a cell: a function of the tool's name and its arguments. In a cell,
+/// this does nothing.
+pub fn answer_with(answer: impl Fn(&str, &Value) -> Result<Value, Error> + 'static) {
+    imports::answer_calls_with(answer);
+}
