@@ -1,0 +1,171 @@
+//! The imports, as functions of JavaScript.
+//!
+//! Invariants: each import of the contract is called in one place; what went wrong is JSON `{"kind", "message"}`, what went
+//! well `{"ok"}`, and bytes are bytes.
+
+use rquickjs::function::Opt;
+use rquickjs::{Ctx, Function, IntoJs as _, Object, Result, TypedArray, Value};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+use toolcell_guest::bindings::toolcell::tool::{abort, budget, http, kv, log, progress, reveal, secrets};
+
+use crate::outcome::bytes;
+use crate::state;
+use crate::wasi::wasi::random::random::get_random_bytes;
+
+/// Keys that are asked for at once.
+const PAGE: u32 = 100;
+
+/// The functions, as members of one object.
+pub(crate) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let host = Object::new(ctx.clone())?;
+    macro_rules! functions {
+        ($($name:literal => $function:expr,)*) => { $(host.set($name, Function::new(ctx.clone(), $function)?)?;)* };
+    }
+    functions! {
+        "isInCell" => || state::is_in_cell(),
+        "log" => write_line,
+        "progress" => report,
+        "abortRequested" => || abort::requested(),
+        "remaining" => remaining,
+        "random" => random_bytes,
+        "encode" => encode,
+        "decode" => decode,
+        "secret" => |name: String| answer(secrets::get(&name).map(|_| Json::Null).map_err(no_secret)),
+        "reveal" => |name: String| answer(reveal::value(&name).map(Json::from).map_err(no_secret)),
+        "kvGet" => kv_get,
+        "kvSet" => kv_set,
+        "kvDelete" => |key: String| answer(kv::delete(&key).map(Json::from).map_err(not_kept)),
+        "kvList" => |prefix: String| answer(kv_list(&prefix).map(Json::from).map_err(not_kept)),
+        "send" => send,
+    }
+    Ok(host)
+}
+
+/// What went wrong: a kind, and a sentence.
+type Fault = (&'static str, String);
+
+fn answer(result: std::result::Result<Json, Fault>) -> String {
+    match result {
+        Ok(value) => json!({ "ok": value }),
+        Err((kind, message)) => json!({ "kind": kind, "message": message }),
+    }
+    .to_string()
+}
+
+fn write_line(level: u32, text: String) {
+    let level = match level {
+        0 => log::Level::Trace,
+        1 => log::Level::Debug,
+        2 => log::Level::Info,
+        3 => log::Level::Warn,
+        _ => log::Level::Error,
+    };
+    log::log(level, &text);
+}
+
+/// A negative total is an unknown one.
+fn report(done: f64, total: f64, message: String) {
+    let total = (total >= 0.0).then_some(total as u64);
+    progress::report(done as u64, total, (!message.is_empty()).then_some(message.as_str()));
+}
+
+fn remaining() -> String {
+    let budget::Allowance { fuel, milliseconds, memory } = budget::remaining();
+    json!({ "fuel": fuel, "milliseconds": milliseconds, "memory": memory }).to_string()
+}
+
+fn random_bytes<'js>(ctx: Ctx<'js>, count: u32) -> Result<TypedArray<'js, u8>> {
+    TypedArray::new(ctx, get_random_bytes(count.into()))
+}
+
+fn encode<'js>(ctx: Ctx<'js>, text: String) -> Result<TypedArray<'js, u8>> {
+    TypedArray::new(ctx, text.into_bytes())
+}
+
+fn decode(from: Value<'_>) -> Result<String> {
+    Ok(String::from_utf8_lossy(&bytes(from)?).into_owned())
+}
+
+fn no_secret(fault: secrets::Fault) -> Fault {
+    match fault {
+        secrets::Fault::Denied(sentence) => ("denied", sentence),
+        secrets::Fault::Unavailable(problem) => ("unavailable", format!("the secret is not available: {problem}")),
+    }
+}
+
+fn not_kept(fault: kv::Fault) -> Fault {
+    match fault {
+        kv::Fault::Denied(sentence) => ("denied", sentence),
+        kv::Fault::InvalidKey(problem) => ("invalid_key", format!("the store has no such key: {problem}")),
+        kv::Fault::OverQuota(problem) => ("over_quota", format!("the store is full: {problem}")),
+        kv::Fault::Unavailable(problem) => ("unavailable", format!("the store does not answer: {problem}")),
+    }
+}
+
+/// The bytes, or JSON: `{"ok": null}` where there is no such key.
+fn kv_get<'js>(ctx: Ctx<'js>, key: String) -> Result<Value<'js>> {
+    match kv::get(&key) {
+        Ok(Some(entry)) => TypedArray::new(ctx.clone(), entry.data)?.into_js(&ctx),
+        Ok(None) => answer(Ok(Json::Null)).into_js(&ctx),
+        Err(fault) => answer(Err(not_kept(fault))).into_js(&ctx),
+    }
+}
+
+/// A negative time is for ever.
+fn kv_set(key: String, value: Value<'_>, ttl_ms: f64) -> Result<String> {
+    let ttl_ms = (ttl_ms >= 0.0).then_some(ttl_ms.ceil() as u64);
+    Ok(answer(kv::set(&key, &bytes(value)?, ttl_ms).map(Json::from).map_err(not_kept)))
+}
+
+fn kv_list(prefix: &str) -> std::result::Result<Vec<String>, kv::Fault> {
+    let (mut keys, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = kv::list(prefix, cursor.as_deref(), PAGE)?;
+        keys.extend(page.keys);
+        cursor = page.cursor;
+        if cursor.is_none() {
+            return Ok(keys);
+        }
+    }
+}
+
+/// A request as the prelude writes it, but for its body.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    method: String,
+    url: String,
+    headers: Vec<(String, String)>,
+    timeout_ms: Option<f64>,
+    secret: Option<String>,
+}
+
+/// `{"head": JSON, "body"?}`.
+fn send<'js>(ctx: Ctx<'js>, request: String, body: Opt<Value<'js>>) -> Result<Object<'js>> {
+    let body = body.0.filter(|body| !body.is_undefined()).map(bytes).transpose()?;
+    let (head, body) = match sent(&request, body) {
+        Ok(response) => (Ok(json!({ "status": response.status, "headers": response.headers })), response.body),
+        Err(fault) => (Err(fault), Vec::new()),
+    };
+    let answered = Object::new(ctx.clone())?;
+    answered.set("head", answer(head))?;
+    answered.set("body", TypedArray::new(ctx, body)?)?;
+    Ok(answered)
+}
+
+fn sent(request: &str, body: Option<Vec<u8>>) -> std::result::Result<http::Response, Fault> {
+    let request: Request = serde_json::from_str(request).map_err(|error| ("invalid", error.to_string()))?;
+    let secret = request.secret.map(|name| secrets::get(&name)).transpose().map_err(no_secret)?;
+    let timeout_ms = request.timeout_ms.map(|time| time.ceil() as u64);
+    let Request { method, url, headers, .. } = request;
+    let request = http::Request { method, url, headers, body, timeout_ms };
+    http::send(&request, secret.as_ref()).map_err(|fault| match fault {
+        http::Fault::Denied(sentence) => ("denied", sentence),
+        http::Fault::Invalid(problem) => ("invalid", format!("the request cannot be sent: {problem}")),
+        http::Fault::Unreachable(problem) => ("unreachable", format!("the server cannot be reached: {problem}")),
+        http::Fault::Timeout => ("timeout", "the server did not answer in time".to_owned()),
+        http::Fault::OverBudget(problem) => ("over_budget", format!("the call may not request more: {problem}")),
+        http::Fault::Broken(problem) => ("broken", format!("the connection broke: {problem}")),
+    })
+}

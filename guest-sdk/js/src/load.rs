@@ -1,0 +1,82 @@
+//! What the builder calls before it takes the snapshot: it writes the modules into a buffer, has them evaluated, and reads
+//! the answer.
+//!
+//! Invariant: nothing here calls an import.
+
+#![allow(unsafe_code, reason = "exports of a core module")]
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rquickjs::{Ctx, Function, Module, Object};
+use serde_json::json;
+
+use crate::modules::{Known, Modules, SDK};
+use crate::{host, state};
+
+thread_local! {
+    /// The modules at first, the answer afterwards.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Makes room for this many bytes, and tells where.
+#[unsafe(no_mangle)]
+extern "C" fn toolcell_js_buffer(bytes: u32) -> *mut u8 {
+    BUFFER.with_borrow_mut(|buffer| {
+        *buffer = vec![0; bytes as usize];
+        buffer.as_mut_ptr()
+    })
+}
+
+/// Evaluates the modules of the buffer. The answer is in the buffer then, and its length is returned:
+/// `{"definitions": [...]}` or `{"error": TEXT}`.
+#[unsafe(no_mangle)]
+extern "C" fn toolcell_js_evaluate() -> u32 {
+    let modules = BUFFER.take();
+    let answer = match evaluate(&modules) {
+        Ok(definitions) => json!({ "definitions": definitions }),
+        Err(error) => json!({ "error": error }),
+    };
+    let answer = answer.to_string().into_bytes();
+    let bytes = answer.len();
+    BUFFER.set(answer);
+    bytes as u32
+}
+
+/// Where the answer is.
+#[unsafe(no_mangle)]
+extern "C" fn toolcell_js_answer() -> *const u8 {
+    BUFFER.with_borrow(|buffer| buffer.as_ptr())
+}
+
+/// Frees the buffer, and ends the loading: the imports answer from now on.
+#[unsafe(no_mangle)]
+extern "C" fn toolcell_js_seal() {
+    BUFFER.set(Vec::new());
+    state::runtime(rquickjs::Runtime::run_gc);
+    state::enter_cell();
+}
+
+fn evaluate(modules: &[u8]) -> Result<serde_json::Value, String> {
+    let modules: Modules = serde_json::from_slice(modules).map_err(|error| error.to_string())?;
+    state::create()?;
+    let known = Known(Rc::new(modules));
+    state::runtime(|runtime| runtime.set_loader(known.clone(), known.clone()));
+    state::with(|ctx| {
+        let done = evaluated(ctx, &known.0);
+        state::settled(ctx, done).map_err(state::Thrown::text)
+    })
+    .ok_or_else(|| "there is no context".to_owned())?
+    .and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()))
+}
+
+fn evaluated<'js>(ctx: &Ctx<'js>, modules: &Modules) -> rquickjs::Result<String> {
+    let object = host::object(ctx)?;
+    object.set("lines", modules.lines.clone())?;
+    ctx.globals().set("__toolcell", object)?;
+    Module::import(ctx, SDK)?.finish::<()>()?;
+    let source = modules.modules.get(&modules.entry).map_or("", String::as_str);
+    Module::evaluate(ctx.clone(), modules.entry.as_str(), source)?.finish::<()>()?;
+    let answers: Object<'js> = ctx.globals().get::<_, Object<'js>>("__toolcell")?.get("answers")?;
+    answers.get::<_, Function<'js>>("describe")?.call(())
+}

@@ -1,0 +1,61 @@
+//! The author's modules, found by name.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use rquickjs::loader::{ImportAttributes, Loader, Resolver};
+use rquickjs::module::Declared;
+use rquickjs::{Ctx, Error, Module, Result};
+use serde::Deserialize;
+
+/// The module that authors import.
+pub(crate) const SDK: &str = "toolcell";
+
+/// What the builder hands over: everything is resolved already.
+#[derive(Deserialize)]
+pub(crate) struct Modules {
+    /// The name of the first module.
+    pub(crate) entry: String,
+    /// Sources by name.
+    pub(crate) modules: HashMap<String, String>,
+    /// For each module, what its specifiers mean.
+    pub(crate) imports: HashMap<String, HashMap<String, String>>,
+    /// For each module that was TypeScript, the author's line for each line of its source.
+    pub(crate) lines: HashMap<String, Vec<u32>>,
+}
+
+/// Resolves and loads them.
+#[derive(Clone)]
+pub(crate) struct Known(pub(crate) Rc<Modules>);
+
+impl Resolver for Known {
+    fn resolve<'js>(
+        &mut self,
+        _: &Ctx<'js>,
+        base: &str,
+        name: &str,
+        _: Option<ImportAttributes<'js>>,
+    ) -> Result<String> {
+        if name == SDK {
+            return Ok(SDK.to_owned());
+        }
+        let target = self.0.imports.get(base).and_then(|imports| imports.get(name));
+        target.cloned().ok_or_else(|| Error::new_resolving(base, name))
+    }
+}
+
+impl Loader for Known {
+    fn load<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        name: &str,
+        _: Option<ImportAttributes<'js>>,
+    ) -> Result<Module<'js, Declared>> {
+        let source = if name == SDK {
+            include_str!("prelude.js")
+        } else {
+            self.0.modules.get(name).ok_or_else(|| Error::new_loading(name))?
+        };
+        Module::declare(ctx.clone(), name, source)
+    }
+}

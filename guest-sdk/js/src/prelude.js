@@ -1,0 +1,315 @@
+// The module `toolcell`: what an author imports, and what the runtime asks. `host` are the native functions.
+const host = globalThis.__toolcell;
+const tools = new Map();
+const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+const OPTIONS = ["name", "description", "parameters", "output", "attributes", "needs", "readOnly", "idempotent",
+  "destructive", "openWorld", "maxExecutionMs", "validate", "visible", "handler"];
+
+/** A failure that the model reads. Throw it, or return it. */
+export class ToolFailure extends Error {
+  constructor(message, { data, retryable, retryAfterMs } = {}) {
+    super(String(message));
+    this.name = "ToolFailure";
+    this.data = data;
+    this.retryable = retryable ?? (retryAfterMs === undefined ? undefined : true);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** Why the host did not do what was asked. `kind` is `denied`, `unavailable`, `timeout` and so on. */
+export class HostError extends ToolFailure {
+  constructor(kind, message) {
+    super(message);
+    this.name = "HostError";
+    this.kind = kind;
+  }
+}
+
+class Ending {
+  constructor(kind, fields) {
+    Object.assign(this, { kind }, fields);
+  }
+}
+
+/** Suspends the agent's loop until a person answers. Return it. */
+export const askUser = (question, { options, answerSchema, state } = {}) =>
+  new Ending("ask_user", { question: String(question), options, answerSchema, state });
+
+/** Ends the agent's loop with a result. Return it. */
+export const halt = (reason, result) => new Ending("halt", { reason: String(reason), result });
+
+/** A result with a message, with parts, or after which the model need not speak. Return it. */
+export const output = (value, { message, parts, endTurn } = {}) =>
+  new Ending("ok", { value, message, parts, endTurn: Boolean(endTurn) });
+
+const wrong = (what) => {
+  throw new TypeError(what);
+};
+
+/** Makes a tool of a function. */
+export function tool(definition) {
+  if (host.isInCell()) wrong("tool(): call it at the top of a module, not in a handler");
+  if (definition === null || typeof definition !== "object") wrong("tool(): pass an object: { name, description, handler }");
+  const { name, description, handler } = definition;
+  if (typeof name !== "string" || !NAME.test(name)) wrong("tool(): `name` has 1 to 64 of the characters A-Z, a-z, 0-9, _ and -");
+  const about = `tool ${JSON.stringify(name)}`;
+  for (const option in definition) {
+    if (!OPTIONS.includes(option)) wrong(`${about}: there is no option \`${option}\`; the options are ${OPTIONS.join(", ")}`);
+  }
+  if (tools.has(name)) wrong(`${about}: two tools have this name`);
+  if (typeof description !== "string" || description.trim() === "") wrong(`${about}: \`description\` is missing: the model reads it to choose the tool`);
+  if (typeof handler !== "function") wrong(`${about}: \`handler\` is not a function`);
+  for (const check of ["validate", "visible"]) {
+    if (definition[check] !== undefined && typeof definition[check] !== "function") wrong(`${about}: \`${check}\` is not a function`);
+  }
+  for (const need of definition.needs ?? []) {
+    for (const field of ["kind", "pattern", "reason"]) {
+      if (typeof need?.[field] !== "string") wrong(`${about}: each of \`needs\` is { kind, pattern, reason }, and all three are texts`);
+    }
+  }
+  tools.set(name, definition);
+  return definition;
+}
+
+// What a host function answers is JSON: `{"ok"}`, or `{"kind", "message"}` of what went wrong.
+const of = (answer) => {
+  const { ok, kind, message } = JSON.parse(answer);
+  if (kind !== undefined) throw new HostError(kind, message);
+  return ok;
+};
+const inCell = (what) => {
+  if (!host.isInCell()) throw new TypeError(`${what} works in a handler only, not while the module is loaded`);
+};
+const granted = (kind, what) => {
+  inCell(what);
+  for (const { needs } of tools.values()) {
+    if ((needs ?? []).some((need) => need.kind === kind)) return;
+  }
+  throw new HostError("denied", `${what} is not among what the tool needs: add { kind: "${kind}", pattern, reason } to its \`needs\``);
+};
+
+/** Log lines by level; `console` uses it. */
+const shown = (value) => {
+  if (typeof value === "string") return value;
+  if (value instanceof Error) return described(value);
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return String(value);
+  }
+};
+const line = (level) => (...values) => {
+  if (host.isInCell()) host.log(level, values.map(shown).join(" "));
+};
+globalThis.console = { trace: line(0), debug: line(1), log: line(2), info: line(2), warn: line(3), error: line(4) };
+
+/** Reports how far the call has come. */
+export const progress = (done, total, message) => {
+  inCell("progress()");
+  host.progress(Number(done), total === undefined ? -1 : Number(total), message === undefined ? "" : String(message));
+};
+
+/** Whether the caller wants the call to end. */
+export const abort = { get requested() { return host.isInCell() && host.abortRequested(); } };
+
+/** What is left of the call's budget: { fuel, milliseconds, memory }. */
+export const budget = () => {
+  inCell("budget()");
+  return JSON.parse(host.remaining());
+};
+
+// -- text and bytes
+globalThis.TextEncoder = class TextEncoder {
+  get encoding() { return "utf-8"; }
+  encode(text = "") { return host.encode(String(text)); }
+};
+globalThis.TextDecoder = class TextDecoder {
+  constructor(label = "utf-8") {
+    if (!/^utf-?8$/i.test(label)) throw new RangeError(`TextDecoder: only utf-8 is known, not ${label}`);
+  }
+  get encoding() { return "utf-8"; }
+  decode(bytes = new Uint8Array()) { return host.decode(asBytes(bytes)); }
+};
+const asBytes = (data) => {
+  if (data instanceof Uint8Array) return data;
+  if (data instanceof ArrayBuffer) return new Uint8Array(data);
+  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  return host.encode(String(data));
+};
+
+// -- randomness: the memory of every call starts equal, so numbers come from the host
+Math.random = () => {
+  inCell("Math.random()");
+  const [a, b] = new Uint32Array(host.random(8).buffer);
+  return ((a >>> 5) * 67108864 + (b >>> 6)) / 9007199254740992;
+};
+globalThis.crypto = {
+  getRandomValues(array) {
+    inCell("crypto.getRandomValues()");
+    new Uint8Array(array.buffer, array.byteOffset, array.byteLength).set(host.random(array.byteLength));
+    return array;
+  },
+  randomUUID() {
+    inCell("crypto.randomUUID()");
+    const bytes = host.random(16);
+    bytes[6] = (bytes[6] & 15) | 64;
+    bytes[8] = (bytes[8] & 63) | 128;
+    const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+  },
+};
+
+// -- secrets and keys
+/** Secrets by name. A handle goes into `fetch` as `secret`; `reveal` gives the value and is granted rarely. */
+export const secrets = {
+  get(name) {
+    inCell("secrets.get()");
+    of(host.secret(String(name)));
+    return { name: String(name) };
+  },
+  reveal(name) {
+    granted("reveal", "secrets.reveal()");
+    return of(host.reveal(String(name)));
+  },
+};
+
+/** Keys and values that outlive the call. Values are JSON; `getBytes` and `setBytes` are for bytes. */
+export const kv = {
+  getBytes(key) {
+    granted("kv", "kv");
+    const bytes = host.kvGet(String(key));
+    return typeof bytes === "string" ? of(bytes) ?? undefined : bytes;
+  },
+  get(key) {
+    const bytes = this.getBytes(key);
+    return bytes === undefined ? undefined : JSON.parse(host.decode(bytes));
+  },
+  setBytes(key, value, { ttlMs } = {}) {
+    granted("kv", "kv");
+    return of(host.kvSet(String(key), asBytes(value), ttlMs ?? -1));
+  },
+  set(key, value, options) {
+    return this.setBytes(key, written("value", value), options);
+  },
+  delete(key) {
+    granted("kv", "kv");
+    return of(host.kvDelete(String(key)));
+  },
+  list(prefix = "") {
+    granted("kv", "kv");
+    return of(host.kvList(String(prefix)));
+  },
+};
+
+// -- fetch
+class Headers {
+  #pairs = [];
+  constructor(from = []) {
+    const pairs = from instanceof Headers ? from.#pairs : Array.isArray(from) ? from : Object.entries(from);
+    for (const [name, value] of pairs) this.append(name, value);
+  }
+  append(name, value) { this.#pairs.push([String(name).toLowerCase(), String(value)]); }
+  set(name, value) { this.delete(name); this.append(name, value); }
+  delete(name) { this.#pairs = this.#pairs.filter(([known]) => known !== String(name).toLowerCase()); }
+  has(name) { return this.get(name) !== null; }
+  get(name) {
+    const found = this.#pairs.filter(([known]) => known === String(name).toLowerCase()).map(([, value]) => value);
+    return found.length === 0 ? null : found.join(", ");
+  }
+  entries() { return this.#pairs[Symbol.iterator](); }
+  forEach(each) { for (const [name, value] of this.#pairs) each(value, name, this); }
+  [Symbol.iterator]() { return this.entries(); }
+}
+class Response {
+  #body;
+  constructor(body, { status = 200, headers = [], url = "" } = {}) {
+    this.#body = asBytes(body ?? "");
+    Object.assign(this, { status, ok: status >= 200 && status < 300, headers: new Headers(headers), url });
+  }
+  async bytes() { return this.#body; }
+  async arrayBuffer() { return this.#body.slice().buffer; }
+  async text() { return host.decode(this.#body); }
+  async json() { return JSON.parse(host.decode(this.#body)); }
+}
+Object.assign(globalThis, { Headers, Response });
+
+/** Sends a request under the tool's grants. `secret` is a handle of `secrets.get`; redirects are not followed. */
+globalThis.fetch = async (url, { method = "GET", headers, body, secret, timeoutMs } = {}) => {
+  granted("http", "fetch()");
+  const sent = new Headers(headers);
+  const request = { method: String(method).toUpperCase(), url: String(url), headers: [...sent], timeoutMs, secret: secret?.name };
+  const bytes = body === undefined || body === null ? undefined : asBytes(body);
+  const answer = host.send(JSON.stringify(request), bytes);
+  const head = of(answer.head);
+  return new Response(answer.body, { ...head, url: request.url });
+};
+
+// -- what the runtime asks
+const written = (what, value) => {
+  let text;
+  try {
+    text = JSON.stringify(value);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new ToolFailure(`the tool's ${what} cannot be written as JSON: ${error.message}`);
+  }
+  if (text === undefined && value !== undefined) {
+    throw new ToolFailure(`the tool's ${what} cannot be written as JSON: it is a ${typeof value}`);
+  }
+  return text ?? "null";
+};
+const optional = (what, value) => (value === undefined ? undefined : written(what, value));
+
+const ending = (value) => {
+  if (value instanceof ToolFailure) return failure(value);
+  if (!(value instanceof Ending)) return { kind: "ok", value: written("result", value), endTurn: false };
+  const { kind } = value;
+  if (kind === "ask_user") {
+    const [options, answerSchema, state] = ["options", "answerSchema", "state"].map((name) => optional(name, value[name]));
+    return { kind, question: value.question, options, answerSchema, state };
+  }
+  if (kind === "halt") return { kind, reason: value.reason, result: written("result", value.result) };
+  const message = value.message === undefined ? undefined : String(value.message);
+  const parts = value.parts?.map((part) => (typeof part === "string" ? { type: "text", text: part } : part.data === undefined ? part : { ...part, data: asBytes(part.data) }));
+  return { kind, value: written("result", value.value), message, parts, endTurn: value.endTurn };
+};
+const failure = ({ message, data, retryable, retryAfterMs }) => ({
+  kind: "error", message, data: optional("data", data), retryable, retryAfterMs,
+});
+const find = (name) => tools.get(name) ?? wrong(`this component has no tool named \`${name}\``);
+
+host.answers = {
+  describe: () => {
+    if (tools.size === 0) wrong("no tool was made: call `tool({ name, description, handler })` at the top of the module");
+    const flag = Boolean;
+    return JSON.stringify([...tools.values()].map((from) => ({
+      name: from.name, description: from.description, parameters: from.parameters, output: from.output,
+      attributes: from.attributes ?? {}, readOnly: flag(from.readOnly), idempotent: flag(from.idempotent),
+      destructive: flag(from.destructive), openWorld: flag(from.openWorld), validates: flag(from.validate),
+      hides: flag(from.visible), maxExecutionMs: from.maxExecutionMs, needs: from.needs ?? [],
+    })));
+  },
+  validate: async (name, args) => ({ faults: [(await find(name).validate(JSON.parse(args))) ?? []].flat().map(String) }),
+  visible: async (name, _, context) => ({ visible: Boolean(await find(name).visible(JSON.parse(context))) }),
+  execute: async (name, args, context) => {
+    try {
+      return ending(await find(name).handler(JSON.parse(args), JSON.parse(context)));
+    } catch (error) {
+      if (error instanceof ToolFailure) return failure(error);
+      throw error;
+    }
+  },
+};
+
+// An error for a person: its name and message, and the lines of its stack that are the author's.
+const described = (error) => {
+  if (!(error instanceof Error)) return `a value that is not an Error was thrown: ${typeof error === "string" ? error : shown(error)}`;
+  const lines = String(error.stack ?? "").split("\n").filter((line) => line.trim() !== "" && !/\((toolcell|native)[:)]|at native| toolcell:/.test(line));
+  return [`${error.name}: ${error.message}`, ...lines.map(authored)].join("\n");
+};
+// A line of a stack, in the author's own lines where the module was TypeScript.
+const authored = (line) => line.replace(/([^\s()]+):(\d+):\d+/, (place, name, number) => {
+  const own = host.lines[name]?.[number - 1];
+  return own ? `${name}:${own}` : place;
+});
+host.described = described;

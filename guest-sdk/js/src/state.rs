@@ -1,0 +1,94 @@
+//! The one QuickJS context of the component, and whether it is in a cell already.
+
+use std::cell::{Cell, OnceCell};
+
+use rquickjs::{CatchResultExt as _, CaughtError, Context, Ctx, Function, Object, Promise, Runtime, Value};
+
+/// Bytes of the C stack that JavaScript may use: less than the module has, so that a deep recursion is a JavaScript error.
+const STACK: usize = 512 << 10;
+
+thread_local! {
+    static CONTEXT: OnceCell<(Runtime, Context)> = const { OnceCell::new() };
+    static IN_CELL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes the context, once.
+pub(crate) fn create() -> Result<(), String> {
+    let runtime = Runtime::new().map_err(|error| error.to_string())?;
+    runtime.set_max_stack_size(STACK);
+    let context = Context::full(&runtime).map_err(|error| error.to_string())?;
+    CONTEXT.with(|cell| cell.set((runtime, context)).map_err(|_| "the modules are loaded already".to_owned()))
+}
+
+/// Uses the runtime, to set it up.
+pub(crate) fn runtime<T>(use_it: impl FnOnce(&Runtime) -> T) -> Option<T> {
+    CONTEXT.with(|cell| cell.get().map(|(runtime, _)| use_it(runtime)))
+}
+
+/// Runs code in the context. `None` before [`create`].
+pub(crate) fn with<T>(run: impl FnOnce(&Ctx<'_>) -> T) -> Option<T> {
+    CONTEXT.with(|cell| cell.get().map(|(_, context)| context.with(|ctx| run(&ctx))))
+}
+
+/// The imports answer from now on.
+pub(crate) fn enter_cell() {
+    IN_CELL.set(true);
+}
+
+/// Whether a call is being answered, as opposed to the modules being loaded.
+pub(crate) fn is_in_cell() -> bool {
+    IN_CELL.get()
+}
+
+/// Calls a function of the prelude's `answers` and waits for what it promises.
+pub(crate) fn answer<'js>(
+    ctx: &Ctx<'js>,
+    function: &str,
+    arguments: (&str, &str, &str),
+) -> Result<Object<'js>, Thrown> {
+    let called = || {
+        let answers: Object<'js> = ctx.globals().get::<_, Object<'js>>("__toolcell")?.get("answers")?;
+        let promise: Promise<'js> = answers.get::<_, Function<'js>>(function)?.call(arguments)?;
+        promise.finish()
+    };
+    settled(ctx, called())
+}
+
+/// Names what ended a piece of JavaScript.
+pub(crate) fn settled<'js, T>(ctx: &Ctx<'js>, result: rquickjs::Result<T>) -> Result<T, Thrown> {
+    if let Err(rquickjs::Error::WouldBlock) = result {
+        return Err(Thrown::Unsettled);
+    }
+    result.catch(ctx).map_err(|caught| Thrown::Text(text(ctx, caught)))
+}
+
+/// How a piece of JavaScript ended without a value.
+pub(crate) enum Thrown {
+    /// Its promise is pending, and nothing is left that could settle it.
+    Unsettled,
+    /// With an error: its text, and where it was thrown.
+    Text(String),
+}
+
+impl Thrown {
+    /// The words for a person.
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::Unsettled => "the promise never settles: no work is left that could resolve it".to_owned(),
+            Self::Text(text) => text,
+        }
+    }
+}
+
+/// An error's name and message, and the author's lines of its stack.
+fn text<'js>(ctx: &Ctx<'js>, caught: CaughtError<'js>) -> String {
+    let value: Value<'js> = match caught {
+        CaughtError::Exception(exception) => exception.into_object().into_value(),
+        CaughtError::Value(value) => value,
+        CaughtError::Error(error) => return error.to_string(),
+    };
+    let described = || -> rquickjs::Result<String> {
+        ctx.globals().get::<_, Object<'js>>("__toolcell")?.get::<_, Function<'js>>("described")?.call((value,))
+    };
+    described().unwrap_or_else(|_| "an error that has no text, for instance because memory is exhausted".to_owned())
+}
