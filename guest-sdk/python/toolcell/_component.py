@@ -1,0 +1,165 @@
+"""The exports of the toolcell world."""
+
+import inspect
+import json
+import os
+import random
+import sys
+
+from wit_world.exports import tool as abi
+
+from . import _endings, _host, _tool
+
+_OWN = os.path.dirname(__file__)
+# The folders of the author's modules, and what each is called in the project.
+ROOTS = []
+
+
+class Tool:
+    """What the host calls."""
+
+    def describe(self):
+        return _in_cell(lambda: [_definition(tool) for tool in _tool.TOOLS.values()])
+
+    def validate(self, call):
+        def validate():
+            tool = _tool.TOOLS[call.name]
+            arguments = tool.arguments(json.loads(call.arguments), None)
+            arguments.pop(tool.context, None)
+            faults = _settled(tool.options["validate"](**arguments))
+            return [faults] if isinstance(faults, str) else [str(fault) for fault in faults or ()]
+
+        return _in_cell(validate)
+
+    def visible(self, name, context):
+        return _in_cell(lambda: bool(_settled(_tool.TOOLS[name].options["visible"](_context("", context)))))
+
+    def execute(self, call, context):
+        def execute():
+            tool = _tool.TOOLS[call.name]
+            try:
+                given = _context(call.id, context)
+                return _outcome(_settled(tool.function(**tool.arguments(json.loads(call.arguments), given))))
+            except _endings.ToolFailure as failure:
+                return _failure(failure)
+
+        return _in_cell(execute)
+
+
+def _in_cell(work):
+    """Runs the work. What it raises becomes the text of `handler_raised`."""
+    _host.state.is_in_cell = True
+    # Each call begins with the same memory: without this, each would draw the same numbers.
+    random.seed(os.urandom(16))
+    try:
+        return work()
+    except BaseException as error:
+        text = described(error)
+    sys.stderr.write(text)
+    sys.stderr.flush()
+    os.abort()
+
+
+def _settled(value):
+    if not inspect.iscoroutine(value):
+        return value
+    from . import _loop
+
+    return _loop.settled(value)
+
+
+def described(error):
+    """The error's type and message, and the author's lines of its traceback, the innermost first."""
+    message = str(error)
+    if not message and isinstance(error, MemoryError):
+        message = "out of memory"
+    lines, trace = [], error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        place = _authored(code.co_filename)
+        if place:
+            name = code.co_name if code.co_name.isidentifier() else "<module>" if code.co_name == "<module>" else "<anonymous>"
+            lines.append(f"    at {name} ({place}:{trace.tb_lineno})")
+        trace = trace.tb_next
+    shown = lines[::-1]
+    if len(shown) > 20:
+        shown = shown[:10] + [f"    … {len(shown) - 20} more"] + shown[-10:]
+    return "\n".join([f"{type(error).__name__}: {message}" if message else type(error).__name__, *shown])
+
+
+def _authored(path):
+    """The path below the author's project, or None."""
+    for root, folder in ROOTS:
+        if path.startswith(root + "/") and not path.startswith(_OWN):
+            return folder + path[len(root) + 1:]
+    return None
+
+
+def _context(call_id, given):
+    def read(text):
+        return None if text is None else json.loads(text)
+
+    resume = given.resume
+    return _tool.Context(
+        call_id=call_id, remaining_ms=given.remaining_ms, attempt=given.attempt, session_id=given.session_id,
+        request_id=given.request_id, thread_id=given.thread_id, run_id=given.run_id, tenant=given.tenant,
+        metadata=read(given.metadata), is_answered=resume is not None, answer=read(resume.answer) if resume else None,
+        state=read(resume.state) if resume else None,
+    )
+
+
+def _definition(tool):
+    options = tool.options
+    hints = abi.Hints(0)
+    for name in ("read_only", "idempotent", "destructive", "open_world"):
+        if options[name]:
+            hints |= abi.Hints[name.upper()]
+    checks = abi.Checks(0)
+    for name in ("validate", "visible"):
+        if options[name]:
+            checks |= abi.Checks[name.upper()]
+    # Without it the component's imports would be its needs, and those are the runtime's.
+    extensions = [] if tool.needs else [("needs", "[]")]
+    output = None if options["output"] is None else json.dumps(options["output"])
+    return abi.Definition(
+        name=tool.name, description=tool.description, parameters=json.dumps(tool.parameters), output=output,
+        attributes=[(name, json.dumps(value)) for name, value in options["attributes"].items()], hints=hints, checks=checks,
+        max_execution_ms=options["max_execution_ms"],
+        needs=[abi.Need(need.kind, need.pattern, need.reason) for need in tool.needs], extensions=extensions,
+    )
+
+
+def _outcome(value):
+    def optional(what, value):
+        return None if value is None else _endings.written(what, value)
+
+    if isinstance(value, _endings.Question):
+        return abi.Outcome_AskUser(abi.Question(
+            value.question, optional("options", value.options), optional("answer_schema", value.answer_schema),
+            optional("state", value.state),
+        ))
+    if isinstance(value, _endings.Halt):
+        return abi.Outcome_Halt(abi.Halt(value.reason, _endings.written("result", value.result)))
+    if not isinstance(value, _endings.Output):
+        value = _endings.Output(value)
+    message = None if value.message is None else str(value.message)
+    parts = [_part(part) for part in value.parts]
+    return abi.Outcome_Ok(abi.Output(_endings.written("result", value.value), message, parts, bool(value.end_turn), []))
+
+
+def _part(part):
+    """A text, or a dict: {"type": "text" | "image" | "audio" | "resource_link", …}."""
+    if isinstance(part, str):
+        return abi.Part_Text(part)
+    kind = part["type"]
+    if kind in ("image", "audio"):
+        media = abi.Media(part["mime_type"], bytes(part["data"]))
+        return abi.Part_Image(media) if kind == "image" else abi.Part_Audio(media)
+    if kind == "resource_link":
+        return abi.Part_ResourceLink(abi.Link(part["uri"], part.get("name"), part.get("description"), part.get("mime_type")))
+    return abi.Part_Text(part["text"])
+
+
+def _failure(failure):
+    data = None if failure.data is None else _endings.written("data", failure.data)
+    return abi.Outcome_Error(abi.Failure(failure.message, data, failure.retryable, failure.retry_after_ms))

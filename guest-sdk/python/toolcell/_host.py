@@ -1,0 +1,150 @@
+"""What a handler asks of the host: requests, secrets, keys, progress, the log."""
+
+import json as _json
+import logging
+import types
+
+from componentize_py_types import Err
+from wit_world.imports import abort as _abort
+from wit_world.imports import budget as _budget
+from wit_world.imports import http as _http
+from wit_world.imports import kv as _kv
+from wit_world.imports import log as _log
+from wit_world.imports import progress as _progress
+from wit_world.imports import reveal as _reveal
+from wit_world.imports import secrets as _secrets
+
+from ._endings import HostError, written
+from ._tool import TOOLS
+
+_KINDS = {
+    "Fault_Denied": ("denied", "{}"),
+    "Fault_Invalid": ("invalid", "the request cannot be sent: {}"),
+    "Fault_Unreachable": ("unreachable", "the server cannot be reached: {}"),
+    "Fault_Timeout": ("timeout", "the server did not answer in time"),
+    "Fault_OverBudget": ("over_budget", "the call's budget of requests is used up: {}"),
+    "Fault_Broken": ("broken", "the connection broke: {}"),
+    "Fault_InvalidKey": ("invalid_key", "the store has no such key: {}"),
+    "Fault_OverQuota": ("over_quota", "the store is full: {}"),
+    "Fault_Unavailable": ("unavailable", "not available: {}"),
+}
+_PAGE = 100
+# Whether a call runs: the host's functions cannot be called while the component is built.
+state = types.SimpleNamespace(is_in_cell=False)
+
+
+def _asked(what, function, *arguments, kind=None):
+    if not state.is_in_cell:
+        raise RuntimeError(f"{what} works in a handler only, not while the module is loaded")
+    if kind and not any(need.kind == kind for tool in TOOLS.values() for need in tool.needs):
+        hint = f'add Need("{kind}", pattern, reason) to its `needs`'
+        raise HostError("denied", f"{what} is not among what the tool needs: {hint}")
+    try:
+        return function(*arguments)
+    except Err as error:
+        name, text = _KINDS.get(type(error.value).__name__, ("unavailable", "{}"))
+        raise HostError(name, text.format(getattr(error.value, "value", ""))) from None
+
+
+class Response:
+    """What a server answered. `body` is bytes; redirects are not followed."""
+
+    def __init__(self, answer, url):
+        self.status, self.body, self.url = answer.status, bytes(answer.body), url
+        self.headers = dict(answer.headers)
+        self.ok = 200 <= self.status < 300
+
+    def text(self):
+        """The body as UTF-8."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self):
+        """The body as JSON."""
+        return _json.loads(self.body)
+
+
+def fetch(url, *, method="GET", headers=None, body=None, json=None, secret=None, timeout_ms=None):
+    """Sends a request under the tool's grants. `secret` is what `secrets.get` returns; the host puts it into the request."""
+    headers = list((headers or {}).items())
+    if json is not None:
+        body = written("request", json)
+        headers.append(("content-type", "application/json"))
+    if isinstance(body, str):
+        body = body.encode()
+    request = _http.Request(method.upper(), url, headers, body, timeout_ms)
+    return Response(_asked("fetch()", _http.send, request, secret, kind="http"), url)
+
+
+class _SecretStore:
+    """Secrets by name. `get` gives a handle for `fetch`; `reveal` gives the value, and is granted rarely."""
+
+    def get(self, name):
+        return _asked("secrets.get()", _secrets.get, name)
+
+    def reveal(self, name):
+        return _asked("secrets.reveal()", _reveal.value, name, kind="reveal")
+
+
+class _KeyStore:
+    """Keys and values that outlive the call. Values are JSON; `get_bytes` and `set_bytes` are for bytes."""
+
+    def get_bytes(self, key):
+        entry = _asked("kv", _kv.get, key, kind="kv")
+        return None if entry is None else bytes(entry.data)
+
+    def get(self, key, default=None):
+        data = self.get_bytes(key)
+        return default if data is None else _json.loads(data)
+
+    def set_bytes(self, key, value, *, ttl_ms=None):
+        return _asked("kv", _kv.set, key, value, ttl_ms, kind="kv")
+
+    def set(self, key, value, *, ttl_ms=None):
+        return self.set_bytes(key, written("value", value).encode(), ttl_ms=ttl_ms)
+
+    def delete(self, key):
+        return _asked("kv", _kv.delete, key, kind="kv")
+
+    def list(self, prefix=""):
+        keys, cursor = [], None
+        while True:
+            page = _asked("kv", _kv.list, prefix, cursor, _PAGE, kind="kv")
+            keys += page.keys
+            cursor = page.cursor
+            if cursor is None:
+                return keys
+
+
+class _Abort:
+    """Whether the caller wants the call to end."""
+
+    @property
+    def requested(self):
+        return state.is_in_cell and _abort.requested()
+
+
+def progress(done, total=None, message=None):
+    """Reports how far the call has come."""
+    _asked("progress()", _progress.report, int(done), None if total is None else int(total), message)
+
+
+def budget():
+    """What is left of the call's budget: `fuel`, `milliseconds` and `memory`."""
+    return _asked("budget()", _budget.remaining)
+
+
+class _LogHandler(logging.Handler):
+    """Writes the lines of `logging` to the tool's log."""
+
+    def emit(self, record):
+        if state.is_in_cell:
+            levels = [(logging.ERROR, "ERROR"), (logging.WARNING, "WARN"), (logging.INFO, "INFO"), (logging.DEBUG, "DEBUG")]
+            level = next((name for least, name in levels if record.levelno >= least), "TRACE")
+            _log.log(_log.Level[level], self.format(record))
+
+
+secrets = _SecretStore()
+kv = _KeyStore()
+abort = _Abort()
+logging.root.addHandler(_LogHandler())
+logging.root.setLevel(logging.DEBUG)

@@ -1,0 +1,39 @@
+"""Runs a coroutine to its end. There are no sockets and no threads: only timers can wake it."""
+
+import asyncio
+import time
+
+
+class NeverSettles(RuntimeError):
+    """A handler awaits what no task and no timer will ever finish."""
+
+
+class _Timers:
+    def select(self, timeout):
+        if timeout is None:
+            raise NeverSettles("the handler awaits a future that never settles")
+        if timeout > 0:
+            time.sleep(timeout)
+        return []
+
+    def close(self):
+        pass
+
+
+class _Loop(asyncio.BaseEventLoop):
+    def __init__(self):
+        super().__init__()
+        self._selector = _Timers()
+
+    def _process_events(self, events):
+        pass
+
+    def _write_to_self(self):
+        pass
+
+
+def settled(coroutine):
+    """What the coroutine returns."""
+    loop = _Loop()
+    asyncio.set_event_loop(loop)
+    return loop.run_until_complete(coroutine)

@@ -1,0 +1,122 @@
+"""From type hints to JSON Schema, and from JSON to the values that the hints promise."""
+
+import dataclasses
+import enum
+import inspect
+import types
+import typing
+from typing import Annotated, Any, Literal, Union
+
+_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+_UNIONS = (Union, types.UnionType)
+
+
+def schema_of(hint):
+    """The JSON Schema of a type hint. `TypeError` names a hint that has none."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint in (Any, inspect.Parameter.empty, object):
+        return {}
+    if origin is Annotated:
+        texts = [text for text in arguments[1:] if isinstance(text, str)]
+        return schema_of(arguments[0]) | ({"description": texts[0]} if texts else {})
+    if isinstance(hint, type) and hint in _PLAIN:
+        return {"type": _PLAIN[hint]}
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in _UNIONS:
+        return {"anyOf": [schema_of(argument) for argument in arguments]}
+    if hint is list or origin is list:
+        return {"type": "array"} | ({"items": schema_of(arguments[0])} if arguments else {})
+    if hint is dict or origin is dict:
+        if arguments and arguments[0] is not str:
+            raise TypeError(f"the keys of {hint} are not str, as JSON wants them")
+        return {"type": "object"} | ({"additionalProperties": schema_of(arguments[1])} if arguments else {})
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return {"enum": [member.value for member in hint]}
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint, include_extras=True)
+        fields = [(field.name, hints[field.name], _default(field)) for field in dataclasses.fields(hint) if field.init]
+        return object_of(fields)
+    if typing.is_typeddict(hint):
+        hints = typing.get_type_hints(hint)
+        schema = object_of([(name, of, inspect.Parameter.empty) for name, of in hints.items()])
+        schema["required"] = [name for name in hints if name in hint.__required_keys__]
+        return schema
+    raise TypeError(
+        f"the type {hint!r} has no JSON Schema; use str, int, float, bool, list, dict, Optional, Literal, "
+        "an Enum, a dataclass or a TypedDict"
+    )
+
+
+def object_of(fields, descriptions=None):
+    """The schema of an object, of its fields' names, hints and defaults."""
+    properties, required = {}, []
+    for name, hint, default in fields:
+        properties[name] = schema_of(hint)
+        if descriptions and name in descriptions:
+            properties[name]["description"] = descriptions[name]
+        if default is inspect.Parameter.empty:
+            required.append(name)
+        elif default is None or isinstance(default, (str, int, float, bool)):
+            properties[name]["default"] = default.value if isinstance(default, enum.Enum) else default
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _default(field):
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    return inspect.Parameter.empty if field.default_factory is dataclasses.MISSING else field.default_factory
+
+
+def value_of(hint, value):
+    """The Python value of a JSON value that satisfies the hint's schema."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return value_of(arguments[0], value)
+    if origin in _UNIONS:
+        for argument in arguments:
+            if fits(argument, value):
+                return value_of(argument, value)
+        return value
+    if origin is list and arguments:
+        return [value_of(arguments[0], item) for item in value]
+    if origin is dict and arguments:
+        return {key: value_of(arguments[1], item) for key, item in value.items()}
+    if hint is float and isinstance(value, int):
+        return float(value)
+    if hint is int and isinstance(value, float):
+        return int(value)
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return hint(value)
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint, include_extras=True)
+        return hint(**{name: value_of(hints[name], item) for name, item in value.items()})
+    if typing.is_typeddict(hint):
+        hints = typing.get_type_hints(hint)
+        return {name: value_of(hints[name], item) for name, item in value.items()}
+    return value
+
+
+def fits(hint, value):
+    """Whether the value can be one of this hint's: tells the members of a union apart."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return fits(arguments[0], value)
+    if origin is Literal:
+        return value in arguments
+    if hint is Any:
+        return True
+    if hint is bool or isinstance(value, bool):
+        return hint is bool and isinstance(value, bool)
+    if hint is float:
+        return isinstance(value, (int, float))
+    if hint is list or origin is list:
+        return isinstance(value, list) and all(fits(arguments[0], item) for item in value if arguments)
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return any(member.value == value for member in hint)
+    if dataclasses.is_dataclass(hint) or typing.is_typeddict(hint):
+        schema = schema_of(hint)
+        return isinstance(value, dict) and set(schema["required"]) <= set(value) <= set(schema["properties"])
+    if hint is dict or origin is dict:
+        return isinstance(value, dict)
+    return isinstance(hint, type) and isinstance(value, hint)
