@@ -13,6 +13,7 @@
 //! by two tenants.
 //! Source: docs/contract.md, section 7.
 
+mod answers;
 mod budget;
 mod connect;
 mod credential;
@@ -56,6 +57,7 @@ use screen::Screening;
 use slots::Slots;
 use threads::Threads;
 
+pub use answers::Answer;
 pub(crate) use budget::Budget;
 pub(crate) use credential::Credential;
 pub(crate) use outgoing::{Outgoing, Times};
@@ -84,6 +86,8 @@ const MAX_HEADERS: usize = 100;
 #[derive(Clone)]
 pub struct Egress {
     names: Names,
+    /// What answers in place of the network, in tests of tools.
+    answers: Option<answers::Answers>,
     tls: Arc<Tls>,
     connections: Arc<Slots>,
     threads: Arc<Threads>,
@@ -95,6 +99,7 @@ impl Egress {
     pub fn new() -> Self {
         Self {
             names: Names::new(SystemResolver),
+            answers: None,
             tls: tls(Roots::default),
             connections: Arc::new(Slots::new(DEFAULT_CONNECTIONS)),
             threads: Arc::default(),
@@ -105,6 +110,14 @@ impl Egress {
     #[must_use]
     pub fn with_resolver(mut self, resolver: impl Resolver + 'static) -> Self {
         self.names = Names::new(resolver);
+        self
+    }
+
+    /// Answers requests with this function and sends none, for the tests of tools. Everything else is as in a real request:
+    /// rights, secrets, limits, redaction. Where it returns `None`, the tool is told that the server cannot be reached.
+    #[must_use]
+    pub fn with_answers(mut self, answers: impl Fn(Method, &Target) -> Option<Answer> + Send + Sync + 'static) -> Self {
+        self.answers = Some(Arc::new(answers));
         self
     }
 
@@ -179,7 +192,7 @@ impl Egress {
         let (budget, meter) = (budget.clone(), Meter::for_head());
         let terms = Terms { budget, meter, deadline, between_bytes: times.between_bytes, asks_for_part, redactor };
         let runtime = self.threads.handle().map_err(|error| SendError::unreachable(&target, error.kind()))?;
-        let way = self.clone().go(Way { screening, target, private, times, request }, terms);
+        let way = self.clone().go(Way { screening, method, target, private, times, request }, terms);
         let task = AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), way)));
         match resumed(task.await) {
             Some(Ok(answered)) => answered,
@@ -190,7 +203,7 @@ impl Egress {
 
     /// On the threads of requests, before the deadline.
     async fn go(self, way: Way, terms: Terms) -> Result<Response<Body>, SendError> {
-        let Way { screening, target, private, times, request } = way;
+        let Way { screening, method, target, private, times, request } = way;
         if let Some(screening) = screening {
             // Who tries out what a secret is learns one thing of it in a call.
             screening.pass().await.inspect_err(|_| terms.budget.close())?;
@@ -199,6 +212,9 @@ impl Egress {
         let connected = async {
             let slot = self.connections.take(budget.connections(), budget.tenant()).await;
             let slot = slot.ok_or(SendError::Timeout(Stage::Connect))?;
+            if let Some(answers) = &self.answers {
+                return Ok((slot, answers::connection(answers, method, &target)?));
+            }
             let addresses = addresses(&self.names, &target, &private, budget).await?;
             let own = times.connect.and_then(|time| Instant::now().checked_add(time));
             let deadline = own.map_or(terms.deadline, |own| own.min(terms.deadline));
@@ -239,6 +255,7 @@ pub(crate) struct Secrets {
 /// A request that is ready to leave.
 struct Way {
     screening: Option<Screening>,
+    method: Method,
     target: Target,
     private: Vec<IpNet>,
     times: Times,
@@ -300,10 +317,7 @@ fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet
     let request = Request::Http { method, target: std::borrow::Cow::Borrowed(target) };
     match rights.allows(&request) {
         Decision::Denied(denial) if stands(Defence::AllowList) => Err(denial.into()),
-        Decision::Denied(_) | Decision::Allowed => {
-            let rules = rights.granted().http.iter().filter(|rule| rule.covers(method, target));
-            Ok(rules.flat_map(|rule| rule.private()).copied().collect())
-        }
+        Decision::Denied(_) | Decision::Allowed => Ok(rights.private_networks(method, target)),
     }
 }
 

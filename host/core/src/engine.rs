@@ -5,19 +5,26 @@
 //! once; engines share nothing. Not here: JSON Schema, the order of events, receipts (`executor`).
 
 mod allocator;
+mod apart;
 mod bindings;
 mod cache;
 mod cell;
 mod classify;
+mod command;
 mod compile;
 mod config;
+mod contents;
+mod describe;
 mod descriptors;
 mod examination;
+mod exports;
 mod fair;
 mod flights;
 mod frames;
+mod functions;
 mod guest;
 mod habit;
+mod host_span;
 mod imports;
 mod invoke;
 mod isolation;
@@ -27,6 +34,7 @@ mod loaded;
 mod on_demand;
 mod optimise;
 mod placement;
+mod preview1;
 mod proposals;
 mod pulse;
 mod quarantine;
@@ -52,20 +60,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use crate::call::{CallContext, ToolCall};
 use crate::clock::{self, Clock, SystemClock};
 use crate::cores::cores;
 use crate::defence::{Defence, stands};
-use crate::definition::Definition;
 use crate::egress::Egress;
 use crate::error::Error;
-use crate::handler::Invocation;
 use crate::kv::{KeyStore, MemoryStore};
-use crate::limits::Limits;
 use crate::secret::{SecretSource, StoredSecrets};
 use allocator::Allocator;
 use config::Allocation;
@@ -77,6 +80,7 @@ use world::{Pace, World};
 
 pub use cache::DEFAULT_CACHE_BYTES;
 pub use compile::{DEFAULT_COMPILE_TIME, compile_worker};
+pub use contents::{Contents, Module, Producer, Section};
 pub use examination::Examination;
 pub use imports::Standing;
 pub use isolation::Isolation;
@@ -386,14 +390,5 @@ impl Engine {
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine").field("placement", &self.0.placement).finish_non_exhaustive()
-    }
-}
-
-impl Inner {
-    /// Runs `describe` under limits of its own, from a thread that may block.
-    fn describe(self: &Arc<Self>, ready: Arc<invoke::Ready>, limits: Limits) -> Result<Vec<Definition>, Error> {
-        let call = || ToolCall::new("", "describe", "{}");
-        let invocation = || Invocation::aside(call(), Value::Null, CallContext::default(), limits);
-        self.sleeps.block_on(placement::describe(self, ready, invocation))
     }
 }

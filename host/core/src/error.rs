@@ -48,7 +48,8 @@ enum Kind {
         /// Lines of configuration that would grant what the tools declare.
         grants: Vec<String>,
     },
-    NoTools(String),
+    /// Why, and what the component can be used as instead.
+    NoTools(String, Option<&'static str>),
     UnknownTool {
         asked: String,
         known: Vec<String>,
@@ -117,8 +118,8 @@ impl Error {
         Self::from(Kind::NotGranted { imports, grants })
     }
 
-    pub(crate) fn no_tools(problem: impl Into<String>) -> Self {
-        Self::from(Kind::NoTools(problem.into()))
+    pub(crate) fn no_tools(problem: impl Into<String>, instead: Option<&'static str>) -> Self {
+        Self::from(Kind::NoTools(problem.into(), instead))
     }
 
     pub(crate) fn no_such_tool(asked: &str, known: Vec<String>) -> Self {
@@ -194,7 +195,7 @@ impl Error {
                 | Kind::Proposals(_)
                 | Kind::TooLarge { .. }
                 | Kind::TooCostly(_)
-                | Kind::NoTools(_)
+                | Kind::NoTools(..)
                 | Kind::Describe(_)
         )
     }
@@ -263,7 +264,7 @@ impl Error {
             | Kind::Proposals(_)
             | Kind::TooLarge { .. }
             | Kind::TooCostly(_)
-            | Kind::NoTools(_)
+            | Kind::NoTools(..)
             | Kind::Describe(_) => "bad_component",
             Kind::NotGranted { .. } => "not_granted",
             Kind::UnknownTool { .. } => "unknown_tool",
@@ -297,6 +298,9 @@ impl Error {
             Kind::Definition { .. } => "correct the definition of the tool and build it again".into(),
             Kind::NotAComponent { hint, .. } => (*hint).into(),
             Kind::Malformed(_) => "build the component again, or download it again".into(),
+            Kind::Proposals(names) if names.contains("async") || names.contains("WASI 0.3") => {
+                "build the component for WASI 0.2, without async functions: toolchains have an option for it".into()
+            }
             Kind::Proposals(_) => "build the component without these WebAssembly features".into(),
             Kind::TooLarge { .. } => {
                 "build it in release mode, strip the debug information, or split the component".into()
@@ -306,7 +310,10 @@ impl Error {
                 "build the tool without these imports, or declare its needs: `#[tool(needs = […])]`".into()
             }
             Kind::NotGranted { grants, .. } => format!("to allow what it declares, grant: {}", grants.join(", ")),
-            Kind::NoTools(_) => {
+            Kind::NoTools(_, Some(kind)) => format!(
+                "it can be used as it is: `toolcell run --as {kind}`, or `as = \"{kind}\"` in its section of `toolcell.toml`"
+            ),
+            Kind::NoTools(_, None) => {
                 "export the interface `toolcell:tool/tool@0.1.0`; in Rust: `toolcell_guest::tools![my_tool];`".into()
             }
             Kind::UnknownTool { asked, known } => {
@@ -362,7 +369,7 @@ impl fmt::Display for Error {
             Kind::NotGranted { imports, .. } => {
                 write!(f, "the component imports interfaces that are not granted: {}", imports.join(", "))
             }
-            Kind::NoTools(problem) => write!(f, "the component offers no tools: {problem}"),
+            Kind::NoTools(problem, _) => write!(f, "the component offers no tools: {problem}"),
             Kind::UnknownTool { asked, .. } => {
                 let shown: String = asked.chars().take(SHOWN).collect();
                 write!(f, "there is no tool `{}`", shown.escape_debug())

@@ -8,6 +8,7 @@
 mod checking;
 mod checks;
 mod off_thread;
+mod sub_calls;
 mod tenant;
 mod terminal;
 mod trees;
@@ -23,7 +24,7 @@ use crate::call::{CallOptions, CallResult, Completion, ToolCall};
 use crate::defence::{Defence, stands};
 use crate::event::{CallEvents, EventSink, Events};
 use crate::fence::Fenced;
-use crate::handler::{Arguments, Invocation, Overlays};
+use crate::handler::{Arguments, Caller, Invocation, Overlays};
 use crate::json::or_empty_object;
 use crate::limits::Limits;
 use crate::outcome::Outcome;
@@ -34,6 +35,7 @@ use crate::statistics::Counting;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ToolError};
 use checks::{NotMade, invalid, panicked};
+use sub_calls::Callable;
 pub use tenant::Tenant;
 use terminal::Terminal;
 
@@ -55,6 +57,9 @@ pub struct Executor {
     tenants: Arc<HashMap<String, Tenant>>,
     /// What narrows a call without a tenant.
     untenanted: Option<Tenant>,
+    callable: Option<Callable>,
+    /// None: the default.
+    call_depth: Option<u32>,
 }
 
 impl Executor {
@@ -170,7 +175,11 @@ impl Executor {
 
     /// The same call, which the caller counts: its end may yet fail to be encoded.
     pub(crate) async fn uncounted(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
-        let (invocation, unknown) = self.arrived(tool, call, options);
+        self.made(tool, call, options, None).await
+    }
+
+    async fn made(&self, tool: &Tool, call: ToolCall, options: CallOptions, caller: Option<Arc<Caller>>) -> Completion {
+        let (invocation, unknown) = self.arrived(tool, call, options, caller);
         let mut terminal = Terminal::open(tool, invocation);
         let refused = match unknown {
             Some(unknown) => Some(unknown.into()),
@@ -208,7 +217,7 @@ impl Executor {
         let arguments = checks::as_they_came(invocation);
         let is_visible = tokio::select! {
             biased;
-            is_visible = Box::pin(tool.is_visible_with(&arguments, &invocation.context)) => is_visible,
+            is_visible = Box::pin(tool.is_visible_to(&arguments, &invocation.context, invocation.caller.clone())) => is_visible,
             () = patience::forced(&invocation.abort, invocation.stop_grace) => false,
         };
         if is_visible { refused } else { Refusal::NotVisible.into() }
@@ -216,19 +225,25 @@ impl Executor {
 
     /// The end of a call that is not made, because its caller has ended it: cancelled, with its events.
     pub(crate) fn not_made(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
-        let (invocation, _) = self.arrived(tool, call, options);
+        let (invocation, _) = self.arrived(tool, call, options, None);
         Terminal::open(tool, invocation).close(CallResult::ToolError(CANCELLED))
     }
 
     /// The end of a call whose name no tool has, with its events.
     pub(crate) fn not_found(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
-        let (invocation, unknown) = self.arrived(tool, call, options);
+        let (invocation, unknown) = self.arrived(tool, call, options, None);
         let result = unknown.map_or(CallResult::ToolError(ToolError::NotFound), CallResult::Refusal);
         Terminal::open(tool, invocation).close(result)
     }
 
     /// The call on its way, unchecked, and the refusal of a tenant that there is not.
-    fn arrived(&self, tool: &Tool, mut call: ToolCall, options: CallOptions) -> (Invocation, Option<Refusal>) {
+    fn arrived(
+        &self,
+        tool: &Tool,
+        mut call: ToolCall,
+        options: CallOptions,
+        caller: Option<Arc<Caller>>,
+    ) -> (Invocation, Option<Refusal>) {
         let started = Instant::now();
         let CallOptions { context, limits, abort, stop_grace, overlay, files } = options;
         let tenant = self.tenant(context.tenant.as_deref());
@@ -253,9 +268,13 @@ impl Executor {
             stop_grace,
             overlays,
             files,
-            egress: OnceLock::new(),
+            egress: caller.as_ref().map_or_else(OnceLock::new, |caller| caller.egress.clone().into()),
             events: Arc::new(CallEvents::new(self.events.clone())),
-            meter: Arc::default(),
+            meter: caller.as_ref().map_or_else(Arc::default, |caller| Arc::clone(&caller.meter)),
+            caller,
+            invoker: self.invoker(),
+            led_to: Arc::default(),
+            span: tracing::Span::none(),
         };
         (invocation, unknown)
     }
@@ -269,7 +288,7 @@ impl Executor {
     /// # Cancel safety
     /// May be dropped.
     pub async fn validate(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Result<Vec<Fault>, ToolError> {
-        let (invocation, unknown) = self.arrived(tool, call, options);
+        let (invocation, unknown) = self.arrived(tool, call, options, None);
         let mut invocation = Arc::new(invocation);
         let checked = match unknown {
             Some(unknown) => Err(unknown.into()),

@@ -6,6 +6,7 @@
 
 pub(crate) mod addresses;
 mod http;
+mod invoke;
 mod keys;
 mod path;
 mod target;
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 pub use addresses::is_metadata_service;
 pub use http::{HttpRule, Method};
+pub use invoke::InvokeRule;
 pub use keys::KeyRule;
 pub use path::PathRule;
 pub use target::{BadTarget, Host, Target};
@@ -122,6 +124,8 @@ pub struct Grants {
     pub reveal: BTreeSet<String>,
     /// The keys of the tool's store that it can use.
     pub keys: Vec<KeyRule>,
+    /// The other tools that it can call.
+    pub invoke: Vec<InvokeRule>,
     /// The name of the store: tools with the same store name and tool name share their keys. `None`: the component's
     /// digest, so that no other component, not even a new version, can read the keys.
     pub store: Option<String>,
@@ -240,6 +244,8 @@ pub struct Overlay {
     pub reveal: Option<BTreeSet<String>>,
     /// Keys.
     pub keys: Option<Vec<KeyRule>>,
+    /// Calls of other tools.
+    pub invoke: Option<Vec<InvokeRule>>,
 }
 
 impl Overlay {
@@ -253,6 +259,7 @@ impl Overlay {
             secrets: Some(BTreeSet::new()),
             reveal: Some(BTreeSet::new()),
             keys: Some(Vec::new()),
+            invoke: Some(Vec::new()),
         }
     }
 }

@@ -5,10 +5,11 @@
 //! and any other [`Middleware`](crate::Middleware) wrap a handler.
 
 mod arguments;
+mod sub_call;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,8 @@ use crate::rights::Denial;
 use crate::tool_error::ToolError;
 use crate::usage::Meter;
 pub(crate) use arguments::Arguments;
+pub(crate) use sub_call::{Caller, Invoker, SubCall};
+pub use sub_call::{DEFAULT_CALL_DEPTH, MAX_SUB_CALLS};
 
 /// The future that [`Handler::call`] returns.
 pub type HandlerFuture<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
@@ -140,6 +143,14 @@ pub struct Invocation {
     pub(crate) egress: OnceLock<Budget>,
     pub(crate) events: Arc<CallEvents>,
     pub(crate) meter: Arc<Meter>,
+    /// The tool's call that made this one.
+    pub(crate) caller: Option<Arc<Caller>>,
+    /// What makes calls of other tools for the handler.
+    pub(crate) invoker: Option<Arc<dyn Invoker>>,
+    /// Calls of other tools that this call has led to, if no tool made it.
+    pub(crate) led_to: Arc<AtomicU32>,
+    /// The call's span: those of its calls into the host are below it.
+    pub(crate) span: tracing::Span,
 }
 
 impl Invocation {
@@ -257,6 +268,10 @@ impl Invocation {
             egress: OnceLock::new(),
             events: Arc::new(CallEvents::new(Events::default())),
             meter: Arc::default(),
+            caller: None,
+            invoker: None,
+            led_to: Arc::default(),
+            span: tracing::Span::none(),
         }
     }
 
@@ -283,6 +298,10 @@ impl Invocation {
             egress: self.egress_budget().into(),
             events: Arc::clone(&self.events),
             meter: Arc::clone(&self.meter),
+            caller: self.caller.clone(),
+            invoker: self.invoker.clone(),
+            led_to: Arc::clone(&self.led_to),
+            span: self.span.clone(),
         }
     }
 }

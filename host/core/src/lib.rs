@@ -27,6 +27,7 @@
 
 // -- words: plain data
 mod call;
+mod component_kind;
 #[doc(hidden)]
 pub mod defence;
 mod definition;
@@ -99,24 +100,27 @@ pub use call::{
     Resume, ToolCall,
 };
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
+pub use component_kind::{Command, CommandInput, CommandOutput, ComponentBytes, ComponentKind};
 pub use cordon::{Cordon, CordonBuilder, DEFAULT_GRACE, Ward};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
 pub use directory::{TemporaryDirectory, forbidden_root, remove_tree};
-pub use egress::{DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, Route, SystemResolver};
+pub use egress::{Answer, DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, Route, SystemResolver};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
-    Code, DEFAULT_CACHE_BYTES, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, DEFAULT_COMPILES, DEFAULT_LINKED_BYTES,
+    Code, Contents, DEFAULT_CACHE_BYTES, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, DEFAULT_COMPILES, DEFAULT_LINKED_BYTES,
     DEFAULT_PANICS, Engine, EngineBuilder, Examination, HOST_BYTES, Isolation, MAX_CELLS, MAX_COMPONENT, Missing,
-    Optimise, PathUse, Placement, Recorded, Recorder, Standing, compile_worker,
+    Module, Optimise, PathUse, Placement, Producer, Recorded, Recorder, Section, Standing, compile_worker,
 };
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
 pub use executor::{Executor, Tenant};
 pub use grants::{
     Access, BadRule, BadTarget, DEFAULT_DIRECTORY_BYTES, DEFAULT_DIRECTORY_FILES, Directory, Grants, Host, HttpRule,
-    KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target, is_metadata_service,
+    InvokeRule, KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target, is_metadata_service,
 };
-pub use handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
+pub use handler::{
+    DEFAULT_CALL_DEPTH, Handler, HandlerFuture, Invocation, MAX_SUB_CALLS, ValidateFuture, VisibleFuture,
+};
 pub use json::{Json, JsonFault, MAX_DEPTH, MAX_NODES};
 pub use limits::{
     DEFAULT_ARGUMENTS, DEFAULT_FUEL, DEFAULT_HOST_CALLS, DEFAULT_LOG, DEFAULT_MEMORY, DEFAULT_RESULT, DEFAULT_TIMEOUT,
@@ -125,7 +129,10 @@ pub use limits::{
 pub use message::{AWAITING_USER, Halted, Message, RunEvent, RunFailure, Settled};
 pub use middleware::Middleware;
 pub use native::NativeFn;
-pub use outcome::{Halt, HandlerError, MAX_PARTS, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS};
+pub use outcome::{
+    Halt, HandlerError, MAX_PARTS, Media, Outcome, Output, Part, Question, RESERVED_HALT_REASONS, Resource,
+    ResourceContent,
+};
 pub use policy::{Failure, OnToolError, Policy, Verdict};
 /// Files that only this user can read and write.
 pub mod private_file {

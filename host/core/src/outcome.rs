@@ -4,6 +4,8 @@
 //! Invariants: exactly one of four shapes (docs/contract.md, section 2). A handler cannot express the host's own errors.
 //! Not here: [`ToolError`](crate::ToolError), which the host reports if the handler gave no valid answer.
 
+mod part;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::json::{Json, present};
+
+pub use part::{Media, Part, Resource, ResourceContent};
 
 /// Halt reasons that the host reserves for the agent loop. A handler that uses one gets `invalid_return`.
 pub const RESERVED_HALT_REASONS: [&str; 6] =
@@ -181,67 +185,6 @@ impl Output {
     }
 }
 
-/// A piece of content beside the value.
-///
-/// # Shape
-/// As JSON: `{"type": "text" | "image" | "audio" | "resource_link", …}` with the fields by name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "type")]
-pub enum Part {
-    /// Text.
-    Text {
-        /// The text.
-        text: String,
-    },
-    /// An image.
-    Image(Media),
-    /// A sound.
-    Audio(Media),
-    /// A link to a resource that is not included.
-    ResourceLink {
-        /// Where it is.
-        uri: String,
-        /// Its short name.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        name: Option<String>,
-        /// What it is.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        description: Option<String>,
-        /// Its media type.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        mime_type: Option<String>,
-        /// Its length in bytes, if the host knows it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        size: Option<u64>,
-    },
-}
-
-impl Part {
-    fn size(&self) -> usize {
-        match self {
-            Self::Text { text } => text.len(),
-            Self::Image(media) | Self::Audio(media) => media.mime_type.len() + media.data.len(),
-            Self::ResourceLink { uri, name, description, mime_type, .. } => {
-                let beside = [name, description, mime_type].map(|text| text.as_ref().map_or(0, String::len));
-                uri.len() + beside.iter().sum::<usize>()
-            }
-        }
-    }
-}
-
-/// Bytes with a media type.
-///
-/// # Shape
-/// As JSON: `{"mime_type", "data"}`, the bytes in base64 with padding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Media {
-    /// Media type, `image/png` for instance.
-    pub mime_type: String,
-    /// The bytes.
-    #[serde(with = "base64_text")]
-    pub data: Vec<u8>,
-}
-
 /// A failure that the handler reports.
 ///
 /// # Shape
@@ -350,20 +293,5 @@ impl Halt {
     /// A halt for this reason with this result.
     pub fn new(reason: impl Into<String>, result: impl Into<Json>) -> Self {
         Self { reason: reason.into(), result: result.into() }
-    }
-}
-
-/// Bytes as standard base64 with padding.
-mod base64_text {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-
-    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        STANDARD.encode(bytes).serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-        STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }

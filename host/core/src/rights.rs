@@ -1,10 +1,11 @@
 //! The rights of a tool: what it declares ∩ what its component is granted ∩ its own section ∩ its tenant's overlay ∩
-//! the call's overlay.
+//! the call's overlay ∩ the rights of the tool that calls it, if one does.
 //!
 //! In: those layers and a [`Request`]. Out: a [`Decision`]; a denial names the layer that denies the request, and the
 //! smallest grant that would allow it. Invariants: pure; a layer can only take away; the same value decides when a
 //! component is loaded, when it makes a request, and when an operator asks. Source: docs/contract.md, section 7.
 
+mod caller;
 mod request;
 mod suggestion;
 
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::defence::{Defence, stands};
 use crate::definition::{Definition, Need};
-use crate::grants::{Access, BadRule, Grants, Overlay, SCRATCH, is_below};
+use crate::grants::{Access, BadRule, Grants, InvokeRule, Overlay, SCRATCH, is_below};
 
 pub use request::Request;
 pub use suggestion::{PLACEHOLDER, Suggestion, toml_text};
@@ -39,6 +40,8 @@ pub enum Layer {
     Tenant,
     /// The call's overlay does not allow it.
     Call,
+    /// Another tool made the call, and that tool does not have this right.
+    Caller,
     /// The request contains the value of a secret that is not bound to its destination.
     Secrets,
     /// The host offers it to no tool, for example a socket.
@@ -84,6 +87,7 @@ impl Denial {
             Layer::Tool => format!("`{request}` is denied for this tool"),
             Layer::Tenant => format!("`{request}` is denied for this tenant"),
             Layer::Call => format!("`{request}` is denied for this call"),
+            Layer::Caller => format!("`{request}` is denied: the tool that made this call is not allowed it"),
             Layer::Secrets => {
                 format!("`{request}` is denied: it carries the value of a secret that is not bound to it")
             }
@@ -107,11 +111,18 @@ impl Denial {
             Layer::Tool => format!("to allow it, widen what this tool is left: {}", self.grant),
             Layer::Tenant => format!("to allow it, widen the tenant's overlay: {}", self.grant),
             Layer::Call => format!("to allow it, widen the call's overlay: {}", self.grant),
+            Layer::Caller => {
+                "to allow it, let the calling tool call this one with its own rights: invoke = [\"own NAME\"]"
+                    .to_owned()
+            }
             Layer::Host => "no grant allows it: to reach a server, use HTTP".to_owned(),
             Layer::Secrets => "have the host put the secret in, where a grant binds it to the destination".to_owned(),
         }
     }
 }
+
+/// The need of a tool that calls whatever tools it is granted.
+const ANY_TOOL: &str = "*";
 
 /// Bytes of a request that a denial quotes in full: more than a path, a key or a URL of a person's has.
 const MAX_REQUEST: usize = 1 << 10;
@@ -124,6 +135,8 @@ pub struct Rights {
     tool: Option<Arc<Overlay>>,
     tenant: Option<Arc<Overlay>>,
     call: Option<Arc<Overlay>>,
+    /// Of the tool that made the call.
+    caller: Option<Arc<Rights>>,
     store: Arc<str>,
     tool_name: Arc<str>,
 }
@@ -158,13 +171,18 @@ impl Rights {
         let store = granted.store.as_deref().unwrap_or_default();
         let store = format!("{store}/{}", self.tool_name).into();
         let (declared, tool_name) = (self.declared.clone(), Arc::clone(&self.tool_name));
-        Self { granted, declared, tool, tenant: None, call: None, store, tool_name }
+        Self { granted, declared, tool, tenant: None, call: None, caller: None, store, tool_name }
     }
 
     /// The same, narrowed for a tenant and a call.
     #[must_use]
     pub fn narrowed(&self, tenant: Option<Arc<Overlay>>, call: Option<Arc<Overlay>>) -> Self {
         Self { tenant, call, ..self.clone() }
+    }
+
+    /// The same, narrowed to what the tool that makes the call is allowed.
+    pub(crate) fn within_caller(&self, caller: Option<Arc<Self>>) -> Self {
+        Self { caller, ..self.clone() }
     }
 
     /// Whose keys it reaches: `STORE/TOOL`.
@@ -192,6 +210,8 @@ impl Rights {
             Layer::Tenant
         } else if !within(&self.call) && stands(Defence::CallOverlay) {
             Layer::Call
+        } else if !self.caller_allows(request) && stands(Defence::CallerRights) {
+            Layer::Caller
         } else {
             return Decision::Allowed;
         };
@@ -208,8 +228,7 @@ impl Rights {
     /// What may be opened of a directory with this name and access: the topmost paths at or below it that all layers leave,
     /// and below those what may be written to where the upper may be read only.
     pub(crate) fn openings(&self, name: &str, granted: Access) -> Vec<(String, Access)> {
-        let layers = [&self.declared, &self.tool, &self.tenant, &self.call];
-        let rules = layers.into_iter().flatten().filter_map(|overlay| overlay.files.as_ref()).flatten();
+        let rules = self.overlays().filter_map(|overlay| overlay.files.as_ref()).flatten();
         // In order, so that the upper comes before the lower.
         let paths: BTreeSet<_> =
             rules.map(|rule| rule.below()).filter(|path| is_below(path, name)).chain([name]).collect();
@@ -241,7 +260,7 @@ impl Default for Rights {
     fn default() -> Self {
         let (granted, nameless) = (Arc::default(), Arc::<str>::from(""));
         let (store, tool_name) = (Arc::clone(&nameless), nameless);
-        Self { granted, declared: None, tool: None, tenant: None, call: None, store, tool_name }
+        Self { granted, declared: None, tool: None, tenant: None, call: None, caller: None, store, tool_name }
     }
 }
 
@@ -256,11 +275,19 @@ fn declared(needs: &[Need]) -> Result<Overlay, BadRule> {
             "secret" => insert(&mut overlay.secrets, pattern),
             "reveal" => insert(&mut overlay.reveal, pattern),
             "kv" => overlay.keys.get_or_insert_default().push(pattern.parse()?),
+            "invoke" if pattern == ANY_TOOL => {}
+            // With whose rights the other tool runs is for the operator to say.
+            "invoke" => {
+                overlay.invoke.get_or_insert_default().push(pattern.parse::<InvokeRule>()?.with_own_rights());
+            }
             _ => {
-                let hint = "a need is `http`, `filesystem`, `environment`, `secret`, `reveal` or `kv`";
+                let hint = "a need is `http`, `filesystem`, `environment`, `secret`, `reveal`, `kv` or `invoke`";
                 return Err(BadRule::new(kind, "unknown kind of need", hint));
             }
         }
+    }
+    if needs.iter().any(|need| need.kind == "invoke" && need.pattern == ANY_TOOL) {
+        overlay.invoke = None;
     }
     Ok(overlay)
 }

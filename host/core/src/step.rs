@@ -203,7 +203,8 @@ impl Stepper {
     async fn dispatch(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Result<Completion, AbortStatus> {
         let (name, abort) = (&tool.definition().name, options.abort.clone());
         // The step's own timeout stands in the options; the executor's would undercut it.
-        let executor = self.executor.clone().with_limits(options.limits);
+        let registry = self.registry.clone();
+        let executor = self.executor.clone().with_limits(options.limits).calling(move |name| registry.get(name));
         let completion = executor.uncounted(tool, call, options.with_stop_grace(self.config.stop_grace)).await;
         let is_stopped = matches!(completion.result, CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)));
         let how = if is_stopped { "stopped" } else { "completed" };

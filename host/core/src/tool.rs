@@ -12,7 +12,7 @@ use crate::clock;
 use crate::definition::Definition;
 use crate::error::Error;
 use crate::fence::{Fenced, dispose};
-use crate::handler::{Handler, Invocation};
+use crate::handler::{Caller, Handler, Invocation};
 use crate::limits::Limits;
 use crate::middleware::{Layered, Middleware};
 use crate::native::{Native, NativeFn};
@@ -280,6 +280,16 @@ impl Tool {
     /// # Cancel safety
     /// May be dropped.
     pub async fn is_visible_with(&self, arguments: &Value, context: &CallContext) -> bool {
+        self.is_visible_to(arguments, context, None).await
+    }
+
+    /// The same for a call that a tool makes, whose cell is the tool's.
+    pub(crate) async fn is_visible_to(
+        &self,
+        arguments: &Value,
+        context: &CallContext,
+        caller: Option<Arc<Caller>>,
+    ) -> bool {
         if !self.0.rules.show(arguments, context) {
             return false;
         }
@@ -291,7 +301,8 @@ impl Tool {
         let call = ToolCall::with_value("", self.definition().name.as_str(), arguments);
         // An answer's state is nobody's to see before it was opened.
         let context = CallContext { resume: None, ..context.clone() };
-        let invocation = Arc::new(Invocation::aside(call, arguments.clone(), context, limits));
+        let aside = Invocation::aside(call, arguments.clone(), context, limits);
+        let invocation = Arc::new(Invocation { caller, ..aside });
         let asked = Fenced::new(|| handler.visible(Arc::clone(&invocation)));
         match clock::before(invocation.deadline(), asked).await {
             Some(Ok(visible)) => visible,

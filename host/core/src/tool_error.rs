@@ -152,7 +152,7 @@ pub enum Timeout {
 #[serde(rename_all = "snake_case", tag = "rule")]
 #[non_exhaustive]
 pub enum ReturnRule {
-    /// A field is not valid JSON, or is nested too deep.
+    /// A field is not valid JSON, is nested too deep, or does not have the form that the contract gives it.
     NotJson {
         /// The field.
         field: String,

@@ -66,6 +66,8 @@ pub(crate) struct Meter {
     pub(crate) log_bytes: AtomicU64,
     pub(crate) log_bytes_lost: AtomicU64,
     pub(crate) denials: AtomicU64,
+    /// Calls of other tools.
+    pub(crate) sub_calls: AtomicU64,
 }
 
 impl Meter {

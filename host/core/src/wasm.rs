@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::CallResult;
+use crate::component_kind::{ComponentBytes, ComponentKind};
 use crate::definition::{Checks, Definition};
 use crate::engine::{Code, Engine, Examination, LoadedComponent, Missing};
 use crate::error::Error;
@@ -38,7 +39,7 @@ impl Component {
     ///
     /// # Cancel safety
     /// May be dropped: the compiler finishes in the background.
-    pub async fn load(engine: &Engine, bytes: impl Into<Vec<u8>>) -> Result<Self, Error> {
+    pub async fn load(engine: &Engine, bytes: impl Into<ComponentBytes>) -> Result<Self, Error> {
         Self::load_with(engine, bytes, Grants::default(), Missing::Refused).await
     }
 
@@ -53,7 +54,7 @@ impl Component {
     /// As [`load`](Self::load).
     pub async fn load_with(
         engine: &Engine,
-        bytes: impl Into<Vec<u8>>,
+        bytes: impl Into<ComponentBytes>,
         grants: Grants,
         missing: Missing,
     ) -> Result<Self, Error> {
@@ -73,7 +74,7 @@ impl Component {
     pub async fn load_for(
         engine: &Engine,
         tenant: &str,
-        bytes: impl Into<Vec<u8>>,
+        bytes: impl Into<ComponentBytes>,
         grants: Grants,
         missing: Missing,
     ) -> Result<Self, Error> {
@@ -94,7 +95,7 @@ impl Component {
     /// As [`load`](Self::load).
     pub async fn load_on_demand(
         engine: &Engine,
-        bytes: impl Into<Vec<u8>>,
+        bytes: impl Into<ComponentBytes>,
         grants: Grants,
         source: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
@@ -104,6 +105,7 @@ impl Component {
     }
 
     fn new(loaded: LoadedComponent, mut grants: Grants) -> Result<Self, Error> {
+        let reads_arguments = *loaded.kind() != ComponentKind::Tools;
         if grants.store.is_none() {
             grants.store = Some(loaded.examination().digest.clone());
         }
@@ -111,8 +113,8 @@ impl Component {
         let tools = loaded.definitions().iter().map(|definition| {
             let rights = Rights::in_component(Arc::clone(&grants), definition, loaded.definitions())
                 .map_err(|bad| Error::definition(&definition.name, format_args!("a need of it: {bad}")))?;
-            let handler =
-                WasmHandler { loaded: loaded.clone(), checks: definition.checks, rights: Arc::new(rights.clone()) };
+            let (loaded, checks) = (loaded.clone(), definition.checks);
+            let handler = WasmHandler { loaded, checks, rights: Arc::new(rights.clone()), reads_arguments };
             Tool::with_handler(definition.clone(), handler).map(|tool| tool.with_rights(rights))
         });
         let tools = tools.collect::<Result<_, Error>>()?;
@@ -144,6 +146,12 @@ impl Component {
     #[must_use]
     pub fn examination(&self) -> &Examination {
         self.loaded.examination()
+    }
+
+    /// What it is used as.
+    #[must_use]
+    pub fn kind(&self) -> &ComponentKind {
+        self.loaded.kind()
     }
 
     /// Whether its compiled code came from the cache.
@@ -206,6 +214,8 @@ struct WasmHandler {
     loaded: LoadedComponent,
     checks: Checks,
     rights: Arc<Rights>,
+    /// Whether the host reads the arguments, to call a function or a command with them.
+    reads_arguments: bool,
 }
 
 impl WasmHandler {
@@ -217,10 +227,11 @@ impl WasmHandler {
     /// The tool's rights in this call. Most calls narrow nothing.
     fn rights(&self, invocation: &Invocation) -> Arc<Rights> {
         let Overlays { tenant, call } = &invocation.overlays;
-        if tenant.is_none() && call.is_none() {
+        let caller = invocation.caller.as_ref().and_then(|caller| caller.rights.clone());
+        if tenant.is_none() && call.is_none() && caller.is_none() {
             return Arc::clone(&self.rights);
         }
-        Arc::new(self.rights.narrowed(tenant.clone(), call.clone()))
+        Arc::new(self.rights.narrowed(tenant.clone(), call.clone()).within_caller(caller))
     }
 }
 
@@ -257,7 +268,7 @@ impl Handler for WasmHandler {
     }
 
     fn reads_arguments(&self) -> bool {
-        false
+        self.reads_arguments
     }
 
     fn keeps_time(&self) -> bool {

@@ -85,6 +85,7 @@ pub(super) struct Narrowing {
     secrets: Option<BTreeSet<String>>,
     reveal: Option<BTreeSet<String>>,
     keys: Option<Vec<String>>,
+    invoke: Option<Vec<String>>,
 }
 
 impl From<&Overlay> for Narrowing {
@@ -92,7 +93,7 @@ impl From<&Overlay> for Narrowing {
         fn written<T: Display>(rules: &Option<Vec<T>>) -> Option<Vec<String>> {
             rules.as_ref().map(|rules| rules.iter().map(T::to_string).collect())
         }
-        let Overlay { files, http, environment, secrets, reveal, keys } = overlay;
+        let Overlay { files, http, environment, secrets, reveal, keys, invoke } = overlay;
         Self {
             files: written(files),
             http: written(http),
@@ -100,6 +101,7 @@ impl From<&Overlay> for Narrowing {
             secrets: secrets.clone(),
             reveal: reveal.clone(),
             keys: written(keys),
+            invoke: written(invoke),
         }
     }
 }
@@ -111,8 +113,9 @@ impl TryFrom<Narrowing> for Overlay {
         fn read<T: FromStr<Err = BadRule>>(rules: Option<Vec<String>>) -> Result<Option<Vec<T>>, BadRule> {
             rules.map(|rules| rules.iter().map(|rule| rule.parse()).collect()).transpose()
         }
-        let Narrowing { files, http, environment, secrets, reveal, keys } = narrowing;
-        Ok(Self { files: read(files)?, http: read(http)?, environment, secrets, reveal, keys: read(keys)? })
+        let Narrowing { files, http, environment, secrets, reveal, keys, invoke } = narrowing;
+        let (files, http, keys, invoke) = (read(files)?, read(http)?, read(keys)?, read(invoke)?);
+        Ok(Self { files, http, environment, secrets, reveal, keys, invoke })
     }
 }
 
@@ -194,6 +197,7 @@ mod tests {
         some.files = Some(vec!["read /data".parse().unwrap()]);
         some.http = Some(vec!["GET,POST https://.example.com/v1".parse().unwrap()]);
         some.keys = Some(vec!["write notes/*".parse().unwrap()]);
+        some.invoke = Some(vec!["own notes_*".parse().unwrap()]);
         some.secrets = Some(["token".to_owned()].into());
         for overlay in [Overlay::default(), Overlay::nothing(), some] {
             let sent = serde_json::to_vec(&Narrowing::from(&overlay)).unwrap();

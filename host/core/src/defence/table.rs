@@ -120,6 +120,10 @@ defences! {
     Nesting = "nesting",
     /// The types of a component are bounded.
     Types = "types",
+    /// The types of an exported function that becomes a tool are bounded.
+    FunctionTypes = "function-types",
+    /// What a module says to an encoder of components is removed before one reads it.
+    ModuleMetadata = "module-metadata",
     /// Instances are counted as often as what they stand in is made.
     MultipliedInstances = "multiplied-instances",
     /// The globals, exports and table items of a component are bounded.
@@ -339,6 +343,16 @@ defences! {
     TenantOverlay = "tenant-overlay",
     /// A tool has no right that its call has not.
     CallOverlay = "call-overlay",
+    /// A tool calls the other tools that it was granted, and no more.
+    InvokeGrant = "invoke-grant",
+    /// A tool that another tool calls has no right that the other has not.
+    CallerRights = "caller-rights",
+    /// Calls of tools by tools end at a depth.
+    CallDepth = "call-depth",
+    /// The calls that come of one call are counted.
+    SubCallCount = "sub-call-count",
+    /// A tool pays for the calls that it makes, and they have what it has left.
+    SubCallBudget = "sub-call-budget",
     // -- state
     /// A tenant's keys are its own.
     TenantKeys = "tenant-keys",
@@ -457,6 +471,12 @@ defences! {
     IdleConnections = "idle-connections",
     /// A revoked key's sessions and streams end.
     RevokedStreams = "revoked-streams",
+    /// The sessions and streams of an expired token end.
+    ExpiredStreams = "expired-streams",
+    /// Labels of metrics are names of tenants and tools, and their number is bounded.
+    MetricNames = "metric-names",
+    /// Metrics are served on this machine only.
+    MetricsAddress = "metrics-address",
     /// A key of a tenant that is not served opens no MCP session.
     ServedTenants = "served-tenants",
     /// A server that starts without keys asks for them once there are some.

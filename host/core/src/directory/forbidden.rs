@@ -60,7 +60,11 @@ pub fn forbidden_root(path: &Path) -> Option<String> {
         return Some("is the root of all files".to_owned());
     }
     if let Some(root) = SYSTEM.iter().find(|root| path.starts_with(root)) {
-        return Some(format!("lies in `{root}`, a directory of the operating system"));
+        return Some(if path == Path::new(root) {
+            "is a directory of the operating system".to_owned()
+        } else {
+            format!("lies in `{root}`, a directory of the operating system")
+        });
     }
     let mut parts = path.components();
     if let Some(keys) = parts.find_map(|part| KEYS.iter().find(|keys| part == Component::Normal(keys.as_ref()))) {

@@ -11,6 +11,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use super::command::{Captured, Streams};
 use super::imports::files::Files;
 use super::imports::inert::{self, Clock};
 use super::imports::lines::{self, LINE_END, Lines};
@@ -67,6 +68,8 @@ pub(super) struct Reach {
     pub(super) mounts: Option<Arc<Mounts>>,
     pub(super) rights: Option<Arc<Rights>>,
     pub(super) veil: Option<Arc<Veil>>,
+    /// What a command sees of its call.
+    pub(super) streams: Option<Box<Streams>>,
 }
 
 /// The part that a call makes when it first needs it.
@@ -144,6 +147,16 @@ impl Cell {
             return Ok(());
         }
         Err(Stop(LimitHit::new(LimitKind::HostCalls, limit, self.host_calls)))
+    }
+
+    /// Calls into the host that are left.
+    pub(super) fn host_calls_unused(&self) -> u64 {
+        self.invocation.limits.host_calls.saturating_sub(self.host_calls)
+    }
+
+    /// Counts calls into the host of another call, which this one made.
+    pub(super) fn charge_host_calls(&mut self, calls: u64) {
+        self.host_calls = self.host_calls.saturating_add(calls);
     }
 
     /// What the host keeps for this cell. Objects of the engine's own do not say how they grow: the next tick does.
@@ -227,6 +240,11 @@ impl Cell {
         self.wasi.as_ref().and_then(|wasi| wasi.lines.last_words())
     }
 
+    /// What a command wrote to standard output.
+    pub(super) fn captured(&self) -> Option<Captured> {
+        self.reach.streams.as_ref().map(|streams| streams.stdout.clone())
+    }
+
     /// Ends unfinished lines and writes the receipt: fuel of the whole call, earlier attempts included.
     pub(super) fn settle(&mut self, fuel_used: u64) {
         if let Some(wasi) = &self.wasi {
@@ -264,8 +282,9 @@ impl WasiView for Cell {
         let clock = self.clock();
         let wasi = self.wasi.get_or_insert_with(|| {
             let lines = Lines::new(Arc::clone(&self.invocation));
-            let Reach { world, rights, .. } = &self.reach;
-            let context = inert::context(&lines, world, clock, rights.as_deref(), &self.invocation.call.id);
+            let Reach { world, rights, streams, .. } = &self.reach;
+            let call = &self.invocation.call.id;
+            let context = inert::context(&lines, world, clock, rights.as_deref(), call, streams.as_deref());
             Box::new(Wasi { context, lines })
         });
         WasiCtxView { ctx: &mut wasi.context, table: &mut self.table }

@@ -1,10 +1,13 @@
 //! What can be seen of a component without compiling or running it.
 
+use std::borrow::Cow;
+
 use sha2::{Digest as _, Sha256};
 
 use super::imports::{self, Standing};
 use super::load::hex;
-use super::scan;
+use super::{command, functions, preview1, scan};
+use crate::component_kind::ComponentKind;
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 use crate::grants::Grants;
@@ -23,21 +26,58 @@ pub struct Examination {
     pub imports: Vec<(String, Standing)>,
     /// Whether it exports tools.
     pub has_tools: bool,
+    /// Whether it exports something that [`ComponentKind::Functions`] can make tools of: functions, or interfaces that may
+    /// have some.
+    pub has_functions: bool,
+    /// Whether [`ComponentKind::Command`] can make it a tool.
+    pub is_command: bool,
 }
 
 impl Examination {
-    /// Examines bytes without compiling or running them.
+    /// Examines bytes without compiling or running them. A command for WASI preview 1 is examined as the component that is
+    /// made of it; digest and size are those of the bytes.
     ///
     /// # Errors
     /// [`Error::is_component`] if they are not a component.
     pub fn of(bytes: &[u8]) -> Result<Self, Error> {
-        let outline = scan::outline(bytes)?;
+        Self::with(bytes, &preview1::component(bytes)?)
+    }
+
+    /// The same, and the bytes to compile, for a component that is to be used as this kind.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of); [`Error::is_not_granted`] if no grant could make it usable.
+    pub(super) fn prepared(bytes: Vec<u8>, kind: &ComponentKind) -> Result<(Self, Vec<u8>), Error> {
+        let component = preview1::component(&bytes)?;
+        let examination = Self::with(&bytes, &component)?;
+        examination.admit(kind)?;
+        let adapted = if let Cow::Owned(adapted) = component { Some(adapted) } else { None };
+        Ok((examination, adapted.unwrap_or(bytes)))
+    }
+
+    fn with(bytes: &[u8], component: &[u8]) -> Result<Self, Error> {
+        let outline = scan::outline(component)?;
+        let exports = |is: fn(&str) -> bool| outline.exports.iter().any(|name| is(name));
         Ok(Self {
+            has_tools: exports(|name| name.starts_with(TOOL)),
+            has_functions: exports(functions::may_be_tools),
+            is_command: exports(command::is_run),
             digest: digest(bytes),
             size: bytes.len() as u64,
             imports: outline.imports.into_iter().map(|name| (name.clone(), imports::standing(&name))).collect(),
-            has_tools: outline.exports.iter().any(|name| name.starts_with(TOOL)),
         })
+    }
+
+    /// What a component can be used as that does not describe its tools itself: `command` or `functions`, the word of a
+    /// [`ComponentKind`]. `None` if it has tools, or if it exports nothing that can be one.
+    #[must_use]
+    pub fn proposal(&self) -> Option<&'static str> {
+        match self {
+            Self { has_tools: true, .. } => None,
+            Self { is_command: true, .. } => Some("command"),
+            Self { has_functions: true, .. } => Some("functions"),
+            _ => None,
+        }
     }
 
     /// The imports that these grants do not allow.
@@ -50,15 +90,24 @@ impl Examination {
     }
 
     /// Refuses, before anything is compiled, what no grant could make usable.
-    pub(super) fn admit(&self) -> Result<(), Error> {
+    fn admit(&self, kind: &ComponentKind) -> Result<(), Error> {
         let nothing = Grants::default();
         let none_could = |name: &str| imports::is_granted(name, &nothing).is_none();
         let denied: Vec<_> =
             self.ungranted(&nothing).map(|(name, _)| name.clone()).filter(|name| none_could(name)).collect();
         if !denied.is_empty() && stands(Defence::Imports) {
-            return Err(Error::not_granted(denied, Vec::new()));
+            let is_later = |name: &String| name.starts_with("wasi:") && name.contains("@0.3.");
+            return Err(match denied.iter().find(|name| is_later(name)) {
+                Some(name) => Error::proposals(format!("WASI 0.3 (`{name}`)")),
+                None => Error::not_granted(denied, Vec::new()),
+            });
         }
-        if self.has_tools { Ok(()) } else { Err(Error::no_tools("it does not export `toolcell:tool/tool`")) }
+        match kind {
+            ComponentKind::Tools if self.has_tools => Ok(()),
+            ComponentKind::Tools => Err(Error::no_tools("it does not export `toolcell:tool/tool`", self.proposal())),
+            // What there is of the others is known when it is linked.
+            ComponentKind::Functions | ComponentKind::Command(_) => Ok(()),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod errors;
 pub(super) mod files;
 mod http;
 pub(super) mod inert;
+mod invoke;
 mod kv;
 pub(super) mod lines;
 mod own;
@@ -112,6 +113,7 @@ pub(super) fn is_granted(name: &str, grants: &Grants) -> Option<bool> {
         "toolcell:tool/http" | "wasi:http/types" | "wasi:http/outgoing-handler" => !grants.http.is_empty(),
         "toolcell:tool/reveal" => !grants.reveal.is_empty(),
         "toolcell:tool/kv" => !grants.keys.is_empty(),
+        "toolcell:tool/invoke" => !grants.invoke.is_empty(),
         _ => return None,
     };
     is_served(interface, version).then_some(granted)
@@ -128,6 +130,7 @@ pub(super) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
         .and_then(|()| http::link(&mut linker))
         .and_then(|()| wasi_http::link(&mut linker))
         .and_then(|()| kv::link(&mut linker))
+        .and_then(|()| invoke::link(&mut linker))
         .and_then(|()| secrets::link(&mut linker))
         .map_err(|error| Error::engine(format!("{error:#}")))?;
     Ok(linker)

@@ -1,19 +1,22 @@
 //! One call in one cell, from store to answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Engine, Store};
 
 use super::bindings::exports::toolcell::tool::tool;
-use super::bindings::{ToolboxWithGrants, ToolboxWithGrantsPre};
 use super::cell::{Cell, Reach};
 use super::classify::{Phase, classify};
+use super::exports::Exports;
 use super::pulse::Pulse;
 use super::ticker::Ticker;
 use super::translate;
 use super::veil::Veil;
 use super::world::World;
+use super::{command, functions};
 use crate::call::CallResult;
+use crate::component_kind::ComponentKind;
 use crate::definition::Checks;
 use crate::directory::Mounts;
 use crate::handler::Invocation;
@@ -24,17 +27,28 @@ use crate::tool_error::ToolError;
 /// What is made once per component and serves every call.
 pub(super) struct Ready {
     pub(super) engine: Engine,
-    pub(super) pre: ToolboxWithGrantsPre<Cell>,
+    pub(super) pre: InstancePre<Cell>,
+    pub(super) exports: Exports,
     pub(super) ticker: Arc<Ticker>,
     pub(super) world: Arc<World>,
-    /// The component's directories, where it was granted any.
+    pub(super) wiring: Wiring,
+    /// The same for calls that tools make.
+    pub(super) apart: OnceLock<Arc<Ready>>,
+}
+
+/// What a component is linked with beside its code.
+#[derive(Clone, Default)]
+pub(super) struct Wiring {
+    /// What it is used as.
+    pub(super) kind: Arc<ComponentKind>,
+    /// Its directories, where it was granted any.
     pub(super) mounts: Option<Arc<Mounts>>,
 }
 
 impl Ready {
     /// Bytes of the compiled code and of what belongs to it.
     pub(super) fn code_bytes(&self) -> u64 {
-        let image = self.pre.instance_pre().component().image_range();
+        let image = self.pre.component().image_range();
         (image.end as usize).saturating_sub(image.start as usize) as u64
     }
 }
@@ -53,7 +67,15 @@ pub(super) async fn execute(
     } else {
         None
     };
-    let answer = in_cell(&ready, &invocation, Some(rights), veil.clone(), pulse, async |store, toolbox| {
+    let answer = in_cell(&ready, &invocation, Some(rights), veil.clone(), pulse, async |store, instance| {
+        match &ready.exports {
+            Exports::Tools(_) => {}
+            Exports::Functions(functions) => return functions::call(functions, store, &instance, &invocation).await,
+            Exports::Command { entry, command } => {
+                return command::run(*entry, command.output, store, &instance).await;
+            }
+        }
+        let toolbox = ready.exports.toolbox(store, &instance)?;
         let tool = toolbox.toolcell_tool_tool();
         let wire = translate::Context::of(&invocation);
         if checks.visible {
@@ -87,8 +109,9 @@ pub(super) async fn visible(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<bool, ToolError> {
-    let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, toolbox| {
+    let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, instance| {
         let asked = translate::Context::with_arguments(&invocation);
+        let toolbox = ready.exports.toolbox(store, &instance)?;
         toolbox.toolcell_tool_tool().call_visible(store, &invocation.call.name, asked.context()).await
     });
     asked.await
@@ -100,7 +123,8 @@ pub(super) async fn validate(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<Vec<Fault>, ToolError> {
-    let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, toolbox| {
+    let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, instance| {
+        let toolbox = ready.exports.toolbox(store, &instance)?;
         toolbox.toolcell_tool_tool().call_validate(store, translate::Context::of(&invocation).call()).await
     });
     asked.await.map(Fault::of_handler)
@@ -112,7 +136,8 @@ pub(super) async fn describe(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<Vec<tool::Definition>, ToolError> {
-    let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, toolbox| {
+    let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, instance| {
+        let toolbox = ready.exports.toolbox(store, &instance)?;
         toolbox.toolcell_tool_tool().call_describe(store).await
     });
     asked.await
@@ -125,14 +150,16 @@ async fn in_cell<T>(
     rights: Option<Arc<Rights>>,
     veil: Option<Arc<Veil>>,
     pulse: Arc<Pulse>,
-    guest: impl AsyncFnOnce(&mut Store<Cell>, ToolboxWithGrants) -> wasmtime::Result<T>,
+    guest: impl AsyncFnOnce(&mut Store<Cell>, Instance) -> wasmtime::Result<T>,
 ) -> Result<T, ToolError> {
     let _running = ready.ticker.run();
-    let reach = Reach { world: Arc::clone(&ready.world), mounts: ready.mounts.clone(), rights, veil };
+    let streams = ready.exports.streams(invocation);
+    let mounts = ready.wiring.mounts.clone();
+    let reach = Reach { world: Arc::clone(&ready.world), mounts, rights, veil, streams };
     let store = Cell::store(&ready.engine, reach, Arc::clone(invocation), pulse);
     let mut cell = Settling(store.map_err(|error| set_up_failed(&error))?);
     let ended = match ready.pre.instantiate_async(&mut cell.0).await {
-        Ok(toolbox) => guest(&mut cell.0, toolbox).await.map_err(|error| (error, Phase::Call)),
+        Ok(instance) => guest(&mut cell.0, instance).await.map_err(|error| (error, Phase::Call)),
         Err(error) => Err((error, Phase::Start)),
     };
     ended.map_err(|(error, phase)| classify(&error, phase, &cell.0, fuel_used(&cell.0)))

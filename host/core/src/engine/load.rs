@@ -12,41 +12,29 @@ use std::time::{Duration, Instant};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::bindings::ToolboxWithGrantsPre;
 use super::cache::{self, Alone, Entry};
 use super::compile::{self, Watch};
 use super::config::Haste;
+use super::describe::describe;
 use super::examination::Examination;
+use super::exports::Exports;
 use super::habit::Habits;
-use super::invoke::Ready;
+use super::invoke::{Ready, Wiring};
 use super::on_demand::{Held, OnDemand, Source};
 use super::optimise::{self, Names};
 use super::quarantine::Quarantine;
 use super::tier::{Code, Current, Optimise, Tier};
 use super::turns::Turn;
 use super::{Allocator, Inner};
+use crate::component_kind::ComponentKind;
 use crate::defence::{self, Defence, stands};
 use crate::definition::Definition;
-use crate::directory::Mounts;
 use crate::error::Error;
 use crate::grants::Grants;
-use crate::limits::Limits;
 use crate::rights::grants_declared;
 
-/// Tools of one component.
-const MAX_TOOLS: usize = 256;
-/// Bytes of a description: it goes to the model with every request. Four times what the threat model has (row 65), since tools
-/// that people use take more than a KiB to say what they do; whoever approves one is shown all of it.
-const MAX_DESCRIPTION: usize = 4 << 10;
 /// How long another process is waited for that compiles where nothing bounds its time.
 const UNBOUNDED_COMPILER: Duration = Duration::from_mins(5);
-/// Time for `describe`.
-const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Fuel for `describe`: schemas are generated, nothing is computed.
-const DESCRIBE_FUEL: u64 = 100_000_000;
-/// Bytes of everything that `describe` answers.
-const DESCRIBE_RESULT: u64 = 4 << 20;
-
 /// What happens to a component that imports something that is not granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Missing {
@@ -71,10 +59,22 @@ pub(super) struct Loaded {
 
 impl Loaded {
     /// A component that was not compiled now.
-    fn new(inner: &Inner, examination: Examination, definitions: Vec<Definition>, code: Held) -> Self {
+    fn new(
+        inner: &Inner,
+        examination: Examination,
+        kind: &ComponentKind,
+        definitions: Vec<Definition>,
+        code: Held,
+    ) -> Result<Self, Error> {
+        // What is kept with the code of a command is of the settings that it had then.
+        let definitions = match kind {
+            ComponentKind::Command(command) => vec![command.definition()?],
+            ComponentKind::Tools | ComponentKind::Functions => definitions,
+        };
         let quarantine = Arc::new(Quarantine::after(inner.panics, Arc::clone(&inner.clock)));
         let pooled = inner.pool.is_some();
-        Self { examination, definitions, code, quarantine, habits: Habits::default(), pooled, compile_time: None }
+        let (habits, compile_time) = (Habits::default(), None);
+        Ok(Self { examination, definitions, code, quarantine, habits, pooled, compile_time })
     }
 }
 
@@ -92,14 +92,14 @@ pub(super) fn load(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
     grants: &Grants,
-    mounts: Option<&Arc<Mounts>>,
+    wiring: &Wiring,
     missing: Missing,
     turn: Option<&Turn>,
     source: Option<Source>,
 ) -> Result<Loaded, Error> {
     let loaded = match source {
-        None => loaded(inner, bytes, mounts, turn)?,
-        Some(source) => on_demand(inner, bytes, mounts, turn, source)?,
+        None => loaded(inner, bytes, wiring, turn)?,
+        Some(source) => on_demand(inner, bytes, wiring, turn, source)?,
     };
     let denied: Vec<_> = loaded.examination.ungranted(grants).map(|(name, _)| name.clone()).collect();
     if denied.is_empty() || missing == Missing::Denied || !stands(Defence::UngrantedImports) {
@@ -109,43 +109,44 @@ pub(super) fn load(
     Err(Error::not_granted(denied, needs))
 }
 
-fn loaded(
-    inner: &Arc<Inner>,
-    bytes: Vec<u8>,
-    mounts: Option<&Arc<Mounts>>,
-    turn: Option<&Turn>,
-) -> Result<Loaded, Error> {
-    let examination = Examination::of(&bytes)?;
-    examination.admit()?;
-    let linked = linked(inner, bytes, &examination.digest, mounts, turn)?;
+fn loaded(inner: &Arc<Inner>, bytes: Vec<u8>, wiring: &Wiring, turn: Option<&Turn>) -> Result<Loaded, Error> {
+    let (examination, bytes) = Examination::prepared(bytes, &wiring.kind)?;
+    let linked = linked(inner, bytes, &examination.digest, wiring, turn)?;
     let Linked { current, definitions, pooled, compile_time } = linked;
-    Ok(Loaded { pooled, compile_time, ..Loaded::new(inner, examination, definitions, Held::Always(current)) })
+    Ok(Loaded {
+        pooled,
+        compile_time,
+        ..Loaded::new(inner, examination, &wiring.kind, definitions, Held::Always(current))?
+    })
 }
 
 /// The same, but code that is in the cache is linked later.
 fn on_demand(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
-    mounts: Option<&Arc<Mounts>>,
+    wiring: &Wiring,
     turn: Option<&Turn>,
     source: Source,
 ) -> Result<Loaded, Error> {
-    let examination = Examination::of(&bytes)?;
-    examination.admit()?;
+    let (examination, bytes) = Examination::prepared(bytes, &wiring.kind)?;
     let digest = examination.digest.clone();
-    let demand = |found| Held::OnDemand(OnDemand::new(inner, digest.clone(), mounts.cloned(), source, found));
-    if let Some((definitions, known)) = described(inner, &digest) {
-        return Ok(Loaded::new(inner, examination, definitions, demand(Err(known))));
+    let demand = |found| Held::OnDemand(OnDemand::new(inner, digest.clone(), wiring.clone(), source, found));
+    if let Some((definitions, known)) = described(inner, &digest, &wiring.kind) {
+        return Loaded::new(inner, examination, &wiring.kind, definitions, demand(Err(known)));
     }
-    let linked = linked(inner, bytes, &digest, mounts, turn)?;
+    let linked = linked(inner, bytes, &digest, wiring, turn)?;
     let Linked { current, definitions, pooled, compile_time } = linked;
-    Ok(Loaded { pooled, compile_time, ..Loaded::new(inner, examination, definitions, demand(Ok(current))) })
+    Ok(Loaded {
+        pooled,
+        compile_time,
+        ..Loaded::new(inner, examination, &wiring.kind, definitions, demand(Ok(current)))?
+    })
 }
 
 /// The definitions of a component whose code is in the cache, and which code that is.
-fn described(inner: &Inner, digest: &str) -> Option<(Vec<Definition>, Code)> {
+fn described(inner: &Inner, digest: &str, kind: &ComponentKind) -> Option<(Vec<Definition>, Code)> {
     let cache = inner.cache.as_ref()?;
-    let names = Names::new(entry_name(&inner.on_demand.engine, digest));
+    let names = Names::new(entry_name(&inner.on_demand.engine, digest, kind));
     let quick = if inner.optimise == Optimise::Never { Code::Unoptimised } else { Code::Quick };
     let tiers = [(Tier::Optimised, Code::Optimised), (Tier::Quick, quick)];
     // With `First` no call runs on quick code.
@@ -160,17 +161,17 @@ pub(super) fn linked(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
     digest: &str,
-    mounts: Option<&Arc<Mounts>>,
+    wiring: &Wiring,
     turn: Option<&Turn>,
 ) -> Result<Linked, Error> {
-    let names = Names::new(entry_name(&inner.on_demand.engine, digest));
+    let names = Names::new(entry_name(&inner.on_demand.engine, digest, &wiring.kind));
     // Without a cache there would be nothing to find after the wait.
     let _alone = inner.cache.is_some().then(|| inner.flights.alone(&names.optimised));
     let _turn = turn_of(inner, &names);
-    let kept = |name: &str| from_cache(inner, name, mounts);
+    let kept = |name: &str| from_cache(inner, name, wiring);
     let compiled = |tier, known| {
         turn.map_or(Ok(()), Turn::compile)?;
-        compiled(inner, tier, &names, &bytes, mounts, known).inspect_err(|failed| {
+        compiled(inner, tier, &names, &bytes, wiring, known).inspect_err(|failed| {
             if failed.is_environment() && inner.cache.as_ref().is_none_or(|cache| cache.get(names.of(tier)).is_none()) {
                 turn.into_iter().for_each(Turn::give_back);
             }
@@ -228,13 +229,13 @@ fn compiled(
     tier: Tier,
     names: &Names,
     bytes: &[u8],
-    mounts: Option<&Arc<Mounts>>,
+    wiring: &Wiring,
     known: Option<Vec<Definition>>,
 ) -> Result<Found, Error> {
     let started = Instant::now();
     let code = compile::compile(inner.worker.as_ref(), tier, Haste::Awaited, bytes, Watch::unattended())?;
     let compile_time = Some(started.elapsed());
-    let (ready, pooled) = link_new(inner, &code, mounts)?;
+    let (ready, pooled) = link_new(inner, &code, wiring)?;
     let asked = known.map_or_else(|| describe(inner, &ready), Ok);
     let definitions = asked.inspect_err(|error| {
         // All cells are busy: whoever loads it next has only to ask.
@@ -269,13 +270,13 @@ fn told(inner: &Inner, name: &str, definitions: &[Definition]) {
 }
 
 /// The entry, if there is one that works. One that does not is no error: it is made again, and replaced by that.
-pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, mounts: Option<&Arc<Mounts>>) -> Option<Found> {
+pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, wiring: &Wiring) -> Option<Found> {
     let cache = inner.cache.as_ref()?;
     let Entry { code, tools, reading: _reading } = cache.get(name)?;
     // SAFETY: the content was checked against a MAC with a key that only this user can read.
     #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
     let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
-    let linked = link(inner, mounts, make).and_then(|(ready, pooled)| {
+    let linked = link(inner, wiring, make).and_then(|(ready, pooled)| {
         let definitions: Vec<Definition> = serde_json::from_slice(&tools)
             .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
         Ok(Found { ready, pooled, definitions, compile_time: None })
@@ -284,31 +285,28 @@ pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, mounts: Option<&Arc<Mou
 }
 
 /// Links what the compiler just made.
-pub(super) fn link_new(
-    inner: &Arc<Inner>,
-    code: &[u8],
-    mounts: Option<&Arc<Mounts>>,
-) -> Result<(Arc<Ready>, bool), Error> {
+pub(super) fn link_new(inner: &Arc<Inner>, code: &[u8], wiring: &Wiring) -> Result<(Arc<Ready>, bool), Error> {
     // SAFETY: `code` was compiled a moment ago, here or by this program's own worker.
     #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
     let make = |engine: &Engine| unsafe { Component::deserialize(engine, code) };
-    link(inner, mounts, make)
+    link(inner, wiring, make)
 }
 
 /// Links for the pool; a component that is bigger than a slot, or an engine without a pool, gets memory on demand.
 fn link(
     inner: &Arc<Inner>,
-    mounts: Option<&Arc<Mounts>>,
+    wiring: &Wiring,
     make: impl Fn(&Engine) -> wasmtime::Result<Component>,
 ) -> Result<(Arc<Ready>, bool), Error> {
     let on = |allocator: &Allocator| -> Result<Arc<Ready>, Error> {
         let malformed = |error: wasmtime::Error| Error::malformed(format!("{error:#}"));
         let component = make(&allocator.engine).map_err(malformed)?;
-        let linked = allocator.linker()?.instantiate_pre(&component).map_err(malformed)?;
+        let pre = allocator.linker()?.instantiate_pre(&component).map_err(malformed)?;
         // Everything it imports is there: what is missing now is on its own side.
-        let pre = ToolboxWithGrantsPre::new(linked).map_err(|error| Error::no_tools(format!("{error:#}")))?;
+        let engine = allocator.engine.clone();
+        let exports = Exports::find(&engine, &pre, &wiring.kind)?;
         let (ticker, world) = (Arc::clone(&inner.ticker), Arc::clone(&inner.world));
-        Ok(Arc::new(Ready { engine: allocator.engine.clone(), pre, ticker, world, mounts: mounts.cloned() }))
+        Ok(Arc::new(Ready { engine, pre, exports, ticker, world, wiring: wiring.clone(), apart: Default::default() }))
     };
     if let Some(pool) = &inner.pool {
         match on(pool) {
@@ -319,33 +317,16 @@ fn link(
     Ok((on(&inner.on_demand)?, false))
 }
 
-/// Asks for the tools and refuses what could not be served.
-fn describe(inner: &Arc<Inner>, ready: &Arc<Ready>) -> Result<Vec<Definition>, Error> {
-    let limits = Limits::default().with_timeout(DESCRIBE_TIMEOUT).with_fuel(DESCRIBE_FUEL).with_result(DESCRIBE_RESULT);
-    let definitions = inner.describe(Arc::clone(ready), limits)?;
-    if definitions.is_empty() {
-        return Err(Error::no_tools("its `describe` names none"));
-    }
-    if definitions.len() > MAX_TOOLS && stands(Defence::Tools) {
-        return Err(Error::too_large("tools of the component", definitions.len() as u64, MAX_TOOLS as u64));
-    }
-    for (index, definition) in definitions.iter().enumerate() {
-        let name = &definition.name;
-        if stands(Defence::NamesTwice) && definitions.iter().take(index).any(|earlier| earlier.name == *name) {
-            return Err(Error::definition(name, "the component has two tools of this name"));
-        }
-        if definition.description.len() > MAX_DESCRIPTION && stands(Defence::DescriptionBytes) {
-            return Err(Error::definition(name, format_args!("its description is over {MAX_DESCRIPTION} bytes")));
-        }
-    }
-    Ok(definitions)
-}
-
-pub(super) fn entry_name(engine: &Engine, digest: &str) -> String {
+/// The name in the cache of a component of this digest that is used as this kind. What is kept with its code depends on the
+/// word of the kind alone.
+pub(super) fn entry_name(engine: &Engine, digest: &str, kind: &ComponentKind) -> String {
     let mut fingerprint = Fingerprint(blake3::Hasher::new());
     std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut fingerprint);
     // What was let through with a defence down is nobody else's.
     std::hash::Hash::hash(&defence::down().map(Defence::name), &mut fingerprint);
+    if *kind != ComponentKind::Tools {
+        std::hash::Hash::hash(kind.word(), &mut fingerprint);
+    }
     let fingerprint = fingerprint.0.finalize();
     format!("{}-{}", digest.trim_start_matches("sha256:"), hex(&fingerprint.as_bytes()[..8]))
 }
@@ -387,9 +368,9 @@ mod tests {
         let builder = super::super::Engine::builder().cells(1).cache(dir.path()).optimise(Optimise::Never);
         let engine = builder.compile_in("/bin/sh", ["-c", "exit 4"], Duration::from_secs(1)).build().unwrap();
         let cache = engine.0.cache.as_ref().unwrap();
-        let names = Names::new(entry_name(&engine.0.on_demand.engine, &digest(&pretender())));
+        let names = Names::new(entry_name(&engine.0.on_demand.engine, &digest(&pretender()), &ComponentKind::Tools));
         cache.put(&names.quick, b"no code", b"[]").unwrap();
-        let loaded = load(&engine.0, pretender(), &Grants::default(), None, Missing::Refused, None, None);
+        let loaded = load(&engine.0, pretender(), &Grants::default(), &Wiring::default(), Missing::Refused, None, None);
         assert!(loaded.err().is_some_and(|error| error.to_string().contains("the compiler process failed")));
         assert!(cache.get(&names.quick).is_some(), "it is gone");
         keep(&engine.0, Tier::Quick, &names, b"other code", &[]);

@@ -9,13 +9,16 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::apart::apart;
 use super::examination::Examination;
 use super::habit::Habit;
+use super::invoke::Wiring;
 use super::load::{self, Loaded, Missing};
 use super::on_demand::Source;
-use super::tier::{Code, Current};
+use super::tier::Code;
 use super::{Engine, invoke, placement};
 use crate::call::CallResult;
+use crate::component_kind::{ComponentBytes, ComponentKind};
 use crate::definition::{Checks, Definition};
 use crate::directory::Mounts;
 use crate::error::Error;
@@ -38,7 +41,7 @@ impl Engine {
     /// only.
     pub(crate) async fn load(
         &self,
-        bytes: Vec<u8>,
+        component: ComponentBytes,
         grants: Arc<Grants>,
         missing: Missing,
         tenant: Option<&str>,
@@ -57,9 +60,12 @@ impl Engine {
         let core = Arc::clone(&self.0.loads).acquire_owned().await;
         let inner = Arc::clone(&self.0);
         on_a_thread("toolcell-load", move || {
-            let loaded = load::load(&inner, bytes, &grants, mounts.as_ref(), missing, turn.as_ref(), source);
+            let ComponentBytes { bytes, kind } = component;
+            let wiring = Wiring { kind: Arc::new(kind), mounts };
+            let loaded = load::load(&inner, bytes, &grants, &wiring, missing, turn.as_ref(), source);
             drop((core, turn));
-            loaded.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), engine: Engine(inner) })
+            let Wiring { kind, .. } = wiring;
+            loaded.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), kind, engine: Engine(inner) })
         })
         .await
     }
@@ -81,12 +87,17 @@ pub(super) async fn on_a_thread<T: Send + 'static>(
 #[derive(Clone)]
 pub(crate) struct LoadedComponent {
     loaded: Arc<Loaded>,
+    kind: Arc<ComponentKind>,
     engine: Engine,
 }
 
 impl LoadedComponent {
     pub(crate) fn examination(&self) -> &Examination {
         &self.loaded.examination
+    }
+
+    pub(crate) fn kind(&self) -> &ComponentKind {
+        &self.kind
     }
 
     pub(crate) fn definitions(&self) -> &[Definition] {
@@ -135,16 +146,20 @@ impl LoadedComponent {
     /// Answers one call in a fresh cell.
     pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks, rights: Arc<Rights>) -> CallResult {
         let habit = self.habit(&invocation);
-        let Ok(current) = self.current().await else { return CallResult::Refusal(Refusal::Unavailable) };
+        let Ok(ready) = self.ready(&invocation).await else { return CallResult::Refusal(Refusal::Unavailable) };
         let quarantine = &self.loaded.quarantine;
-        placement::execute(&self.engine.0, &current, quarantine, habit, invocation, checks, rights).await
+        placement::execute(&self.engine.0, ready, quarantine, habit, invocation, checks, rights).await
     }
 
-    /// The linked code. What a guest or a caller sees of a failure does not tell more than that there was one.
-    async fn current(&self) -> Result<Arc<Current>, ()> {
-        let current = self.loaded.code.current(&self.engine.0).await;
+    /// The linked code for a call. What a guest or a caller sees of a failure does not tell more than that there was one.
+    async fn ready(&self, invocation: &Invocation) -> Result<Arc<invoke::Ready>, ()> {
+        let inner = &self.engine.0;
+        let ready = match self.loaded.code.current(inner).await {
+            Ok(current) if invocation.caller.is_some() => apart(inner, current.ready()).await,
+            current => current.map(|current| current.ready()),
+        };
         let digest = &self.examination().digest;
-        current.map_err(|error| tracing::error!(%error, component = %digest, "a component cannot be linked"))
+        ready.map_err(|error| tracing::error!(%error, component = %digest, "a component cannot be linked"))
     }
 
     /// How the calls of its tenant mostly go.
@@ -152,21 +167,21 @@ impl LoadedComponent {
         self.loaded.habits.of(invocation.context.tenant.as_deref(), &self.engine.0.parties)
     }
 
-    async fn asked(&self) -> Result<Arc<Current>, ToolError> {
-        self.current().await.map_err(|()| ToolError::HandlerRaised(Raised::by_the_host()))
+    async fn asked(&self, invocation: &Invocation) -> Result<Arc<invoke::Ready>, ToolError> {
+        self.ready(invocation).await.map_err(|()| ToolError::HandlerRaised(Raised::by_the_host()))
     }
 
     /// Asks whether the tool is offered, in a cell of its own.
     pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
-        let (current, quarantine) = (self.asked().await?, &self.loaded.quarantine);
-        let question = |pulse| invoke::visible(current.ready(), Arc::clone(&invocation), pulse);
+        let (ready, quarantine) = (self.asked(&invocation).await?, &self.loaded.quarantine);
+        let question = |pulse| invoke::visible(Arc::clone(&ready), Arc::clone(&invocation), pulse);
         placement::ask(&self.engine.0, quarantine, self.habit(&invocation), &invocation, question).await
     }
 
     /// Asks what is wrong with the invocation's arguments, in a cell of its own.
     pub(crate) async fn validate(&self, invocation: Arc<Invocation>) -> Result<Vec<Fault>, ToolError> {
-        let (current, quarantine) = (self.asked().await?, &self.loaded.quarantine);
-        let question = |pulse| invoke::validate(current.ready(), Arc::clone(&invocation), pulse);
+        let (ready, quarantine) = (self.asked(&invocation).await?, &self.loaded.quarantine);
+        let question = |pulse| invoke::validate(Arc::clone(&ready), Arc::clone(&invocation), pulse);
         placement::ask(&self.engine.0, quarantine, self.habit(&invocation), &invocation, question).await
     }
 }
@@ -186,7 +201,7 @@ mod tests {
         let engine = Engine::builder().cells(1).build().unwrap();
         let bytes = Hostile::new(Place::Execute, Misdeed::Spin).component();
         let sleeps = engine.0.sleeps;
-        let spin = sleeps.block_on(engine.load(bytes, Arc::default(), Missing::Refused, None, None)).unwrap();
+        let spin = sleeps.block_on(engine.load(bytes.into(), Arc::default(), Missing::Refused, None, None)).unwrap();
         let called = |tenant: &str| {
             let context = CallContext { tenant: Some(tenant.to_owned()), ..CallContext::default() };
             let limits = Limits::default().with_timeout(Duration::from_millis(10));
@@ -210,7 +225,7 @@ mod tests {
         let _all = engine.0.loads.try_acquire_many(cores).unwrap();
         let mut grants = Grants::default();
         grants.directories.push(Directory::new("/data", "/nowhere", Access::Read).unwrap());
-        let loads = engine.load(Vec::new(), Arc::new(grants), Missing::Refused, Some("a"), None);
+        let loads = engine.load(Vec::new().into(), Arc::new(grants), Missing::Refused, Some("a"), None);
         let patience = Duration::from_secs(5);
         let ended = engine.0.sleeps.block_on(async { tokio::time::timeout(patience, loads).await });
         assert!(ended.is_ok_and(|loaded| loaded.is_err_and(|error| error.is_directory())), "it waits for a core");

@@ -11,12 +11,12 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Mutex, RwLock};
 
 use super::examination::digest;
+use super::invoke::Wiring;
 use super::load::{self, entry_name};
 use super::loaded::on_a_thread;
 use super::optimise::Names;
 use super::tier::{Code, Current, Tier};
-use super::{Engine, EngineBuilder, Inner};
-use crate::directory::Mounts;
+use super::{Engine, EngineBuilder, Inner, preview1};
 use crate::error::Error;
 
 /// Bytes of compiled code that stay linked: several hundred ordinary tools.
@@ -36,7 +36,7 @@ pub(super) enum Held {
 /// Code that is linked when its component is called.
 pub(super) struct OnDemand {
     digest: String,
-    mounts: Option<Arc<Mounts>>,
+    wiring: Wiring,
     source: Source,
     /// What was in the cache when the component was loaded.
     known: Code,
@@ -80,13 +80,13 @@ impl OnDemand {
     pub(super) fn new(
         inner: &Inner,
         digest: String,
-        mounts: Option<Arc<Mounts>>,
+        wiring: Wiring,
         source: Source,
         found: Result<Arc<Current>, Code>,
     ) -> Arc<Self> {
         let known = found.as_ref().map_or_else(|known| *known, |current| current.code());
         let (used, bytes, linked) = (AtomicU64::default(), AtomicU64::default(), RwLock::default());
-        let demand = Arc::new(Self { digest, mounts, source, known, linked, linking: Default::default(), used, bytes });
+        let demand = Arc::new(Self { digest, wiring, source, known, linked, linking: Default::default(), used, bytes });
         if let Ok(current) = found {
             demand.keep(inner, current);
         }
@@ -117,9 +117,9 @@ impl OnDemand {
     }
 
     fn link(self: &Arc<Self>, inner: &Arc<Inner>) -> Result<Arc<Current>, Error> {
-        let names = Names::new(entry_name(&inner.on_demand.engine, &self.digest));
+        let names = Names::new(entry_name(&inner.on_demand.engine, &self.digest, &self.wiring.kind));
         // Optimised code needs nothing else. For the optimiser the component itself is needed.
-        let optimised = load::from_cache(inner, names.of(Tier::Optimised), self.mounts.as_ref());
+        let optimised = load::from_cache(inner, names.of(Tier::Optimised), &self.wiring);
         let current = match optimised {
             Some(found) => Arc::new(Current::settled(found.ready, Code::Optimised)),
             None => self.loaded(inner)?,
@@ -136,7 +136,8 @@ impl OnDemand {
                 "the component's file has changed since it was loaded, and its compiled code is no longer in the cache",
             ));
         }
-        Ok(load::linked(inner, bytes, &self.digest, self.mounts.as_ref(), None)?.current)
+        let bytes = preview1::component(&bytes)?.into_owned();
+        Ok(load::linked(inner, bytes, &self.digest, &self.wiring, None)?.current)
     }
 
     fn keep(self: &Arc<Self>, inner: &Inner, current: Arc<Current>) {

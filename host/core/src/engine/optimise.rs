@@ -113,8 +113,8 @@ fn optimise(
     // A worker that was killed because nobody waits for it any more says nothing about the component.
     let Some((inner, current)) = wanted(inner, current) else { return };
     let linked = compiled.and_then(|code| {
-        let mounts = current.ready().mounts.clone();
-        let (ready, _) = link_new(&inner, &code, mounts.as_ref()).map_err(NoCode::Interrupted)?;
+        let wiring = current.ready().wiring.clone();
+        let (ready, _) = link_new(&inner, &code, &wiring).map_err(NoCode::Interrupted)?;
         Ok((code, ready))
     });
     match linked {
@@ -149,8 +149,8 @@ fn turn_of(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> Optio
 /// Whether somebody else was faster, or failed before. Keeps nothing alive while the compiler runs.
 fn is_done(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> bool {
     let Some((inner, current)) = wanted(inner, current) else { return true };
-    let mounts = current.ready().mounts.clone();
-    match from_cache(&inner, &names.optimised, mounts.as_ref()) {
+    let wiring = current.ready().wiring.clone();
+    match from_cache(&inner, &names.optimised, &wiring) {
         Some(found) => current.replace(found.ready),
         None if is_given_up(&inner, names) => current.keep(),
         None => return false,

@@ -18,7 +18,6 @@ use super::invoke;
 use super::pulse::Pulse;
 use super::quarantine::Quarantine;
 use super::queue::Slot;
-use super::tier::Current;
 use super::translate;
 use crate::call::CallResult;
 use crate::clock::before;
@@ -47,7 +46,7 @@ pub enum Placement {
 /// Calls `execute` at the engine's place, within the invocation's time.
 pub(super) async fn execute(
     inner: &Inner,
-    current: &Current,
+    ready: Arc<invoke::Ready>,
     quarantine: &Arc<Quarantine>,
     habit: Arc<Habit>,
     invocation: Arc<Invocation>,
@@ -60,7 +59,7 @@ pub(super) async fn execute(
     };
     invocation.open();
     let pulse = pulse(&invocation);
-    let guest = invoke::execute(current.ready(), Arc::clone(&invocation), checks, rights, Arc::clone(&pulse));
+    let guest = invoke::execute(ready, Arc::clone(&invocation), checks, rights, Arc::clone(&pulse));
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
     place(inner, cell, &invocation, &pulse, habit).await.unwrap_or_else(CallResult::ToolError)
 }
@@ -109,7 +108,7 @@ pub(super) async fn describe(
 
 /// A cell and the slot it holds. A panic of the host's in it is its end, and is counted.
 async fn cell<T>(
-    slot: Slot,
+    slot: Option<Slot>,
     quarantine: Arc<Quarantine>,
     invocation: Arc<Invocation>,
     guest: impl Future<Output = Result<T, ToolError>>,
@@ -165,16 +164,20 @@ fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
     if pulse.was_blocked() { Timeout::Blocked { budget, used } } else { Timeout::Deadline { budget, used } }
 }
 
-/// A free slot, now or before the deadline, for a component that may have one.
-async fn slot(inner: &Inner, quarantine: &Quarantine, invocation: &Invocation) -> Result<Slot, Refusal> {
+/// A free slot, now or before the deadline, for a component that may have one. A call that a tool makes needs none: its
+/// code is linked [apart](super::apart) from the pool.
+async fn slot(inner: &Inner, quarantine: &Quarantine, invocation: &Invocation) -> Result<Option<Slot>, Refusal> {
     quarantine.admit()?;
+    if invocation.caller.is_some() {
+        return Ok(None);
+    }
     let overloaded = Refusal::overloaded;
     let tenant = invocation.context.tenant.as_deref();
     let slot = inner.queue.take(tenant, invocation.deadline(), invocation.text_bytes()).await.ok_or_else(overloaded)?;
     // While it waited, others may have used up what the component may cost.
     quarantine.admit()?;
     // It may come free at the last moment: a tool that never ran is not late.
-    if invocation.remaining().is_zero() { Err(overloaded()) } else { Ok(slot) }
+    if invocation.remaining().is_zero() { Err(overloaded()) } else { Ok(Some(slot)) }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! Invariants: linear in the bytes, allocates little, runs nothing. What costs a compiler more than linear time
 //! (function bodies, their number, nesting) is bounded here.
 
-use wasmparser::{ElementItems, Encoding, Parser, Payload};
+use wasmparser::{ElementItems, Parser, Payload};
 
 use super::config;
 use crate::defence::{Defence, stands};
@@ -45,15 +45,23 @@ pub(super) struct Outline {
     pub(super) exports: Vec<String>,
 }
 
-/// Looks.
+/// Reads a component.
 ///
 /// # Errors
-/// [`Error::is_component`].
+/// [`Error::is_component`] if the bytes are not a component, or if it is over a bound.
 pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
-    bounded(Defence::ComponentBytes, "bytes of the component", bytes.len() as u64, MAX_COMPONENT)?;
-    if stands(Defence::Format) {
+    if stands(Defence::Format) && bytes.len() as u64 <= MAX_COMPONENT {
         check_format(bytes)?;
     }
+    bounds(bytes)
+}
+
+/// Reads a component or a module, whichever it is.
+///
+/// # Errors
+/// [`Error::is_component`] if it is malformed or over a bound.
+pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
+    bounded(Defence::ComponentBytes, "bytes of the component", bytes.len() as u64, MAX_COMPONENT)?;
     let mut outline = Outline::default();
     let (mut functions, mut parts, mut items) = (0_u64, 0_u64, 0_u64);
     let (mut types, mut type_bytes) = (0_u64, 0_u64);
@@ -63,12 +71,11 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
     for payload in Parser::new(0).parse_all(bytes) {
         #[expect(clippy::wildcard_enum_match_arm, reason = "all other sections are the compiler's to judge")]
         match payload.map_err(malformed)? {
-            Payload::Version { encoding, .. } => {
+            Payload::Version { .. } => {
                 parts += 1;
                 open.push(1_u64);
                 bounded(Defence::Parts, "modules and components inside of the component", parts, MAX_PARTS)?;
                 bounded(Defence::Nesting, "nesting of components", open.len() as u64, MAX_NESTING as u64)?;
-                debug_assert!(open.len() > 1 || encoding == Encoding::Component);
             }
             Payload::End(_) => heaviest = heaviest.max(open.pop().unwrap_or_default()),
             Payload::CodeSectionStart { count, .. } => {
@@ -167,11 +174,12 @@ fn bounded(defence: Defence, what: &'static str, got: u64, limit: u64) -> Result
     if got > limit && stands(defence) { Err(Error::too_large(what, got, limit)) } else { Ok(()) }
 }
 
-fn malformed(error: wasmparser::BinaryReaderError) -> Error {
+pub(super) fn malformed(error: wasmparser::BinaryReaderError) -> Error {
     Error::malformed(error.to_string()).with_source(error)
 }
 
-fn name(name: &str) -> String {
+/// A name as messages show it.
+pub(super) fn name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(NAME_BYTES).collect()
 }
 

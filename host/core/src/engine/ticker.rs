@@ -204,7 +204,7 @@ mod tests {
         let engine = Engine::builder().cells(1).build().unwrap();
         let loaded = |misdeed| {
             let bytes = Hostile::new(Place::Execute, misdeed).component();
-            engine.0.sleeps.block_on(engine.load(bytes, Arc::default(), Missing::Refused, None, None)).unwrap()
+            engine.0.sleeps.block_on(engine.load(bytes.into(), Arc::default(), Missing::Refused, None, None)).unwrap()
         };
         let behaves = loaded(Misdeed::None);
         let called = |component: &LoadedComponent, timeout| {

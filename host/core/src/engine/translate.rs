@@ -2,6 +2,8 @@
 //!
 //! Judges nothing but the form: that what should be JSON is JSON.
 
+mod resources;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -74,17 +76,18 @@ impl<'a> Context<'a> {
 /// A guest's answer in the crate's words.
 pub(super) fn outcome(outcome: wire::Outcome) -> Result<Outcome, ReturnRule> {
     Ok(match outcome {
-        wire::Outcome::Ok(output) => Outcome::Ok(Output {
-            value: json("value", output.value)?,
-            message: output.message,
-            parts: output.parts.into_iter().map(part).collect(),
-            end_turn: output.end_turn,
-            extensions: output
-                .extensions
-                .into_iter()
+        wire::Outcome::Ok(output) => {
+            let mut parts: Vec<_> = output.parts.into_iter().map(part).collect();
+            let extensions = output.extensions.into_iter();
+            let mut extensions = extensions
                 .map(|(name, value)| Ok((name, json("extensions", value)?)))
-                .collect::<Result<_, ReturnRule>>()?,
-        }),
+                .collect::<Result<BTreeMap<_, _>, ReturnRule>>()?;
+            if let Some(resources) = extensions.remove(resources::NAME) {
+                resources::apply(&resources, &mut parts)?;
+            }
+            let (value, message) = (json("value", output.value)?, output.message);
+            Outcome::Ok(Output { value, message, parts, end_turn: output.end_turn, extensions })
+        }
         wire::Outcome::Error(failure) => Outcome::Error(HandlerError {
             message: failure.message,
             data: maybe_json("data", failure.data)?,

@@ -21,7 +21,7 @@ use crate::egress::{Inflated, MARK, Redactor, Redactors};
 use crate::event::Event;
 use crate::handler::Invocation;
 use crate::json::Json;
-use crate::outcome::{Media, Outcome, Part};
+use crate::outcome::{Media, Outcome, Part, Resource, ResourceContent};
 use crate::refusal::{Fault, Refusal};
 use crate::rights::Rights;
 use crate::secret::Secret;
@@ -189,16 +189,28 @@ impl Veiled {
             Part::Text { text } => self.text(text),
             Part::Image(Media { mime_type, data }) | Part::Audio(Media { mime_type, data }) => {
                 self.text(mime_type);
-                if self.0.finds(data) {
-                    *data = self.0.redact(data);
-                } else if self.0.inflated(data) != Inflated::Clean {
-                    *data = MARK.to_vec();
+                self.bytes(data);
+            }
+            Part::Resource(Resource { uri, mime_type, content }) => {
+                self.text(uri);
+                self.maybe(mime_type);
+                match content {
+                    ResourceContent::Text { text } => self.text(text),
+                    ResourceContent::Bytes { data } => self.bytes(data),
                 }
             }
             Part::ResourceLink { uri, name, description, mime_type, .. } => {
                 self.text(uri);
                 [name, description, mime_type].into_iter().for_each(|text| self.maybe(text));
             }
+        }
+    }
+
+    fn bytes(&self, data: &mut Vec<u8>) {
+        if self.0.finds(data) {
+            *data = self.0.redact(data);
+        } else if self.0.inflated(data) != Inflated::Clean {
+            *data = MARK.to_vec();
         }
     }
 

@@ -21,16 +21,15 @@ pub(super) struct Terminal<'a> {
     tool: &'a Tool,
     /// The call. Until it is checked there is no other reference to it.
     pub(super) invocation: Arc<Invocation>,
-    span: tracing::Span,
     open: bool,
 }
 
 impl<'a> Terminal<'a> {
-    pub(super) fn open(tool: &'a Tool, invocation: Invocation) -> Self {
+    pub(super) fn open(tool: &'a Tool, mut invocation: Invocation) -> Self {
         let call = &invocation.call;
-        let span = tracing::info_span!(
+        invocation.span = tracing::info_span!(
             "tool_call",
-            id = ?call.id,
+            id = call.id,
             tool = %call.name,
             request_id = invocation.context.request_id.as_deref(),
             outcome = Empty,
@@ -38,12 +37,12 @@ impl<'a> Terminal<'a> {
             exception = Empty,
             duration_us = Empty,
         );
-        Self { tool, invocation: Arc::new(invocation), span, open: true }
+        Self { tool, invocation: Arc::new(invocation), open: true }
     }
 
     /// The call's span: what runs for the call runs in it.
     pub(super) fn span(&self) -> tracing::Span {
-        self.span.clone()
+        self.invocation.span.clone()
     }
 
     fn usage(&self) -> Usage {
@@ -61,21 +60,21 @@ impl<'a> Terminal<'a> {
 
     fn report(&mut self, result: &CallResult, usage: Usage) {
         self.open = false;
-        let call = &self.invocation.call;
-        if !self.span.is_disabled() {
-            self.span.record("outcome", name_of(result));
-            self.span.record("duration_us", u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
+        let (call, span) = (&self.invocation.call, &self.invocation.span);
+        if !span.is_disabled() {
+            span.record("outcome", name_of(result));
+            span.record("duration_us", u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
             if let CallResult::ToolError(error) = result {
-                self.span.record("reason", error.reason().name());
+                span.record("reason", error.reason().name());
             }
             if let CallResult::Refusal(refusal) = result {
-                self.span.record("reason", refusal.kind());
+                span.record("reason", refusal.kind());
             }
             if let Some(failure) = Failure::of(result) {
                 // As a debug string: the text may quote a stranger.
-                self.span.record("exception", tracing::field::debug(failure.to_string()));
+                span.record("exception", tracing::field::debug(failure.to_string()));
             }
-            self.span.in_scope(|| tracing::debug!(wall = ?usage.wall, fuel = usage.fuel, "completed"));
+            span.in_scope(|| tracing::debug!(wall = ?usage.wall, fuel = usage.fuel, "completed"));
         }
         let completed =
             || Event::Completed { id: call.id.clone(), name: call.name.clone(), result: result.clone(), usage };

@@ -34,9 +34,10 @@ impl FromStr for KeyRule {
     type Err = BadRule;
 
     fn from_str(text: &str) -> Result<Self, BadRule> {
-        let hint = "write `read *` or `write notes/*`";
+        let hint = "say which access and which keys, for instance `read *` or `write notes/*`";
         let parted = text.split_once(' ').and_then(|(word, key)| Some((Access::parse(word)?, key.trim_matches(' '))));
-        let (access, key) = parted.ok_or_else(|| BadRule::new(text, "`read` or `write` is missing", hint))?;
+        let (access, key) =
+            parted.ok_or_else(|| BadRule::new(text, "the access is missing: `read` or `write`", hint))?;
         let (key, is_prefix) = key.strip_suffix('*').map_or((key, false), |prefix| (prefix, true));
         if key.contains('*') {
             return Err(BadRule::new(text, "`*` is allowed only at the end", hint));

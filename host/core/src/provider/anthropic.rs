@@ -68,7 +68,7 @@ pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
         Value::String(said)
     } else {
         let shown = shown.into_iter().map(|media| {
-            let source = json!({"type": "base64", "media_type": media.mime_type, "data": base64(media)});
+            let source = json!({"type": "base64", "media_type": media.mime_type, "data": base64(&media.data)});
             json!({"type": "image", "source": source})
         });
         // A block of text must not be empty.

@@ -125,7 +125,7 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
         function.insert("id".into(), message.tool_call_id.as_str().into());
     }
     let media = message.parts.iter().filter_map(shown);
-    let media = media.map(|media| json!({"inlineData": {"mimeType": media.mime_type, "data": base64(media)}}));
+    let media = media.map(|media| json!({"inlineData": {"mimeType": media.mime_type, "data": base64(&media.data)}}));
     std::iter::once(json!({"functionResponse": function})).chain(media).collect()
 }
 
@@ -138,7 +138,7 @@ fn shown(part: &Part) -> Option<&Media> {
         Part::Image(media) | Part::Audio(media) => {
             Some(media).filter(|media| MEDIA.contains(&media.mime_type.as_str()))
         }
-        Part::Text { .. } | Part::ResourceLink { .. } => None,
+        Part::Text { .. } | Part::Resource(_) | Part::ResourceLink { .. } => None,
     }
 }
 

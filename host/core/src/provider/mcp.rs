@@ -15,7 +15,7 @@ use crate::call::ToolCall;
 use crate::definition::{Definition, Hints};
 use crate::json::parse_strict;
 use crate::message::Message;
-use crate::outcome::{Media, Part};
+use crate::outcome::{Media, Part, Resource, ResourceContent};
 
 const EXPECTED: &str = "a `tools/call` request, or its `params`";
 /// The request that calls a tool.
@@ -106,11 +106,23 @@ pub(super) fn result(message: &Message, _: &mut Vec<Note>) -> Value {
 }
 
 fn block(part: &Part) -> Value {
-    let media = |kind: &str, media: &Media| json!({"type": kind, "data": base64(media), "mimeType": media.mime_type});
+    let media =
+        |kind: &str, media: &Media| json!({"type": kind, "data": base64(&media.data), "mimeType": media.mime_type});
     match part {
         Part::Text { text } => json!({"type": "text", "text": text}),
         Part::Image(image) => media("image", image),
         Part::Audio(audio) => media("audio", audio),
+        Part::Resource(Resource { uri, mime_type, content }) => {
+            let mut resource = json!({"uri": uri});
+            if let Some(mime_type) = mime_type {
+                resource["mimeType"] = mime_type.as_str().into();
+            }
+            match content {
+                ResourceContent::Text { text } => resource["text"] = text.as_str().into(),
+                ResourceContent::Bytes { data } => resource["blob"] = base64(data).into(),
+            }
+            json!({"type": "resource", "resource": resource})
+        }
         Part::ResourceLink { uri, name, description, mime_type, size } => {
             let mut link = json!({"type": "resource_link", "uri": uri, "name": name.as_ref().unwrap_or(uri)});
             for (field, text) in [("description", description), ("mimeType", mime_type)] {

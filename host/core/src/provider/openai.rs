@@ -116,7 +116,7 @@ pub(super) fn responses_result(message: &Message, notes: &mut Vec<Note>) -> Valu
         Value::String(said)
     } else {
         let shown = images.into_iter().map(|media| {
-            let url = format!("data:{};base64,{}", media.mime_type, base64(media));
+            let url = format!("data:{};base64,{}", media.mime_type, base64(&media.data));
             json!({"type": "input_image", "image_url": url, "detail": "auto"})
         });
         let said = (!said.is_empty()).then(|| json!({"type": "input_text", "text": said}));

@@ -9,7 +9,7 @@ use crate::grants::{Access, BadRule, Grants, HttpRule, Method, Overlay, Target};
 ///
 /// # Shape
 /// As text: `GET https://example.com/x`, `read /data/x`, `write /data/x`, `environment NAME`, `secret NAME`, `reveal NAME`,
-/// `kv read KEY`, `kv write KEY`, `kv list PREFIX`.
+/// `kv read KEY`, `kv write KEY`, `kv list PREFIX`, `invoke TOOL`, `invoke own TOOL`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request<'a> {
@@ -54,6 +54,13 @@ pub enum Request<'a> {
         /// What they begin with.
         prefix: Cow<'a, str>,
     },
+    /// A call of another tool.
+    Invoke {
+        /// The other tool's name.
+        tool: Cow<'a, str>,
+        /// Whether that tool is to have its own rights, and not at most those of the tool that calls it.
+        own: bool,
+    },
 }
 
 impl Request<'_> {
@@ -62,8 +69,8 @@ impl Request<'_> {
     /// # Errors
     /// [`BadRule`].
     pub fn parse(text: &str) -> Result<Request<'static>, BadRule> {
-        let hint = "write `GET https://example.com/x`, `read /data/x`, `environment NAME`, `secret NAME`, `reveal NAME` or \
-                    `kv read KEY`";
+        let hint = "write `GET https://example.com/x`, `read /data/x`, `environment NAME`, `secret NAME`, `reveal NAME`, \
+                    `kv read KEY` or `invoke TOOL`";
         let fault = |problem: String| BadRule::new(text, problem, hint);
         let (word, rest) = text.trim_matches(' ').split_once(' ').ok_or_else(|| fault("not a valid request".into()))?;
         let rest = rest.trim_matches(' ');
@@ -84,6 +91,10 @@ impl Request<'_> {
                 Some(("list", prefix)) => Ok(Request::Keys { prefix: prefix.to_owned().into() }),
                 _ => Err(fault("`read`, `write` or `list` is missing".into())),
             },
+            "invoke" => {
+                let (own, tool) = rest.strip_prefix("own ").map_or((false, rest), |tool| (true, tool));
+                Ok(Request::Invoke { tool: tool.to_owned().into(), own })
+            }
             method => {
                 let method = Method::parse(method).ok_or_else(|| {
                     fault(format!("`{method}` is neither an HTTP method nor another kind of request"))
@@ -105,6 +116,7 @@ impl Request<'_> {
             Self::Reveal { name } => ("reveal", name.to_string()),
             Self::Key { access, key } => ("kv", format!("{access} {key}")),
             Self::Keys { prefix } => ("kv", format!("read {prefix}*")),
+            Self::Invoke { tool, .. } => ("invoke", tool.to_string()),
         };
         format!("{kind}({pattern:?}, \"why, in one sentence\")")
     }
@@ -123,6 +135,7 @@ impl Request<'_> {
             Self::Reveal { name } => grants.reveal.contains(name.as_ref()),
             Self::Key { access, key } => grants.keys.iter().any(|rule| rule.covers(*access, key)),
             Self::Keys { prefix } => grants.keys.iter().any(|rule| rule.covers_prefix(Access::Read, prefix)),
+            Self::Invoke { tool, own } => grants.invoke.iter().any(|rule| rule.covers(tool, *own)),
         }
     }
 
@@ -147,6 +160,9 @@ impl Request<'_> {
                 let covers = |rule: &crate::grants::KeyRule| rule.covers_prefix(Access::Read, prefix);
                 overlay.keys.as_ref().is_none_or(|rules| rules.iter().any(covers))
             }
+            Self::Invoke { tool, own } => {
+                overlay.invoke.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.covers(tool, *own)))
+            }
         }
     }
 }
@@ -162,6 +178,7 @@ impl fmt::Display for Request<'_> {
             Self::Reveal { name } => write!(f, "reveal {name}"),
             Self::Key { access, key } => write!(f, "kv {access} {key}"),
             Self::Keys { prefix } => write!(f, "kv list {prefix}"),
+            Self::Invoke { tool, own } => write!(f, "invoke {}{tool}", if *own { "own " } else { "" }),
         }
     }
 }

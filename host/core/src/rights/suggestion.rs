@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Request;
+use super::{ANY_TOOL, Request};
 use crate::definition::Need;
 use crate::grants::{Access, HttpRule, SCRATCH, Target, is_below, is_metadata_service, private_networks};
 
@@ -25,6 +25,7 @@ pub struct Suggestion {
     secrets: BTreeMap<String, BTreeSet<String>>,
     reveal: BTreeSet<String>,
     keys: BTreeSet<String>,
+    invoke: BTreeSet<String>,
     /// Hosts that serve credentials of the machine.
     metadata: BTreeSet<String>,
 }
@@ -56,6 +57,9 @@ impl Suggestion {
             Request::Reveal { name } => drop(self.reveal.insert(name.to_string())),
             Request::Key { access, key } => drop(self.keys.insert(format!("{access} {key}"))),
             Request::Keys { prefix } => drop(self.keys.insert(format!("read {prefix}*"))),
+            Request::Invoke { tool, own } => {
+                self.invoke.insert(format!("{}{tool}", if *own { "own " } else { "" }));
+            }
         }
     }
 
@@ -115,6 +119,9 @@ impl Suggestion {
             "secret" => drop(self.secrets.entry(pattern.clone()).or_default()),
             "reveal" => drop(self.reveal.insert(pattern.clone())),
             "kv" => drop(self.keys.insert(pattern.clone())),
+            // Which tools there are is for the operator to say.
+            "invoke" if pattern == ANY_TOOL => drop(self.invoke.insert(PLACEHOLDER.to_owned())),
+            "invoke" => drop(self.invoke.insert(pattern.clone())),
             // A need of no kind is refused when the component is loaded.
             _ => {}
         }
@@ -203,7 +210,9 @@ impl Suggestion {
                 .to_owned()
         });
         let reveal = self.reveal.iter().map(|name| {
-            format!("`reveal` lets the tool read the value of `{name}`, and send it to any host that it may reach")
+            format!(
+                "with `reveal`, the tool can read the value of `{name}`, and send it to every host that it is granted"
+            )
         });
         metadata.chain(private).chain(root).chain(reveal).collect()
     }
@@ -252,6 +261,7 @@ impl Suggestion {
             ("secrets", secrets),
             ("reveal", texts(&self.reveal)),
             ("kv", keys.collect::<Vec<_>>()),
+            ("invoke", texts(&self.invoke)),
         ];
         entries.into_iter().filter(|(_, items): &(_, Vec<_>)| !items.is_empty()).collect()
     }

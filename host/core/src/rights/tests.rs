@@ -58,6 +58,15 @@ fn a_layer_takes_away_and_never_gives() {
     assert_eq!(denied(&declared, "GET https://api.example.com/v2"), Some(Layer::Granted));
     assert_eq!(denied(&declared, "kv write notes/1"), Some(Layer::Declared));
     assert_eq!(denied(&declared, "read /data/x"), Some(Layer::Declared), "a kind that it does not name");
+    let invokes = |pattern: &str| {
+        let mut grants = Grants::default();
+        grants.invoke.push("own lookup".parse().unwrap());
+        let mut definition = Definition::new("t", "").unwrap();
+        definition.needs = vec![need("invoke", pattern)];
+        denied(&Rights::new(Arc::new(grants), &definition).unwrap(), "invoke own lookup")
+    };
+    let expected = [None, None, Some(Layer::Declared)];
+    assert_eq!(["*", "lookup", "other"].map(invokes), expected, "`*`: whatever it is granted");
     let mut less = Grants::clone(&granted());
     less.tools.insert("t".into(), Overlay::nothing());
     less.tools.insert("other".into(), Overlay::default());

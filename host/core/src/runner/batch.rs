@@ -65,6 +65,8 @@ impl Batch {
         }
         let most = options.concurrency(ready.len());
         let Runner { executor, encoder, deciding, .. } = runner.clone();
+        let callable = toolbox.clone();
+        let executor = executor.calling(move |name| callable.get(name).cloned());
         Ok(Self { calls: ready, most, shared: Arc::new(Shared { executor, encoder, options, deciding, toolbox }) })
     }
 

@@ -112,7 +112,7 @@ impl<'a> MediaNote<'a> {
         match part {
             Part::Image(media) => Some(note("image", media)),
             Part::Audio(media) => Some(note("audio", media)),
-            Part::Text { .. } | Part::ResourceLink { .. } => None,
+            Part::Text { .. } | Part::Resource(_) | Part::ResourceLink { .. } => None,
         }
     }
 }

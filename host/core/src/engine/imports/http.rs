@@ -6,12 +6,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tracing::{Instrument as _, Span};
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use super::secrets::{Handle, hide, told};
 use crate::egress::{Credential, Outgoing, SendError, Times};
 use crate::engine::bindings::toolcell::tool::http;
 use crate::engine::cell::Cell;
+use crate::engine::host_span::{host_span, note_end, note_request};
 use crate::grants::{Access, Method, Target};
 use crate::rights::{Decision, Request, Rights};
 
@@ -42,10 +44,12 @@ impl http::Host for Cell {
         self.called("http", "send")?;
         let _served = self.served();
         let secret = credential.map(|handle| self.table.get(&handle).map(|handle| handle.name.clone())).transpose()?;
+        let span = host_span(&self.invocation, "http", "send");
         let sent = match outgoing(request) {
-            Ok(outgoing) => self.sent(outgoing, secret.as_deref()).await,
+            Ok(outgoing) => self.sent(outgoing, secret.as_deref()).instrument(span.clone()).await,
             Err(problem) => Err(SendError::Invalid(problem)),
         };
+        note_end(&span, sent.as_ref().map(|response| response.status));
         Ok(sent.map_err(fault))
     }
 }
@@ -54,6 +58,7 @@ impl Cell {
     async fn sent(&mut self, outgoing: Outgoing, secret: Option<&str>) -> Result<http::Response, SendError> {
         let request = Request::Http { method: outgoing.method, target: Cow::Borrowed(&outgoing.target) };
         self.authorize(&request)?;
+        note_request(&Span::current(), outgoing.method, &outgoing.target);
         if let Some(recorder) = self.recorder() {
             if let Some(name) = secret {
                 self.authorize(&Request::Secret { name: name.into() })?;

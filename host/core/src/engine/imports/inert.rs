@@ -9,6 +9,7 @@ use wasmtime::component::{HasData, HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{HostMonotonicClock, HostWallClock, WasiClocks, WasiClocksView};
 use wasmtime_wasi::p2::bindings::{cli, clocks, io, random};
+use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
 
@@ -17,6 +18,7 @@ use super::errors;
 use super::lines::Lines;
 use crate::defence::{Defence, stands};
 use crate::engine::cell::Cell;
+use crate::engine::command::Streams;
 use crate::engine::world::{Pace, Time, World};
 use crate::event::LogSource;
 use crate::rights::{Decision, Request, Rights};
@@ -75,18 +77,26 @@ impl cli::environment::Host for Cell {
     }
 }
 
-/// A context without directories, arguments or network: closed input, captured output, and of the environment what the
-/// cell's rights leave.
+/// A context without directories and network: closed input, captured output, and of the environment what the cell's rights
+/// leave. A command has the words of its command line, its input, and an output of its own.
 pub(in crate::engine) fn context(
     lines: &Lines,
     world: &World,
     clock: Clock,
     rights: Option<&Rights>,
     call: &str,
+    streams: Option<&Streams>,
 ) -> WasiCtx {
     let mut builder = WasiCtxBuilder::new();
+    match streams {
+        Some(Streams { words, stdin, stdout }) => {
+            builder.args(words).stdin(MemoryInputPipe::new(stdin.clone())).stdout(stdout.clone());
+        }
+        None => {
+            builder.stdout(lines.stream(LogSource::Stdout));
+        }
+    }
     builder
-        .stdout(lines.stream(LogSource::Stdout))
         .stderr(lines.stream(LogSource::Stderr))
         .max_random_size(if stands(Defence::RandomBytes) { RANDOM_BYTES } else { u64::MAX })
         .allow_tcp(false)
@@ -231,7 +241,7 @@ mod tests {
         );
         let lines = Lines::new(std::sync::Arc::new(invocation));
         let world = World::default();
-        context(&lines, &world, Clock::new(world.time), None, "1")
+        context(&lines, &world, Clock::new(world.time), None, "1", None)
     }
 
     /// Seen to fail with the stock limit.

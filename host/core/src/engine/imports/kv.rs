@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use tracing::Instrument as _;
 use wasmtime::component::{HasSelf, Linker};
 
 use super::secrets::told;
 use crate::engine::bindings::toolcell::tool::kv;
 use crate::engine::cell::Cell;
+use crate::engine::host_span::host_span;
 use crate::engine::shares::Unserved;
 use crate::grants::Access;
 use crate::kv::{KeyStore, Namespace, StoreError};
@@ -73,7 +75,9 @@ impl Cell {
     ) -> Answer<T> {
         self.called("kv", function)?;
         let _served = self.served();
+        let span = host_span(&self.invocation, "kv", function);
         if let Err(denial) = self.authorize(request) {
+            span.record("error", "denied");
             return Ok(Err(kv::Fault::Denied(told(&denial))));
         }
         let Some(store) = self.world().keys.clone() else {
@@ -81,8 +85,12 @@ impl Cell {
         };
         let tenant = self.invocation.context.tenant.as_deref();
         let own = Namespace::new(tenant, self.rights().store());
-        match self.world().for_keys.way(tenant).run(move || work(&*store, &own)).await {
-            Ok(done) => Ok(done.map_err(fault)),
+        let way = self.world().for_keys.way(tenant);
+        match way.run(move || work(&*store, &own)).instrument(span.clone()).await {
+            Ok(done) => Ok(done.map_err(|error| {
+                span.record("error", kind(&error));
+                fault(error)
+            })),
             Err(Unserved::Blocked) => Ok(Err(kv::Fault::Unavailable(BLOCKED.into()))),
             Err(Unserved::Failed(error)) => Err(error),
         }
@@ -91,6 +99,15 @@ impl Cell {
 
 fn ttl(milliseconds: Option<u64>) -> Option<Duration> {
     milliseconds.map(Duration::from_millis)
+}
+
+/// The kind of an error, without its text.
+fn kind(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::InvalidKey => "invalid_key",
+        StoreError::OverQuota(_) => "over_quota",
+        StoreError::Busy(_) | StoreError::Full(_) | StoreError::Unavailable(_) => "unavailable",
+    }
 }
 
 fn fault(error: StoreError) -> kv::Fault {

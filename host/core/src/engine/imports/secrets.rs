@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use tracing::Instrument as _;
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use crate::engine::bindings::toolcell::tool::{reveal, secrets};
 use crate::engine::cell::Cell;
+use crate::engine::host_span::host_span;
 use crate::engine::veil::Veil;
 use crate::rights::{Denial, Request};
 use crate::secret::Secret;
@@ -38,7 +40,9 @@ pub(super) fn told(denial: &Denial) -> String {
 impl secrets::Host for Cell {
     fn get(&mut self, name: String) -> wasmtime::Result<Result<Resource<Handle>, secrets::Fault>> {
         self.called("secrets", "get")?;
+        let span = host_span(&self.invocation, "secrets", "get");
         if let Err(denial) = self.authorize(&Request::Secret { name: name.as_str().into() }) {
+            span.record("error", "denied");
             return Ok(Err(denied(&denial)));
         }
         Ok(Ok(self.table.push(Handle { name })?))
@@ -62,7 +66,9 @@ impl reveal::Host for Cell {
     async fn value(&mut self, name: String) -> wasmtime::Result<Result<String, secrets::Fault>> {
         self.called("reveal", "value")?;
         let _served = self.served();
+        let span = host_span(&self.invocation, "reveal", "value");
         if let Err(denial) = self.authorize(&Request::Reveal { name: name.as_str().into() }) {
+            span.record("error", "denied");
             return Ok(Err(denied(&denial)));
         }
         if self.recorder().is_some() {
@@ -70,13 +76,14 @@ impl reveal::Host for Cell {
         }
         let (source, context) = (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
         let veil = self.veil();
-        match source.secret(context.tenant.as_deref(), &name).await {
+        match source.secret(context.tenant.as_deref(), &name).instrument(span.clone()).await {
             // Hidden first: from here on the tool may say it.
             Ok(secret) if hide(veil, &name, &secret).await => Ok(Ok(secret.expose().to_owned())),
             Ok(_) => Ok(Err(unavailable())),
             Err(error) => {
                 // Where a host keeps its secrets is not for the tool.
                 tracing::error!(name, %error, "a granted secret is not available");
+                span.record("error", "unavailable");
                 Ok(Err(unavailable()))
             }
         }

@@ -12,6 +12,7 @@ use http::header::{CONTENT_LENGTH, HOST};
 use http::request::Parts;
 use http::{HeaderName, Request, Response};
 use http_body_util::{BodyExt as _, Full};
+use tracing::{Instrument as _, Span};
 use wasmtime::component::Linker;
 use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types};
 use wasmtime_wasi_http::{
@@ -22,6 +23,7 @@ use wasmtime_wasi_http::{
 use super::http::{STAND_IN, STAND_IN_TYPE, is_sent};
 use crate::egress::{self, Admitted, Budget, Egress, Outgoing, SendError, Share, Stage, Times};
 use crate::engine::cell::{Cell, authorized};
+use crate::engine::host_span::{host_span, note_end, note_request};
 use crate::engine::screening::Screening;
 use crate::grants::{Method, Target};
 use crate::handler::Invocation;
@@ -98,8 +100,9 @@ impl WasiHttpHooks for Hooks {
         let (screening, invocation) = (self.screening.clone(), Arc::clone(&self.invocation));
         let (head, body) = request.into_parts();
         // Now, and not when its body is there: of what may not be sent, nothing is held.
-        let admitted = self.admit(&head);
-        Box::new(async move {
+        let span = host_span(&self.invocation, "wasi:http", "handle");
+        let admitted = self.admit(&head, &span);
+        let sending = async move {
             let done: Box<dyn Future<Output = Result<(), Error>> + Send> = Box::new(std::future::ready(Ok(())));
             let (method, target, admitted) = admitted?;
             let Some(mut admitted) = admitted else {
@@ -111,15 +114,17 @@ impl WasiHttpHooks for Hooks {
             let outgoing = Outgoing { method, target, headers, body, timeout: None, times };
             let secrets = screening.secrets(Vec::new()).await.map_err(fault)?;
             let response = egress.open(admitted, &budget, outgoing, secrets, latest).await;
+            note_end(&Span::current(), response.as_ref().map(|response| response.status().as_u16()));
             let response = response.map_err(|error| told(&invocation, error))?;
             Ok((response.map(|body| body.map_err(fault).boxed_unsync()), done))
-        })
+        };
+        Box::new(sending.instrument(span))
     }
 }
 
 impl Hooks {
     /// Counts a request and judges it by its head. Without an admission it is answered by a stand-in, in a dry run.
-    fn admit(&self, head: &Parts) -> Result<(Method, Target, Option<Admitted>), Error> {
+    fn admit(&self, head: &Parts, span: &Span) -> Result<(Method, Target, Option<Admitted>), Error> {
         let method = Method::parse(head.method.as_str()).ok_or(Error::HttpRequestMethodInvalid)?;
         let target = Target::parse(&head.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
         if self.screening.world.recorder.is_some() {
@@ -131,7 +136,11 @@ impl Hooks {
             }
         }
         let admitted = egress::admit(&self.rights, &self.budget, method, &target);
-        let admitted = admitted.map_err(|error| told(&self.invocation, error))?;
+        let admitted = admitted.map_err(|error| {
+            note_end(span, Err(&error));
+            told(&self.invocation, error)
+        })?;
+        note_request(span, method, &target);
         Ok((method, target, Some(admitted)))
     }
 }

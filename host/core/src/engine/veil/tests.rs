@@ -46,10 +46,13 @@ fn nothing_that_a_tool_says_has_the_value_in_it() {
     let mut output = Output::new(with()).with_message(VALUE);
     output.extensions.insert(VALUE.into(), with().into());
     let text = || Some(VALUE.to_owned());
+    let resource = |content| Resource { uri: VALUE.into(), mime_type: text(), content };
     output.parts = vec![
         Part::Text { text: VALUE.into() },
         Part::Image(media()),
         Part::Audio(media()),
+        Part::Resource(resource(ResourceContent::Text { text: VALUE.into() })),
+        Part::Resource(resource(ResourceContent::Bytes { data: VALUE.into() })),
         Part::ResourceLink { uri: VALUE.into(), name: text(), description: text(), mime_type: text(), size: None },
     ];
     let question = Question::new(VALUE).with_options(with()).with_answer_schema(with()).with_state(with());

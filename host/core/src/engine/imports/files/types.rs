@@ -22,6 +22,7 @@ use super::{Account, BY_THEMSELVES, Place};
 use crate::defence::{Defence, stands};
 use crate::directory::{Area, At, Hold, Opened, Opening, is_exhausted, open};
 use crate::engine::cell::Cell;
+use crate::engine::host_span::host_span;
 use crate::engine::shares::Unserved;
 use crate::grants::Access;
 
@@ -166,7 +167,12 @@ impl HostDescriptor for Cell {
         let noted = self.note_path(&fd, &path, access, opening.directory);
         let account = area.clone();
         let slot = self.slot().map_err(|_| ErrorCode::Quota)?;
-        match self.blocking(move || open(account.as_ref(), &dir.dir, &path, opening)).await? {
+        let span = host_span(&self.invocation, "wasi:filesystem", "open-at");
+        let opened = self.blocking(move || open(account.as_ref(), &dir.dir, &path, opening)).await;
+        if opened.is_err() {
+            span.record("error", "failed");
+        }
+        match opened? {
             Opened::Directory(dir) => self.push_directory(dir, area, slot, noted).map_err(FsError::trap),
             Opened::File(file, hold) => {
                 let writes = opening.write || changes;

@@ -1,0 +1,295 @@
+//! What a component is, as far as its tools are concerned: tools, plain functions, or one command.
+//!
+//! In: what an embedder or a configuration says. Out: [`ComponentKind`], and for a command its [`Definition`].
+//! Not here: how the exports are found and called (`engine/exports`).
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::definition::Definition;
+use crate::error::Error;
+
+/// The parameter with the words of a command line that has no template.
+pub(crate) const ARGS: &str = "args";
+/// The parameter with the text of standard input.
+pub(crate) const STDIN: &str = "stdin";
+
+/// How the exports of a component become tools.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ComponentKind {
+    /// It exports `toolcell:tool/tool`, and describes its tools itself.
+    #[default]
+    Tools,
+    /// Each exported function is a tool. Its WIT types give the JSON Schema of its arguments and of its result. Exports of
+    /// `wasi:` packages are left out.
+    Functions,
+    /// It is a program that exports `wasi:cli/run`, or a WASI preview 1 module with `_start`. It is one tool.
+    Command(Command),
+}
+
+/// How the arguments of a call reach a command, and what becomes of its output.
+///
+/// # Shape
+/// As JSON: its fields by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Command {
+    /// The name of the tool, and the first word of the command line.
+    pub name: String,
+    /// What the tool does, for a model. If absent, a text that only tells how it is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The words of the command line after its name. `{NAME}` in a word is replaced by the argument `NAME` of the call, a
+    /// string. No shell is involved: a word stays one word. If absent, the call has an argument `args`: a list of words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argv: Option<Vec<String>>,
+    /// What the command reads from standard input.
+    #[serde(default)]
+    pub stdin: CommandInput,
+    /// What its standard output is.
+    #[serde(default)]
+    pub output: CommandOutput,
+}
+
+/// What a command reads from standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CommandInput {
+    /// The argument `stdin` of the call, a string; nothing if it is absent.
+    #[default]
+    Text,
+    /// All arguments of the call, as the text of one JSON object. Then any object is accepted.
+    Json,
+    /// Nothing.
+    Nothing,
+}
+
+/// What the standard output of a command is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CommandOutput {
+    /// Text, without the line end at its end.
+    #[default]
+    Text,
+    /// JSON; text if it is not valid JSON.
+    Json,
+}
+
+impl Command {
+    /// A command with this name, and the defaults: arguments `args` and `stdin`, and a result that is text.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: None,
+            argv: None,
+            stdin: CommandInput::Text,
+            output: CommandOutput::Text,
+        }
+    }
+
+    /// The words of the command line of a call with these arguments.
+    pub(crate) fn words(&self, arguments: &Value) -> Vec<String> {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let words: Vec<_> = match &self.argv {
+            Some(template) => template
+                .iter()
+                .map(|word| {
+                    let part = |part| match part {
+                        Part::Text(text) => text.to_owned(),
+                        Part::Parameter(name) => text(name),
+                    };
+                    parts(word).into_iter().map(part).collect()
+                })
+                .collect(),
+            None => {
+                let words = arguments.get(ARGS).and_then(Value::as_array).into_iter().flatten();
+                words.filter_map(Value::as_str).map(str::to_owned).collect()
+            }
+        };
+        std::iter::once(self.name.clone()).chain(words).collect()
+    }
+
+    /// The names in the template, each once.
+    fn parameters(&self) -> BTreeSet<&str> {
+        let words = self.argv.iter().flatten();
+        let parameter = |part| if let Part::Parameter(name) = part { Some(name) } else { None };
+        words.flat_map(|word| parts(word)).filter_map(parameter).collect()
+    }
+
+    /// The definition of its tool.
+    ///
+    /// # Errors
+    /// [`Error::is_definition`] for a name that no tool can have, and for a parameter called `stdin` where that is the text of
+    /// standard input.
+    pub fn definition(&self) -> Result<Definition, Error> {
+        let mut properties = Map::new();
+        let mut add = |name: &str, schema: Value| properties.insert(name.to_owned(), schema);
+        if self.argv.is_none() && self.stdin != CommandInput::Json {
+            let described = "The words of the command line, without the program's name.";
+            add(ARGS, json!({ "type": "array", "items": { "type": "string" }, "description": described }));
+        }
+        let required = self.parameters();
+        for name in &required {
+            add(name, json!({ "type": "string" }));
+        }
+        if self.stdin == CommandInput::Text
+            && add(STDIN, json!({ "type": "string", "description": "The text of standard input." })).is_some()
+        {
+            return Err(Error::definition(
+                &self.name,
+                "`{stdin}` in `argv` has the name of the argument for standard input: give it another name",
+            ));
+        }
+        let is_open = self.stdin == CommandInput::Json;
+        let schema = json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": is_open,
+        });
+        Ok(Definition::new(&*self.name, self.description.clone().unwrap_or_else(|| self.usage()))?
+            .with_parameters(schema))
+    }
+
+    fn usage(&self) -> String {
+        let words: String = match &self.argv {
+            Some(words) => words.iter().flat_map(|word| [" ", word.as_str()]).collect(),
+            None if self.stdin == CommandInput::Json => String::new(),
+            None => " ARGS".to_owned(),
+        };
+        let stdin = match self.stdin {
+            CommandInput::Text => ", with the text `stdin` as standard input",
+            CommandInput::Json => ", with the arguments as JSON on standard input",
+            CommandInput::Nothing => "",
+        };
+        format!("Runs the command `{}{words}`{stdin}, and returns its standard output.", self.name)
+    }
+}
+
+impl ComponentKind {
+    /// The kind in one word: `tools`, `functions` or `command`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Functions => "functions",
+            Self::Command(_) => "command",
+        }
+    }
+}
+
+/// The word, and for a command its settings as JSON: the same text for the same kind.
+impl fmt::Display for ComponentKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())?;
+        match self {
+            Self::Tools | Self::Functions => Ok(()),
+            // What is made of strings and lists of them alone is JSON.
+            Self::Command(command) => write!(f, " {}", serde_json::to_value(command).unwrap_or_default()),
+        }
+    }
+}
+
+/// The bytes of a component, and what kind it is. Bytes alone are a component that describes its tools itself.
+#[derive(Debug, Clone)]
+pub struct ComponentBytes {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) kind: ComponentKind,
+}
+
+impl ComponentBytes {
+    /// These bytes as a component of this kind.
+    pub fn new(bytes: impl Into<Vec<u8>>, kind: ComponentKind) -> Self {
+        Self { bytes: bytes.into(), kind }
+    }
+}
+
+impl<T: Into<Vec<u8>>> From<T> for ComponentBytes {
+    fn from(bytes: T) -> Self {
+        Self::new(bytes, ComponentKind::Tools)
+    }
+}
+
+/// A part of a word of a template.
+enum Part<'a> {
+    Text(&'a str),
+    Parameter(&'a str),
+}
+
+/// A word of a template in its parts. Braces around anything but a name are text.
+fn parts(word: &str) -> Vec<Part<'_>> {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    };
+    let (mut found, mut rest) = (Vec::new(), word);
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, behind)) = after.split_once('}').filter(|(name, _)| is_name(name)) else {
+            found.extend([Part::Text(before), Part::Text("{")]);
+            rest = after;
+            continue;
+        };
+        found.extend([Part::Text(before), Part::Parameter(name)]);
+        rest = behind;
+    }
+    found.push(Part::Text(rest));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(argv: Option<&[&str]>, stdin: CommandInput) -> Command {
+        let argv = argv.map(|words| words.iter().map(|word| (*word).to_owned()).collect());
+        Command { argv, stdin, ..Command::new("jaq") }
+    }
+
+    #[test]
+    fn a_command_line_is_made_of_a_template_and_arguments() {
+        let arguments = json!({ "filter": ".a | {b}", "n": "2", "args": ["-c", "two words"] });
+        for (argv, expected) in [
+            (None, &["jaq", "-c", "two words"][..]),
+            (Some(&[][..]), &["jaq"]),
+            (Some(&["-c", "{filter}", "--indent={n}"]), &["jaq", "-c", ".a | {b}", "--indent=2"]),
+            (Some(&["{n}{n}", "{}", "{a b}", "{", "}{n", "{missing}"]), &["jaq", "22", "{}", "{a b}", "{", "}{n", ""]),
+        ] {
+            assert_eq!(command(argv, CommandInput::Text).words(&arguments), expected, "{argv:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_says_what_it_takes() {
+        let parameters = |argv, stdin| {
+            let schema = command(argv, stdin).definition().unwrap().parameters.unwrap();
+            let names: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+            (names.join(" "), schema["required"].to_string(), schema["additionalProperties"].as_bool().unwrap())
+        };
+        for (argv, stdin, expected) in [
+            (None, CommandInput::Text, ("args stdin", "[]", false)),
+            (None, CommandInput::Nothing, ("args", "[]", false)),
+            (None, CommandInput::Json, ("", "[]", true)),
+            (Some(&["{b}{a}", "{a}"][..]), CommandInput::Nothing, ("a b", r#"["a","b"]"#, false)),
+            (Some(&["{a}"]), CommandInput::Json, ("a", r#"["a"]"#, true)),
+            (Some(&["{stdin}"]), CommandInput::Nothing, ("stdin", r#"["stdin"]"#, false)),
+        ] {
+            let (names, required, is_open) = expected;
+            assert_eq!(parameters(argv, stdin), (names.to_owned(), required.to_owned(), is_open), "{argv:?}");
+        }
+        let twice = command(Some(&["{stdin}"]), CommandInput::Text).definition().unwrap_err();
+        assert!(twice.is_definition() && twice.to_string().contains("give it another name"), "{twice}");
+        assert!(Command::new("not a name").definition().unwrap_err().is_definition());
+    }
+
+    #[test]
+    fn a_kind_has_one_text() {
+        let text = r#"command {"argv":["{a}"],"name":"jaq","output":"text","stdin":"json"}"#;
+        assert_eq!(ComponentKind::Command(command(Some(&["{a}"]), CommandInput::Json)).to_string(), text);
+        assert_eq!(ComponentKind::Functions.to_string(), "functions");
+    }
+}

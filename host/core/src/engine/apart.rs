@@ -1,0 +1,46 @@
+//! Code linked apart from the pool, for calls that tools make of other tools.
+//!
+//! A tool that waits for another one keeps its slot of the pool. If the other one needed a slot, too, tools that wait could
+//! take them all and wait for ever. So the other one gets memory on demand: as much at most as the first one has left.
+
+use std::sync::Arc;
+
+use wasmtime::component::Component;
+
+use super::Inner;
+use super::exports::Exports;
+use super::invoke::Ready;
+use super::loaded::on_a_thread;
+use crate::error::Error;
+
+/// The same code, in cells that take no slot. It is linked at the first use.
+///
+/// # Cancel safety
+/// May be dropped: the linking goes on, and its result is kept.
+pub(super) async fn apart(inner: &Arc<Inner>, ready: Arc<Ready>) -> Result<Arc<Ready>, Error> {
+    if wasmtime::Engine::same(&ready.engine, &inner.on_demand.engine) {
+        return Ok(ready);
+    }
+    if let Some(apart) = ready.apart.get() {
+        return Ok(Arc::clone(apart));
+    }
+    let inner = Arc::clone(inner);
+    on_a_thread("toolcell-link", move || {
+        let made = link(&inner, &ready)?;
+        Ok(Arc::clone(ready.apart.get_or_init(|| made)))
+    })
+    .await
+}
+
+fn link(inner: &Inner, ready: &Ready) -> Result<Arc<Ready>, Error> {
+    let failed = |error: wasmtime::Error| Error::engine(format!("{error:#}"));
+    let code = ready.pre.component().serialize().map_err(failed)?;
+    let engine = inner.on_demand.engine.clone();
+    // SAFETY: it is the code of a component that this process runs.
+    #[expect(unsafe_code, reason = "the artefact never left this process")]
+    let component = unsafe { Component::deserialize(&engine, &code) }.map_err(failed)?;
+    let pre = inner.on_demand.linker()?.instantiate_pre(&component).map_err(failed)?;
+    let exports = Exports::find(&engine, &pre, &ready.wiring.kind)?;
+    let (ticker, world, wiring) = (Arc::clone(&ready.ticker), Arc::clone(&ready.world), ready.wiring.clone());
+    Ok(Arc::new(Ready { engine, pre, exports, ticker, world, wiring, apart: Default::default() }))
+}

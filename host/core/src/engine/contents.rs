@@ -1,0 +1,191 @@
+//! What a component is made of: who made it, its modules, and how many bytes each kind of section has.
+//!
+//! Invariants: nothing is compiled or run; every name is shortened and free of control characters; the sizes add up to the
+//! component's bytes.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use wasmparser::{KnownCustom, Name, NameSectionReader, Parser, Payload, ProducersSectionReader};
+
+use super::{preview1, scan};
+use crate::error::Error;
+
+/// The most modules and producers that are told, each.
+const MOST: usize = 100;
+
+/// What a component is made of.
+///
+/// # Shape
+/// As JSON: an object of its fields.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Contents {
+    /// Languages, compilers and libraries, as the component's own `producers` sections name them. They are a claim.
+    pub producers: Vec<Producer>,
+    /// Its core modules, in the component's order.
+    pub modules: Vec<Module>,
+    /// Bytes by kind of section: largest first, none that is empty.
+    pub sections: Vec<Section>,
+}
+
+/// A program that took part in making a component.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub struct Producer {
+    /// Its part: `language`, `processed-by` or `sdk`.
+    pub role: String,
+    /// Its name, for example `Rust`.
+    pub name: String,
+    /// Its version; can be empty.
+    pub version: String,
+}
+
+/// A core module of a component.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Module {
+    /// The name that the module has for itself; can be empty.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Names of the component's imports that it calls.
+    pub imports: BTreeSet<String>,
+}
+
+/// Bytes of one kind of section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Section {
+    /// `code`, `data`, `debug_information`, `names`, `other_custom` or `structure`.
+    pub kind: &'static str,
+    /// How many bytes.
+    pub size: u64,
+}
+
+impl Contents {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// [`Error::is_component`] if the bytes are not a component, or if it is over a bound.
+    pub fn of(bytes: &[u8]) -> Result<Self, Error> {
+        let component = preview1::component(bytes)?;
+        scan::outline(&component)?;
+        let mut contents = Self::default();
+        let mut producers = BTreeSet::new();
+        let mut sizes = Sizes::default();
+        // Where the parts begin whose end was not seen yet, and of a module which it is.
+        let mut open = Vec::new();
+        for payload in Parser::new(0).parse_all(&component) {
+            #[expect(clippy::wildcard_enum_match_arm, reason = "what is not told apart is the structure")]
+            match payload.map_err(scan::malformed)? {
+                Payload::ModuleSection { unchecked_range, .. } => {
+                    contents.modules.push(Module { size: unchecked_range.len() as u64, ..Module::default() });
+                    open.push(Some(contents.modules.len() - 1));
+                }
+                Payload::ComponentSection { .. } => open.push(None),
+                Payload::End(_) => drop(open.pop()),
+                Payload::CodeSectionStart { size, .. } => sizes.code += u64::from(size),
+                Payload::DataSection(section) => sizes.data += section.range().len() as u64,
+                Payload::ImportSection(section) => {
+                    let module = open.last().copied().flatten().and_then(|at| contents.modules.get_mut(at));
+                    let Some(module) = module else { continue };
+                    for import in section.into_imports() {
+                        let from = import.map_err(scan::malformed)?.module;
+                        if from.contains('@') {
+                            module.imports.insert(scan::name(from));
+                        }
+                    }
+                }
+                Payload::CustomSection(section) => {
+                    let size = section.data().len() as u64;
+                    match section.as_known() {
+                        KnownCustom::Producers(reader) => {
+                            sizes.other += size;
+                            add_producers(&mut producers, reader);
+                        }
+                        KnownCustom::Name(reader) => {
+                            sizes.names += size;
+                            let module = open.last().copied().flatten().and_then(|at| contents.modules.get_mut(at));
+                            module.into_iter().for_each(|module| module.name = module_name(reader.clone()));
+                        }
+                        KnownCustom::ComponentName(_) => sizes.names += size,
+                        _ if section.name().starts_with(".debug") => sizes.debug += size,
+                        _ => sizes.other += size,
+                    }
+                }
+                _ => {}
+            }
+        }
+        contents.modules.truncate(MOST);
+        contents.producers = producers.into_iter().take(MOST).collect();
+        contents.sections = sizes.sections(component.len() as u64);
+        Ok(contents)
+    }
+
+    /// The bytes of a kind of section; 0 for one that it does not have.
+    #[must_use]
+    pub fn size(&self, kind: &str) -> u64 {
+        self.sections.iter().find(|section| section.kind == kind).map_or(0, |section| section.size)
+    }
+
+    /// The modules that have an import of the component, by their place in `modules`. A module can name an older patch version.
+    pub fn callers<'a>(&'a self, import: &'a str) -> impl Iterator<Item = usize> + 'a {
+        let wanted = without_patch(import);
+        let has = move |module: &Module| module.imports.iter().any(|name| without_patch(name) == wanted);
+        self.modules.iter().enumerate().filter(move |(_, module)| has(module)).map(|(at, _)| at)
+    }
+}
+
+/// `wasi:cli/stdin@0.2` of `wasi:cli/stdin@0.2.6`.
+fn without_patch(name: &str) -> &str {
+    let version = name.find('@').unwrap_or(name.len());
+    match name.rfind('.') {
+        Some(patch) if patch > version => &name[..patch],
+        _ => name,
+    }
+}
+
+#[derive(Default)]
+struct Sizes {
+    code: u64,
+    data: u64,
+    debug: u64,
+    names: u64,
+    other: u64,
+}
+
+impl Sizes {
+    fn sections(&self, whole: u64) -> Vec<Section> {
+        let Self { code, data, debug, names, other } = *self;
+        let structure = whole.saturating_sub(code + data + debug + names + other);
+        let kinds = [
+            ("code", code),
+            ("data", data),
+            ("debug_information", debug),
+            ("names", names),
+            ("other_custom", other),
+            ("structure", structure),
+        ];
+        let mut sections: Vec<_> =
+            kinds.into_iter().filter(|(_, size)| *size > 0).map(|(kind, size)| Section { kind, size }).collect();
+        sections.sort_by_key(|section| std::cmp::Reverse(section.size));
+        sections
+    }
+}
+
+/// A malformed section is of no consequence: it only tells who made the component.
+fn add_producers(producers: &mut BTreeSet<Producer>, reader: ProducersSectionReader<'_>) {
+    for field in reader.into_iter().flatten().take(MOST) {
+        for value in field.values.into_iter().flatten().take(MOST) {
+            let [role, name, version] = [field.name, value.name, value.version].map(scan::name);
+            producers.insert(Producer { role, name, version });
+        }
+    }
+}
+
+fn module_name(reader: NameSectionReader<'_>) -> String {
+    let mut names = reader.into_iter().flatten();
+    let name = names.find_map(|name| if let Name::Module { name, .. } = name { Some(scan::name(name)) } else { None });
+    name.unwrap_or_default()
+}

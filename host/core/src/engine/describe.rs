@@ -1,0 +1,59 @@
+//! The tools of a component that was linked: asked for, or known without it.
+//!
+//! In: linked code. Out: definitions that can be served.
+//! Invariants: `describe` runs in a cell that is granted nothing, under limits of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::invoke::Ready;
+use super::{Inner, placement};
+use crate::call::{CallContext, ToolCall};
+use crate::defence::{Defence, stands};
+use crate::definition::Definition;
+use crate::error::Error;
+use crate::handler::Invocation;
+use crate::limits::Limits;
+
+/// Tools of one component.
+pub(super) const MAX_TOOLS: usize = 256;
+/// Bytes of a description: it goes to the model with every request. Four times what the threat model has (row 65), since tools
+/// that people use take more than a KiB to say what they do; whoever approves one is shown all of it.
+const MAX_DESCRIPTION: usize = 4 << 10;
+/// Time for `describe`.
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Fuel for `describe`: schemas are generated, nothing is computed.
+const DESCRIBE_FUEL: u64 = 100_000_000;
+/// Bytes of everything that `describe` answers.
+const DESCRIBE_RESULT: u64 = 4 << 20;
+
+/// Asks for the tools, unless they are known without it, and refuses what could not be served.
+pub(super) fn describe(inner: &Arc<Inner>, ready: &Arc<Ready>) -> Result<Vec<Definition>, Error> {
+    let limits = Limits::default().with_timeout(DESCRIBE_TIMEOUT).with_fuel(DESCRIBE_FUEL).with_result(DESCRIBE_RESULT);
+    let definitions = ready.exports.definitions().unwrap_or_else(|| asked(inner, ready, limits))?;
+    if definitions.is_empty() {
+        return Err(Error::no_tools("its `describe` names none", None));
+    }
+    if definitions.len() > MAX_TOOLS && stands(Defence::Tools) {
+        return Err(Error::too_large("tools of the component", definitions.len() as u64, MAX_TOOLS as u64));
+    }
+    for (index, definition) in definitions.iter().enumerate() {
+        let name = &definition.name;
+        if stands(Defence::NamesTwice) && definitions.iter().take(index).any(|earlier| earlier.name == *name) {
+            return Err(Error::definition(name, "the component has two tools of this name"));
+        }
+        if definition.description.len() > MAX_DESCRIPTION && stands(Defence::DescriptionBytes) {
+            return Err(Error::definition(name, format_args!("its description is over {MAX_DESCRIPTION} bytes")));
+        }
+    }
+    Ok(definitions)
+}
+
+/// Runs `describe` under these limits, from a thread that may block.
+fn asked(inner: &Inner, ready: &Arc<Ready>, limits: Limits) -> Result<Vec<Definition>, Error> {
+    let call = || ToolCall::new("", "describe", "{}");
+    let invocation = || Invocation::aside(call(), Value::Null, CallContext::default(), limits);
+    inner.sleeps.block_on(placement::describe(inner, Arc::clone(ready), invocation))
+}

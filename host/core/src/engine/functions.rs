@@ -1,0 +1,217 @@
+//! Exported functions as tools.
+//!
+//! In: the type of a component. Out: a [`Function`] for each that it exports, with a definition; then calls of them.
+//! Invariants: what a function takes and returns can be JSON as a whole, or the component is refused; a name stands for one
+//! function.
+//! Not here: in what a function runs (`invoke`).
+
+mod schema;
+mod shape;
+mod value;
+
+use serde_json::Value;
+use wasmtime::component::types::{ComponentFunc, ComponentItem};
+use wasmtime::component::{Component, ComponentExportIndex, Instance, Val};
+use wasmtime::{Engine, Store};
+
+use super::cell::Cell;
+use super::describe::MAX_TOOLS;
+use crate::call::CallResult;
+use crate::defence::{Defence, stands};
+use crate::definition::Definition;
+use crate::error::Error;
+use crate::handler::Invocation;
+use crate::json::Json;
+use crate::outcome::{HandlerError, Outcome};
+use crate::refusal::{Fault, Refusal};
+use crate::tool_error::{ReturnRule, ToolError};
+use shape::{Parts, Shape};
+
+/// Packages whose exports a runtime calls, not a model.
+const NOT_TOOLS: [&str; 2] = ["wasi:", "toolcell:"];
+
+/// An exported function.
+pub(super) struct Function {
+    tool: String,
+    /// As WIT says it: `docs:adder/add@0.1.0#add`.
+    place: String,
+    index: ComponentExportIndex,
+    params: Vec<(String, Shape)>,
+    result: Option<Shape>,
+}
+
+/// Where a function is: in an interface, or in the world itself.
+struct Found {
+    interface: Option<String>,
+    name: String,
+    index: ComponentExportIndex,
+    ty: ComponentFunc,
+}
+
+/// Whether an export may be a function, or have functions, that become tools.
+pub(super) fn may_be_tools(export: &str) -> bool {
+    !NOT_TOOLS.iter().any(|package| export.starts_with(package))
+}
+
+/// The functions of a component, in the order of its exports.
+///
+/// # Errors
+/// [`Error::is_definition`] for a function that cannot be a tool, with its name; [`Error::is_component`] if there is none.
+pub(super) fn functions(engine: &Engine, component: &Component) -> Result<Vec<Function>, Error> {
+    let found = found(engine, component);
+    if found.is_empty() {
+        return Err(Error::no_tools("it exports no function", None));
+    }
+    if found.len() > MAX_TOOLS && stands(Defence::Tools) {
+        return Err(Error::too_large("tools of the component", found.len() as u64, MAX_TOOLS as u64));
+    }
+    let names = names(&found);
+    let functions = found.into_iter().zip(names).map(|(found, tool)| Function::new(found, tool));
+    functions.collect()
+}
+
+fn found(engine: &Engine, component: &Component) -> Vec<Found> {
+    let mut functions = Vec::new();
+    for (export, item) in component.component_type().exports(engine) {
+        if !may_be_tools(export) {
+            continue;
+        }
+        let Some(index) = component.get_export_index(None, export) else { continue };
+        match item.ty {
+            ComponentItem::ComponentFunc(ty) => {
+                functions.push(Found { interface: None, name: export.to_owned(), index, ty });
+            }
+            ComponentItem::ComponentInstance(instance) => {
+                for (name, item) in instance.exports(engine) {
+                    let inner = component.get_export_index(Some(&index), name);
+                    if let (ComponentItem::ComponentFunc(ty), Some(index)) = (item.ty, inner) {
+                        let interface = Some(export.to_owned());
+                        functions.push(Found { interface, name: name.to_owned(), index, ty });
+                    }
+                }
+            }
+            ComponentItem::CoreFunc(_)
+            | ComponentItem::Module(_)
+            | ComponentItem::Component(_)
+            | ComponentItem::Type(_)
+            | ComponentItem::Resource(_) => {}
+        }
+    }
+    functions
+}
+
+/// The names of tools: `INTERFACE_FUNCTION`, or `FUNCTION` for one of the world itself. Functions whose names would be the same
+/// have the namespace and package too.
+fn names(found: &[Found]) -> Vec<String> {
+    // `docs:adder/add@0.1.0`, or a plain name.
+    let short = |found: &Found| match &found.interface {
+        None => found.name.clone(),
+        Some(interface) => {
+            let path = interface.split('@').next().unwrap_or_default();
+            let interface = path.rsplit('/').next().unwrap_or_default();
+            format!("{interface}_{}", found.name)
+        }
+    };
+    let long = |found: &Found| match &found.interface {
+        None => found.name.clone(),
+        Some(interface) => {
+            let path = interface.split('@').next().unwrap_or_default().replace([':', '/'], "_");
+            format!("{path}_{}", found.name)
+        }
+    };
+    let names: Vec<_> = found.iter().map(short).collect();
+    let is_twice = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
+    found.iter().zip(&names).map(|(found, name)| if is_twice(name) { long(found) } else { name.clone() }).collect()
+}
+
+impl Function {
+    fn new(found: Found, tool: String) -> Result<Self, Error> {
+        let Found { interface, name, index, ty } = found;
+        let place = interface.map_or_else(|| name.clone(), |interface| format!("{interface}#{name}"));
+        let refused = |what: &str| {
+            let problem = format!("the function `{place}` has {what}, which has no form as JSON");
+            Error::definition(&tool, problem)
+        };
+        if ty.async_() {
+            return Err(Error::definition(&tool, format!("the function `{place}` is async, which this host disables")));
+        }
+        let mut parts = Parts::default();
+        let params = ty.params().map(|(name, ty)| Ok((name.to_owned(), Shape::of(&ty, &mut parts)?)));
+        let params = params.collect::<Result<Vec<_>, &'static str>>().map_err(refused)?;
+        let result = ty.results().next().map(|ty| Shape::of(&ty, &mut parts)).transpose().map_err(refused)?;
+        Ok(Self { tool, place, index, params, result })
+    }
+
+    /// What the tool is, as far as its types tell.
+    pub(super) fn definition(&self) -> Result<Definition, Error> {
+        let params: Vec<_> = self.params.iter().map(|(name, shape)| format!("{name}: {shape}")).collect();
+        let result = self.result.as_ref().map(|shape| format!(" -> {shape}")).unwrap_or_default();
+        let described = format!("Calls the function `{}({}){result}`.", self.place, params.join(", "));
+        let definition = Definition::new(&*self.tool, described)?.with_parameters(schema::object(&self.params));
+        let returned = match &self.result {
+            Some(Shape::Result(ok, _)) => ok.as_deref(),
+            Some(shape) => Some(shape),
+            None => None,
+        };
+        Ok(match returned {
+            Some(shape) => definition.with_output(schema::of(shape)),
+            None => definition,
+        })
+    }
+
+    /// The values of its parameters.
+    fn arguments(&self, arguments: &Value) -> Result<Vec<Val>, Fault> {
+        let members = arguments.as_object().ok_or_else(|| Fault::new("", "an object"))?;
+        self.params.iter().map(|(name, shape)| value::member(shape, members, name, "")).collect()
+    }
+
+    /// What it returned, as the outcome of a call. The error of a `result` is the handler's own.
+    fn outcome(&self, returned: &[Val]) -> Option<Outcome> {
+        let json = |shape: &Option<Box<Shape>>, value: &Option<Box<Val>>| match (shape, value) {
+            (Some(shape), Some(value)) => value::to_json(shape, value),
+            (None, None) => Some(Value::Null),
+            _ => None,
+        };
+        Some(match (&self.result, returned) {
+            (None, []) => Outcome::ok(Json::null()),
+            (Some(Shape::Result(ok, _)), [Val::Result(Ok(value))]) => Outcome::ok(json(ok, value)?),
+            (Some(Shape::Result(_, error)), [Val::Result(Err(value))]) => Outcome::Error(match json(error, value)? {
+                Value::Null => HandlerError::new(format!("`{}` returned an error", self.place)),
+                Value::String(message) => HandlerError::new(message),
+                data @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                    HandlerError::new(data.to_string()).with_data(data)
+                }
+            }),
+            (Some(shape), [value]) => Outcome::ok(value::to_json(shape, value)?),
+            _ => return None,
+        })
+    }
+}
+
+/// Calls the function that the invocation names.
+pub(super) async fn call(
+    functions: &[Function],
+    store: &mut Store<Cell>,
+    instance: &Instance,
+    invocation: &Invocation,
+) -> wasmtime::Result<CallResult> {
+    let function = functions.iter().find(|function| function.tool == invocation.call.name);
+    let found = function.and_then(|function| Some((function, instance.get_func(&mut *store, function.index)?)));
+    let Some((function, exported)) = found else { return Ok(CallResult::ToolError(ToolError::NotFound)) };
+    let arguments = match function.arguments(invocation.arguments()) {
+        Ok(arguments) => arguments,
+        Err(fault) => return Ok(CallResult::Refusal(Refusal::InvalidArguments(vec![fault]))),
+    };
+    let mut returned = vec![Val::Bool(false); usize::from(function.result.is_some())];
+    exported.call_async(&mut *store, &arguments, &mut returned).await?;
+    Ok(match function.outcome(&returned) {
+        Some(outcome) => CallResult::Outcome(outcome),
+        None => {
+            let detail = "the value is not of the function's type".to_owned();
+            CallResult::ToolError(ToolError::InvalidReturn(ReturnRule::Unreadable { detail }))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

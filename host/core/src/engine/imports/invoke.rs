@@ -1,0 +1,139 @@
+//! The import `invoke`: calls of other tools, on what the call has left.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use serde::Serialize;
+use wasmtime::StoreContextMut;
+use wasmtime::component::Linker;
+
+use super::secrets::told;
+use crate::call::CallResult;
+use crate::defence::{Defence, stands};
+use crate::engine::bindings::toolcell::tool::invoke::{Ending, Fault};
+use crate::engine::cell::Cell;
+use crate::handler::{Invoker, SubCall};
+use crate::limits::Limits;
+use crate::outcome::{Outcome, Question};
+use crate::rights::{Decision, Request, Rights};
+use crate::usage::Meter;
+
+/// What a call is answered with in a dry run.
+const STAND_IN: &str = r#"{"value":null}"#;
+
+/// Links it, by hand: the fuel counter belongs to the store, which a host trait does not see.
+pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
+    linker
+        .instance("toolcell:tool/invoke@0.1.0")?
+        .func_wrap_async("call", |store, (name, arguments)| Box::new(called(store, name, arguments)))
+}
+
+type Answer = (Result<Ending, Fault>,);
+
+#[expect(
+    clippy::manual_async_fn,
+    reason = "calls call this again: only a written bound tells that the future is `Send`"
+)]
+fn called(
+    mut store: StoreContextMut<'_, Cell>,
+    name: String,
+    arguments: String,
+) -> impl Future<Output = wasmtime::Result<Answer>> + Send {
+    async move {
+        let fuel = store.get_fuel()?;
+        let cell = store.data_mut();
+        cell.called("invoke", "call")?;
+        if cell.recorder().is_some() {
+            let asked = cell.authorize(&Request::Invoke { tool: name.into(), own: false });
+            return Ok((asked.map(|()| Ending::Ok(STAND_IN.into())).map_err(|denial| Fault::Denied(told(&denial))),));
+        }
+        let (invoker, SubCall { call, options, caller }) = match cell.sub_call(&name, arguments, fuel) {
+            Ok(made) => made,
+            Err(fault) => return Ok((Err(fault),)),
+        };
+        let served = cell.served();
+        let charging = Charging { store, meter: Arc::clone(&caller.meter) };
+        let completion = invoker.invoke(call, options, caller).await;
+        drop((charging, served));
+        Ok((Ok(ending(completion.result)?),))
+    }
+}
+
+impl Cell {
+    /// A call of another tool, if this one may make it.
+    fn sub_call(&mut self, name: &str, arguments: String, fuel: u64) -> Result<(Arc<dyn Invoker>, SubCall), Fault> {
+        let rights = self.caller_rights(name)?;
+        let Some(invoker) = self.invocation.invoker.clone() else {
+            return Err(Fault::Unavailable("this host has no tools for other tools to call".into()));
+        };
+        let left = self.left(fuel);
+        let made = self.invocation.sub_call(&*invoker, (name, arguments), rights, left);
+        Ok((invoker, made.map_err(|excess| Fault::Limit(excess.to_string()))?))
+    }
+
+    /// The rights that the other tool has at most. None: its own.
+    fn caller_rights(&self, name: &str) -> Result<Option<Arc<Rights>>, Fault> {
+        let request = |own| Request::Invoke { tool: name.into(), own };
+        if self.rights().allows(&request(true)) == Decision::Allowed {
+            return Ok(None);
+        }
+        match self.authorize(&request(false)) {
+            Err(denial) if stands(Defence::InvokeGrant) => Err(Fault::Denied(told(&denial))),
+            Err(_) | Ok(()) => Ok(Some(self.shared_rights())),
+        }
+    }
+
+    /// What this call has left of its limits.
+    fn left(&self, fuel: u64) -> Limits {
+        let limits = self.invocation.limits;
+        if !stands(Defence::SubCallBudget) {
+            return limits;
+        }
+        let logged = self.invocation.meter.log_bytes.load(Relaxed);
+        limits
+            .with_fuel(fuel)
+            .with_timeout(self.invocation.remaining())
+            .with_memory(self.limiter.left())
+            .with_log(limits.log.saturating_sub(logged))
+            .with_host_calls(self.host_calls_unused())
+    }
+}
+
+/// Charges the call with what another one used that it made, also when that one is dropped.
+struct Charging<'a> {
+    store: StoreContextMut<'a, Cell>,
+    meter: Arc<Meter>,
+}
+
+impl Drop for Charging<'_> {
+    fn drop(&mut self) {
+        if !stands(Defence::SubCallBudget) {
+            return;
+        }
+        let left = self.store.get_fuel().unwrap_or_default();
+        // It cannot fail: the engine meters fuel.
+        let _ = self.store.set_fuel(left.saturating_sub(self.meter.fuel.load(Relaxed)));
+        let cell = self.store.data_mut();
+        cell.charge_host_calls(self.meter.host_calls.load(Relaxed));
+        let of_call = &cell.invocation.meter;
+        of_call.log_bytes.fetch_add(self.meter.log_bytes.load(Relaxed), Relaxed);
+    }
+}
+
+fn ending(result: CallResult) -> wasmtime::Result<Ending> {
+    fn text(value: &impl Serialize) -> wasmtime::Result<String> {
+        Ok(serde_json::to_string(value)?)
+    }
+    Ok(match result {
+        CallResult::Outcome(Outcome::Ok(output)) => Ending::Ok(text(&output)?),
+        CallResult::Outcome(Outcome::Error(error)) => Ending::Error(text(&error)?),
+        // What it left for itself is not for the tool that called it.
+        CallResult::Outcome(Outcome::AskUser(question)) => {
+            Ending::AskUser(text(&Question { state: None, ..question })?)
+        }
+        CallResult::Outcome(Outcome::Halt(halt)) => Ending::Halt(text(&halt)?),
+        CallResult::ToolError(error) => Ending::ToolError(text(&error)?),
+        CallResult::Refusal(refusal) => Ending::Refusal(text(&refusal)?),
+    })
+}

@@ -1,0 +1,85 @@
+//! WASI preview 1 modules as components.
+//!
+//! In: a core module that is a command. Out: the component that the engine's own adapter makes of it.
+//! Invariants: a module is bounded by the same scan as a component before anything else reads it; no metadata of a module is
+//! read; a panic of the encoder is a refusal.
+
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as ADAPTER,
+};
+use wasmparser::{Parser, Payload};
+use wit_component::ComponentEncoder;
+
+use super::scan;
+use crate::defence::{Defence, stands};
+use crate::error::Error;
+
+/// How a core module begins.
+const MODULE: &[u8] = b"\0asm\x01\0\0\0";
+/// The export that makes a module a command.
+const START: &str = "_start";
+/// Custom sections that would tell the encoder of another world.
+const METADATA: &str = "component-type";
+
+/// The component that bytes stand for: themselves, unless they are a command for WASI preview 1.
+///
+/// # Errors
+/// [`Error::is_component`] for a command that is too large or cannot be adapted.
+pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
+    if !bytes.starts_with(MODULE) || !is_command(bytes) {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    scan::bounds(bytes)?;
+    let module = without_metadata(bytes)?;
+    let adapted = catch_unwind(AssertUnwindSafe(|| {
+        ComponentEncoder::default().validate(true).module(&module)?.adapter(PREVIEW1, ADAPTER)?.encode()
+    }));
+    match adapted {
+        Ok(Ok(component)) => Ok(Cow::Owned(component)),
+        Ok(Err(error)) => Err(Error::malformed(format!("the WASI preview 1 module cannot be adapted: {error:#}"))),
+        Err(panic) => {
+            crate::fence::dispose(panic);
+            Err(Error::malformed("the WASI preview 1 module cannot be adapted"))
+        }
+    }
+}
+
+/// Whether a module imports WASI preview 1 and can be started, as far as its bytes can be read.
+fn is_command(bytes: &[u8]) -> bool {
+    let (mut imports, mut starts) = (false, false);
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload {
+            Ok(Payload::ImportSection(section)) => {
+                imports |= section.into_imports().flatten().any(|import| import.module == PREVIEW1);
+            }
+            Ok(Payload::ExportSection(section)) => {
+                starts |= section.into_iter().flatten().any(|export| export.name == START);
+            }
+            Ok(Payload::CodeSectionStart { .. }) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    imports && starts
+}
+
+/// The module without what tools have written into it for an encoder.
+fn without_metadata(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut module = MODULE.to_vec();
+    let mut copied = MODULE.len();
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload.map_err(|error| Error::malformed(error.to_string()))?;
+        let is_metadata = matches!(&payload, Payload::CustomSection(section) if section.name().starts_with(METADATA))
+            && stands(Defence::ModuleMetadata);
+        let Some((_, range)) = payload.as_section() else { continue };
+        // From the end of the section before: the id and the size are part of it.
+        let section = bytes.get(copied..range.end).unwrap_or_default();
+        if !is_metadata {
+            module.extend_from_slice(section);
+        }
+        copied = range.end;
+    }
+    Ok(module)
+}

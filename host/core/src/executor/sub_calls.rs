@@ -1,0 +1,97 @@
+//! Calls of tools by tools.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::Executor;
+use super::terminal::Terminal;
+use crate::call::{CallOptions, CallResult, Completion, ToolCall};
+use crate::defence::{Defence, stands};
+use crate::handler::{Caller, DEFAULT_CALL_DEPTH, Invoker};
+use crate::refusal::Refusal;
+use crate::statistics::Counting;
+use crate::tool::Tool;
+
+/// Finds a tool by name.
+type Find = dyn Fn(&str) -> Option<Tool> + Send + Sync;
+
+/// Finds the tools that tools can call.
+#[derive(Clone)]
+pub(super) struct Callable(Arc<Find>);
+
+impl Executor {
+    /// Lets tools call the tools that `find` returns, by name, through the import `toolcell:tool/invoke`. A tool can call
+    /// those that it is granted ([`Grants::invoke`](crate::Grants::invoke)).
+    ///
+    /// - The tool that is called runs in a cell of its own, for the same tenant, with a completion and events of its own. The
+    ///   id of its call is the id of the calling call, `/` and a number from 1.
+    /// - It has at most what the calling call has left of each limit, and what it uses is counted for the calling call too.
+    /// - It has at most the rights of the calling tool, unless the grant says `own NAME`. A tool in native code is bound by no
+    ///   rights, so it can be called only with such a grant.
+    ///
+    /// A run and a step let tools call the tools of their registry, unless this says otherwise. In a
+    /// [`Cordon`](crate::Cordon) there are no tools to call.
+    ///
+    /// ```
+    /// use toolcell::{Executor, Registry};
+    ///
+    /// let registry = Registry::new();
+    /// let tools = registry.clone();
+    /// let executor = Executor::new().with_callable(move |name| tools.get(name));
+    /// ```
+    #[must_use]
+    pub fn with_callable(mut self, find: impl Fn(&str) -> Option<Tool> + Send + Sync + 'static) -> Self {
+        self.callable = Some(Callable(Arc::new(find)));
+        self
+    }
+
+    /// Sets how many calls deep tools can call tools. Default: [`DEFAULT_CALL_DEPTH`]. With 0 no tool can call another.
+    #[must_use]
+    pub fn with_call_depth(mut self, most: u32) -> Self {
+        self.call_depth = Some(most);
+        self
+    }
+
+    /// The same, where tools can call these tools if nothing else was said.
+    pub(crate) fn calling(self, find: impl Fn(&str) -> Option<Tool> + Send + Sync + 'static) -> Self {
+        if self.callable.is_some() { self } else { self.with_callable(find) }
+    }
+
+    pub(super) fn invoker(&self) -> Option<Arc<dyn Invoker>> {
+        self.callable.is_some().then(|| Arc::new(self.clone()) as Arc<dyn Invoker>)
+    }
+}
+
+impl Invoker for Executor {
+    fn most_depth(&self) -> u32 {
+        self.call_depth.unwrap_or(DEFAULT_CALL_DEPTH)
+    }
+
+    fn invoke<'a>(
+        &'a self,
+        call: ToolCall,
+        options: CallOptions,
+        caller: Arc<Caller>,
+    ) -> Pin<Box<dyn Future<Output = Completion> + Send + 'a>> {
+        let found = self.callable.as_ref().and_then(|Callable(find)| find(&call.name));
+        Box::pin(async move {
+            let Some(tool) = found else { return self.not_found(&Tool::unknown(&call.name), call, options) };
+            let is_bound = caller.rights.is_some();
+            // Native code does what it does: no rights bind it.
+            if is_bound && tool.rights().is_none() && stands(Defence::CallerRights) {
+                let (invocation, _) = self.arrived(&tool, call, options, Some(caller));
+                return Terminal::open(&tool, invocation).close(CallResult::Refusal(Refusal::NotAllowed));
+            }
+            let counting = Counting::new(tool.counters());
+            counting.end(self.made(&tool, call, options, Some(caller)).await)
+        })
+    }
+}
+
+impl fmt::Debug for Callable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Callable")
+    }
+}

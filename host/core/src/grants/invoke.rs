@@ -1,0 +1,86 @@
+//! Rules about calls of other tools: `lookup`, `notes_*`, `own fetch`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::BadRule;
+
+/// A rule that allows calls of other tools. A tool that is called has at most the rights of the tool that calls it. With
+/// `own` it has its own rights instead.
+///
+/// # Shape
+/// As text: `NAME` or `own NAME`, and `PREFIX*` for a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvokeRule {
+    own: bool,
+    name: String,
+    is_prefix: bool,
+}
+
+impl InvokeRule {
+    /// Whether the rule allows a call of this tool, with the rights of that tool if `own`.
+    #[must_use]
+    pub fn covers(&self, tool: &str, own: bool) -> bool {
+        (self.own || !own) && if self.is_prefix { tool.starts_with(&self.name) } else { tool == self.name }
+    }
+
+    /// The same rule, which leaves the tools their own rights.
+    #[must_use]
+    pub(crate) fn with_own_rights(self) -> Self {
+        Self { own: true, ..self }
+    }
+}
+
+impl FromStr for InvokeRule {
+    type Err = BadRule;
+
+    fn from_str(text: &str) -> Result<Self, BadRule> {
+        let hint = "write `lookup`, `notes_*` or `own fetch`";
+        let text = text.trim_start_matches(' ');
+        let (own, name) = text.strip_prefix("own ").map_or((false, text), |name| (true, name));
+        let name = name.trim_matches(' ');
+        let (name, is_prefix) = name.strip_suffix('*').map_or((name, false), |prefix| (prefix, true));
+        if name.contains('*') {
+            return Err(BadRule::new(text, "`*` is allowed only at the end", hint));
+        }
+        if name.is_empty() {
+            let problem = if is_prefix { "it matches every tool" } else { "it names no tool" };
+            return Err(BadRule::new(text, problem, hint));
+        }
+        if name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(BadRule::new(text, "a tool's name has no spaces", hint));
+        }
+        Ok(Self { own, name: name.to_owned(), is_prefix })
+    }
+}
+
+impl fmt::Display for InvokeRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own = if self.own { "own " } else { "" };
+        write!(f, "{own}{}{}", self.name, if self.is_prefix { "*" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_about_calls() {
+        for (rule, tool, expected) in [
+            ("lookup", "lookup", [true, false]),
+            ("lookup", "lookup2", [false, false]),
+            ("notes_*", "notes_add", [true, false]),
+            ("own fetch", "fetch", [true, true]),
+            ("own  fetch_*", "fetch_all", [true, true]),
+            ("own", "own", [true, false]),
+        ] {
+            let parsed: InvokeRule = rule.parse().unwrap();
+            assert_eq!([false, true].map(|own| parsed.covers(tool, own)), expected, "{rule}");
+            assert_eq!(parsed.to_string().parse(), Ok(parsed));
+        }
+        for bad in ["", "*", "own *", "own ", "a*b", "a b", "a\nb"] {
+            assert!(bad.parse::<InvokeRule>().is_err(), "{bad:?}");
+        }
+    }
+}

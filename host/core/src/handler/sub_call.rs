@@ -1,0 +1,109 @@
+//! Calls that a tool makes of other tools.
+//!
+//! In: the call that makes them. Out: [`Caller`], which goes with each of them, and [`Invoker`], which makes them.
+//! Invariant: what they use together is what the outermost call may use.
+//! Not here: which tools a tool may call (`rights`), what the import looks like (`engine/imports/invoke`).
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::Invocation;
+use crate::call::{CallContext, CallOptions, Completion, ToolCall};
+use crate::defence::{Defence, stands};
+use crate::egress::Budget;
+use crate::limits::Limits;
+use crate::rights::Rights;
+use crate::usage::Meter;
+
+/// How many calls deep tools can call tools, unless an embedder says otherwise.
+pub const DEFAULT_CALL_DEPTH: u32 = 4;
+/// Calls that one call may lead to, at all depths together.
+pub const MAX_SUB_CALLS: u32 = 1000;
+
+/// Makes calls for tools.
+pub(crate) trait Invoker: Send + Sync {
+    /// How many calls deep tools can call tools.
+    fn most_depth(&self) -> u32;
+
+    /// Makes a call.
+    fn invoke<'a>(
+        &'a self,
+        call: ToolCall,
+        options: CallOptions,
+        caller: Arc<Caller>,
+    ) -> Pin<Box<dyn Future<Output = Completion> + Send + 'a>>;
+}
+
+/// A call that was made by a tool: what it has of that tool's own call.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// 1 for a call that is made by a tool of the outermost call.
+    pub(crate) depth: u32,
+    /// Calls that the outermost call has led to.
+    pub(crate) made: Arc<AtomicU32>,
+    /// What the tool is allowed at most. None: what it is allowed otherwise.
+    pub(crate) rights: Option<Arc<Rights>>,
+    /// What requests may use.
+    pub(crate) egress: Budget,
+    /// Where its use is read, also when it is dropped.
+    pub(crate) meter: Arc<Meter>,
+}
+
+/// Why no call is made: the chain of calls is too long, or has too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Excess {
+    #[error("tools may call tools {0} deep, and this call is as deep")]
+    Depth(u32),
+    #[error("one call may lead to {MAX_SUB_CALLS} calls of other tools, and they are made")]
+    Count,
+}
+
+/// A call that may be made.
+pub(crate) struct SubCall {
+    pub(crate) call: ToolCall,
+    pub(crate) options: CallOptions,
+    pub(crate) caller: Arc<Caller>,
+}
+
+impl Invocation {
+    /// A call of another tool on behalf of this one. `rights` are what the other may have at most, `left` is what this call
+    /// has left.
+    pub(crate) fn sub_call(
+        &self,
+        invoker: &dyn Invoker,
+        (name, arguments): (&str, String),
+        rights: Option<Arc<Rights>>,
+        left: Limits,
+    ) -> Result<SubCall, Excess> {
+        let depth = self.caller.as_ref().map_or(0, |caller| caller.depth).saturating_add(1);
+        if depth > invoker.most_depth() && stands(Defence::CallDepth) {
+            return Err(Excess::Depth(invoker.most_depth()));
+        }
+        let made = self.caller.as_ref().map_or_else(|| &self.led_to, |caller| &caller.made);
+        if made.fetch_add(1, Ordering::Relaxed) >= MAX_SUB_CALLS && stands(Defence::SubCallCount) {
+            return Err(Excess::Count);
+        }
+        let number = self.meter.sub_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let caller =
+            Caller { depth, made: Arc::clone(made), rights, egress: self.egress_budget(), meter: Arc::default() };
+        let mut context = CallContext::clone(&self.context);
+        (context.attempt, context.resume) = (None, None);
+        let mut options = CallOptions::default()
+            .with_context(context)
+            .with_limits(left)
+            .with_abort(self.abort.clone())
+            .with_stop_grace(self.stop_grace);
+        options.overlay.clone_from(&self.overlays.call);
+        let call = ToolCall::new(format!("{}/{number}", self.call.id), name, arguments);
+        Ok(SubCall { call, options, caller: Arc::new(caller) })
+    }
+}
+
+impl fmt::Debug for dyn Invoker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Invoker")
+    }
+}

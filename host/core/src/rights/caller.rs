@@ -1,0 +1,146 @@
+//! The rights of a tool that another tool calls: at most those of the other.
+//!
+//! Invariants: the same words mean the same thing to both, or are denied: a directory is the same one of the host, a variable
+//! has the same value, a secret is bound to the same requests. Keys are each tool's own, so they are never the caller's.
+
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use super::{Decision, Request, Rights};
+use crate::grants::{Directory, Grants, Method, Overlay, SCRATCH, Target, is_below};
+
+impl Rights {
+    /// Whether the tool that made the call is allowed it, too.
+    pub(super) fn caller_allows(&self, request: &Request<'_>) -> bool {
+        let Some(caller) = &self.caller else { return true };
+        caller.allows(request) == Decision::Allowed && self.means_the_same(caller, request)
+    }
+
+    fn means_the_same(&self, caller: &Self, request: &Request<'_>) -> bool {
+        let (own, others) = (&*self.granted, &*caller.granted);
+        match request {
+            Request::Http { .. } | Request::Invoke { .. } => true,
+            Request::File { path, .. } => {
+                is_below(path, SCRATCH) || host_path(own, path).is_some_and(|at| Some(at) == host_path(others, path))
+            }
+            Request::Environment { name } => {
+                own.environment.get(name.as_ref()) == others.environment.get(name.as_ref())
+            }
+            Request::Secret { name } => own.secrets.get(name.as_ref()) == others.secrets.get(name.as_ref()),
+            Request::Reveal { .. } => true,
+            Request::Key { .. } | Request::Keys { .. } => self.store == caller.store,
+        }
+    }
+
+    /// All overlays, those of the tools that led to the call included.
+    pub(super) fn overlays(&self) -> impl Iterator<Item = &Arc<Overlay>> {
+        let chain = std::iter::successors(Some(self), |rights| rights.caller.as_deref());
+        chain.flat_map(|rights| [&rights.declared, &rights.tool, &rights.tenant, &rights.call]).flatten()
+    }
+
+    /// The private networks that a request may go to.
+    pub(crate) fn private_networks(&self, method: Method, target: &Target) -> Vec<IpNet> {
+        let rules = self.granted.http.iter().filter(|rule| rule.covers(method, target));
+        let networks = rules.flat_map(|rule| rule.private()).copied();
+        match &self.caller {
+            None => networks.collect(),
+            Some(caller) => {
+                let others = caller.private_networks(method, target);
+                networks.filter(|network| others.iter().any(|other| other.contains(network))).collect()
+            }
+        }
+    }
+}
+
+/// Where on the host a path of the tool's leads, as the directory that it is in and the rest.
+fn host_path<'a>(grants: &'a Grants, path: &'a str) -> Option<(&'a std::path::Path, &'a str)> {
+    let holds = |directory: &&Directory| is_below(path, &directory.name);
+    let directory = grants.directories.iter().filter(holds).max_by_key(|directory| directory.name.len())?;
+    Some((&directory.path, path.get(directory.name.len()..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::Definition;
+    use crate::grants::{Access, Placed, SecretUse};
+    use crate::rights::Layer;
+
+    const SECRET: &str = "token";
+
+    fn rights(name: &str, path: &str, language: &str, bound_to: &str) -> Rights {
+        let mut grants = Grants::default();
+        grants.http.push(bound_to.parse().unwrap());
+        grants.directories.push(Directory::new("/data", path, Access::Write).unwrap());
+        grants.environment.insert("LANG".into(), language.into());
+        grants.secrets.insert(SECRET.into(), SecretUse::new(bound_to.parse().unwrap(), Placed::Bearer));
+        grants.keys.push("write notes/*".parse().unwrap());
+        grants.invoke.push("own other".parse().unwrap());
+        Rights::new(Arc::new(grants), &Definition::new(name, "").unwrap()).unwrap()
+    }
+
+    const ALL: [&str; 8] = [
+        "GET https://a.example/x",
+        "read /data/x",
+        "environment LANG",
+        "secret token",
+        "kv read notes/a",
+        "kv list notes/",
+        "invoke other",
+        "invoke own other",
+    ];
+
+    /// What a tool may when another calls it.
+    fn left(called: &Rights, caller: Rights) -> Vec<&'static str> {
+        let called = called.within_caller(Some(Arc::new(caller)));
+        let is_left = |request: &&str| match called.allows(&Request::parse(request).unwrap()) {
+            Decision::Allowed => true,
+            Decision::Denied(denial) => {
+                assert_eq!(denial.layer, Layer::Caller);
+                false
+            }
+        };
+        ALL.iter().copied().filter(is_left).collect()
+    }
+
+    #[test]
+    fn a_called_tool_has_at_most_the_rights_of_its_caller() {
+        let all = || rights("called", "/srv/a", "C", "https://a.example");
+        assert!(left(&all(), Rights::default()).is_empty(), "a caller without rights");
+        // Keys are each tool's own.
+        let same = rights("caller", "/srv/a", "C", "https://a.example");
+        let but_keys: Vec<_> = ALL.iter().copied().filter(|request| !request.starts_with("kv")).collect();
+        assert_eq!(left(&all(), same), but_keys);
+        let others = rights("caller", "/srv/b", "D", "https://b.example");
+        assert_eq!(left(&all(), others), ["invoke other", "invoke own other"], "the same words for other things");
+        // It goes on through the chain.
+        let between = all().within_caller(Some(Arc::default()));
+        assert!(left(&all(), between).is_empty());
+    }
+
+    #[test]
+    fn paths_are_opened_where_every_tool_of_the_chain_may() {
+        let overlay = Overlay { files: Some(vec!["read /data/in".parse().unwrap()]), ..Overlay::default() };
+        let caller = rights("caller", "/srv/a", "C", "https://a.example").narrowed(None, Some(Arc::new(overlay)));
+        let called = rights("called", "/srv/a", "C", "https://a.example").within_caller(Some(Arc::new(caller)));
+        assert_eq!(called.openings("/data", Access::Write), [("/data/in".to_owned(), Access::Read)]);
+    }
+
+    #[test]
+    fn private_networks_are_those_of_both() {
+        let with = |networks: &[&str]| {
+            let rule: crate::grants::HttpRule = "http://localhost".parse().unwrap();
+            let networks = networks.iter().map(|network| network.parse::<IpNet>().unwrap());
+            let mut grants = Grants::default();
+            grants.http.push(rule.with_private(networks));
+            Rights::new(Arc::new(grants), &Definition::new("t", "").unwrap()).unwrap()
+        };
+        let target = Target::parse("http://localhost/").unwrap();
+        let called = with(&["127.0.0.0/8", "10.1.0.0/16"]);
+        let of = |rights: &Rights| rights.private_networks(Method::Get, &target).len();
+        assert_eq!(of(&called), 2);
+        assert_eq!(of(&called.within_caller(Some(Arc::new(with(&["10.0.0.0/8"]))))), 1);
+        assert_eq!(of(&called.within_caller(Some(Arc::new(with(&[]))))), 0);
+    }
+}
