@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use toolcell::{Component, Grants, Missing};
+use toolcell::{Component, ComponentBytes, Grants, Missing};
 
 use crate::{Approval, Approved, Configuration, Engines, Error, Lock};
 
@@ -20,6 +20,7 @@ impl Configuration {
         let chosen = self.choose(component.as_ref())?;
         let (bytes, signer) = chosen.bytes()?;
         let engine = engines.of(chosen.isolation)?;
+        let bytes = ComponentBytes::new(bytes, chosen.kind());
         let component = Component::load_with(engine, bytes, Grants::default(), Missing::Denied).await?;
         Ok(Approved::of(&component, signer.map(|signer| signer.publisher)))
     }

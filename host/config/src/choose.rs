@@ -75,12 +75,12 @@ impl Configuration {
                 let record = self.found.as_ref().and_then(|found| found.unread());
                 let record = record.map(|why| format!(": the record of your approvals cannot be used: {why}"));
                 let message = format!(
-                    "`{name}` comes from `{}`, which you have not approved in its present form{}",
+                    "`{name}` comes from `{}`: you have not approved this configuration in its present form{}",
                     beside(file),
                     record.unwrap_or_default()
                 );
                 let approve = self.hint.command("approve", &[], &[name]);
-                let hint = format!("{approve} shows it and asks");
+                let hint = format!("{approve} shows the configuration and asks");
                 Err(Error::not_approved(Unapproved::Configuration, message, hint))
             }
             (Approval::Missing | Approval::Given, _, _) => Ok(chosen),

@@ -18,16 +18,22 @@ use crate::error::Error;
 use crate::file;
 use crate::grants;
 use crate::isolation;
+use crate::issuer;
+use crate::kind;
 use crate::limits;
 use crate::lock;
 use crate::problem::{Problem, Problems, in_order};
+use crate::quota;
 use crate::roots::Guarded;
 use crate::rules::{self, WrittenRule};
 use crate::search;
 use crate::secrets::{self, Origin};
 use crate::shape;
 use crate::signed::{self, Demand};
-use crate::{Approval, ComponentConfig, Found, HintCommand, Isolation, ReadOptions, Section, ToolConfig, files};
+use crate::{
+    Approval, ComponentConfig, Found, HintCommand, Isolation, Issuer, ReadOptions, Section, TenantQuota, ToolConfig,
+    files,
+};
 
 /// The name of the file that is searched for.
 pub const NAME: &str = "toolcell.toml";
@@ -61,6 +67,12 @@ pub struct Configuration {
     pub tenants: BTreeMap<String, Tenant>,
     /// Of their calls, whichever component they are of.
     pub(crate) tenants_isolation: BTreeMap<String, Isolation>,
+    /// How much each tenant of a server may use, by name.
+    pub quotas: BTreeMap<String, TenantQuota>,
+    /// The same for callers without a tenant: the default.
+    pub quota: TenantQuota,
+    /// Whose tokens a server accepts.
+    pub issuer: Option<Issuer>,
     /// The values of secrets.
     pub secrets: StoredSecrets,
     /// Where their values come from, by name.
@@ -165,7 +177,10 @@ impl Configuration {
         let (tree, faults) = DeTable::parse_recoverable(text);
         if !faults.is_empty() {
             for fault in faults {
-                let hint = "write text in quotes and a section's name in brackets; https://toml.io explains TOML";
+                let hint = match fault.message() {
+                    "duplicate key" => "remove one of the two, or give it another name",
+                    _ => "write text in quotes and a section's name in brackets; https://toml.io explains TOML",
+                };
                 problems.error(&fault.span().unwrap_or_default(), fault.message(), hint);
             }
             return None;
@@ -222,6 +237,10 @@ impl Configuration {
             defaults,
             isolation: isolation::said(&file.host.isolation),
             demand: signatures.of_all.clone(),
+            quota: quota::over(problems, &file.defaults.quota, TenantQuota::default()),
+            // One that is not approved lets no one in, and its file of keys is not read.
+            issuer: (file.issuer.as_ref().filter(|_| approval == Approval::Given))
+                .and_then(|said| issuer::issuer(problems, base, &said.value)),
             secrets: stored,
             origins,
             unset,
@@ -244,6 +263,7 @@ impl Configuration {
                 limits: limits::over(problems, limits, defaults),
                 isolation: isolation.max(isolation::of_component(problems, own)),
                 development: dev.development(&base.join(&path.value)),
+                kind: kind::of_component(problems, name, &said.value),
                 digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),
                 demand: signatures.of_component(problems, base, &said.value),
                 section: Section {
@@ -256,6 +276,10 @@ impl Configuration {
                 if let Some(isolation) = &said.value.isolation {
                     let hint = format!("write it in [components.{name}]: all tools of a component share its isolation");
                     problems.error(&isolation.span, "a single tool cannot have its own isolation", hint);
+                }
+                if let Some(quota) = &said.value.quota {
+                    let hint = "write it in [tenants.NAME.quota], or in [defaults.quota] for all tenants";
+                    problems.error(&quota.span, "a single tool cannot have a quota", hint);
                 }
                 let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
                 configured.grants.tools.insert(tool.clone(), grants::overlay(problems, &said.value));
@@ -272,6 +296,8 @@ impl Configuration {
         for (name, said) in &file.tenants {
             let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
             let overlay = grants::overlay(problems, &said.value);
+            let quota = said.value.quota.as_ref().map(|said| quota::over(problems, &said.value, config.quota));
+            config.quotas.insert(name.clone(), quota.unwrap_or(config.quota));
             config.tenants.insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
             config.tenants_isolation.insert(name.clone(), isolation.max(isolation::said(&said.value.isolation)));
         }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
-use toolcell::{Definition, Suspicion};
+use toolcell::{ComponentKind, Definition, Suspicion};
 
 use crate::Approved;
 use crate::clean;
@@ -89,7 +89,10 @@ impl<'a> Difference<'a> {
             None => ApprovalState::New,
             Some(old) if old == self.new => ApprovalState::Locked,
             Some(old)
-                if self.publishers().is_none() && old.imports == self.new.imports && old.tools == self.new.tools =>
+                if self.publishers().is_none()
+                    && self.kinds().is_none()
+                    && old.imports == self.new.imports
+                    && old.tools == self.new.tools =>
             {
                 ApprovalState::Rebuilt
             }
@@ -101,6 +104,11 @@ impl<'a> Difference<'a> {
     fn publishers(&self) -> Option<(&'a str, &'a str)> {
         let name = |approved: &'a Approved| approved.publisher.as_deref().unwrap_or("not asked for");
         self.old.filter(|old| old.publisher != self.new.publisher).map(|old| (name(old), name(self.new)))
+    }
+
+    /// What it was used as and what it is now, where that is not the same.
+    fn kinds(&self) -> Option<(&'a str, &'a str)> {
+        self.old.filter(|old| old.kind != self.new.kind).map(|old| (&*old.kind, &*self.new.kind))
     }
 
     /// Imports that came, and those that went.
@@ -147,8 +155,11 @@ impl<'a> Difference<'a> {
         });
         let publisher =
             self.publishers().map(|(old, new)| format!("its publisher is {new}, and was {}", clean::shown(old)));
+        let kind = self.kinds();
+        let kind = kind.map(|(old, new)| format!("it is used as {}, and was {}", clean::shown(new), clean::shown(old)));
         let named: Vec<_> = publisher
             .into_iter()
+            .chain(kind)
             .chain(came.iter().map(|name| format!("it also imports {}", clean::shown(name))))
             .chain(went.iter().map(|name| format!("it no longer imports {}", clean::shown(name))))
             .chain(of_tools)
@@ -174,13 +185,17 @@ impl<'a> Difference<'a> {
                 "suspicions": self.suspicions(name),
             })
         });
-        json!({
+        let mut shown = json!({
             "state": self.standing(),
             "digest": { "old": self.old.map(|old| &old.digest), "new": self.new.digest },
             "publisher": { "old": self.old.map(|old| &old.publisher), "new": self.new.publisher },
             "imports": { "added": came, "removed": went },
             "tools": tools.collect::<Vec<_>>(),
-        })
+        });
+        if let Some((old, new)) = self.kinds() {
+            shown["as"] = json!({ "old": old, "new": new });
+        }
+        shown
     }
 
     /// The warnings about the definitions that are new or changed, one a line.
@@ -203,6 +218,13 @@ impl<'a> Difference<'a> {
             Some(_) | None => format!("  digest {}", self.new.digest),
         }];
         lines.extend(self.publishers().map(|(old, new)| format!("  publisher {} → {new}", clean::shown(old))));
+        match (self.kinds(), self.old) {
+            (Some((old, new)), _) => lines.push(format!("  as {} → {}", clean::shown(old), clean::shown(new))),
+            (None, None) if self.new.kind != ComponentKind::Tools.to_string() => {
+                lines.push(format!("  as {}", clean::shown(&self.new.kind)));
+            }
+            (None, _) => {}
+        }
         let (came, went) = self.imports();
         let (unseen, came): (Vec<_>, Vec<_>) =
             came.into_iter().partition(|name| self.old.is_none() && inert.contains(*name));

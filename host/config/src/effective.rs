@@ -8,7 +8,9 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolcell::{Access, Decision, Definition, HttpRule, KeyRule, Method, Overlay, PathRule, Request, Rights, Target};
+use toolcell::{
+    Access, Decision, Definition, HttpRule, InvokeRule, KeyRule, Method, Overlay, PathRule, Request, Rights, Target,
+};
 
 /// A label that no rule names.
 const ANY_LABEL: &str = "any-label-of-toolcell";
@@ -66,6 +68,21 @@ pub fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overl
         other.split_once(' ').is_some_and(|(word, key)| rule.covers(access(word), &least_key(key)))
     };
     insert(&mut left, "kv", bounded(all, keys, covers));
+
+    let rules = texts([&granted.invoke]).chain(declared("invoke"));
+    let rules = rules.chain(texts(overlays.iter().filter_map(|overlay| overlay.invoke.as_ref())));
+    let all = rules.map(|rule| rule.strip_prefix("own ").unwrap_or(&rule).to_owned()).collect();
+    let calls = |tool: String| {
+        let may = |own: &bool| is_allowed(&Request::Invoke { tool: least_key(&tool).into(), own: *own });
+        let own = [true, false].into_iter().find(may)?;
+        format!("{}{tool}", if own { "own " } else { "" }).parse().ok()
+    };
+    let covers = |rule: &InvokeRule, other: &InvokeRule| {
+        let other = other.to_string();
+        let (own, tool) = other.strip_prefix("own ").map_or((false, &*other), |tool| (true, tool));
+        rule.covers(&least_key(tool), own)
+    };
+    insert(&mut left, "invoke", bounded(all, calls, covers));
 
     let may = |request: Request<'_>| is_allowed(&request);
     let names = granted.environment.keys().filter(|name| may(Request::Environment { name: name.as_str().into() }));

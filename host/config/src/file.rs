@@ -3,19 +3,18 @@
 //! Invariants: the JSON Schema for editors is generated from these types and their comments; unknown keys are refused.
 //! Not here: what the values mean (`grants`, `secrets`), where they are wrong (`shape`).
 
-use std::borrow::Cow;
+mod place;
+
 use std::collections::BTreeMap;
 use std::fmt;
-use std::marker::PhantomData;
-use std::ops::Range;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::{BoolDeserializer, MapAccessDeserializer, StrDeserializer};
-use serde::de::{Error, IntoDeserializer as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use toml::Spanned;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::isolation::Isolation;
+use crate::kind::{Input, Kind, Output};
+
+pub(crate) use place::{At, Either};
 
 /// The components of toolcell, and their grants. What is not in this file is not granted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -29,6 +28,8 @@ pub(crate) struct File {
     pub(crate) dev: Dev,
     /// For all components, including those that are run by their path, and for all tenants.
     pub(crate) host: Host,
+    /// For `toolcell serve`: whose tokens (JWT) are accepted instead of API keys.
+    pub(crate) issuer: Option<At<Issuer>>,
     /// Publishers, who sign components, by name.
     pub(crate) publishers: BTreeMap<String, At<Publisher>>,
     /// Tenants by name. A section narrows all components for the tenant; it never grants.
@@ -78,6 +79,12 @@ pub(crate) struct Component {
     pub(crate) publisher: Option<At<String>>,
     /// The file of its signature, seen from this file. Default: its own path with `.sig` after it.
     pub(crate) signature: Option<At<String>>,
+    /// What it is used as: `tools`, which it describes itself; `functions`, each exported function is a tool; `command`, a program
+    /// that is one tool with the name of this section. Default: `tools`.
+    #[serde(rename = "as")]
+    pub(crate) kind: Option<At<Kind>>,
+    /// How a command is called. Only with `as = "command"`.
+    pub(crate) command: Option<At<Command>>,
     /// Its grants.
     pub(crate) grants: Option<At<Grants>>,
     /// How far its calls are isolated from others: `pooled` or `strict`. `process` is for the host or a tenant.
@@ -88,6 +95,22 @@ pub(crate) struct Component {
     /// Its single tools by name. A section narrows a tool further; it never grants.
     #[serde(default)]
     pub(crate) tools: BTreeMap<String, At<Narrowing>>,
+}
+
+/// How a command is called.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Command {
+    /// What the tool does, for the model.
+    pub(crate) description: Option<String>,
+    /// The words of the command line after the program's name. `{NAME}` is replaced by the argument `NAME` of the call; a word
+    /// stays one word. Default: the call has an argument `args`, a list of words.
+    pub(crate) argv: Option<Vec<At<String>>>,
+    /// What it reads from standard input: `text`, the argument `stdin` of the call; `json`, all arguments as JSON; `nothing`.
+    /// Default: `text`.
+    pub(crate) stdin: Option<Input>,
+    /// What its standard output is: `text`, or `json`, which is text if it is not valid JSON. Default: `text`.
+    pub(crate) output: Option<Output>,
 }
 
 /// The grants of a component. A tool that declares needs gets only those. If one tool of the component declares needs, a tool
@@ -109,6 +132,9 @@ pub(crate) struct Grants {
     pub(crate) reveal: Vec<At<String>>,
     /// Keys of the tool's own store: `read *`, `write notes/*`.
     pub(crate) kv: Vec<At<String>>,
+    /// Other tools that it may call: `lookup`, `notes_*`. They then have at most the rights of this component; with
+    /// `own lookup` they have their own.
+    pub(crate) invoke: Vec<At<String>>,
 }
 
 /// Requests that may also go to private addresses.
@@ -213,12 +239,46 @@ pub(crate) struct Limits {
     pub(crate) host_calls: Option<At<Amount>>,
 }
 
-/// Defaults for components that do not say otherwise.
+/// Defaults for components and tenants that do not say otherwise.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Defaults {
     /// How much one call may use.
     pub(crate) limits: Limits,
+    /// How much each tenant of a server may use; without tenants, all callers together.
+    pub(crate) quota: Quota,
+}
+
+/// How much one tenant of a server may use. What is absent here and in `[defaults.quota]` is not limited, except for artifacts.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Quota {
+    /// Calls that begin in a minute: `600`.
+    pub(crate) calls_per_minute: Option<At<Amount>>,
+    /// Instruction units in a minute: `10G`.
+    pub(crate) fuel_per_minute: Option<At<Amount>>,
+    /// Calls that run at once: `8`.
+    pub(crate) concurrent_calls: Option<At<Amount>>,
+    /// Bytes of all artifacts: `256MiB`. Default: what `toolcell serve --artifact-quota` says.
+    pub(crate) artifact_bytes: Option<At<Amount>>,
+}
+
+/// An issuer of tokens: with one, `toolcell serve` is an OAuth resource server.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Issuer {
+    /// The issuer, as the claim `iss` has it: `https://login.example.com`.
+    pub(crate) url: At<String>,
+    /// The URL of this server as its clients know it. The claim `aud` must have it.
+    pub(crate) audience: At<String>,
+    /// The file of the issuer's public keys, a JWK set, seen from this file.
+    pub(crate) keys: At<String>,
+    /// The algorithms of signatures that are accepted: `ES256`. Default: every asymmetric one that the keys are for.
+    pub(crate) algorithms: Option<Vec<At<String>>>,
+    /// The claim that names the tenant. Default: `tenant`.
+    pub(crate) tenant_claim: Option<At<String>>,
+    /// A scope that each token must have. Default: none.
+    pub(crate) scope: Option<At<String>>,
 }
 
 /// Narrows every call of one tenant, or of one tool. A kind that is absent is not narrowed; an empty list takes the kind away.
@@ -227,6 +287,8 @@ pub(crate) struct Defaults {
 pub(crate) struct Narrowing {
     /// Tighter limits.
     pub(crate) limits: Limits,
+    /// How much a tenant of a server may use. Not for tools.
+    pub(crate) quota: Option<At<Quota>>,
     /// Requests that are left.
     pub(crate) http: Option<Vec<At<String>>>,
     /// Paths that are left, as the tool sees them: `read /data/acme`.
@@ -239,6 +301,8 @@ pub(crate) struct Narrowing {
     pub(crate) reveal: Option<Vec<At<String>>>,
     /// Keys that are left.
     pub(crate) kv: Option<Vec<At<String>>>,
+    /// Other tools that may still be called.
+    pub(crate) invoke: Option<Vec<At<String>>>,
     /// How far a tenant's calls are isolated from others. Not for tools: a tool has its component's.
     pub(crate) isolation: Option<At<Isolation>>,
 }
@@ -258,90 +322,5 @@ impl fmt::Display for Amount {
             Self::Text(text) => f.write_str(text),
             Self::Number(number) => write!(f, "{number}"),
         }
-    }
-}
-
-/// A value and where it stands.
-#[derive(Debug)]
-pub(crate) struct At<T> {
-    pub(crate) value: T,
-    /// Bytes of the file.
-    pub(crate) span: Range<usize>,
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::deserialize(deserializer)?;
-        Ok(Self { span: spanned.span(), value: spanned.into_inner() })
-    }
-}
-
-/// In the schema a value is the same wherever it stands.
-impl<T: JsonSchema> JsonSchema for At<T> {
-    fn inline_schema() -> bool {
-        T::inline_schema()
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        T::schema_name()
-    }
-
-    fn schema_id() -> Cow<'static, str> {
-        T::schema_id()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        T::json_schema(generator)
-    }
-}
-
-/// The short form of a value, or a table. Unlike serde's own it lets places through.
-#[derive(Debug)]
-pub(crate) enum Either<S, T> {
-    Short(S),
-    Table(T),
-}
-
-impl<'de, S: Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Either<S, T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Forms(PhantomData))
-    }
-}
-
-struct Forms<S, T>(PhantomData<(S, T)>);
-
-impl<'de, S: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Forms<S, T> {
-    type Value = Either<S, T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the short form or a table")
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
-        let deserializer: BoolDeserializer<E> = value.into_deserializer();
-        S::deserialize(deserializer).map(Either::Short)
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Self::Value, E> {
-        let deserializer: StrDeserializer<'_, E> = value.into_deserializer();
-        S::deserialize(deserializer).map(Either::Short)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Either::Table)
-    }
-}
-
-impl<S: JsonSchema, T: JsonSchema> JsonSchema for Either<S, T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        format!("{}_or_{}", S::schema_name(), T::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [generator.subschema_for::<S>(), generator.subschema_for::<T>()] })
     }
 }

@@ -47,7 +47,8 @@ const OPEN_TO_OTHERS: u32 = 0o077;
 pub fn component(path: &Path) -> Result<Vec<u8>, Error> {
     let file = open(path, COMPONENT_HINT)?;
     let known = file.metadata().map_or(0, |metadata| metadata.len());
-    let mut bytes = Vec::new();
+    // One byte more than it has: the read that finds the end grows nothing.
+    let mut bytes = Vec::with_capacity(known.min(MAX_COMPONENT) as usize + 1);
     let read = if known > MAX_COMPONENT { Ok(known) } else { read_bounded(&file, MAX_COMPONENT, &mut bytes) };
     match read {
         Ok(size) if size > MAX_COMPONENT => {
@@ -67,6 +68,12 @@ pub fn component(path: &Path) -> Result<Vec<u8>, Error> {
 /// The text of a configuration. One that others could have written is not read.
 pub fn configuration(path: &Path) -> Result<String, Error> {
     own_text(path, "configuration", MAX_CONFIG, "name a configuration of your own with `--config FILE`")
+}
+
+/// The public keys of an issuer. A file that others could have written is not read.
+pub fn issuer_keys(path: &Path) -> Result<String, Error> {
+    let hint = "give the issuer's JWK set as a file of yours that no other user can write to";
+    own_text(path, "JWK set", MAX_CONFIG, hint)
 }
 
 /// The text of a lock, if there is one. One that others could have written is not read.
@@ -246,14 +253,17 @@ fn name_of(kind: FileType) -> &'static str {
 
 /// The error of a file that cannot be opened, with the file beside it that was probably meant.
 pub fn not_opened(path: &Path, error: io::Error) -> Error {
-    let hint = if error.kind() == io::ErrorKind::NotFound {
+    let is_absent = error.kind() == io::ErrorKind::NotFound;
+    let hint = if is_absent {
         nearest(path)
     } else if error.kind() == io::ErrorKind::PermissionDenied {
         "make it readable: `chmod u+r` if it is yours".to_owned()
     } else {
         "check the path".to_owned()
     };
-    Error::caused(format!("cannot open `{}`", path.display()), error, hint)
+    let shown = path.display();
+    let message = if is_absent { format!("`{shown}` does not exist") } else { format!("cannot open `{shown}`") };
+    Error::caused(message, error, hint)
 }
 
 /// The file beside it that was probably meant.

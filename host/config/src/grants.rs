@@ -31,6 +31,7 @@ pub(crate) fn grants(
     grants.store = Some(component.to_owned());
     grants.http.extend(said.http.iter().filter_map(|line| http(problems, line)));
     grants.keys.extend(said.kv.iter().filter_map(|line| problems.rule(line)));
+    grants.invoke.extend(said.invoke.iter().filter_map(|line| problems.rule(line)));
     directories(problems, said, base, guarded, &mut grants);
     match &said.scratch {
         None | Some(Either::Short(false)) => {}
@@ -49,8 +50,8 @@ pub(crate) fn grants(
         } else if value.value == PLACEHOLDER {
             problems.error(
                 &value.span,
-                format!("the variable `{name}` has no value yet"),
-                "replace `…` with the value",
+                format!("the value of the variable `{name}` is still the placeholder `…`"),
+                "write the value in its place",
             );
         } else {
             grants.environment.insert(name.clone(), value.value.clone());
@@ -129,8 +130,8 @@ fn directories(problems: &mut Problems<'_>, said: &file::Grants, base: &Path, gu
             }
         };
         if said.scratch.is_some() && nested(Path::new(&made.name), Path::new(SCRATCH)) {
-            let message = format!("`{}` and `{SCRATCH}` overlap", made.name);
-            problems.error(&name.span, message, "give the directory another name");
+            let message = format!("the directory `{}` of the tool and its `{SCRATCH}` lie in each other", made.name);
+            problems.error(&name.span, message, "give the directory a name outside of it");
         }
         for other in &grants.directories {
             if let Some((message, hint)) = clash(other, &made) {
@@ -150,12 +151,12 @@ fn clash(first: &Directory, second: &Directory) -> Option<(String, &'static str)
         return None;
     }
     let (read, write) = (&first.name, &second.name);
-    let hint = "give both the same access, or use separate directories: a file cannot be read-only under one name and writable under another";
+    let hint = "give both the same access, or use two separate directories";
     if nested(&first.path, &second.path) {
-        return Some((format!("`{read}` and `{write}` share files of the host, with different access"), hint));
+        return Some((format!("`{read}` and `{write}` share files of the host, but have different access"), hint));
     }
     nested(Path::new(read), Path::new(write))
-        .then(|| (format!("`{read}` and `{write}` overlap, with different access"), hint))
+        .then(|| (format!("`{read}` and `{write}` lie in each other, but have different access"), hint))
 }
 
 fn nested(one: &Path, other: &Path) -> bool {
@@ -221,6 +222,7 @@ pub(crate) fn overlay(problems: &mut Problems<'_>, said: &file::Narrowing) -> Ov
     overlay.files =
         said.files.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule::<PathRule>(line)).collect());
     overlay.keys = said.kv.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
+    overlay.invoke = said.invoke.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
     overlay.environment = names(&said.environment);
     overlay.secrets = names(&said.secrets);
     overlay.reveal = names(&said.reveal);

@@ -65,7 +65,7 @@ pub(crate) fn amount<T: FromStr<Err = BadUnit>>(problems: &mut Problems<'_>, sai
     match value.to_string().parse() {
         Ok(amount) => Some(amount),
         Err(bad) => {
-            problems.error(span, format!("`{}` cannot be read", value.to_string().escape_debug()), bad.to_string());
+            problems.error(span, format!("`{}` is not accepted", value.to_string().escape_debug()), bad.to_string());
             None
         }
     }

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use toolcell::defence::{Defence, stands};
-use toolcell::{Component, Executor, Grants, Limits, Registry, Tenant, Tool, names};
+use toolcell::{Component, ComponentBytes, ComponentKind, Executor, Grants, Limits, Registry, Tenant, Tool, names};
 
 use crate::report::{ComponentProblem, Reason, Serving};
 use crate::versions::digest;
-use crate::{Configuration, Engines, Error, Isolation, Lock, ResolvedComponent, Signer, files};
+use crate::{Configuration, Engines, Error, Isolation, Issuer, Lock, ResolvedComponent, Signer, TenantQuota, files};
 
 /// Components that are loaded at once.
 const AT_ONCE: usize = 8;
@@ -28,6 +28,8 @@ pub struct Loaded {
     registry: Registry,
     executor: Executor,
     tenants: BTreeMap<String, TenantSettings>,
+    quota: TenantQuota,
+    issuer: Option<Issuer>,
     problems: Vec<ComponentProblem>,
     pub(crate) served: BTreeMap<String, Served>,
 }
@@ -41,6 +43,8 @@ pub struct TenantSettings {
     /// How far the tenant's calls are to be isolated. Tools are not offered to a tenant with [`Isolation::Process`]: see
     /// [`Reason::NeedsProcess`].
     pub isolation: Isolation,
+    /// How much the tenant may use.
+    pub quota: TenantQuota,
 }
 
 /// A component that is served.
@@ -50,6 +54,7 @@ pub(crate) struct Served {
     pub(crate) digest: String,
     grants: Grants,
     isolation: Isolation,
+    kind: ComponentKind,
 }
 
 impl Configuration {
@@ -81,7 +86,9 @@ impl Configuration {
 
     fn assembled(&self, served: BTreeMap<String, Served>, mut problems: Vec<ComponentProblem>) -> Loaded {
         let settings = |(name, tenant): (&String, &Tenant)| {
-            (name.clone(), TenantSettings { tenant: tenant.clone(), isolation: self.isolation_of(Some(name)) })
+            let quota = self.quotas.get(name).copied().unwrap_or(self.quota);
+            let isolation = self.isolation_of(Some(name));
+            (name.clone(), TenantSettings { tenant: tenant.clone(), isolation, quota })
         };
         let tenants: BTreeMap<_, _> = self.tenants.iter().map(settings).collect();
         let apart: Arc<Vec<_>> = Arc::new(self.tenants.keys().filter(|name| self.is_apart(name)).cloned().collect());
@@ -108,7 +115,8 @@ impl Configuration {
             .iter()
             .fold(executor, |executor, (name, settings)| executor.with_tenant(name, settings.tenant.clone()));
         let problems = problems.into_iter().map(|problem| problem.placed(self)).collect();
-        Loaded { registry, executor, tenants, problems, served }
+        let (quota, issuer) = (self.quota, self.issuer.clone());
+        Loaded { registry, executor, tenants, quota, issuer, problems, served }
     }
 
     /// Whether calls of a tenant are to be made in a process of its own.
@@ -212,16 +220,20 @@ impl Loading<'_> {
     /// What was loaded before, if it is the same code under the same grants.
     fn loaded_before(&self, name: &str, chosen: &ResolvedComponent<'_>, digest: &str) -> Option<Served> {
         let before = self.before?.served.get(name)?;
-        let is_same =
-            before.digest == digest && before.grants == chosen.grants() && before.isolation == chosen.isolation;
+        let is_same = before.digest == digest
+            && before.grants == chosen.grants()
+            && before.isolation == chosen.isolation
+            && before.kind == chosen.kind();
         is_same.then(|| before.clone())
     }
 
     async fn load(&self, chosen: &ResolvedComponent<'_>, bytes: Vec<u8>, digest: String) -> Result<Served, Error> {
         let (engine, grants, isolation) = (self.engines.of(chosen.isolation)?, chosen.grants(), chosen.isolation);
         let again = self.again(chosen, digest.clone());
+        let kind = chosen.kind();
+        let bytes = ComponentBytes::new(bytes, kind.clone());
         let component = Component::load_on_demand(engine, bytes, grants.clone(), again).await?;
-        Ok(Served { component, digest, grants, isolation })
+        Ok(Served { component, digest, grants, isolation, kind })
     }
 
     /// Reads the bytes of this digest again: where approved versions are kept, else from the component's file.
@@ -240,9 +252,12 @@ impl Loading<'_> {
 }
 
 impl Served {
-    /// Whether the code and the rights are the same.
+    /// Whether the code, its use and the rights are the same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.digest == other.digest && self.grants == other.grants && self.isolation == other.isolation
+        self.digest == other.digest
+            && self.grants == other.grants
+            && self.isolation == other.isolation
+            && self.kind == other.kind
     }
 }
 
@@ -266,6 +281,18 @@ impl Loaded {
     #[must_use]
     pub fn tenants(&self) -> &BTreeMap<String, TenantSettings> {
         &self.tenants
+    }
+
+    /// How much callers without a tenant may use together.
+    #[must_use]
+    pub fn quota(&self) -> TenantQuota {
+        self.quota
+    }
+
+    /// Whose tokens are accepted.
+    #[must_use]
+    pub fn issuer(&self) -> Option<&Issuer> {
+        self.issuer.as_ref()
     }
 
     /// What is not served, or not wholly, and why.

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use toolcell::{Component, Definition, toml_text};
+use toolcell::{Component, ComponentKind, Definition, toml_text};
 
 use crate::error::Error;
 use crate::file::At;
@@ -61,6 +61,8 @@ pub struct Lock {
 pub struct Approved {
     /// `sha256:` and 64 hex digits.
     pub digest: String,
+    /// What it is used as: the text of a [`ComponentKind`](toolcell::ComponentKind).
+    pub kind: String,
     /// The names of its imports.
     pub imports: BTreeSet<String>,
     /// Who signed it, where somebody had to.
@@ -75,6 +77,7 @@ impl Approved {
         let seen = component.examination();
         Self {
             digest: seen.digest.clone(),
+            kind: component.kind().to_string(),
             imports: seen.imports.iter().map(|(name, _)| name.clone()).collect(),
             publisher,
             tools: component.definitions().map(|tool| (tool.name.clone(), tool.clone())).collect(),
@@ -100,6 +103,9 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Entry {
     digest: String,
+    /// Absent: it describes its tools itself.
+    #[serde(rename = "as")]
+    kind: Option<String>,
     imports: BTreeSet<String>,
     publisher: Option<String>,
     #[serde(default)]
@@ -202,11 +208,12 @@ fn approved(problems: &mut Problems<'_>, text: &str, restore: &str) -> Option<BT
     }
     let file = toml::from_str::<File>(text).map_err(|error| unread(problems, error)).ok()?;
     let mut components = BTreeMap::new();
-    for (name, Entry { digest, imports, publisher, tools }) in file.components {
+    for (name, Entry { digest, kind, imports, publisher, tools }) in file.components {
         // One damaged entry says what there is to say: nothing in the file is relied on.
         let tools =
             tools.into_iter().map(|(tool, said)| definition(problems, tool, &said, restore)).collect::<Option<_>>()?;
-        components.insert(name, Approved { digest, imports, publisher, tools });
+        let kind = kind.unwrap_or_else(|| ComponentKind::Tools.to_string());
+        components.insert(name, Approved { digest, kind, imports, publisher, tools });
     }
     Some(components)
 }
@@ -231,9 +238,13 @@ fn definition(problems: &mut Problems<'_>, name: String, said: &Tool, restore: &
 pub(crate) fn to_text<'a>(components: impl IntoIterator<Item = (&'a String, &'a Approved)>) -> String {
     let mut text = format!("{HEADER}\nversion = {VERSION}\n");
     let components: BTreeMap<_, _> = components.into_iter().collect();
-    for (name, Approved { digest, imports, publisher, tools }) in components {
+    for (name, Approved { digest, kind, imports, publisher, tools }) in components {
         // Into a string nothing fails to be written.
-        let _ = write!(text, "\n[components.{name}]\ndigest = {}\nimports = [", quoted(digest));
+        let _ = write!(text, "\n[components.{name}]\ndigest = {}\n", quoted(digest));
+        if *kind != ComponentKind::Tools.to_string() {
+            let _ = writeln!(text, "as = {}", quoted(kind));
+        }
+        text.push_str("imports = [");
         for import in imports {
             let _ = write!(text, "\n    {},", quoted(import));
         }
@@ -275,6 +286,7 @@ mod tests {
         let definition: Definition = serde_json::from_value(definition).unwrap();
         Approved {
             digest: "sha256:00".into(),
+            kind: "tools".into(),
             imports: ["toolcell:tool/kv@0.1.0", "a\"\n\u{202e}"].map(str::to_owned).into(),
             publisher: None,
             tools: [("t".to_owned(), definition)].into(),
@@ -282,7 +294,7 @@ mod tests {
     }
 
     fn signed() -> Approved {
-        Approved { publisher: Some("p".into()), ..component("x") }
+        Approved { publisher: Some("p".into()), kind: r#"command {"name":"x"}"#.into(), ..component("x") }
     }
 
     #[test]

@@ -95,7 +95,8 @@ impl Reloader {
     /// The stream has an item for each reload, also for one that loaded nothing anew: limits, tenants and problems can have
     /// changed. It never ends; it does nothing unless it is polled.
     ///
-    /// The files are the configuration, its lock, the components and their signatures, and the files of secrets. They are
+    /// The files are the configuration, its lock, the components and their signatures, and the files of secrets and of an
+    /// issuer's keys. They are
     /// looked at by their times, sizes and numbers: that works for links, mounted volumes and network file systems too.
     pub fn changes(&self, every: Duration) -> impl Stream<Item = Result<Reloaded, Error>> + Send + '_ {
         futures_util::stream::unfold(self, move |reloader| async move {
@@ -199,6 +200,7 @@ impl Configuration {
             crate::Origin::Variable(_) => None,
         });
         let approvals = self.found.iter().filter_map(Found::records);
-        own.chain(approvals).chain(components).chain(secrets).collect()
+        let keys = self.issuer.iter().map(|issuer| issuer.path.clone());
+        own.chain(approvals).chain(keys).chain(components).chain(secrets).collect()
     }
 }

@@ -3,9 +3,9 @@
 //! Invariants: what is said of a tool that is not there is an error, with the nearest that is.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use toolcell::{Grants, Limits, names};
+use toolcell::{ComponentKind, Grants, Limits, MAX_NAME, names};
 
 use crate::dev::Development;
 use crate::error::Error;
@@ -18,6 +18,8 @@ use crate::signed::Demand;
 pub struct ComponentConfig {
     /// Its file.
     pub path: PathBuf,
+    /// What it is used as.
+    pub kind: ComponentKind,
     /// What it is granted.
     pub grants: Grants,
     /// How much one call may use.
@@ -71,7 +73,25 @@ pub struct ResolvedComponent<'a> {
     pub is_surprise: bool,
 }
 
+/// What is left of the name of a file where only characters of a tool's name count.
+pub(crate) fn name_of_file(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name: String =
+        stem.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(MAX_NAME / 2).collect();
+    if name.is_empty() { "command".to_owned() } else { name }
+}
+
 impl ResolvedComponent<'_> {
+    /// What it is used as. A component that no configuration names describes its tools itself.
+    pub fn kind(&self) -> ComponentKind {
+        self.configured.map(|(_, configured)| configured.kind.clone()).unwrap_or_default()
+    }
+
+    /// A name for it that a tool can have: its own, or what is left of that of its file.
+    pub fn tool_name(&self) -> String {
+        self.configured.map_or_else(|| name_of_file(&self.path), |(name, _)| name.to_owned())
+    }
+
     /// What it is granted.
     pub fn grants(&self) -> Grants {
         self.configured.map(|(_, configured)| configured.grants.clone()).unwrap_or_default()

@@ -64,7 +64,10 @@ impl Guarded {
         let fault =
             |problem: String, hint: &str| Err((format!("`{}` {problem}", written.escape_debug()), hint.to_owned()));
         if written.contains('*') {
-            return fault("has a wildcard".into(), "name one directory: everything in it is granted with it");
+            return fault(
+                "is not a directory: it has a wildcard".into(),
+                "name one directory: everything in it is granted with it",
+            );
         }
         // Collected anew it has no last `/` or `/.`, which would hide that it is a link.
         let path: PathBuf = base.join(written).components().collect();

@@ -94,6 +94,9 @@ impl Rules<'_, '_> {
         for rule in &said.kv {
             self.key(of, rule);
         }
+        for rule in &said.invoke {
+            self.invoke(of, rule);
+        }
     }
 
     fn of_narrowing(&mut self, of: &RuleOf, said: &file::Narrowing) {
@@ -116,6 +119,9 @@ impl Rules<'_, '_> {
         for rule in said.kv.iter().flatten() {
             self.key(of, rule);
         }
+        for rule in said.invoke.iter().flatten() {
+            self.invoke(of, rule);
+        }
     }
 
     fn http(&mut self, of: &RuleOf, text: &str, span: &Range<usize>) {
@@ -131,6 +137,14 @@ impl Rules<'_, '_> {
             let mut only = Overlay::default();
             only.keys = Some(vec![rule]);
             self.add(of, "kv", &text.value, &text.span, only);
+        }
+    }
+
+    fn invoke(&mut self, of: &RuleOf, text: &At<String>) {
+        if let Ok(rule) = text.value.parse() {
+            let mut only = Overlay::default();
+            only.invoke = Some(vec![rule]);
+            self.add(of, "invoke", &text.value, &text.span, only);
         }
     }
 

@@ -70,8 +70,9 @@ impl Secrets {
         }
         let value = match &origin {
             Origin::Variable(variable) => options.variable(variable).ok_or_else(|| {
-                let message = format!("the secret `{name}`: there is no environment variable `{variable}`");
-                (message, format!("set `{variable}`, or read the value from a file: add from = {{ file = \"…\" }} to the grant of the secret"))
+                let message = format!("the secret `{name}` has no value: the environment variable `{variable}` is not set");
+                let hint = "set the variable, or read the value from a file: add from = { file = \"…\" } to the grant of the secret";
+                (message, hint.to_owned())
             }),
             Origin::File(path) => {
                 files::secret(path).map_err(|(problem, hint)| (format!("the secret `{name}`: {problem}"), hint))

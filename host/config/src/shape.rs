@@ -51,7 +51,11 @@ impl<'a> Shape<'a, '_, '_> {
                 let words: Vec<_> = fitting.iter().filter_map(|form| form.get("enum")?.as_array()).flatten().collect();
                 let words: Vec<_> = words.into_iter().filter_map(Value::as_str).collect();
                 if !words.is_empty() && !words.contains(&text.as_ref()) {
-                    self.problems.error(span, format!("`{what}` is `{text}`"), nearest(text, &words, "one of"));
+                    self.problems.error(
+                        span,
+                        format!("`{what}`: `{text}` is not one of its values"),
+                        nearest(text, &words, "write one of"),
+                    );
                 }
             }
             DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}

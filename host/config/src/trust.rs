@@ -149,12 +149,12 @@ impl Found {
         Ok(Record { store: records(state)?, name: self.name(), content: self.record_of(lock, only) })
     }
 
-    /// The name of its record: each configuration has its own.
     /// The file that changes with each approval.
     pub(crate) fn records(&self) -> Option<PathBuf> {
         self.state.as_ref().map(|state| state.join(DIRECTORY).join(STORE))
     }
 
+    /// The name of its record: each configuration has its own.
     fn name(&self) -> String {
         hex(self.path.as_os_str().as_bytes())
     }

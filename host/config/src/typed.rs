@@ -9,18 +9,22 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use toml::Value;
-use toolcell::{MAX_NAME, names, toml_text};
+use toolcell::{names, toml_text};
 
 use crate::error::Error;
 use crate::paste::quoted;
 use crate::problem::Problems;
+use crate::resolved::name_of_file;
 use crate::secrets::Secrets;
 use crate::{Approval, ComponentConfig, Configuration, Development, Places};
 
 /// What a problem of the text is said to be in. Its line is that of what was typed.
 const FILE: &str = "--grant";
+/// What a component is used as, which stands in its own section.
+const AS: &str = "as";
 /// Kinds, as they are typed, and the key of a configuration that each stands for.
-const KINDS: [(&str, &str); 10] = [
+const KINDS: [(&str, &str); 12] = [
+    (AS, AS),
     ("http", "http"),
     ("directory", "directories"),
     ("directories", "directories"),
@@ -30,6 +34,7 @@ const KINDS: [(&str, &str); 10] = [
     ("secrets", "secrets"),
     ("reveal", "reveal"),
     ("kv", "kv"),
+    ("invoke", "invoke"),
     ("scratch", "scratch"),
 ];
 
@@ -114,10 +119,8 @@ impl Configuration {
 
     /// A name for a file that the configuration does not use.
     fn unused_name(&self, component: &Path) -> String {
-        let stem = component.file_stem().unwrap_or_default().to_string_lossy();
-        let stem = stem.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c));
-        let mut name: String = stem.take(MAX_NAME / 2).collect();
-        while name.is_empty() || self.components.contains_key(&name) {
+        let mut name = name_of_file(component);
+        while self.components.contains_key(&name) {
             name.push_str("-dev");
         }
         name
@@ -136,9 +139,11 @@ fn to_text(name: &str, component: &Path, items: &[(usize, Item)]) -> (String, Ve
     let mut lines = vec![
         (None, format!("[components.{name}]")),
         (None, format!("path = {}", toml_text(&component.to_string_lossy()))),
-        (None, format!("[components.{name}.grants]")),
     ];
-    for kind in ["http", "directories", "reveal", "kv"] {
+    let used_as = items.iter().filter(|(_, item)| item.kind == AS);
+    lines.extend(used_as.map(|(typed, item)| (Some(*typed), format!("{AS} = {}", inline(&item.value)))));
+    lines.push((None, format!("[components.{name}.grants]")));
+    for kind in ["http", "directories", "reveal", "kv", "invoke"] {
         let mut of_kind = items.iter().filter(|(_, item)| item.kind == kind).peekable();
         if of_kind.peek().is_some() {
             lines.push((None, format!("{kind} = [")));
@@ -201,7 +206,7 @@ fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
     let Some((_, kind)) = KINDS.into_iter().find(|(word, _)| *word == kind.trim()) else {
         let near = names::nearest(kind.trim(), known()).map(|near| format!("did you mean `{near}`?"));
         let hint = near.unwrap_or_else(|| {
-            "a kind is `http`, `directory`, `variable`, `secret`, `reveal`, `kv` or `scratch`".to_owned()
+            "a kind is `http`, `directory`, `variable`, `secret`, `reveal`, `kv`, `invoke` or `scratch`".to_owned()
         });
         return Err((format!("there is no kind `{}`", kind.trim().escape_debug()), hint));
     };
@@ -215,7 +220,7 @@ fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
         ("environment" | "secrets", Some(Value::Table(members))) => {
             Ok(members.into_iter().map(|(name, value)| item(Some(&name), value)).collect())
         }
-        ("http" | "directories" | "reveal" | "kv", Some(Value::Array(values))) => {
+        ("http" | "directories" | "reveal" | "kv" | "invoke", Some(Value::Array(values))) => {
             Ok(values.into_iter().map(|value| item(None, value)).collect())
         }
         (_, Some(value)) => Ok(vec![item(None, value)]),
@@ -264,6 +269,7 @@ fn without(kind: &str) -> (String, String) {
         "environment" => "variable=LANG=C",
         "secrets" => "secret=token=https://api.example.com",
         "reveal" => "reveal=token",
+        "invoke" => "invoke=lookup",
         _ => "kv=write notes/*",
     };
     ("the rule is incomplete".to_owned(), format!("write for instance `--grant {}`", quoted(example)))
@@ -282,6 +288,7 @@ mod tests {
                 "http={ rule = 'http://localhost:80', private = ['127.0.0.0/8'] }",
                 "http = [\n{ \"private\" = [\"127.0.0.0/8\"], \"rule\" = \"http://localhost:80\" },\n]\n",
             ),
+            ("invoke=own notes_*", "invoke = [\n\"own notes_*\",\n]\n"),
             ("kv=write notes/*", "kv = [\n\"write notes/*\",\n]\n"),
             // As a hint prints it.
             ("kv = [\"read a\", \"read b\"]", "kv = [\n\"read a\",\n\"read b\",\n]\n"),

@@ -51,7 +51,7 @@ impl ResolvedComponent<'_> {
 
     fn pinned(&self, bytes: &[u8]) -> Result<(), Error> {
         if let Some((digest, problem)) = self.configured.and_then(|(_, configured)| configured.digest.as_ref()) {
-            let found = Examination::of(bytes)?.digest;
+            let found = crate::versions::digest(bytes);
             if found != *digest && stands(Defence::Pins) {
                 let mut problem = problem.clone();
                 problem.message = format!("{}: {} has {found}", problem.message, self.shown());
@@ -94,7 +94,8 @@ impl Configuration {
         } else {
             old.publisher.clone()
         };
-        let new = Approved { imports, digest: seen.digest, publisher: publisher.clone(), tools: old.tools.clone() };
+        let (digest, kind, tools) = (seen.digest, configured.kind.to_string(), old.tools.clone());
+        let new = Approved { digest, kind, imports, publisher: publisher.clone(), tools };
         let difference = Difference { old: Some(old), new: &new };
         // So is its code. What reaches nothing can do no more harm than before; what was given something was given it as it
         // was.

@@ -8,6 +8,7 @@ fn component(definition: &Value) -> Approved {
     let definition: Definition = serde_json::from_value(definition.clone()).unwrap();
     Approved {
         digest: "sha256:00".into(),
+        kind: "tools".into(),
         imports: ["a".to_owned(), "b".to_owned()].into(),
         publisher: None,
         tools: BTreeMap::from([(definition.name.clone(), definition)]),

@@ -1,0 +1,77 @@
+//! What a component is used as: its tools, its functions, or one command.
+//!
+//! In: `as` and `command` of a component's section. Out: a [`ComponentKind`].
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolcell::{Command, CommandInput, CommandOutput, ComponentKind};
+
+use crate::file::{self, At};
+use crate::problem::Problems;
+
+/// What a component is used as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum Kind {
+    #[default]
+    Tools,
+    Functions,
+    Command,
+}
+
+/// What a command reads from standard input.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum Input {
+    Text,
+    Json,
+    Nothing,
+}
+
+/// What its standard output is.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum Output {
+    Text,
+    Json,
+}
+
+/// What the section of the component `name` says.
+pub(crate) fn of_component(problems: &mut Problems<'_>, name: &str, said: &file::Component) -> ComponentKind {
+    let kind = said.kind.as_ref().map(|kind| kind.value).unwrap_or_default();
+    if let Some(command) = said.command.as_ref().filter(|_| kind != Kind::Command) {
+        let hint = format!("add `as = \"command\"` to [components.{name}], or remove this section");
+        problems.error(&command.span, format!("`{name}` has settings of a command, and is not used as one"), hint);
+    }
+    match kind {
+        Kind::Tools => ComponentKind::Tools,
+        Kind::Functions => ComponentKind::Functions,
+        Kind::Command => ComponentKind::Command(command(problems, name, said)),
+    }
+}
+
+fn command(problems: &mut Problems<'_>, name: &str, said: &file::Component) -> Command {
+    let mut command = Command::new(name);
+    let Some(At { value: settings, span }) = &said.command else { return command };
+    command.description.clone_from(&settings.description);
+    command.argv = settings.argv.as_ref().map(|words| words.iter().map(|word| word.value.clone()).collect());
+    command.stdin = match settings.stdin {
+        None | Some(Input::Text) => CommandInput::Text,
+        Some(Input::Json) => CommandInput::Json,
+        Some(Input::Nothing) => CommandInput::Nothing,
+    };
+    command.output = match settings.output {
+        None | Some(Output::Text) => CommandOutput::Text,
+        Some(Output::Json) => CommandOutput::Json,
+    };
+    // A name that is not valid is reported where it is written.
+    if let Err(error) = command.definition().map(drop)
+        && crate::configuration::is_name(name)
+    {
+        problems.error(span, error.to_string(), "rename the parameter in `argv`");
+    }
+    command
+}
