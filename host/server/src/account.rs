@@ -169,7 +169,7 @@ impl Drop for Slots {
 }
 
 /// How a call ended, as one word.
-fn ending(result: &CallResult) -> &'static str {
+pub(crate) fn ending(result: &CallResult) -> &'static str {
     match result {
         CallResult::Outcome(Outcome::Ok(_)) => "ok",
         CallResult::Outcome(Outcome::Error(_)) => "error",

@@ -189,6 +189,16 @@ impl Artifacts {
         self.0.options
     }
 
+    /// With these bytes for single tenants instead of [`ArtifactOptions::quota`], from now on. What is kept stays.
+    pub(crate) fn set_quotas<'a>(&self, quotas: impl Iterator<Item = (Option<&'a str>, u64)>) {
+        self.0.set_quotas(quotas);
+    }
+
+    /// Whether the directory can be written to. It is tried once in a few seconds.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.0.is_writable()
+    }
+
     /// Stores content for a tenant. Content that the tenant has stored before gets this name and type, and a new lifetime.
     ///
     /// # Errors

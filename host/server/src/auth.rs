@@ -10,11 +10,13 @@ mod ring_provider;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arc_swap::ArcSwapOption;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde::Serialize;
 use toolcell::defence::{Defence, stands};
 
+use jwt::SUBJECT_PREFIX;
 pub use jwt::{JwtError, JwtIssuer};
 use keys::KEY_PREFIX;
 pub use keys::{ApiKeyStore, KeyInfo, KeyStoreError, NewKey};
@@ -30,7 +32,8 @@ pub struct Authenticator {
     /// Whether every request is accepted. Clones share it: it only ever becomes false.
     is_open: Arc<AtomicBool>,
     keys: Option<ApiKeyStore>,
-    jwt: Option<Arc<JwtIssuer>>,
+    /// Clones share it.
+    jwt: Arc<ArcSwapOption<JwtIssuer>>,
 }
 
 /// Why a request has no principal.
@@ -62,21 +65,21 @@ impl Authenticator {
     /// Every request is sent by [`Principal::local`]. An [`HttpServer`](crate::HttpServer) with it listens on loopback only.
     #[must_use]
     pub fn open() -> Self {
-        Self { is_open: Arc::new(true.into()), keys: None, jwt: None }
+        Self { is_open: Arc::new(true.into()), keys: None, jwt: Arc::default() }
     }
 
     /// A request has a key of this store: `Authorization: Bearer tck_…`. Keys that are added or revoked, also by another
     /// process, count from the next request on.
     #[must_use]
     pub fn api_keys(store: ApiKeyStore) -> Self {
-        Self { is_open: Arc::default(), keys: Some(store), jwt: None }
+        Self { is_open: Arc::default(), keys: Some(store), jwt: Arc::default() }
     }
 
     /// Every request is accepted until this store has a key, or [`require_keys`](Self::require_keys) is called. From then on a
     /// request has a key, as with [`api_keys`](Self::api_keys), also if the last key is revoked.
     #[must_use]
     pub fn open_until_keys(store: ApiKeyStore) -> Self {
-        Self { is_open: Arc::new(true.into()), keys: Some(store), jwt: None }
+        Self { is_open: Arc::new(true.into()), keys: Some(store), jwt: Arc::default() }
     }
 
     /// Asks for credentials from now on, in all clones.
@@ -89,14 +92,23 @@ impl Authenticator {
     /// A request has a token of this issuer: `Authorization: Bearer TOKEN`.
     #[must_use]
     pub fn jwt(issuer: JwtIssuer) -> Self {
-        Self { is_open: Arc::default(), keys: None, jwt: Some(Arc::new(issuer)) }
+        Self { is_open: Arc::default(), keys: None, jwt: Arc::new(ArcSwapOption::from_pointee(issuer)) }
     }
 
     /// Accepts tokens of this issuer too.
     #[must_use]
     pub fn with_jwt(mut self, issuer: JwtIssuer) -> Self {
-        (self.is_open, self.jwt) = (Arc::default(), Some(Arc::new(issuer)));
+        (self.is_open, self.jwt) = (Arc::default(), Arc::new(ArcSwapOption::from_pointee(issuer)));
         self
+    }
+
+    /// Accepts tokens of this issuer from now on, instead of those of another one, in all clones. `None`: accepts no tokens;
+    /// what they have opened ends. An authenticator that was given an issuer asks for credentials from then on.
+    pub fn replace_jwt(&self, issuer: Option<JwtIssuer>) {
+        if issuer.is_some() {
+            self.require_keys();
+        }
+        self.jwt.store(issuer.map(Arc::new));
     }
 
     /// Whether every request is accepted.
@@ -112,8 +124,20 @@ impl Authenticator {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Whether a principal that was accepted before still would be. A token's expiry is not known here.
+    /// Whether the store of keys cannot be read.
+    pub(crate) fn has_unreadable_keys(&self) -> bool {
+        self.keys.as_ref().is_some_and(|keys| keys.list().is_err())
+    }
+
+    /// Whether a principal that was accepted before still would be: its key was not revoked, and its token has not expired and
+    /// is of the issuer that is configured now.
     pub(crate) fn knows(&self, principal: &Principal) -> bool {
+        if principal.is_expired() && stands(Defence::ExpiredStreams) {
+            return false;
+        }
+        if principal.id().starts_with(SUBJECT_PREFIX) {
+            return self.jwt.load().as_ref().is_some_and(|issuer| issuer.is_issuer_of(principal));
+        }
         match (principal.id().strip_prefix(KEY_PREFIX), &self.keys) {
             (Some(id), Some(keys)) => keys.has(id),
             (Some(_), None) => false,
@@ -130,7 +154,7 @@ impl Authenticator {
             return Ok(Principal::local());
         }
         let shown = bearer(headers).ok_or(AuthError::Unauthenticated)?;
-        match (&self.jwt, &self.keys) {
+        match (self.jwt.load().as_ref(), &self.keys) {
             // A key has no dots, and a token has two.
             (Some(issuer), _) if shown.contains('.') => issuer.principal_of(shown),
             (_, Some(store)) => store.principal_of(shown).ok_or(AuthError::Unauthenticated),
@@ -142,7 +166,8 @@ impl Authenticator {
     #[must_use]
     pub fn challenge(&self, error: AuthError) -> String {
         let mut challenge = String::from("Bearer realm=\"toolcell\"");
-        let Some(issuer) = &self.jwt else { return challenge };
+        let loaded = self.jwt.load();
+        let Some(issuer) = loaded.as_ref() else { return challenge };
         if error == AuthError::InsufficientScope {
             challenge.push_str(", error=\"insufficient_scope\"");
         }
@@ -156,7 +181,7 @@ impl Authenticator {
 
     /// What OAuth clients need to know. `None` without an issuer.
     pub(crate) fn metadata(&self) -> Option<ResourceMetadata> {
-        let issuer = self.jwt.as_ref()?;
+        let issuer = self.jwt.load_full()?;
         Some(ResourceMetadata {
             resource: issuer.audience().to_owned(),
             authorization_servers: vec![issuer.issuer().to_owned()],

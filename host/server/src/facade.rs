@@ -167,9 +167,9 @@ struct Catalogue {
 impl Catalogue {
     fn facade(self: Arc<Self>) -> Result<[Tool; 3], Error> {
         let search = Definition::new(SEARCH, format!(
-            "Finds tools by what they do. There are {} tools; search before you conclude that something cannot be done. \
+            "Finds tools by what they do. There are many tools; search before you conclude that something cannot be done. \
              Describe what you need in a few words. Then call {CALL} with the name of a result, or {DESCRIBE} first to see its \
-             parameters.", self.tools.len()))?
+             parameters."))?
             .with_parameters(json!({
                 "type": "object",
                 "properties": {

@@ -27,9 +27,15 @@ mod auth;
 mod calls;
 mod catalogue;
 mod facade;
+mod health;
 mod http;
 mod listener;
 pub mod mcp;
+mod metrics;
+#[cfg(feature = "otlp")]
+pub mod otlp;
+#[cfg(feature = "otlp")]
+mod outbound;
 mod principal;
 mod quota;
 mod refused;
@@ -40,6 +46,7 @@ mod search;
 mod served;
 mod service;
 mod share;
+mod trace;
 
 pub use account::TenantUsage;
 pub use artifacts::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts};
@@ -47,12 +54,14 @@ pub use auth::{ApiKeyStore, AuthError, Authenticator, JwtError, JwtIssuer, KeyIn
 pub use calls::{Answer, CallRequest};
 pub use catalogue::Page;
 pub use facade::ManyTools;
+pub use health::{Health, Readiness};
 pub use http::{HttpOptions, Problem, api_document, router};
 pub use listener::{BindError, HttpServer, ListenOptions, Tls, TlsError};
+pub use metrics::{MetricsError, MetricsServer};
 pub use principal::Principal;
 pub use quota::{Quota, QuotaKind};
 pub use refused::Refused;
 pub use request_id::{BadRequestId, RequestId};
 pub use runs::{RunEvents, RunRequest, StepRequest};
 pub use served::{Served, ServedTenant};
-pub use service::{Readiness, Service, ServiceBuilder, ServiceLimits};
+pub use service::{Service, ServiceBuilder, ServiceLimits};

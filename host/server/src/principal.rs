@@ -3,20 +3,54 @@
 //! Sessions, sealed questions, idempotency keys and cancellation are bound to a principal: another principal, also one of the
 //! same tenant, cannot use them.
 
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The sender of a request: a tenant, and the key or the user that acts for it. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+///
+/// Two principals of the same tenant and id are equal, whenever they expire: a user with a new token is the same principal.
+#[derive(Debug, Clone)]
 pub struct Principal {
     tenant: Option<Arc<str>>,
     id: Arc<str>,
+    /// In seconds since 1970. `None`: never.
+    expires: Option<u64>,
 }
 
 impl Principal {
     /// A principal of this tenant. The id is unique within the server, for example `key:` and the id of an API key.
     #[must_use]
     pub fn new(tenant: Option<&str>, id: &str) -> Self {
-        Self { tenant: tenant.map(Arc::from), id: Arc::from(id) }
+        Self { tenant: tenant.map(Arc::from), id: Arc::from(id), expires: None }
+    }
+
+    /// The same until this time, in seconds since 1970: then its streams and sessions end.
+    #[must_use]
+    pub fn with_expiry(mut self, expires: u64) -> Self {
+        self.expires = Some(expires);
+        self
+    }
+
+    /// Whether the credentials of its request have expired.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        self.expires.is_some_and(|expires| expires < now())
+    }
+
+    /// Whether this one expires later than the other.
+    pub(crate) fn outlives(&self, other: &Self) -> bool {
+        match (self.expires, other.expires) {
+            (None, Some(_)) => true,
+            (Some(mine), Some(theirs)) => mine > theirs,
+            (_, None) => false,
+        }
+    }
+
+    fn key(&self) -> (Option<&str>, &str) {
+        (self.tenant(), self.id())
     }
 
     /// The only principal of a server without authentication. It has no tenant.
@@ -35,5 +69,31 @@ impl Principal {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+}
+
+impl PartialEq for Principal {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Principal {}
+
+impl Hash for Principal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl PartialOrd for Principal {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Principal {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
     }
 }

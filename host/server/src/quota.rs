@@ -12,7 +12,7 @@ const PARTS: i128 = 60_000;
 /// How much a tenant may use.
 ///
 /// # Defaults
-/// No limit.
+/// No limit, except for that of the artifact store.
 ///
 /// # Units
 /// Calls and fuel a minute, as token buckets: a tenant that was idle for a minute can use a minute's worth at once. Fuel is
@@ -26,6 +26,8 @@ pub struct Quota {
     pub fuel_per_minute: Option<u64>,
     /// Calls at once.
     pub concurrent_calls: Option<usize>,
+    /// Bytes of all artifacts. `None`: as [`ArtifactOptions::quota`](crate::ArtifactOptions::quota) says.
+    pub artifact_bytes: Option<u64>,
 }
 
 impl Quota {
@@ -47,6 +49,13 @@ impl Quota {
     #[must_use]
     pub fn with_concurrent_calls(mut self, calls: usize) -> Self {
         self.concurrent_calls = Some(calls);
+        self
+    }
+
+    /// With this many bytes of artifacts.
+    #[must_use]
+    pub fn with_artifact_bytes(mut self, bytes: u64) -> Self {
+        self.artifact_bytes = Some(bytes);
         self
     }
 }

@@ -93,6 +93,11 @@ impl Running {
         self.table.lock().is_draining
     }
 
+    /// Whether there is no room for a further request.
+    pub(crate) fn is_full(&self) -> bool {
+        self.room.is_full()
+    }
+
     /// How many requests run.
     pub(crate) fn count(&self) -> usize {
         self.table.lock().requests.len()

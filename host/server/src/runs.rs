@@ -129,7 +129,7 @@ impl Service {
             Some(first) => first,
             None => None,
         };
-        Ok(RunEvents { first, stream, _admitted: admitted })
+        Ok(RunEvents { first, stream, span: tracing::Span::current(), _admitted: admitted })
     }
 
     /// Makes the steps of these calls, and returns the turn as they leave it.
@@ -231,6 +231,8 @@ fn arguments(raw: Option<&Value>) -> Value {
 pub struct RunEvents {
     first: Option<RunEvent>,
     stream: RunStream,
+    /// The span of the request: calls start while the events are read.
+    span: tracing::Span,
     /// Given back with the stream.
     _admitted: Admitted,
 }
@@ -242,7 +244,8 @@ impl Stream for RunEvents {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }
-        self.stream.poll_next_unpin(context)
+        let Self { stream, span, .. } = &mut *self;
+        span.in_scope(|| stream.poll_next_unpin(context))
     }
 }
 

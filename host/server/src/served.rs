@@ -13,6 +13,7 @@ use toolcell::{Event, Executor, RawCall, Registry, Runner, Tenant, Tool, ToolCal
 use crate::account::Account;
 use crate::artifacts::{Artifacts, Layer};
 use crate::facade::{self, ManyTools, facade};
+use crate::metrics::{Metrics, TenantMetrics};
 use crate::quota::Quota;
 
 /// One version of what a [`Service`](crate::Service) serves: tools, an executor, and tenants.
@@ -122,6 +123,7 @@ impl Served {
     pub(crate) fn version(
         self,
         artifacts: Option<&Artifacts>,
+        metrics: &Metrics,
         account: impl Fn(Option<&str>) -> Arc<Account>,
     ) -> Version {
         let Self { version, mut executor, tools, tenants, mut untenanted, many } = self;
@@ -139,9 +141,14 @@ impl Served {
         if let Some(untenanted) = &untenanted {
             executor = executor.with_untenanted(untenanted.narrowed.clone());
         }
+        if let Some(artifacts) = artifacts {
+            let named = tenants.iter().map(|(name, tenant)| (Some(name.as_str()), tenant));
+            let all = named.chain(untenanted.iter().map(|tenant| (None, tenant)));
+            artifacts.set_quotas(all.filter_map(|(name, tenant)| Some((name, tenant.quota.artifact_bytes?))));
+        }
         let view = |name: Option<&str>, tenant: &ServedTenant| {
-            let account = account(name);
-            Arc::new(View::new(&tools, tenant, executor.clone(), account, many))
+            let measured = metrics.of_tenant(name, tools.iter().map(|tool| tool.definition().name.clone()));
+            Arc::new(View::new(&tools, tenant, executor.clone(), account(name), measured, many))
         };
         let views = tenants.iter().map(|(name, tenant)| (name.clone(), view(Some(name), tenant))).collect();
         let untenanted = untenanted.as_ref().map(|tenant| view(None, tenant));
@@ -181,20 +188,34 @@ pub(crate) struct View {
     pub(crate) runner: Runner,
     pub(crate) quota: Quota,
     pub(crate) account: Arc<Account>,
+    pub(crate) metrics: TenantMetrics,
 }
 
 impl View {
-    fn new(tools: &[Tool], tenant: &ServedTenant, executor: Executor, account: Arc<Account>, many: ManyTools) -> Self {
+    fn new(
+        tools: &[Tool],
+        tenant: &ServedTenant,
+        executor: Executor,
+        account: Arc<Account>,
+        metrics: TenantMetrics,
+        many: ManyTools,
+    ) -> Self {
         let is_seen = |name: &String| tenant.tools.as_ref().is_none_or(|tools| tools.contains(name));
         let tools = tools.iter().map(|tool| (tool.definition().name.clone(), tool.clone()));
         let mut tools: BTreeMap<String, Tool> = tools.filter(|(name, _)| is_seen(name)).collect();
+        // Before the tools that stand for others: those are for models.
+        let callable = tools.clone();
+        let executor = executor.with_callable(move |name| callable.get(name).cloned());
         let facade = facade(many, &tools);
         let is_searched = facade.is_some();
         tools.extend(facade.into_iter().flatten().map(|tool| (tool.definition().name.clone(), tool)));
-        let charged = Arc::clone(&account);
-        let executor = executor.with_additional_events(move |event: Event| charged.charge(&event));
+        let (charged, measured) = (Arc::clone(&account), metrics.clone());
+        let executor = executor.with_additional_events(move |event: Event| {
+            charged.charge(&event);
+            measured.count(&event);
+        });
         let runner = Runner::new(registry(tools.values().cloned()));
-        Self { tools, is_searched, executor, runner, quota: tenant.quota, account }
+        Self { tools, is_searched, executor, runner, quota: tenant.quota, account, metrics }
     }
 
     /// The tools of the list from `begin` on, by name.

@@ -3,18 +3,19 @@
 //! In: [`Served`], and requests of [`Principal`]s. Out: answers, or [`Refused`].
 //! Invariants: every call goes through one admission (`Service::admit`); every question is sealed, bound to its principal.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use serde::Serialize;
 use tokio::sync::watch;
-use toolcell::{AbortSignal, Clock, Error, Executor, Sealer, SystemClock};
+use toolcell::{AbortSignal, Clock, Error, Event, Executor, Sealer, SystemClock};
 
 use crate::account::{Account, Slots, TenantUsage};
 use crate::artifacts::Artifacts;
+use crate::health::Reports;
+use crate::metrics::Metrics;
 use crate::principal::Principal;
 use crate::refused::Refused;
 use crate::request_id::RequestId;
@@ -51,11 +52,11 @@ struct Inner {
     versions: watch::Sender<()>,
     accounts: Accounts,
     running: Arc<Running>,
-    /// What keeps the server from being ready, by what reported it.
-    problems: Mutex<BTreeMap<String, String>>,
+    reports: Reports,
     limits: ServiceLimits,
     sealer: Sealer,
     artifacts: Option<Artifacts>,
+    metrics: Metrics,
     clock: Arc<dyn Clock>,
 }
 
@@ -152,32 +153,21 @@ impl ServiceBuilder {
         let Self { served, limits, sealer, artifacts, clock } = self;
         let sealer = sealer.map_or_else(Sealer::generate, Ok)?;
         let accounts = Accounts::default();
-        let version = served.version(artifacts.as_ref(), |tenant| account(&accounts, &clock, tenant));
+        let metrics = Metrics::new();
+        let version = served.version(artifacts.as_ref(), &metrics, |tenant| account(&accounts, &clock, tenant));
         Ok(Service(Arc::new(Inner {
             version: ArcSwap::from_pointee(version),
             versions: watch::Sender::new(()),
             accounts,
             running: Running::new(limits.in_flight),
-            problems: Mutex::default(),
+            reports: Reports::default(),
             limits,
             sealer,
             artifacts,
+            metrics,
             clock,
         })))
     }
-}
-
-/// Whether the server takes calls.
-///
-/// # Shape
-/// As JSON: its fields by name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[non_exhaustive]
-pub struct Readiness {
-    /// Whether it does.
-    pub ready: bool,
-    /// Why not, by what reported it, in one line each.
-    pub problems: BTreeMap<String, String>,
 }
 
 impl Service {
@@ -191,9 +181,29 @@ impl Service {
     /// go on.
     pub fn replace(&self, served: Served) {
         let artifacts = self.0.artifacts.as_ref();
-        let version = served.version(artifacts, |tenant| account(&self.0.accounts, &self.0.clock, tenant));
+        let account = |tenant: Option<&str>| account(&self.0.accounts, &self.0.clock, tenant);
+        let version = served.version(artifacts, &self.0.metrics, account);
         self.0.version.store(Arc::new(version));
         self.0.versions.send_replace(());
+    }
+
+    pub(crate) fn reports(&self) -> &Reports {
+        &self.0.reports
+    }
+
+    pub(crate) fn requests(&self) -> &Running {
+        &self.0.running
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// What the server has done, as Prometheus reads it: calls by tool, tenant and ending, times, fuel, denials, refusals,
+    /// requests and sessions. Names of tenants and tools are in it: it is for the operator, not for a tenant.
+    #[must_use]
+    pub fn metrics_text(&self) -> String {
+        self.0.metrics.text(self.running())
     }
 
     /// Hears when another version is served.
@@ -249,26 +259,6 @@ impl Service {
         self.0.running.cancel(principal, id)
     }
 
-    /// Reports a problem that keeps the server from being ready, or its end. `source` names what reports it, for example
-    /// `configuration`.
-    pub fn report(&self, source: &str, problem: Option<String>) {
-        let mut problems = self.0.problems.lock();
-        match problem {
-            Some(problem) => problems.insert(source.to_owned(), problem),
-            None => problems.remove(source),
-        };
-    }
-
-    /// Whether the server takes calls, and why not.
-    #[must_use]
-    pub fn readiness(&self) -> Readiness {
-        let mut problems = self.0.problems.lock().clone();
-        if self.0.running.is_draining() {
-            problems.insert("server".into(), Refused::Draining.to_string());
-        }
-        Readiness { ready: problems.is_empty(), problems }
-    }
-
     /// How many requests with calls run.
     #[must_use]
     pub fn running(&self) -> usize {
@@ -320,14 +310,18 @@ impl Service {
         if calls > limit {
             return Err(Refused::TooManyCalls { got: calls, limit });
         }
-        let request = self.0.running.begin(principal, id, self.is_shared())?;
-        let slots = view.account.admit(&view.quota, calls, wanted)?;
+        let request = self.0.running.begin(principal, id, self.is_shared());
+        let request = request.inspect_err(|refused| view.metrics.refused(refused.code()))?;
+        let slots = view.account.admit(&view.quota, calls, wanted);
+        let slots = slots.inspect_err(|refused| view.metrics.refused(refused.code()))?;
         Ok(Admitted { request, slots })
     }
 
     /// The view's executor, which seals questions for this principal alone.
     pub(crate) fn executor(&self, principal: &Principal, view: &View) -> Executor {
-        view.executor.clone().with_sealer(self.0.sealer.bound_to(principal.id()))
+        let executor = view.executor.clone().with_sealer(self.0.sealer.bound_to(principal.id()));
+        let waits = view.metrics.waits();
+        executor.with_additional_events(move |event: Event| waits.count(&event))
     }
 }
 

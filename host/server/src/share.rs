@@ -52,6 +52,11 @@ impl Room {
         self.allows(&table, held, 1, is_shared)
     }
 
+    /// Whether nothing is free.
+    pub(crate) fn is_full(&self) -> bool {
+        self.table.lock().used >= self.most
+    }
+
     fn allows(&self, table: &Table, held: usize, more: usize, is_shared: bool) -> bool {
         let Some(free) = self.most.checked_sub(table.used.saturating_add(more)) else { return false };
         !is_shared || held == 0 || held + more <= free || !stands(self.defence)

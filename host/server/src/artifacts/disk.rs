@@ -26,6 +26,8 @@ use super::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions};
 const MAX_HEAD: usize = 1 << 10;
 /// How the name of a file begins that is being written.
 const UNFINISHED: &str = ".new-";
+/// How often it is tried whether the directory can be written to.
+const PROBE: Duration = Duration::from_secs(5);
 /// The file that the process which uses the directory locks.
 const LOCK: &str = ".lock";
 
@@ -45,6 +47,10 @@ pub(super) struct Store {
     clock: Arc<dyn Clock>,
     /// By the name of the tenant's directory.
     tenants: Mutex<HashMap<String, Tenant>>,
+    /// Bytes of the tenants that have a quota of their own, by the same name.
+    quotas: Mutex<HashMap<String, u64>>,
+    /// When it was last tried to write, and whether it worked.
+    probed: Mutex<Option<(Instant, bool)>>,
     written: AtomicU64,
     _lock: File,
     /// Removed with the store.
@@ -93,7 +99,18 @@ impl Store {
             }
         }
         let (root, tenants) = (root.to_owned(), Mutex::new(tenants));
-        Ok(Self { options, root, clock, tenants, written: AtomicU64::new(0), _lock: lock, temporary: None })
+        let (quotas, probed) = (Mutex::default(), Mutex::default());
+        Ok(Self {
+            options,
+            root,
+            clock,
+            tenants,
+            quotas,
+            probed,
+            written: AtomicU64::new(0),
+            _lock: lock,
+            temporary: None,
+        })
     }
 
     pub(super) fn put(
@@ -119,15 +136,37 @@ impl Store {
         Ok(info)
     }
 
+    pub(super) fn set_quotas<'a>(&self, quotas: impl Iterator<Item = (Option<&'a str>, u64)>) {
+        *self.quotas.lock() = quotas.map(|(tenant, bytes)| (directory_of(tenant), bytes)).collect();
+    }
+
+    /// Whether a file can be written and removed. Everyone can ask: the disk is asked once in [`PROBE`].
+    pub(super) fn is_writable(&self) -> bool {
+        let now = self.clock.now();
+        let mut probed = self.probed.lock();
+        if let Some((at, is_writable)) = *probed
+            && now.saturating_duration_since(at) < PROBE
+        {
+            return is_writable;
+        }
+        let probe = self.root.join(format!("{UNFINISHED}{}", self.written.fetch_add(1, Ordering::Relaxed)));
+        let opened = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&probe);
+        let written = opened.and_then(|mut file| file.write_all(b"toolcell"));
+        let is_writable = fs::remove_file(&probe).and(written).is_ok();
+        *probed = Some((now, is_writable));
+        is_writable
+    }
+
     /// Takes the room for an artifact that is about to be written.
     fn reserve(&self, directory: &str, id: &str, size: u64) -> Result<(), ArtifactError> {
         let now = self.clock.now();
+        let quota = self.quotas.lock().get(directory).copied().unwrap_or(self.options.quota);
         let mut tenants = self.tenants.lock();
         let tenant = tenants.entry(directory.to_owned()).or_default();
         tenant.forget_expired(&self.root.join(directory), now);
         let others = tenant.kept.iter().filter(|(other, _)| *other != id);
         let (bytes, count) = others.fold(tenant.writing, |(bytes, count), (_, kept)| (bytes + kept.size, count + 1));
-        let fits = bytes.saturating_add(size) <= self.options.quota && count < self.options.count;
+        let fits = bytes.saturating_add(size) <= quota && count < self.options.count;
         if !fits && stands(Defence::ArtifactQuota) {
             return Err(ArtifactError::Quota);
         }

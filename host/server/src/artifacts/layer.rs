@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolcell::{
-    CallFiles, CallResult, Fault, Handler, HandlerFuture, Invocation, Middleware, Outcome, Part, Refusal, Tool,
+    CallFiles, CallResult, Fault, Handler, HandlerFuture, Invocation, Middleware, Outcome, Part, Refusal, Resource,
+    ResourceContent, Tool,
 };
 
 use super::{ARTIFACT_URI, Artifact, Artifacts, id_of};
@@ -136,6 +137,13 @@ fn content(part: &Part) -> Option<(&[u8], &str)> {
     match part {
         Part::Text { text } => Some((text.as_bytes(), "text/plain; charset=utf-8")),
         Part::Image(media) | Part::Audio(media) => Some((&media.data, &media.mime_type)),
+        Part::Resource(Resource { mime_type, content, .. }) => {
+            let unnamed = match content {
+                ResourceContent::Text { .. } => "text/plain; charset=utf-8",
+                ResourceContent::Bytes { .. } => "application/octet-stream",
+            };
+            Some((content.as_bytes(), mime_type.as_deref().unwrap_or(unnamed)))
+        }
         Part::ResourceLink { .. } => None,
     }
 }

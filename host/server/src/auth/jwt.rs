@@ -22,6 +22,9 @@ const MAX_TOKEN: usize = 16 << 10;
 /// Seconds by which the issuer's clock can differ.
 const LEEWAY: u64 = 30;
 
+/// Begins the id of a token's principal.
+pub(super) const SUBJECT_PREFIX: &str = "sub:";
+
 /// An issuer whose tokens are accepted. Cheap to clone.
 ///
 /// # Defaults
@@ -50,9 +53,25 @@ pub enum JwtError {
         /// Why.
         problem: String,
     },
-    /// The set has no key that signs.
-    #[error("the JWK set has no key for signatures")]
+    /// The set has no key that signs, or none for the algorithms that are accepted.
+    #[error("no key of the JWK set can be used: none is for signatures with an accepted algorithm")]
     NoKey,
+    /// The algorithm is not one that can be accepted: it is unknown, `none`, or has a shared secret.
+    #[error("the algorithm `{0}` cannot be accepted")]
+    BadAlgorithm(String),
+}
+
+impl JwtError {
+    /// What to do about it: one line without a period.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NotAKeySet(_) => "give the issuer's JWK set: the document that its `jwks_uri` names".into(),
+            Self::BadKey { .. } => "remove the key from the set, or use one of RSA, P-256, P-384 or Ed25519".into(),
+            Self::NoKey => "fetch the issuer's JWK set again, or add the algorithm of its keys to `algorithms`".into(),
+            Self::BadAlgorithm(_) => "write RS256 to RS512, PS256 to PS512, ES256, ES384 or EdDSA".into(),
+        }
+    }
 }
 
 impl JwtIssuer {
@@ -64,7 +83,13 @@ impl JwtIssuer {
     /// [`JwtError`].
     pub fn from_jwks(issuer: impl Into<String>, audience: impl Into<String>, jwks: &str) -> Result<Self, JwtError> {
         ring_provider::install();
-        let set: JwkSet = serde_json::from_str(jwks).map_err(|error| JwtError::NotAKeySet(error.to_string()))?;
+        let set: JwkSet = serde_json::from_str(jwks).map_err(|error| {
+            let has_keys = serde_json::from_str(jwks).map(|set: serde_json::Value| set["keys"].is_array());
+            JwtError::NotAKeySet(match has_keys {
+                Ok(false) => "there is no list `keys`".to_owned(),
+                Ok(true) | Err(_) => error.to_string(),
+            })
+        })?;
         let mut keys = HashMap::new();
         for jwk in &set.keys {
             if jwk.common.public_key_use == Some(PublicKeyUse::Encryption) {
@@ -97,6 +122,27 @@ impl JwtIssuer {
         self
     }
 
+    /// Accepts these algorithms only, for example `ES256`. Keys for other algorithms are not used.
+    ///
+    /// # Errors
+    /// [`JwtError::BadAlgorithm`] for one that is not asymmetric or not known, [`JwtError::NoKey`] if no key is left.
+    pub fn with_algorithms(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, JwtError> {
+        let mut allowed = Vec::new();
+        for name in names {
+            let bad = || JwtError::BadAlgorithm(name.as_ref().escape_debug().to_string());
+            let algorithm: Algorithm = name.as_ref().parse().map_err(|_| bad())?;
+            let is_symmetric = matches!(algorithm, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512);
+            allowed.push((!is_symmetric).then_some(algorithm).ok_or_else(bad)?);
+        }
+        let keys = self.keys.iter().filter(|(_, (algorithm, _))| allowed.contains(algorithm));
+        let keys: HashMap<_, _> = keys.map(|(id, key)| (id.clone(), key.clone())).collect();
+        if keys.is_empty() {
+            return Err(JwtError::NoKey);
+        }
+        self.keys = Arc::new(keys);
+        Ok(self)
+    }
+
     /// Tokens must have this scope.
     #[must_use]
     pub fn with_scope(mut self, scope: impl Into<String>) -> Self {
@@ -120,6 +166,12 @@ impl JwtIssuer {
     #[must_use]
     pub fn scope(&self) -> Option<&str> {
         self.scope.as_deref()
+    }
+
+    /// Whether the principal was made from a token of this issuer.
+    pub(super) fn is_issuer_of(&self, principal: &Principal) -> bool {
+        let rest = principal.id().strip_prefix(SUBJECT_PREFIX).and_then(|rest| rest.strip_prefix(&self.issuer));
+        rest.is_some_and(|rest| rest.starts_with('#'))
     }
 
     /// The principal of a token.
@@ -146,7 +198,10 @@ impl JwtIssuer {
         {
             return Err(AuthError::InsufficientScope);
         }
-        Ok(Principal::new(Some(tenant), &format!("sub:{}#{subject}", self.issuer)))
+        let principal = Principal::new(Some(tenant), &format!("{SUBJECT_PREFIX}{}#{subject}", self.issuer));
+        // A whole number or a fraction, as the validation has checked.
+        let expires = claims.get("exp").and_then(|exp| exp.as_u64().or_else(|| exp.as_f64().map(|exp| exp as u64)));
+        Ok(principal.with_expiry(expires.unwrap_or(0).saturating_add(LEEWAY)))
     }
 }
 

@@ -33,6 +33,7 @@ const PIECE: usize = 64 << 10;
 #[into_params(parameter_in = Query)]
 pub(super) struct Upload {
     /// The name under which a tool sees the file, for example `input.csv`.
+    #[param(pattern = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$")]
     name: Option<String>,
 }
 
@@ -45,7 +46,7 @@ pub(super) struct Listed {
 
 /// Stores the body as an artifact of the tenant. Its `uri` can be given to a tool whose schema has `"format": "toolcell-file"`.
 #[utoipa::path(post, path = "/v1/artifacts", operation_id = "upload", params(Upload), security(("bearer" = [])),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream"), responses(
+    request_body(content = Option<Vec<u8>>, content_type = "application/octet-stream"), responses(
     (status = 201, body = ArtifactInfo),
     (status = "4XX", body = Written, content_type = "application/problem+json"),
     (status = "5XX", body = Written, content_type = "application/problem+json"),

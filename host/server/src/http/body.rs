@@ -89,6 +89,10 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     };
     let text = std::str::from_utf8(bytes).map_err(|_| bad("the body is not UTF-8".into()))?;
     let json = Json::parse(text.to_owned()).map_err(|fault| bad(format!("the body is {fault}")))?;
+    // Derived code would read an array as well, by the order of the members.
+    if !json.as_str().starts_with('{') {
+        return Err(bad("the body does not fit: an object is expected".into()));
+    }
     serde_json::from_str(json.as_str()).map_err(|error| bad(format!("the body does not fit: {error}")))
 }
 

@@ -1,16 +1,20 @@
 //! The bodies of requests.
 //!
-//! Invariants: unknown members are refused; a call has the form of docs/json.md.
+//! Invariants: unknown members are refused; a call has the form of docs/json.md; the schemas of `/openapi.json` accept what is
+//! read here, and nothing else that could be said in a schema.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::StatusCode;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, de};
+use serde_json::{Number, Value};
 use toolcell::{
     CallContext, Deliberate, Json, Limits, OnToolError, RawCall, Resume, ToolCall, Turn, TurnMemory, UnknownTools,
 };
+use utoipa::openapi::Ref;
+use utoipa::openapi::schema::{Array, Object, OneOf, SchemaType, Type};
 
 use super::problem::Problem;
 use crate::calls::CallRequest;
@@ -26,15 +30,16 @@ pub(super) struct CallBody {
     /// The tool's name.
     name: String,
     /// The arguments: an object, or a string with the JSON text of one. Absent: an empty object.
-    #[schema(value_type = Option<Object>)]
+    #[schema(schema_with = arguments, required = false)]
     arguments: Option<Json>,
     /// The answer to the question of an earlier call, which this call repeats.
+    #[serde(default, deserialize_with = "members")]
     resume: Option<Answered>,
     /// Where the call comes from.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "members")]
     context: Origin,
     /// Tightens the call's limits.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "members")]
     limits: Tightened,
 }
 
@@ -46,7 +51,7 @@ pub(super) struct Answered {
     #[schema(value_type = Value)]
     answer: Json,
     /// The `state` that came with the question, unchanged.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<Value>)]
     state: Option<Json>,
 }
 
@@ -60,8 +65,8 @@ pub(super) struct Origin {
     thread_id: Option<String>,
     /// The run of calls.
     run_id: Option<String>,
-    /// Free JSON.
-    #[schema(value_type = Option<Object>)]
+    /// Any JSON.
+    #[schema(value_type = Option<Value>)]
     metadata: Option<Json>,
 }
 
@@ -70,9 +75,72 @@ pub(super) struct Origin {
 #[serde(deny_unknown_fields)]
 pub(super) struct Tightened {
     /// Wall time of each call, in milliseconds.
-    timeout_ms: Option<u64>,
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    timeout_ms: Option<Whole>,
     /// Instructions of each call.
-    fuel: Option<u64>,
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    fuel: Option<Whole>,
+}
+
+/// A whole number, also if it is written as `2.0`: so a schema's `integer` can be.
+#[derive(Debug, Clone, Copy, Default)]
+struct Whole(u64);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = Number::deserialize(deserializer)?;
+        let written = number.as_f64().filter(|value| (0.0..=9e18).contains(value) && value.fract() == 0.0);
+        let whole = number.as_u64().or(written.map(|value| value as u64)).filter(|whole| *whole <= i64::MAX as u64);
+        whole.map(Self).ok_or_else(|| de::Error::custom("a whole number from 0 to 2^63 - 1 is expected"))
+    }
+}
+
+impl Whole {
+    fn narrow(self) -> u32 {
+        u32::try_from(self.0).unwrap_or(u32::MAX)
+    }
+}
+
+/// An object, by the names of its members: derived code would read an array as well, by their order.
+fn members<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
+    named(&Json::deserialize(deserializer)?)
+}
+
+/// The same of an array's items.
+fn all_members<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Vec::<Json>::deserialize(deserializer)?.iter().map(named).collect()
+}
+
+fn named<T: DeserializeOwned, E: de::Error>(json: &Json) -> Result<T, E> {
+    if json.as_str().starts_with('[') {
+        return Err(E::custom("an object is expected, and not an array"));
+    }
+    serde_json::from_str(json.as_str()).map_err(E::custom)
+}
+
+/// One call of several.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+struct RunCall {
+    /// The id of the call, which its message repeats.
+    id: String,
+    /// The tool's name.
+    name: String,
+    /// The arguments: an object, or a string with the JSON text of one.
+    #[schema(schema_with = arguments)]
+    arguments: Json,
+}
+
+/// A call as the model wrote it: with a name, an id or none, and `args` or `arguments`.
+fn step_calls() -> Array {
+    let resume = OneOf::builder().item(Ref::from_schema_name("Answered")).item(Object::with_type(Type::Null));
+    // Any value: what is no call is answered as a step that failed.
+    let call = Object::builder().schema_type(SchemaType::AnyValue).property("resume", resume);
+    Array::new(call)
+}
+
+fn arguments() -> Object {
+    let types = SchemaType::Array(vec![Type::Object, Type::String, Type::Null]);
+    Object::builder().schema_type(types).description(Some("An object, or a string with the JSON text of one.")).build()
 }
 
 /// Several calls of one model answer.
@@ -80,18 +148,20 @@ pub(super) struct Tightened {
 #[serde(deny_unknown_fields)]
 pub(super) struct RunBody {
     /// The calls: `{"id", "name", "arguments"}`.
-    #[schema(value_type = Vec<Object>)]
-    calls: Vec<ToolCall>,
+    #[serde(deserialize_with = "all_members")]
+    calls: Vec<RunCall>,
     /// The answer to the question of an earlier call. Goes with one call.
+    #[serde(default, deserialize_with = "members")]
     resume: Option<Answered>,
     /// Where the calls come from.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "members")]
     context: Origin,
     /// Tightens the limits of each call.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "members")]
     limits: Tightened,
     /// The most calls at once.
-    max_concurrency: Option<usize>,
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    max_concurrency: Option<Whole>,
     /// `continue` (the default): failures are messages for the model. `halt`: a failure halts the run.
     on_tool_error: Option<OnError>,
     /// `refuse` (the default): a call of a tool that does not exist refuses the run. `answer`: it is a failed call.
@@ -117,25 +187,40 @@ pub(super) enum OnUnknown {
 #[serde(deny_unknown_fields)]
 pub(super) struct StepBody {
     /// The calls as the model wrote them: `{"id"?, "name", "args" | "arguments", "resume"?}`.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(schema_with = step_calls)]
     calls: Vec<Value>,
     /// Where the calls come from.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "members")]
     context: Origin,
     /// Tightens the limits of each call.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "members")]
     limits: Tightened,
     /// Rounds that the loop has made in this turn.
     #[serde(default)]
-    iteration: u32,
+    #[schema(value_type = u64)]
+    iteration: Whole,
     /// The person's language.
     locale: Option<String>,
     /// Deliberate mode: only these tools, and those that stay open, can be called.
+    #[serde(default, deserialize_with = "members")]
     deliberate: Option<Allowed>,
     /// `memory` of the answer before, in the same turn.
+    #[serde(default, deserialize_with = "members")]
+    memory: Option<Memory>,
+}
+
+/// What one step leaves for the next of its turn.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Memory {
+    /// Errors since the last success or restart.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
-    memory: TurnMemory,
+    #[schema(value_type = u64)]
+    errors: Whole,
+    /// Tools that stay open, and for how many turns after this one.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<String, u64>)]
+    windows: BTreeMap<String, Whole>,
 }
 
 /// Deliberate mode.
@@ -148,7 +233,8 @@ pub(super) struct Allowed {
     #[serde(default)]
     triggers: BTreeMap<String, String>,
     /// Further turns that a tool stays open after a success.
-    context_turns: Option<u32>,
+    #[schema(value_type = Option<u64>)]
+    context_turns: Option<Whole>,
 }
 
 impl Origin {
@@ -164,58 +250,71 @@ impl Origin {
 }
 
 impl Tightened {
-    fn limits(&self) -> Limits {
+    /// # Errors
+    /// For a limit of 0, with which no call could be made.
+    fn limits(&self) -> Result<Limits, Problem> {
         let mut limits = Limits::unlimited();
-        if let Some(millis) = self.timeout_ms {
+        for (name, value) in [("timeout_ms", self.timeout_ms), ("fuel", self.fuel)] {
+            if let Some(Whole(0)) = value {
+                let detail = format!("`limits.{name}` must be more than 0");
+                let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_option", detail);
+                return Err(problem.with_hint(format!("correct `limits.{name}`; no call was made")));
+            }
+        }
+        if let Some(Whole(millis)) = self.timeout_ms {
             limits = limits.with_timeout(Duration::from_millis(millis));
         }
-        if let Some(fuel) = self.fuel {
+        if let Some(Whole(fuel)) = self.fuel {
             limits = limits.with_fuel(fuel);
         }
-        limits
+        Ok(limits)
     }
 }
 
 impl CallBody {
-    pub(super) fn request(self, id: &RequestId) -> CallRequest {
+    pub(super) fn request(self, id: &RequestId) -> Result<CallRequest, Problem> {
+        let limits = self.limits.limits()?;
         let arguments = self.arguments.map_or_else(String::new, text);
         let call = ToolCall::new(self.id.unwrap_or_else(|| id.to_string()), self.name, arguments);
-        CallRequest::new(call)
-            .with_request_id(id.clone())
-            .with_context(self.context.context(self.resume))
-            .with_limits(self.limits.limits())
+        let request = CallRequest::new(call).with_request_id(id.clone());
+        Ok(request.with_context(self.context.context(self.resume)).with_limits(limits))
     }
 }
 
 impl RunBody {
-    pub(super) fn request(self, id: &RequestId) -> RunRequest {
-        let mut request = RunRequest::new(self.calls);
+    pub(super) fn request(self, id: &RequestId) -> Result<RunRequest, Problem> {
+        let call = |call: RunCall| ToolCall::new(call.id, call.name, text(call.arguments));
+        let mut request = RunRequest::new(self.calls.into_iter().map(call));
         request.request_id = Some(id.clone());
         request.context = self.context.context(self.resume);
-        request.limits = self.limits.limits();
-        request.max_concurrency = self.max_concurrency;
+        request.limits = self.limits.limits()?;
+        request.max_concurrency = self.max_concurrency.map(|Whole(most)| usize::try_from(most).unwrap_or(usize::MAX));
         if let Some(OnError::Halt) = self.on_tool_error {
             request.on_tool_error = OnToolError::Halt;
         }
         if let Some(OnUnknown::Answer) = self.unknown_tools {
             request.unknown_tools = UnknownTools::Answer;
         }
-        request
+        Ok(request)
     }
 }
 
 impl StepBody {
     pub(super) fn request(self, id: &RequestId) -> Result<StepRequest, Problem> {
         let calls: Result<Vec<RawCall>, Problem> = self.calls.into_iter().map(raw_call).collect();
-        let mut turn = Turn::new(self.context.context(None)).with_memory(self.memory);
-        turn.limits = self.limits.limits();
-        (turn.iteration, turn.locale) = (self.iteration, self.locale);
+        let known = self.memory.unwrap_or_default();
+        let mut memory = TurnMemory::default();
+        memory.errors = known.errors.narrow();
+        memory.windows = known.windows.into_iter().map(|(tool, turns)| (tool, turns.narrow())).collect();
+        let mut turn = Turn::new(self.context.context(None)).with_memory(memory);
+        turn.limits = self.limits.limits()?;
+        (turn.iteration, turn.locale) = (self.iteration.narrow(), self.locale);
         turn.deliberate = self.deliberate.map(|Allowed { allowed, triggers, context_turns }| {
             let mut deliberate = allowed.map_or_else(Deliberate::unrestricted, Deliberate::new);
             for (tool, trigger) in triggers {
                 deliberate = deliberate.with_trigger(tool, trigger);
             }
-            context_turns.map_or(deliberate.clone(), |turns| deliberate.with_context_turns(turns))
+            context_turns.map_or(deliberate.clone(), |turns| deliberate.with_context_turns(turns.narrow()))
         });
         let mut request = StepRequest::new(calls?, turn);
         request.request_id = Some(id.clone());
@@ -228,7 +327,8 @@ fn raw_call(mut call: Value) -> Result<RawCall, Problem> {
     let resume = call.get_mut("resume").map(Value::take).filter(|resume| !resume.is_null());
     let call = RawCall::from(call);
     let Some(resume) = resume else { return Ok(call) };
-    let Answered { answer, state } = serde_json::from_str(&resume.to_string()).map_err(|error| {
+    let resume = named::<_, serde_json::Error>(&resume.into());
+    let Answered { answer, state } = resume.map_err(|error| {
         Problem::new(StatusCode::BAD_REQUEST, "bad_body", format!("`resume` of a call does not fit: {error}"))
     })?;
     Ok(call.with_resume(Resume { answer, state }))

@@ -6,20 +6,22 @@
 
 use std::panic::AssertUnwindSafe;
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use toolcell::defence::{Defence, stands};
-use tracing::Instrument as _;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::Shared;
 use super::held::{end_with, hold};
 use super::problem::Problem;
 use crate::refused::Refused;
 use crate::request_id::RequestId;
+use crate::trace::{RequestSpan, TraceContext};
 
 /// The header of a request's id.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -47,12 +49,14 @@ pub(super) async fn finish(mut request: Request, next: Next) -> Response {
         }
         Ok(id) => {
             request.extensions_mut().insert(id.clone());
-            let span = tracing::info_span!("request", %id, method = %request.method(), path = request.uri().path());
-            let answer = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span).await;
+            let span = span(&id, &request);
+            request.extensions_mut().insert(RequestSpan(span.clone()));
+            let answer = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone()).await;
             let answer = answer.unwrap_or_else(|_| {
                 tracing::error!(%id, "a route panicked");
                 Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed").into_response()
             });
+            span.record("status", answer.status().as_u16());
             (id, answer)
         }
     };
@@ -71,6 +75,29 @@ pub(super) async fn finish(mut request: Request, next: Next) -> Response {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// The span of a request. `trace_id` and what follows it are the caller's trace; `mcp` and `tool` are for a request of MCP.
+fn span(id: &RequestId, request: &Request) -> Span {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let span = tracing::info_span!(
+        "request",
+        %id,
+        method = %request.method(),
+        path = request.uri().path(),
+        route,
+        status = Empty,
+        mcp = Empty,
+        tool = Empty,
+        trace_id = Empty,
+        parent_id = Empty,
+        trace_flags = Empty,
+        trace_state = Empty,
+    );
+    if let Some(trace) = TraceContext::of_headers(request.headers()) {
+        trace.record(&span);
+    }
+    span
 }
 
 /// Refuses requests that are meant for another host, and those of other origins' pages.
@@ -113,6 +140,11 @@ pub(super) async fn check_origin(
             .with_hint("the operator can list the origin"));
     }
     Ok(next.run(request).await)
+}
+
+/// Whether a `Host` names this machine.
+pub(crate) fn is_loopback_host(host: &str) -> bool {
+    LOOPBACK.iter().any(|listed| listed.eq_ignore_ascii_case(without_port(host)))
 }
 
 /// The name in an authority: `localhost` of `localhost:8080`, `[::1]` of `[::1]:8080`.

@@ -19,6 +19,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 use toolcell::RunEvent;
+use tracing::Instrument as _;
 
 use super::idempotency::{Begun, REPLAYED, key_of};
 use super::problem::{Problem, Written};
@@ -43,7 +44,7 @@ pub(super) async fn call(
     request: Request,
 ) -> Result<Response, Problem> {
     let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
-    let call = body::parse::<forms::CallBody>(&read.bytes)?.request(&id);
+    let call = body::parse::<forms::CallBody>(&read.bytes)?.request(&id)?;
     let (service, sender) = (shared.service.clone(), principal.clone());
     let work = async move { Ok(written(&service.call(&sender, call).await?.completion)) };
     answered(&shared, &principal, key, "calls", read, work).await
@@ -62,7 +63,7 @@ pub(super) async fn batch(
     request: Request,
 ) -> Result<Response, Problem> {
     let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
-    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id);
+    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id)?;
     let (service, sender) = (shared.service.clone(), principal.clone());
     let work = async move { Ok(written(&service.run(&sender, run).await?)) };
     answered(&shared, &principal, key, "batch", read, work).await
@@ -71,7 +72,7 @@ pub(super) async fn batch(
 /// Makes several calls as one run and answers with its events, as server-sent events. Each is one line of JSON; the last has
 /// the type `run_finished` or `run_halted`. The run ends with the connection.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "run", request_body = forms::RunBody, security(("bearer" = [])), responses(
-    (status = 200, body = String, content_type = "text/event-stream", description = "Events: docs/events.md"),
+    (status = 200, body = Object, content_type = "text/event-stream", description = "Each event is an object whose `data` is the JSON of one event: docs/events.md"),
     (status = "4XX", body = Written, content_type = "application/problem+json"),
     (status = "5XX", body = Written, content_type = "application/problem+json"),
 ))]
@@ -82,7 +83,7 @@ pub(super) async fn run(
     request: Request,
 ) -> Result<Response, Problem> {
     let read = body::read(&shared, request).await?;
-    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id);
+    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id)?;
     drop(read);
     let lines = lines(shared.service.stream(&principal, run).await?);
     let mut response = sse(lines.map(|line| Ok(Event::default().data(line)))).into_response();
@@ -193,11 +194,12 @@ async fn answered(
         Begun::First(claim) => {
             drop(read);
             // A task of its own: it goes on if the client disconnects.
-            let task = tokio::spawn(async move {
+            let work = async move {
                 let answer = work.await?;
                 claim.keep(answer.clone());
                 Ok::<_, Problem>(answer)
-            });
+            };
+            let task = tokio::spawn(work.in_current_span());
             let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed");
             Ok(json_response(task.await.map_err(failed)??))
         }

@@ -11,8 +11,8 @@ use super::Shared;
 use super::problem::{Problem, Written};
 use crate::account::TenantUsage;
 use crate::auth::ResourceMetadata;
+use crate::health::Readiness;
 use crate::principal::Principal;
-use crate::service::Readiness;
 
 /// The process answers.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -63,7 +63,13 @@ pub(super) struct Ready {
     (status = 503, body = Ready),
 ))]
 pub(super) async fn ready(State(shared): State<Shared>) -> Response {
-    let readiness = shared.service.readiness();
+    let mut readiness = shared.service.readiness();
+    if shared.auth.has_unreadable_keys() {
+        readiness.ready = false;
+        readiness
+            .problems
+            .insert("keys".into(), "the API keys cannot be read: those that were read before go on".into());
+    }
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let authentication = if shared.auth.is_open() { "none" } else { "required" };
     (status, Json(Ready { readiness, authentication })).into_response()

@@ -21,6 +21,7 @@ use crate::principal::Principal;
 #[into_params(parameter_in = Query)]
 pub(super) struct Listing {
     /// The format: `toolcell` (the default), `openai`, `openai-responses`, `anthropic`, `gemini`, `mcp` or `agui`.
+    #[param(schema_with = formats)]
     format: Option<String>,
     /// Where the page begins: `next_cursor` of the page before.
     cursor: Option<String>,
@@ -30,7 +31,7 @@ pub(super) struct Listing {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Tools {
     /// The tools, in the requested format.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     tools: Value,
     /// What the format could not express, and how it was changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -97,6 +98,13 @@ fn provider(format: Option<&str>) -> Result<Option<Provider>, Problem> {
                 .with_hint(format!("write `toolcell` or one of: {}", names.join(", ")))
         }),
     }
+}
+
+/// The words of [`provider`].
+fn formats() -> utoipa::openapi::Object {
+    let names = std::iter::once("toolcell").chain(Provider::ALL.iter().map(|provider| provider.name()));
+    let words = utoipa::openapi::Object::builder().schema_type(utoipa::openapi::Type::String);
+    words.enum_values(Some(names)).build()
 }
 
 pub(super) fn bad_query(_: QueryRejection) -> Problem {

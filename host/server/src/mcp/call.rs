@@ -54,8 +54,8 @@ pub(super) async fn call(
         };
         let asked = answer.question().filter(|_| can_be_asked(context));
         let Some((question, form)) = asked.and_then(|question| Some((question, question::form(question)?))) else {
-            let is_structured = stateless && handler.promises_a_value(&call.name);
-            return result::of(&answer.completion, is_structured).map(Into::into);
+            let is_promised = handler.promises_a_value(&call.name);
+            return result::of(&answer.completion, is_promised, stateless).map(Into::into);
         };
         if stateless {
             return Ok(question::input_required(form, question).into());
@@ -116,6 +116,9 @@ async fn once(
             }
         }
     };
+    if let Ok(answer) = &answer {
+        tracing::Span::current().record("tool", &answer.completion.tool);
+    }
     if !is_told && !is_cancelled {
         let _ = tokio::time::timeout(LAST_EVENTS, telling).await;
     }

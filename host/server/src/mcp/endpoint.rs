@@ -24,7 +24,7 @@ use serde_json::json;
 use toolcell::defence::{Defence, stands};
 
 use super::McpOptions;
-use super::handler::{Handler, VERSIONS};
+use super::handler::{Handler, VERSIONS, known_method};
 use super::places::{Place, Places};
 use super::result;
 use super::sessions::{CALLER, Caller, Sessions};
@@ -33,6 +33,7 @@ use crate::http::held::hold;
 use crate::http::{Shared, body};
 use crate::principal::Principal;
 use crate::service::Service;
+use crate::trace::{RequestSpan, TraceContext};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -52,7 +53,7 @@ struct Endpoint {
 /// The route `/mcp`, to be given to [`router`](crate::router) or [`ListenOptions::with_protected`](crate::ListenOptions::with_protected), which check
 /// Host, Origin and credentials of its requests.
 pub fn routes(service: Service, options: McpOptions) -> Router {
-    let sessions = Arc::new(Sessions::new(options.sessions, options.session_idle));
+    let sessions = Arc::new(Sessions::new(options.sessions, options.session_idle, service.metrics().clone()));
     let streams = Places::new(if stands(Defence::StreamCount) { options.streams } else { usize::MAX });
     let (options, calling) = (Arc::new(options), service.clone());
     let made = move || {
@@ -85,6 +86,16 @@ async fn handle(
         Ok(message) => message,
         Err(bad) => return refused(StatusCode::BAD_REQUEST, &bad),
     };
+    if let Some(RequestSpan(span)) = parts.extensions.get() {
+        if let Some(trace) = TraceContext::of_meta(&message.value["params"]["_meta"]) {
+            trace.record(span);
+        }
+        if let Kind::Request { method, .. } | Kind::Notification { method } = &message.kind {
+            span.record("mcp", known_method(method));
+        }
+    }
+    // The era without sessions has no such method: a request that names its revision is answered so by the SDK.
+    let opens = is_method(&message, "initialize") && message.version.is_none();
     let (mut pending, mut room, mut stream) = (None, None, None);
     match endpoint.session(&parts.headers, &principal, &message) {
         Ok(Some(session)) => {
@@ -96,7 +107,7 @@ async fn handle(
                 }
             }
         }
-        Ok(None) if is_method(&message, "initialize") => {
+        Ok(None) if opens => {
             room = endpoint.sessions.reserve(&principal);
             if room.is_none() {
                 return too_many("sessions", message.id());
@@ -105,9 +116,7 @@ async fn handle(
         Ok(None) => {}
         Err(response) => return response,
     }
-    if is_method(&message, "initialize")
-        && let Err(error) = serde_json::from_value::<InitializeRequestParams>(message.value["params"].clone())
-    {
+    if opens && let Err(error) = serde_json::from_value::<InitializeRequestParams>(message.value["params"].clone()) {
         let error = ErrorData::invalid_params(format!("the params do not fit `initialize`: {error}"), None);
         return refused(StatusCode::BAD_REQUEST, &Bad { id: message.id(), error });
     }

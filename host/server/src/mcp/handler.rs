@@ -11,14 +11,17 @@ use parking_lot::Mutex;
 use rmcp::ServerHandler;
 use rmcp::model::*;
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
-use serde_json::Map;
+use serde_json::{Map, Value};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::changes::Changes;
 use super::extension::Asked;
 use super::{McpOptions, definitions, resources, result};
 use crate::principal::Principal;
 use crate::service::Service;
+use crate::trace::{RequestSpan, TraceContext};
 
 /// The revisions that are served, oldest first.
 pub(super) const VERSIONS: [ProtocolVersion; 3] =
@@ -42,9 +45,44 @@ const METHODS: [&str; 16] = [
     "logging/setLevel",
     "roots/list",
 ];
+const NOTIFICATIONS: [&str; 4] = [
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/progress",
+    "notifications/roots/list_changed",
+];
 /// Those that the stateless era does not have.
 const REMOVED: [&str; 6] =
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "roots/list"];
+
+/// The name of a method in traces. What a client made up is `other`.
+pub(super) fn known_method(method: &str) -> &'static str {
+    let known = METHODS.into_iter().chain(NOTIFICATIONS);
+    known.into_iter().find(|known| *known == method).unwrap_or("other")
+}
+
+/// The span of the request that is being handled: that of the HTTP request, or one of its own.
+fn request_span(context: &RequestContext<RoleServer>, method: &'static str) -> Span {
+    let parts = context.extensions.get::<http::request::Parts>();
+    if let Some(RequestSpan(span)) = parts.and_then(|parts| parts.extensions.get()) {
+        return span.clone();
+    }
+    let span = tracing::info_span!(
+        parent: None,
+        "request",
+        mcp = method,
+        tool = Empty,
+        trace_id = Empty,
+        parent_id = Empty,
+        trace_flags = Empty,
+        trace_state = Empty,
+    );
+    let [parent, state] = ["traceparent", "tracestate"].map(|name| context.meta.get(name).and_then(Value::as_str));
+    if let Some(trace) = parent.and_then(|parent| TraceContext::parse(parent, state)) {
+        trace.record(&span);
+    }
+    span
+}
 
 /// Answers the requests of one principal. Cheap to clone.
 #[derive(Clone)]
@@ -176,7 +214,8 @@ impl ServerHandler for Handler {
             }
             return Ok(answer);
         }
-        super::call::call(self, request, &context).await
+        let span = request_span(&context, "tools/call");
+        super::call::call(self, request, &context).instrument(span).await
     }
 
     async fn list_prompts(

@@ -45,8 +45,40 @@ fn is_object(question: &Question) -> bool {
     schema.is_some_and(|schema| schema.get("type") == Some(&json!("object")))
 }
 
+/// The schema of an object, with the fields of a form. A field that can be left out or null is one that can be left out:
+/// forms know no null, and derived schemas of optional members have it.
 fn object_schema(question: &Question) -> Option<Value> {
-    question.answer_schema.as_ref().map(Json::to_value)
+    let mut schema = question.answer_schema.as_ref().map(Json::to_value)?;
+    let required: Vec<String> = serde_json::from_value(schema["required"].clone()).unwrap_or_default();
+    for (name, field) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        if !required.contains(name) {
+            without_null(field);
+        }
+    }
+    Some(schema)
+}
+
+fn without_null(field: &mut Value) {
+    if field["default"].is_null()
+        && let Some(field) = field.as_object_mut()
+    {
+        field.remove("default");
+    }
+    if let Some(types) = field["type"].as_array() {
+        let mut others = types.iter().filter(|kind| **kind != "null");
+        if let (Some(only), None) = (others.next(), others.next()) {
+            field["type"] = only.clone();
+        }
+    }
+    if let Some(forms) = field["anyOf"].as_array() {
+        let mut others = forms.iter().filter(|form| form["type"] != "null");
+        if let (Some(Value::Object(only)), None) = (others.next().cloned(), others.next())
+            && let Some(field) = field.as_object_mut()
+        {
+            field.remove("anyOf");
+            field.extend(only);
+        }
+    }
 }
 
 /// A form with one field.
@@ -151,14 +183,16 @@ pub(super) fn in_meta(meta: &RequestMetaObject) -> Result<Option<Resume>, ErrorD
     Ok(Some(Resume { answer: answer.clone().into(), state: state.cloned().map(Json::from) }))
 }
 
-/// The question for a client that cannot be asked: a result for the model, which says how the answer is sent.
-pub(super) fn told(question: &Question) -> CallToolResult {
+/// The question for a client that cannot be asked: a result for the model, which says how the answer is sent. Of a tool that
+/// promises the form of its values it is an error: clients accept no other result without a value.
+pub(super) fn told(question: &Question, is_promised: bool) -> CallToolResult {
     let mut text = format!("The tool asks the user: {}", question.question);
     if let Some(options) = options(question) {
         let options: Vec<_> = options.iter().map(shown).collect();
         text = format!("{text}\nChoices: {}", options.join(", "));
     }
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.is_error = Some(is_promised);
     let mut told = serde_json::to_value(question).unwrap_or_default();
     told["answer_with"] =
         json!({"method": "tools/call", "_meta": {META_RESUME: {"answer": null, "state": question.state}}});

@@ -7,9 +7,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject, Resource};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject, ResourceContents};
 use serde_json::{Map, Value, json};
-use toolcell::{CallResult, Completion, Halt, HandlerError, Json, Outcome, Output, Part, Refusal};
+use toolcell::{
+    CallResult, Completion, Halt, HandlerError, Json, Outcome, Output, Part, Refusal, Resource, ResourceContent,
+};
 
 use crate::refused::Refused;
 
@@ -30,11 +32,13 @@ const META_ATTRIBUTES: &str = "toolcell/attributes";
 /// When the same call can succeed, in milliseconds.
 const META_RETRY: &str = "toolcell/retry_after_ms";
 
-/// The result of a call. `is_structured`: the tool promises the form of its values.
+/// The result of a call. `is_promised`: the tool promises the form of its values; in the era without sessions they are
+/// structured then, whatever they are.
 ///
 /// # Errors
 /// For an answer to a question that cannot be accepted.
-pub(super) fn of(completion: &Completion, is_structured: bool) -> Result<CallToolResult, ErrorData> {
+pub(super) fn of(completion: &Completion, is_promised: bool, stateless: bool) -> Result<CallToolResult, ErrorData> {
+    let is_structured = is_promised && stateless;
     let mut meta = Map::from_iter([(META_USAGE.to_owned(), json!(completion.usage))]);
     if !completion.attributes.is_empty() {
         meta.insert(META_ATTRIBUTES.into(), json!(completion.attributes));
@@ -50,9 +54,14 @@ pub(super) fn of(completion: &Completion, is_structured: bool) -> Result<CallToo
         CallResult::Outcome(Outcome::Ok(output)) => success(output, is_structured, &mut meta),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
             meta.insert(META_HALT.into(), json!({"reason": reason}));
-            valued(result, Vec::new(), is_structured)
+            let mut halted = valued(result, Vec::new(), is_structured);
+            if is_promised {
+                // The schema is of the tool's values, and clients accept nothing else in a result without an error.
+                (halted.structured_content, halted.is_error) = (None, Some(true));
+            }
+            halted
         }
-        CallResult::Outcome(Outcome::AskUser(question)) => super::question::told(question),
+        CallResult::Outcome(Outcome::AskUser(question)) => super::question::told(question, is_promised),
         CallResult::Outcome(Outcome::Error(error)) => failed(error_text(error), error.retry_after_ms),
         CallResult::ToolError(error) => failed(error.to_string(), None),
         CallResult::Refusal(Refusal::Resume(fault)) => {
@@ -116,8 +125,18 @@ fn block(part: &Part) -> ContentBlock {
         Part::Text { text } => ContentBlock::text(text),
         Part::Image(media) => ContentBlock::image(STANDARD.encode(&media.data), &media.mime_type),
         Part::Audio(media) => ContentBlock::audio(STANDARD.encode(&media.data), &media.mime_type),
+        Part::Resource(Resource { uri, mime_type, content }) => {
+            let contents = match content {
+                ResourceContent::Text { text } => ResourceContents::text(text, uri),
+                ResourceContent::Bytes { data } => ResourceContents::blob(STANDARD.encode(data), uri),
+            };
+            ContentBlock::resource(match mime_type {
+                Some(mime_type) => contents.with_mime_type(mime_type),
+                None => contents,
+            })
+        }
         Part::ResourceLink { uri, name, description, mime_type, size } => {
-            let mut link = Resource::new(uri, name.as_ref().unwrap_or(uri));
+            let mut link = rmcp::model::Resource::new(uri, name.as_ref().unwrap_or(uri));
             link.description.clone_from(description);
             link.mime_type.clone_from(mime_type);
             link.size = *size;

@@ -20,6 +20,7 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use toolcell::defence::{Defence, stands};
 
 use super::places::{Place, Places};
+use crate::metrics::{Metrics, OpenSession};
 use crate::principal::Principal;
 
 tokio::task_local! {
@@ -38,6 +39,7 @@ pub(super) struct Sessions {
     local: LocalSessionManager,
     table: Arc<Mutex<Table>>,
     places: Places,
+    metrics: Metrics,
 }
 
 #[derive(Default)]
@@ -50,6 +52,7 @@ struct Session {
     /// The requests whose answers are awaited.
     requests: HashSet<RequestId>,
     _room: Place,
+    _counted: OpenSession,
 }
 
 /// A request of a session, until its answer has been sent.
@@ -79,10 +82,10 @@ pub(super) enum SessionError {
 }
 
 impl Sessions {
-    pub(super) fn new(most: usize, idle: Duration) -> Self {
+    pub(super) fn new(most: usize, idle: Duration, metrics: Metrics) -> Self {
         let mut local = LocalSessionManager::default();
         local.session_config = config(idle);
-        Self { local, table: Arc::default(), places: Places::new(most) }
+        Self { local, table: Arc::default(), places: Places::new(most), metrics }
     }
 
     /// Room for one more session of the principal's tenant.
@@ -103,12 +106,15 @@ impl Sessions {
     }
 
     /// Whether the principal has opened this session, and it is still open.
+    /// It lives as long as the newest token of its principal.
     pub(super) fn is_open(&self, id: &str, principal: &Principal) -> bool {
-        self.table
-            .lock()
-            .open
-            .get(id)
-            .is_some_and(|session| session.principal == *principal || !stands(Defence::SessionPrincipal))
+        let mut table = self.table.lock();
+        let Some(session) = table.open.get_mut(id) else { return false };
+        let is_same = session.principal == *principal;
+        if is_same && principal.outlives(&session.principal) {
+            session.principal = principal.clone();
+        }
+        is_same || !stands(Defence::SessionPrincipal)
     }
 
     /// Enters a request. `None`: the session waits for the answer of a request with this id.
@@ -145,7 +151,7 @@ impl SessionManager for Sessions {
         let Ok(Some((principal, room))) = caller else { return Err(SessionError::NoRoom) };
         let id = random_id()?;
         let (handle, worker) = create_local_session(id.clone(), self.local.session_config.clone());
-        let session = Session { principal, requests: HashSet::new(), _room: room };
+        let session = Session { principal, requests: HashSet::new(), _room: room, _counted: self.metrics.session() };
         self.table.lock().open.insert(id.clone(), session);
         self.local.sessions.write().await.insert(id.clone(), handle);
         Ok((id, WorkerTransport::spawn(worker)))

@@ -11,7 +11,7 @@ use crate::fixture::{BODY, Fixture, IN_FLIGHT};
 
 const PAGE: &str = include_str!("../../../../docs/http.md");
 /// Far longer than the server waits in the test that uses it.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+pub(crate) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 const JSON: &str = "Content-Type: application/json\r\n";
 
 /// The rows of the page's table: case, status, code. The code of an answer without a problem is `–`.
@@ -44,7 +44,37 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
     let five = format!(r#"{{"calls": [{}]}}"#, [r#"{"id": "a", "name": "echo", "arguments": {}}"#; 5].join(","));
     vec![
         ("a request line that is not HTTP", "GET\r\n\r\n".into()),
-        ("a head that is too long", get(&format!("{key}x-long: {}\r\n", "x".repeat(64 << 10)))),
+        (
+            "a head that is too long, or with more than 100 lines",
+            get(&format!("{key}x-long: {}\r\n", "x".repeat(64 << 10))),
+        ),
+        ("a request line that is not HTTP", "GET /health HTTP/9.9\r\n\r\n".into()),
+        ("a request line that is not HTTP", "GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n".into()),
+        (
+            "a head that is too long, or with more than 100 lines",
+            request(&format!("GET /{}", "x".repeat(70_000)), &key, ""),
+        ),
+        ("a head that is too long, or with more than 100 lines", get(&format!("{key}{}", "a: b\r\n".repeat(200)))),
+        ("a header line that is malformed or folded", get(&format!("{key}a b: c\r\n"))),
+        ("a header line that is malformed or folded", get(&format!("{key}a : b\r\n"))),
+        ("a header line that is malformed or folded", get(&format!("{key}a: b\r\n c\r\n"))),
+        ("a header line that is malformed or folded", get(&format!("{key}a: b\0c\r\n"))),
+        ("a `Content-Length` that is no number, or several that differ", get("Content-Length: five\r\n")),
+        ("a `Content-Length` that is no number, or several that differ", get("Content-Length: -1\r\n")),
+        (
+            "a `Content-Length` that is no number, or several that differ",
+            get("Content-Length: 18446744073709551616\r\n"),
+        ),
+        (
+            "a `Content-Length` that is no number, or several that differ",
+            get("Content-Length: 1\r\nContent-Length: 2\r\n"),
+        ),
+        ("a `Transfer-Encoding` other than `chunked`", get("Transfer-Encoding: gzip\r\n")),
+        ("a `Transfer-Encoding` other than `chunked`", get("Transfer-Encoding: chunked, identity\r\n")),
+        (
+            "a `Transfer-Encoding` other than `chunked`",
+            get("Transfer-Encoding: chunked\r\n").replace("HTTP/1.1", "HTTP/1.0"),
+        ),
         ("no `Host`, or several", hosts("")),
         ("no `Host`, or several", hosts("Host: localhost\r\nHost: localhost\r\n")),
         ("a `Host` that is not listed", hosts("Host: evil.example\r\n")),
@@ -71,6 +101,10 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
         ("a `Content-Type` other than `application/json`", request("POST /v1/calls", &key, "{}")),
         ("a body that is too long", call(&long)),
         ("a body that is too long", chunked(&long)),
+        (
+            "a body that is too long",
+            call(&"x".repeat(9)).replace("Content-Length: 9", "Content-Length: 9223372036854775807"),
+        ),
         ("a body that stops arriving", call(r#"{"name": "echo"}"#).replace("Content-Length: 16", "Content-Length: 17")),
         ("a chunked body that is malformed", chunked("{}").replace("2\r\n{}", "zz\r\n{}")),
         ("a body that is not valid JSON", call("{")),
@@ -80,6 +114,12 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
         ("a body that is not valid JSON", call(&deep)),
         ("a body of another form", call("[]")),
         ("a body of another form", call(r#"{"name": 7}"#)),
+        ("a body of another form", call(r#"[null, "echo", {}, null, {}, {}]"#)),
+        ("a body of another form", call(r#"{"name": "echo", "limits": [1, 1]}"#)),
+        ("a body of another form", call(r#"{"name": "echo", "limits": {"fuel": -1}}"#)),
+        ("a body of another form", call(r#"{"name": "echo", "limits": {"fuel": 1.5}}"#)),
+        ("a body of another form", post("/v1/batch", r#"{"calls": [["a", "echo", {}]]}"#)),
+        ("a body of another form", post("/v1/steps", r#"{"calls": [{"name": "echo", "resume": [1, null]}]}"#)),
         ("a body of another form", call(r#"{"name": "echo", "more": 1}"#)),
         ("a body of another form", post("/v1/steps", r#"{"calls": [{"name": "echo", "resume": 7}]}"#)),
         ("a tool that does not exist, or is not visible", call(r#"{"name": "nope"}"#)),
@@ -98,8 +138,13 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
         ("more calls than a request can have", post("/v1/batch", &five)),
         ("more calls than a request can have", post("/v1/steps", &five)),
         (
-            "an option of a run that is out of range",
+            "an option or a limit that is out of range",
             post("/v1/batch", r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}], "max_concurrency": 0}"#),
+        ),
+        ("an option or a limit that is out of range", call(r#"{"name": "echo", "limits": {"fuel": 0}}"#)),
+        (
+            "an option or a limit that is out of range",
+            post("/v1/steps", r#"{"calls": [], "limits": {"timeout_ms": 0}}"#),
         ),
         ("a cursor that is not valid", request("GET /v1/tools?cursor=x", &key, "")),
         ("an unknown format", request("GET /v1/tools?format=x", &key, "")),
@@ -209,7 +254,7 @@ async fn a_hidden_tool_is_answered_as_one_that_does_not_exist() {
         let call = |name: &str| format!(r#"{{"name": "{name}"}}"#);
         let calls = |name: &str| format!(r#"{{"calls": [{{"id": "a", "name": "{name}", "arguments": {{}}}}]}}"#);
         let answer = |name: &str| calls(name).replace("]}", r#"], "unknown_tools": "answer"}"#);
-        for form in ["POST /v1/calls", "POST /v1/batch", "POST /v1/batch ", "POST /v1/steps", "GET"] {
+        for form in ["POST /v1/calls", "POST /v1/batch", "POST /v1/batch ", "POST /v1/runs", "POST /v1/steps", "GET"] {
             let mut told_of = Vec::new();
             for name in [existing, missing] {
                 let (line, body) = match form {

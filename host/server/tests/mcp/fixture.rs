@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use toolcell::{Definition, Halt, HandlerError, Invocation, Media, Outcome, Output, Part, Question, Registry, Tool};
+use toolcell::{
+    Definition, Halt, HandlerError, Invocation, Media, Outcome, Output, Part, Question, Registry, Resource,
+    ResourceContent, Tool,
+};
 use toolcell_server::{Served, Service, ServiceLimits};
 
 /// Says when it is dropped.
@@ -46,6 +49,16 @@ pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static 
                 mime_type: None,
                 size: None,
             })
+            .with_part(Part::Resource(Resource {
+                uri: "file:///a.csv".into(),
+                mime_type: Some("text/csv".into()),
+                content: ResourceContent::Text { text: "a,b".into() },
+            }))
+            .with_part(Part::Resource(Resource {
+                uri: "file:///b".into(),
+                mime_type: None,
+                content: ResourceContent::Bytes { data: vec![0, 0, 0] },
+            }))
     };
     let halt = async |_: Value| Outcome::Halt(Halt::new("done", json!({"steps": 3})));
     let fail = async |_: Value| -> Outcome { HandlerError::new("broken").with_data(json!({"queue": 1})).into() };

@@ -39,6 +39,13 @@ async fn each_ending_of_a_call_has_its_answer_in_both_eras() {
         ("draw", json!({}), "/result/content/1", json!({"type": "image", "data": "AAAA", "mimeType": "image/png"})),
         ("draw", json!({}), "/result/content/2/type", json!("audio")),
         ("draw", json!({}), "/result/content/3/type", json!("resource_link")),
+        (
+            "draw",
+            json!({}),
+            "/result/content/4",
+            json!({"type": "resource", "resource": {"uri": "file:///a.csv", "mimeType": "text/csv", "text": "a,b"}}),
+        ),
+        ("draw", json!({}), "/result/content/5/resource", json!({"uri": "file:///b", "blob": "AAAA"})),
         ("halt", json!({}), "/result/_meta/toolcell~1halt", json!({"reason": "done"})),
         ("halt", json!({}), "/result/structuredContent", json!({"steps": 3})),
         ("fail", json!({}), "/result/isError", json!(true)),

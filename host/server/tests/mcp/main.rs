@@ -1,9 +1,12 @@
 //! MCP as a client sees it: messages over lines and over HTTP, in both eras.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+mod bad_input;
 mod client;
 mod fixture;
+mod hostile_messages;
 mod lines;
+mod resources;
 mod streams;
 mod told;
 mod web;

@@ -8,7 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use toolcell::{Component, Definition, Engine, Executor, Invocation, Limits, Registry, Sealer, Tool};
+use toolcell::{
+    Component, Definition, Engine, Executor, Halt, Invocation, Limits, Outcome, Question, Registry, Sealer, Tool,
+};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{Served, Service};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
@@ -193,4 +195,56 @@ async fn a_request_state_that_expired_or_was_changed_is_refused() {
         (&json!(-32602), &json!("resume_expired"))
     );
     client.end().await.unwrap();
+}
+
+/// Clients check structured content against the output schema, and demand it in a result without an error.
+#[tokio::test]
+async fn a_halt_of_a_tool_that_promises_its_values_is_told_as_an_error() {
+    let halt = async |_: Value| Outcome::Halt(Halt::new("done", json!({"steps": 3})));
+    for (definition, is_error) in [(named("halt"), false), (named("halt").with_output(json!({"type": "number"})), true)]
+    {
+        let mut client = Client::start(serving(Tool::native(definition, halt).unwrap()), McpOptions::default());
+        client.initialize(json!({})).await;
+        let told = client.ask(1, "tools/call", json!({"name": "halt"})).await;
+        let result = &told["result"];
+        assert_eq!(result["_meta"]["toolcell/halt"]["reason"], "done", "{told}");
+        assert_eq!((result["isError"] == true, result["structuredContent"].is_null()), (is_error, is_error), "{told}");
+        assert_eq!(result["content"][0]["text"], r#"{"steps":3}"#, "{told}");
+        client.end().await.unwrap();
+    }
+}
+
+/// A derived schema of optional members, which has null, is a form; a tool that promises the form of its values tells a client
+/// that cannot be asked by an error, because clients accept no other result without a value.
+#[tokio::test]
+async fn an_optional_member_is_a_field_of_a_form_and_a_promised_value_is_not_missing() {
+    let answer = json!({"type": "object", "required": ["day"], "properties": {
+        "day": {"type": "string"},
+        "name": {"type": ["string", "null"], "default": null},
+        "size": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    }});
+    let ask = async move |_: Value| Outcome::AskUser(Question::new("When?").with_answer_schema(answer.clone()));
+    let definition = named("ask").with_output(json!({"type": "object"}));
+    let tool = || Tool::native(definition.clone(), ask.clone()).unwrap();
+    let mut client = Client::start(serving(tool()), McpOptions::default());
+    let meta = stateless(json!({"elicitation": {"form": {}}}));
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+    let form = &asked["result"]["inputRequests"]["answer"]["params"]["requestedSchema"];
+    assert_eq!(
+        (&form["properties"]["name"]["type"], &form["properties"]["size"]["type"]),
+        (&json!("string"), &json!("integer")),
+        "{asked}"
+    );
+    assert_eq!(form["required"], json!(["day"]));
+    client.end().await.unwrap();
+    for meta in [json!({}), stateless(json!({}))] {
+        let mut client = Client::start(serving(tool()), McpOptions::default());
+        if meta == json!({}) {
+            client.initialize(json!({})).await;
+        }
+        let told = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+        assert_eq!(told["result"]["isError"], true, "{told}");
+        assert_eq!(told["result"]["_meta"]["toolcell/question"]["question"], "When?", "{told}");
+        client.end().await.unwrap();
+    }
 }

@@ -1,0 +1,216 @@
+//! What the server has done, in numbers, for its operator.
+//!
+//! In: the events of calls, refusals, sessions. Out: the text that Prometheus reads.
+//! Invariants: a label is the name of a tenant, a tool, an ending or a code: nothing that a tool or a client has written; the
+//! number of names is bounded; the numbers of one tenant are shown to no tenant.
+
+mod listener;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use toolcell::defence::{Defence, stands};
+use toolcell::{Event, Layer};
+
+use crate::account::ending;
+pub use listener::{MetricsError, MetricsServer};
+
+/// Pairs of a tenant and a tool that have numbers of their own.
+const MAX_PAIRS: usize = 1000;
+/// What the names of further ones are replaced by.
+const OTHER: &str = "other";
+/// What a tenant is called that has no name.
+const NO_TENANT: &str = "";
+/// Seconds, from a millisecond to a minute.
+const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0];
+/// Instruction units.
+const FUEL: [f64; 7] = [1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
+
+type Labels = Vec<(&'static str, String)>;
+type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
+
+/// The numbers of a service. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Metrics(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    registry: Registry,
+    /// The pairs of a tenant and a tool that have numbers of their own.
+    pairs: Mutex<BTreeSet<(String, String)>>,
+    calls: Family<Labels, Counter>,
+    duration: Histograms,
+    fuel: Histograms,
+    waiting: Histogram,
+    host_calls: Family<Labels, Counter>,
+    denials: Family<Labels, Counter>,
+    refused: Family<Labels, Counter>,
+    requests: Gauge,
+    sessions: Gauge,
+}
+
+/// The numbers of one tenant.
+#[derive(Debug, Clone)]
+pub(crate) struct TenantMetrics {
+    metrics: Metrics,
+    tenant: Arc<str>,
+    /// The names of its tools.
+    tools: Arc<BTreeSet<String>>,
+}
+
+/// Measures how long the calls of one request wait.
+pub(crate) struct Waits {
+    metrics: Metrics,
+    since: Instant,
+}
+
+/// Counts an open session, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenSession(Gauge);
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("toolcell");
+        let seconds: fn() -> Histogram = || Histogram::new(SECONDS);
+        let units: fn() -> Histogram = || Histogram::new(FUEL);
+        let (calls, host_calls) = (Family::default(), Family::default());
+        let (denials, refused) = (Family::default(), Family::default());
+        let (duration, fuel) = (Histograms::new_with_constructor(seconds), Histograms::new_with_constructor(units));
+        let (waiting, requests, sessions) = (seconds(), Gauge::default(), Gauge::default());
+        registry.register("calls", "Calls that ended", calls.clone());
+        registry.register("host_calls", "Calls of tools into the host", host_calls.clone());
+        registry.register("denials", "Requests of tools that were denied", denials.clone());
+        registry.register("refused", "Requests that were refused before a tool ran", refused.clone());
+        let (time, wait) = ("Wall time of calls", "Time from the admission of a request to the start of its call");
+        registry.register_with_unit("call_duration", time, Unit::Seconds, duration.clone());
+        registry.register_with_unit("call_waiting", wait, Unit::Seconds, waiting.clone());
+        registry.register("call_fuel", "Instruction units of calls", fuel.clone());
+        registry.register("requests_running", "Requests with calls that run", requests.clone());
+        registry.register("mcp_sessions_open", "Open MCP sessions", sessions.clone());
+        let pairs = Mutex::default();
+        let inner =
+            Inner { registry, pairs, calls, duration, fuel, waiting, host_calls, denials, refused, requests, sessions };
+        Self(Arc::new(inner))
+    }
+
+    /// The numbers of this tenant, which has these tools.
+    pub(crate) fn of_tenant(&self, tenant: Option<&str>, tools: impl Iterator<Item = String>) -> TenantMetrics {
+        let tenant = Arc::from(tenant.unwrap_or(NO_TENANT));
+        TenantMetrics { metrics: self.clone(), tenant, tools: Arc::new(tools.collect()) }
+    }
+
+    /// Counts a session that opens.
+    pub(crate) fn session(&self) -> OpenSession {
+        self.0.sessions.inc();
+        OpenSession(self.0.sessions.clone())
+    }
+
+    /// All of it, in the text format of OpenMetrics.
+    pub(crate) fn text(&self, running: usize) -> String {
+        self.0.requests.set(i64::try_from(running).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        // Writing to a text does not fail.
+        let _ = encode(&mut text, &self.0.registry);
+        text
+    }
+
+    /// The names under which a pair is counted.
+    fn pair(&self, tenant: &str, tool: &str) -> (String, String) {
+        let pair = (tenant.to_owned(), tool.to_owned());
+        let mut pairs = self.0.pairs.lock();
+        let has_room = pairs.len() < MAX_PAIRS;
+        if pairs.contains(&pair) || !stands(Defence::MetricNames) || (has_room && pairs.insert(pair.clone())) {
+            pair
+        } else {
+            (OTHER.to_owned(), OTHER.to_owned())
+        }
+    }
+}
+
+impl TenantMetrics {
+    /// Counts what an event says.
+    pub(crate) fn count(&self, event: &Event) {
+        let inner = &self.metrics.0;
+        match event {
+            Event::Completed { name, result, usage, .. } => {
+                let (tenant, tool) = self.pair(name);
+                let of_tool = vec![("tenant", tenant), ("tool", tool)];
+                let mut ended = of_tool.clone();
+                ended.push(("ending", ending(result).to_owned()));
+                inner.calls.get_or_create(&ended).inc();
+                inner.duration.get_or_create(&of_tool).observe(usage.wall.as_secs_f64());
+                if let Some(fuel) = usage.fuel {
+                    inner.fuel.get_or_create(&of_tool).observe(fuel as f64);
+                }
+                inner.host_calls.get_or_create(&of_tool).inc_by(usage.host_calls);
+            }
+            Event::Denied { denial, .. } => {
+                // Without a tool: an event of this kind names none.
+                let (tenant, _) = self.metrics.pair(&self.tenant, NO_TOOL);
+                inner.denials.get_or_create(&vec![("tenant", tenant), ("layer", layer(denial.layer).to_owned())]).inc();
+            }
+            Event::Started { .. } | Event::Progress { .. } | Event::Log { .. } => {}
+            _ => {}
+        }
+    }
+
+    /// Counts a request that was refused with this code.
+    pub(crate) fn refused(&self, code: &'static str) {
+        let (tenant, _) = self.metrics.pair(&self.tenant, NO_TOOL);
+        self.metrics.0.refused.get_or_create(&vec![("tenant", tenant), ("code", code.to_owned())]).inc();
+    }
+
+    /// Measures from now on.
+    pub(crate) fn waits(&self) -> Waits {
+        Waits { metrics: self.metrics.clone(), since: Instant::now() }
+    }
+
+    fn pair(&self, tool: &str) -> (String, String) {
+        // A name that a client has invented is no name of a tool.
+        let is_known = self.tools.contains(tool) || !stands(Defence::MetricNames);
+        self.metrics.pair(&self.tenant, if is_known { tool } else { OTHER })
+    }
+}
+
+impl Waits {
+    /// Measures a call that starts.
+    pub(crate) fn count(&self, event: &Event) {
+        if let Event::Started { .. } = event {
+            self.metrics.0.waiting.observe(self.since.elapsed().as_secs_f64());
+        }
+    }
+}
+
+/// In place of a tool, where there is none.
+const NO_TOOL: &str = "";
+
+fn layer(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Declared => "declared",
+        Layer::Granted => "granted",
+        Layer::Tool => "tool",
+        Layer::Tenant => "tenant",
+        Layer::Call => "call",
+        Layer::Caller => "caller",
+        Layer::Secrets => "secrets",
+        Layer::Host => "host",
+        _ => OTHER,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Serves the metrics, and what keeps the server from working, at an address of their own, on this machine.
+//!
+//! In: a [`Service`], a loopback address. Out: [`MetricsServer`].
+//! Invariants: only this machine can connect, and a browser page of another host cannot read the answer; the keys of tenants
+//! open nothing here.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HOST};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use toolcell::defence::{Defence, stands};
+
+use crate::http::is_loopback_host;
+use crate::service::Service;
+
+/// The format of the text.
+const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Connections at once: one each scrape.
+const MAX_CONNECTIONS: usize = 8;
+/// Time for one scrape.
+const CONNECTION_TIME: Duration = Duration::from_secs(10);
+/// Pause after an accept that failed, for example because there are no descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Why metrics cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MetricsError {
+    /// Other machines could connect, and read what tenants do.
+    #[error("metrics name tenants and tools, and {0} is not an address of this machine alone")]
+    Public(SocketAddr),
+    /// The address cannot be used.
+    #[error("cannot listen at {address} for metrics: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl MetricsError {
+    /// What to do about it: one line without a period.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Public(_) => "listen at 127.0.0.1, and let a proxy or an agent on this machine pass the metrics on",
+            Self::Bind { .. } => "use another port, or end the program that uses this one",
+        }
+    }
+}
+
+/// Answers `GET /metrics`, and `GET /health` with details, at a loopback address.
+#[derive(Debug)]
+pub struct MetricsServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    service: Service,
+}
+
+impl MetricsServer {
+    /// Whether metrics can be served at this address.
+    ///
+    /// # Errors
+    /// [`MetricsError::Public`] for an address that is not loopback.
+    pub fn check(address: SocketAddr) -> Result<(), MetricsError> {
+        let is_own = address.ip().is_loopback() || !stands(Defence::MetricsAddress);
+        if is_own { Ok(()) } else { Err(MetricsError::Public(address)) }
+    }
+
+    /// Listens at this address.
+    ///
+    /// # Errors
+    /// [`MetricsError`].
+    pub async fn bind(service: Service, address: SocketAddr) -> Result<Self, MetricsError> {
+        Self::check(address)?;
+        let failed = |source| MetricsError::Bind { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address, service })
+    }
+
+    /// The address.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until it is dropped.
+    ///
+    /// # Cancel safety
+    /// When dropped, the address is closed.
+    pub async fn serve(self) {
+        let Self { listener, service, .. } = self;
+        let routes = Router::new().route("/metrics", get(metrics)).route("/health", get(health));
+        let routes: Router = routes.layer(from_fn(own_host)).with_state(service);
+        let mut open = JoinSet::new();
+        loop {
+            if open.len() >= MAX_CONNECTIONS {
+                open.join_next().await;
+            }
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            let answers = TowerToHyperService::new(routes.clone());
+            let connection = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), answers);
+            // A client that breaks off, or is too slow, is of no interest.
+            open.spawn(tokio::time::timeout(CONNECTION_TIME, connection));
+            while open.try_join_next().is_some() {}
+        }
+    }
+}
+
+async fn metrics(State(service): State<Service>) -> Response {
+    ([(CONTENT_TYPE, FORMAT)], service.metrics_text()).into_response()
+}
+
+async fn health(State(service): State<Service>) -> Response {
+    let health = service.health();
+    let status = if health.readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(health)).into_response()
+}
+
+/// Refuses pages of a browser whose host name was made to mean this machine.
+async fn own_host(request: Request, next: Next) -> Response {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if !is_loopback_host(host) {
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    next.run(request).await
+}

@@ -1,0 +1,57 @@
+//! Names in metrics are those of tenants and tools, and there are only so many.
+
+use serde_json::json;
+use toolcell::{Denial, Layer, Outcome, Usage};
+
+use super::*;
+
+fn completed(name: &str) -> Event {
+    let result = toolcell::CallResult::Outcome(Outcome::ok(json!("canary-result")));
+    Event::Completed { id: "canary-id".into(), name: name.into(), result, usage: Usage::default() }
+}
+
+#[test]
+fn invented_names_are_counted_as_other() {
+    let metrics = Metrics::new();
+    let acme = metrics.of_tenant(Some("acme"), ["echo".to_owned()].into_iter());
+    acme.count(&completed("echo"));
+    for number in 0..5000 {
+        acme.count(&completed(&format!("canary-{number}")));
+    }
+    // Tenants and tools come and go as the configuration changes.
+    for number in 0..5000 {
+        metrics.of_tenant(Some(&format!("t{number}")), ["echo".to_owned()].into_iter()).count(&completed("echo"));
+    }
+    let text = metrics.text(0);
+    assert!(text.contains("toolcell_calls_total{tenant=\"acme\",tool=\"echo\",ending=\"ok\"} 1\n"), "{text}");
+    assert!(text.contains("toolcell_calls_total{tenant=\"acme\",tool=\"other\",ending=\"ok\"} 5000\n"));
+    assert!(text.contains("toolcell_calls_total{tenant=\"other\",tool=\"other\",ending=\"ok\"} 4002\n"));
+    let series = text.lines().filter(|line| line.starts_with("toolcell_calls_total")).count();
+    assert_eq!(series, MAX_PAIRS + 1);
+    assert!(!text.contains("canary"));
+}
+
+#[test]
+fn a_denial_and_a_refusal_say_no_more_than_their_kind() {
+    let metrics = Metrics::new();
+    let acme = metrics.of_tenant(Some("acme"), std::iter::empty());
+    let denial: Denial =
+        serde_json::from_value(json!({"layer": "granted", "request": "GET https://canary.example", "grant": "canary"}))
+            .unwrap();
+    assert_eq!(denial.layer, Layer::Granted);
+    acme.count(&Event::Denied { id: "canary".into(), denial });
+    acme.refused("quota");
+    let session = metrics.session();
+    let text = metrics.text(3);
+    for line in [
+        "toolcell_denials_total{tenant=\"acme\",layer=\"granted\"} 1",
+        "toolcell_refused_total{tenant=\"acme\",code=\"quota\"} 1",
+        "toolcell_mcp_sessions_open 1",
+        "toolcell_requests_running 3",
+    ] {
+        assert!(text.lines().any(|told| told == line), "{line}: {text}");
+    }
+    assert!(!text.contains("canary"), "{text}");
+    drop(session);
+    assert!(metrics.text(0).contains("toolcell_mcp_sessions_open 0\n"));
+}

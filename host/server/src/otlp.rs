@@ -1,0 +1,181 @@
+//! Exports spans to an OpenTelemetry collector, as protobuf over HTTP (OTLP).
+//!
+//! In: the spans of [`tracing`], by [`SpanLayer`]. Out: batches at `/v1/traces` of the collector.
+//! Invariants: only the spans and fields of a fixed table leave: no argument, result, path, secret or log line; a call never
+//! waits for the collector: what does not fit into the queue is lost; a collector that fails is told once, until it works again.
+//! Source: OpenTelemetry protocol 1.9, semantic conventions 1.38 (GenAI, MCP, HTTP; the first two are in development).
+
+mod client;
+mod exporter;
+mod layer;
+mod names;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry_otlp::{Protocol, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SpanProcessor as _};
+
+use client::Client;
+use exporter::{Exporter, State};
+pub use layer::SpanLayer;
+
+pub use crate::outbound::UrlError;
+use crate::outbound::{self, Cleartext};
+use crate::service::Service;
+
+/// Where the collector takes spans, below its URL.
+const PATH: &str = "/v1/traces";
+/// Spans in one request.
+const BATCH: usize = 512;
+
+/// Where spans go, and how.
+///
+/// # Defaults
+/// TLS unless the collector is on this machine; 4,096 spans wait; a batch leaves every 5 s, or once it is full; 5 s for a request;
+/// the service is called `toolcell`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct OtlpOptions {
+    /// The collector: spans are sent to `/v1/traces` below it.
+    pub url: String,
+    /// Whether a collector on another machine can be reached without TLS.
+    pub cleartext: bool,
+    /// Spans that wait for a batch. Further ones are lost.
+    pub queue: usize,
+    /// Time between two batches.
+    pub interval: Duration,
+    /// Time for one request.
+    pub timeout: Duration,
+    /// `service.name` of the spans.
+    pub service_name: String,
+}
+
+impl OtlpOptions {
+    /// Spans go to this collector, for example `http://127.0.0.1:4318`.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            cleartext: false,
+            queue: 4096,
+            interval: Duration::from_secs(5),
+            timeout: Duration::from_secs(5),
+            service_name: "toolcell".into(),
+        }
+    }
+
+    /// Sends spans without TLS to another machine too.
+    #[must_use]
+    pub fn with_cleartext(mut self) -> Self {
+        self.cleartext = true;
+        self
+    }
+
+    /// With this much time between two batches.
+    #[must_use]
+    pub fn with_interval(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+}
+
+/// Why spans cannot be exported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OtlpError {
+    /// The collector's URL is not used.
+    #[error("the URL of the collector, `{url}`, cannot be used: {problem}")]
+    Url {
+        /// The URL, with control characters escaped.
+        url: String,
+        /// Why.
+        problem: UrlError,
+    },
+    /// The exporter was not started.
+    #[error("the exporter of spans cannot be started: {0}")]
+    Start(String),
+}
+
+impl OtlpError {
+    /// What to do about it: one line without a period.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Url { problem: UrlError::Cleartext, .. } => {
+                "use `https://`, or a collector on this machine: spans name tenants and tools"
+            }
+            Self::Url { .. } => "write for instance `http://127.0.0.1:4318` or `https://collector.example.com`",
+            Self::Start(_) => "check the variables `OTEL_EXPORTER_OTLP_*` of the environment",
+        }
+    }
+}
+
+/// Exports spans until it is dropped. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Otlp {
+    processor: Arc<BatchSpanProcessor>,
+    state: Arc<State>,
+}
+
+impl Otlp {
+    /// Starts the thread that sends spans. Nothing is sent until there are spans. The variable `OTEL_EXPORTER_OTLP_HEADERS` of
+    /// the environment adds headers, for example a key of the collector.
+    ///
+    /// # Errors
+    /// [`OtlpError`].
+    pub fn start(options: OtlpOptions) -> Result<Self, OtlpError> {
+        let cleartext = if options.cleartext { Cleartext::Allowed } else { Cleartext::Loopback };
+        if let Err(problem) = outbound::checked(&options.url, cleartext) {
+            return Err(OtlpError::Url { url: options.url.escape_debug().to_string(), problem });
+        }
+        let failed = |error: String| OtlpError::Start(error);
+        let state = Arc::<State>::default();
+        let client =
+            Client::new(cleartext, options.timeout, Arc::clone(&state)).map_err(|error| failed(error.to_string()))?;
+        let exporter = opentelemetry_otlp::SpanExporter::builder()
+            .with_http()
+            .with_http_client(client)
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(format!("{}{PATH}", options.url.trim_end_matches('/')))
+            .with_timeout(options.timeout)
+            .build()
+            .map_err(|error| failed(error.to_string()))?;
+        let batches = BatchConfigBuilder::default()
+            .with_max_queue_size(options.queue)
+            .with_max_export_batch_size(BATCH.min(options.queue))
+            .with_scheduled_delay(options.interval)
+            .build();
+        let exporter = Exporter::new(exporter, Arc::clone(&state));
+        let mut processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
+        let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+        // Without detectors: the environment decides nothing about what spans say.
+        let resource =
+            Resource::builder_empty().with_service_name(options.service_name).with_attribute(version).build();
+        processor.set_resource(&resource);
+        Ok(Self { processor: Arc::new(processor), state })
+    }
+
+    /// The layer that hands spans on. Give it to the subscriber of the program, with [`is_exported`](SpanLayer::is_exported)
+    /// as its filter.
+    #[must_use]
+    pub fn layer(&self) -> SpanLayer {
+        SpanLayer::new(Arc::clone(&self.processor))
+    }
+
+    /// Reports a collector that fails to this service: as `traces` among what is degraded.
+    pub fn report_to(&self, service: &Service) {
+        self.state.report_to(service.clone());
+    }
+
+    /// Sends the spans that wait, and ends. Gives up after this time.
+    ///
+    /// # Cancel safety
+    /// When dropped, sending goes on.
+    pub async fn finish(&self, time: Duration) {
+        let processor = Arc::clone(&self.processor);
+        // That it was too late has been told already.
+        let _ = tokio::task::spawn_blocking(move || processor.shutdown_with_timeout(time)).await;
+    }
+}

@@ -1,0 +1,58 @@
+//! The exporter's HTTP client.
+//!
+//! Invariants: it runs on the exporter's thread alone, so that a slow collector costs no thread of a call.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use opentelemetry_http::{HttpClient, HttpError};
+use tokio::runtime::{Builder, Runtime};
+
+use super::exporter::State;
+use crate::outbound::{Cleartext, Outbound};
+
+/// Bytes of a collector's answer.
+const MAX_ANSWER: usize = 64 << 10;
+
+/// Sends the exporter's requests.
+#[derive(Debug)]
+pub(super) struct Client {
+    outbound: Outbound,
+    /// `None` while it is dropped.
+    runtime: Option<Runtime>,
+    state: Arc<State>,
+}
+
+impl Client {
+    pub(super) fn new(cleartext: Cleartext, time: Duration, state: Arc<State>) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { outbound: Outbound::new(cleartext, time, MAX_ANSWER), runtime: Some(runtime), state })
+    }
+}
+
+#[async_trait::async_trait]
+impl HttpClient for Client {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let Some(runtime) = &self.runtime else { return Err("the exporter has ended".into()) };
+        let sent = runtime.block_on(self.outbound.send(request));
+        let problem = match &sent {
+            Ok(response) if response.status().is_success() => None,
+            Ok(response) => Some(format!("it answered with the status {}", response.status().as_u16())),
+            Err(error) => Some(error.to_string()),
+        };
+        self.state.note(problem);
+        Ok(sent?)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // Wherever it is dropped, also on a thread of a runtime.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Whether the collector takes spans, and where that is told.
+
+use std::fmt;
+
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::service::Service;
+
+/// What reports a collector that fails.
+const SOURCE: &str = "traces";
+
+/// How the last batch ended.
+#[derive(Default)]
+pub(super) struct State(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    service: Option<Service>,
+    /// How the last request failed, if it did.
+    problem: Option<String>,
+    is_failing: bool,
+}
+
+impl State {
+    pub(super) fn report_to(&self, service: Service) {
+        let mut inner = self.0.lock();
+        inner.service = Some(service);
+        inner.report();
+    }
+
+    /// Notes how a request ended.
+    pub(super) fn note(&self, problem: Option<String>) {
+        self.0.lock().problem = problem;
+    }
+
+    /// Notes how a batch ended, and tells the first failure in a row.
+    fn ended(&self, result: &OTelSdkResult) {
+        let mut inner = self.0.lock();
+        let is_failing = result.is_err();
+        if let Err(error) = result {
+            inner.problem.get_or_insert_with(|| error.to_string());
+        }
+        if std::mem::replace(&mut inner.is_failing, is_failing) != is_failing {
+            match &inner.problem {
+                Some(problem) if is_failing => tracing::warn!(problem, "the collector takes no spans: they are lost"),
+                Some(_) | None => tracing::warn!("the collector takes spans again"),
+            }
+            inner.report();
+        }
+    }
+}
+
+impl Inner {
+    fn report(&self) {
+        let Some(service) = &self.service else { return };
+        let details = self.problem.iter().filter(|_| self.is_failing).cloned().collect();
+        service.report_degraded(SOURCE, "the collector takes no spans", details);
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").finish_non_exhaustive()
+    }
+}
+
+/// The exporter, which notes how each batch ended.
+#[derive(Debug)]
+pub(super) struct Exporter {
+    inner: opentelemetry_otlp::SpanExporter,
+    state: Arc<State>,
+}
+
+impl Exporter {
+    pub(super) fn new(inner: opentelemetry_otlp::SpanExporter, state: Arc<State>) -> Self {
+        Self { inner, state }
+    }
+}
+
+impl SpanExporter for Exporter {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let result = self.inner.export(batch).await;
+        self.state.ended(&result);
+        result
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.inner.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.inner.set_resource(resource);
+    }
+}

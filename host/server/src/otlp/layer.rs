@@ -1,0 +1,133 @@
+//! From the spans of `tracing` to those of OpenTelemetry.
+//!
+//! In: the spans that [`names`](super::names) knows. Out: finished spans for the processor.
+//! Invariants: a span is below the one that was current where it began, or below its caller's, as its fields `trace_id` and
+//! `parent_id` say; what its caller does not sample is not exported.
+
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use opentelemetry::InstrumentationScope;
+use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
+use opentelemetry_sdk::trace::{
+    BatchSpanProcessor, IdGenerator as _, RandomIdGenerator, SpanData, SpanEvents, SpanLinks, SpanProcessor as _,
+};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Level, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
+
+use super::names::{self, Fields};
+
+/// A span that has not ended.
+struct Open {
+    context: SpanContext,
+    parent: SpanId,
+    is_remote: bool,
+    start: SystemTime,
+    fields: Fields,
+}
+
+/// Hands the spans of requests, calls and calls into the host to the exporter. Made by [`Otlp::layer`](super::Otlp::layer).
+#[derive(Debug)]
+pub struct SpanLayer {
+    processor: Arc<BatchSpanProcessor>,
+    scope: InstrumentationScope,
+    ids: RandomIdGenerator,
+}
+
+impl SpanLayer {
+    pub(super) fn new(processor: Arc<BatchSpanProcessor>) -> Self {
+        let scope = InstrumentationScope::builder("toolcell").with_version(env!("CARGO_PKG_VERSION")).build();
+        Self { processor, scope, ids: RandomIdGenerator::default() }
+    }
+
+    /// Whether this is a span that is exported: the layer's filter.
+    #[must_use]
+    pub fn is_exported(metadata: &Metadata<'_>) -> bool {
+        metadata.is_span()
+            && *metadata.level() <= Level::DEBUG
+            && metadata.target().starts_with("toolcell")
+            && names::NAMES.contains(&metadata.name())
+    }
+
+    /// The context and the parent of a new span with this id.
+    fn placed(&self, id: SpanId, fields: &Fields, parent: Option<&SpanContext>) -> (SpanContext, SpanId, bool) {
+        if let Some(remote) = remote(fields) {
+            let context = SpanContext::new(
+                remote.trace_id(),
+                id,
+                remote.trace_flags() & TraceFlags::SAMPLED,
+                false,
+                remote.trace_state().clone(),
+            );
+            return (context, remote.span_id(), true);
+        }
+        match parent {
+            Some(parent) => {
+                let state = parent.trace_state().clone();
+                (SpanContext::new(parent.trace_id(), id, parent.trace_flags(), false, state), parent.span_id(), false)
+            }
+            None => {
+                let trace = self.ids.new_trace_id();
+                let context = SpanContext::new(trace, id, TraceFlags::SAMPLED, false, TraceState::NONE);
+                (context, SpanId::INVALID, false)
+            }
+        }
+    }
+}
+
+/// The caller's span, if the fields name one.
+fn remote(fields: &Fields) -> Option<SpanContext> {
+    let (trace, parent) = (fields.text("trace_id")?, fields.text("parent_id")?);
+    let flags = fields.text("trace_flags").and_then(|flags| u8::from_str_radix(flags, 16).ok()).unwrap_or(1);
+    let state = fields.text("trace_state").and_then(|state| TraceState::from_str(state).ok());
+    let (trace, parent) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(parent).ok()?);
+    Some(SpanContext::new(trace, parent, TraceFlags::new(flags), true, state.unwrap_or_default()))
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        let above = span.parent();
+        let above = above.and_then(|above| above.extensions().get::<Open>().map(|open| open.context.clone()));
+        let (context, parent, is_remote) = self.placed(self.ids.new_span_id(), &fields, above.as_ref());
+        span.extensions_mut().insert(Open { context, parent, is_remote, start: SystemTime::now(), fields });
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        let mut extensions = span.extensions_mut();
+        let Some(open) = extensions.get_mut::<Open>() else { return };
+        let before = open.fields.text("parent_id").map(str::to_owned);
+        values.record(&mut open.fields);
+        // A request's caller is known once its headers, or its body, are read: before anything is below it.
+        if before.as_deref() != open.fields.text("parent_id") {
+            (open.context, open.parent, open.is_remote) = self.placed(open.context.span_id(), &open.fields, None);
+        }
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let Some(span) = context.span(&id) else { return };
+        let Some(open) = span.extensions_mut().remove::<Open>() else { return };
+        let described = names::described(span.name(), &open.fields);
+        self.processor.on_end(SpanData {
+            span_context: open.context,
+            parent_span_id: open.parent,
+            parent_span_is_remote: open.is_remote,
+            span_kind: described.kind,
+            name: described.name.into(),
+            start_time: open.start,
+            end_time: SystemTime::now(),
+            attributes: described.attributes,
+            dropped_attributes_count: 0,
+            events: SpanEvents::default(),
+            links: SpanLinks::default(),
+            status: described.status,
+            instrumentation_scope: self.scope.clone(),
+        });
+    }
+}

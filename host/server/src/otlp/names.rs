@@ -1,0 +1,173 @@
+//! TABLE: the names of OpenTelemetry for the spans and fields of `tracing`.
+//!
+//! Invariants: a span or a field that is not in this table is not exported.
+//! Source: OpenTelemetry semantic conventions 1.38: `execute_tool` spans of GenAI, server spans of MCP, HTTP spans.
+
+use std::fmt::Debug;
+
+use opentelemetry::trace::{SpanKind, Status};
+use opentelemetry::{Key, KeyValue, Value};
+use tracing::field::{Field, Visit};
+
+/// The spans that are exported.
+pub(super) const NAMES: [&str; 3] = ["request", "tool_call", "host_call"];
+/// Bytes of a text.
+const MAX_TEXT: usize = 256;
+
+/// The fields of a request, by their attribute. A request of MCP has `mcp.method.name` too.
+const REQUEST: [(&str, &str); 5] = [
+    ("id", "toolcell.request.id"),
+    ("method", "http.request.method"),
+    ("route", "http.route"),
+    ("status", "http.response.status_code"),
+    ("mcp", "mcp.method.name"),
+];
+/// Those of a call of a tool.
+const CALL: [(&str, &str); 5] = [
+    ("id", "gen_ai.tool.call.id"),
+    ("tool", "gen_ai.tool.name"),
+    ("request_id", "toolcell.request.id"),
+    ("outcome", "toolcell.outcome"),
+    ("reason", "error.type"),
+];
+/// Those of a call into the host.
+const HOST_CALL: [(&str, &str); 7] = [
+    ("module", "toolcell.import"),
+    ("function", "toolcell.function"),
+    ("method", "http.request.method"),
+    ("host", "server.address"),
+    ("port", "server.port"),
+    ("status", "http.response.status_code"),
+    ("error", "error.type"),
+];
+/// Those that say which trace a request continues.
+const TRACE: [&str; 4] = ["trace_id", "parent_id", "trace_flags", "trace_state"];
+
+/// The fields of one span.
+#[derive(Debug, Default)]
+pub(super) struct Fields(Vec<(&'static str, Value)>);
+
+impl Fields {
+    /// A field that is a text.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        if let Value::String(text) = self.get(name)? { Some(text.as_str()) } else { None }
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        if let Value::I64(number) = self.get(name)? { Some(*number) } else { None }
+    }
+
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    fn set(&mut self, field: &Field, value: impl Into<Value>) {
+        let name = field.name();
+        let tables = REQUEST.iter().chain(&CALL).chain(&HOST_CALL).map(|(known, _)| known);
+        if !tables.chain(&TRACE).any(|known| *known == name) {
+            return;
+        }
+        self.0.retain(|(known, _)| *known != name);
+        self.0.push((name, value.into()));
+    }
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        let limit = if TRACE.contains(&field.name()) { usize::MAX } else { MAX_TEXT };
+        let end = value.char_indices().map(|(start, c)| start + c.len_utf8()).take_while(|end| *end <= limit).last();
+        self.set(field, value[..end.unwrap_or(0)].to_owned());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.set(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.set(field, i64::try_from(value).unwrap_or(i64::MAX));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.set(field, value);
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+}
+
+/// A span in the words of OpenTelemetry.
+pub(super) struct Described {
+    pub(super) name: String,
+    pub(super) kind: SpanKind,
+    pub(super) attributes: Vec<KeyValue>,
+    pub(super) status: Status,
+}
+
+/// Describes the span of this name.
+pub(super) fn described(span: &str, fields: &Fields) -> Described {
+    match span {
+        "request" => request(fields),
+        "tool_call" => call(fields),
+        _ => host_call(fields),
+    }
+}
+
+fn request(fields: &Fields) -> Described {
+    let mut attributes = attributes(fields, &REQUEST);
+    let name = match (fields.text("mcp"), fields.text("tool")) {
+        (Some(method), tool) => {
+            attributes.extend(tool.map(|tool| KeyValue::new("gen_ai.tool.name", tool.to_owned())));
+            if method == "tools/call" {
+                attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
+            }
+            joined(method, tool)
+        }
+        (None, _) => joined(fields.text("method").unwrap_or("request"), fields.text("route")),
+    };
+    let failed = fields.number("status").filter(|status| *status >= 500);
+    if let Some(status) = failed {
+        attributes.push(KeyValue::new("error.type", status.to_string()));
+    }
+    let status = failed.map_or(Status::Unset, |_| Status::error(""));
+    Described { name, kind: SpanKind::Server, attributes, status }
+}
+
+fn call(fields: &Fields) -> Described {
+    let mut attributes = attributes(fields, &CALL);
+    attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
+    let has_failed = matches!(fields.text("outcome"), Some("error" | "tool_error" | "refusal"));
+    if has_failed && fields.text("reason").is_none() {
+        attributes.push(KeyValue::new("error.type", "tool_error"));
+    }
+    let status = if has_failed { Status::error("") } else { Status::Unset };
+    Described { name: joined("execute_tool", fields.text("tool")), kind: SpanKind::Internal, attributes, status }
+}
+
+fn host_call(fields: &Fields) -> Described {
+    let mut attributes = attributes(fields, &HOST_CALL);
+    let module = fields.text("module").unwrap_or("host");
+    let is_request = module == "http" || module == "wasi:http";
+    let (name, kind) = match fields.text("method") {
+        Some(method) if is_request => (method.to_owned(), SpanKind::Client),
+        Some(_) | None => (joined(module, fields.text("function")), SpanKind::Internal),
+    };
+    let failed = fields.number("status").filter(|status| *status >= 400);
+    if let Some(status) = failed {
+        attributes.push(KeyValue::new("error.type", status.to_string()));
+    }
+    let has_failed = failed.is_some() || fields.text("error").is_some();
+    Described { name, kind, attributes, status: if has_failed { Status::error("") } else { Status::Unset } }
+}
+
+fn attributes(fields: &Fields, table: &[(&'static str, &'static str)]) -> Vec<KeyValue> {
+    let named = table.iter().filter_map(|(field, name)| Some((*name, fields.get(field)?.clone())));
+    named.map(|(name, value)| KeyValue::new(Key::from_static_str(name), value)).collect()
+}
+
+fn joined(first: &str, second: Option<&str>) -> String {
+    match second {
+        Some(second) => format!("{first} {second}"),
+        None => first.to_owned(),
+    }
+}

@@ -1,0 +1,203 @@
+//! Requests that the server itself sends: to a collector with spans.
+//!
+//! In: a request with an absolute URL. Out: the whole response, or [`OutboundError`].
+//! Invariants: without TLS only this machine is connected to, unless the operator said so; a redirect is not followed; time and
+//! bytes are bounded; each connection is used once.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::uri::{PathAndQuery, Scheme};
+use http::{HeaderValue, Request, Response, Uri};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+/// Why a URL is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UrlError {
+    /// It is not `https://` or `http://` with a host, or it has a user name or a fragment.
+    #[error("it is not a URL with `https://` and a host")]
+    NotAUrl,
+    /// It has no TLS, and is not of this machine.
+    #[error("it has no TLS, and its host is not this machine")]
+    Cleartext,
+}
+
+/// Why there is no response.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OutboundError {
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    #[error("cannot connect to `{host}`: {source}")]
+    Connect { host: String, source: io::Error },
+    #[error("`{host}` does not speak HTTP as expected: {problem}")]
+    Broken { host: String, problem: String },
+    #[error("`{host}` did not answer within {time:?}")]
+    Late { host: String, time: Duration },
+}
+
+/// Whether a request can be sent without TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cleartext {
+    /// To any host.
+    Allowed,
+    /// To this machine only.
+    Loopback,
+}
+
+/// The URL, if a request can be sent to it.
+///
+/// # Errors
+/// [`UrlError`].
+pub(crate) fn checked(url: &str, cleartext: Cleartext) -> Result<Uri, UrlError> {
+    let parsed: Uri = url.parse().map_err(|_| UrlError::NotAUrl)?;
+    let host = parsed.host().filter(|host| !host.is_empty()).ok_or(UrlError::NotAUrl)?;
+    // `http` takes user names and drops fragments.
+    if url.contains(['@', '#']) {
+        return Err(UrlError::NotAUrl);
+    }
+    match parsed.scheme() {
+        Some(scheme) if *scheme == Scheme::HTTPS => Ok(parsed),
+        Some(scheme) if *scheme == Scheme::HTTP => {
+            if cleartext == Cleartext::Loopback && !is_this_machine(host) {
+                return Err(UrlError::Cleartext);
+            }
+            Ok(parsed)
+        }
+        _ => Err(UrlError::NotAUrl),
+    }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+        || bare(host).parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+}
+
+/// A host without the brackets of an IPv6 address.
+fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+/// Sends requests. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Outbound {
+    tls: Arc<ClientConfig>,
+    cleartext: Cleartext,
+    /// Time for one request, from the name of the host to the end of the response.
+    time: Duration,
+    /// Bytes of the body of a response.
+    bytes: usize,
+}
+
+impl Outbound {
+    /// Trusts the certificate authorities of the public internet.
+    pub(crate) fn new(cleartext: Cleartext, time: Duration, bytes: usize) -> Self {
+        let roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+        let versions = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("this provider has what the default versions need");
+        let mut tls = versions.with_root_certificates(roots).with_no_client_auth();
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Self { tls: Arc::new(tls), cleartext, time, bytes }
+    }
+
+    /// Sends a request with an absolute URL, and reads the whole response, whatever its status.
+    ///
+    /// # Errors
+    /// [`OutboundError`].
+    ///
+    /// # Cancel safety
+    /// When dropped, the connection is closed.
+    pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, OutboundError> {
+        let url = checked(&request.uri().to_string(), self.cleartext)?;
+        let host = url.host().unwrap_or_default().to_owned();
+        let sent = tokio::time::timeout(self.time, self.exchange(url, &host, request)).await;
+        sent.unwrap_or_else(|_| Err(OutboundError::Late { host, time: self.time }))
+    }
+
+    async fn exchange(&self, url: Uri, host: &str, request: Request<Bytes>) -> Result<Response<Bytes>, OutboundError> {
+        let failed = |source| OutboundError::Connect { host: host.to_owned(), source };
+        let is_tls = url.scheme() == Some(&Scheme::HTTPS);
+        let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let stream = TcpStream::connect((bare(host), port)).await.map_err(failed)?;
+        if !is_tls {
+            // A name can lead elsewhere than it says.
+            let is_own = stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback());
+            if self.cleartext == Cleartext::Loopback && !is_own {
+                return Err(UrlError::Cleartext.into());
+            }
+            return self.over(stream, &url, host, request).await;
+        }
+        let name = ServerName::try_from(bare(host).to_owned()).map_err(|error| failed(io::Error::other(error)))?;
+        let stream = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await.map_err(failed)?;
+        self.over(stream, &url, host, request).await
+    }
+
+    async fn over(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        url: &Uri,
+        host: &str,
+        request: Request<Bytes>,
+    ) -> Result<Response<Bytes>, OutboundError> {
+        let broken = |problem: String| OutboundError::Broken { host: host.to_owned(), problem };
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(error.to_string()))?;
+        let connection = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(connection));
+        let (mut parts, body) = request.into_parts();
+        let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
+        let authority = HeaderValue::from_str(authority).map_err(|error| broken(error.to_string()))?;
+        parts.headers.insert(HOST, authority);
+        parts.uri = url.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")).into();
+        let request = Request::from_parts(parts, Full::new(body));
+        let response = sender.send_request(request).await.map_err(|error| broken(error.to_string()))?;
+        let (parts, body) = response.into_parts();
+        let body = Limited::new(body, self.bytes).collect().await.map_err(|error| broken(error.to_string()))?;
+        drop(connection);
+        Ok(Response::from_parts(parts, body.to_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_tls_only_this_machine_is_connected_to() {
+        let cleartext = Err(UrlError::Cleartext);
+        let no_url = Err(UrlError::NotAUrl);
+        for (url, expected) in [
+            ("https://issuer.example", Ok(())),
+            ("https://issuer.example:8443/keys?a=1", Ok(())),
+            ("http://127.0.0.1:4318", Ok(())),
+            ("http://[::1]:4318/x", Ok(())),
+            ("http://LOCALHOST/x", Ok(())),
+            ("http://issuer.example", cleartext),
+            ("http://127.0.0.1.example/", cleartext),
+            ("http://10.0.0.1/", cleartext),
+            ("http://0.0.0.0/", cleartext),
+            ("ftp://127.0.0.1/", no_url),
+            ("127.0.0.1:4318", no_url),
+            ("https://", no_url),
+            ("https://user@issuer.example/", no_url),
+            ("http://127.0.0.1@issuer.example/", no_url),
+            ("https://issuer.example/#a", no_url),
+            ("", no_url),
+        ] {
+            assert_eq!(checked(url, Cleartext::Loopback).map(drop), expected, "{url}");
+            let expected = if expected == cleartext { Ok(()) } else { expected };
+            assert_eq!(checked(url, Cleartext::Allowed).map(drop), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The trace that a request continues.
+//!
+//! In: `traceparent` and `tracestate`, from the headers of a request or from the metadata of an MCP request. Out: fields of the
+//! request's span: the ids of the caller's trace and span.
+//! Invariants: what is not valid is ignored as if it were absent.
+//! Source: W3C Trace Context, sections 3.2 and 3.3; MCP 2026-07-28, "Trace context".
+
+use http::HeaderMap;
+use serde_json::Value;
+use tracing::Span;
+
+/// Bytes of a `tracestate`. Longer ones are left out.
+const MAX_STATE: usize = 512;
+
+/// The span of a request, for what handles the request in another task.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestSpan(pub(crate) Span);
+
+/// What a caller says of its trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TraceContext<'a> {
+    /// 32 hex digits.
+    pub(crate) trace_id: &'a str,
+    /// 16 hex digits: the caller's span.
+    pub(crate) parent_id: &'a str,
+    /// Two hex digits.
+    pub(crate) flags: &'a str,
+    pub(crate) state: Option<&'a str>,
+}
+
+impl<'a> TraceContext<'a> {
+    /// `None` without a header `traceparent`, with several, and for one that is not valid.
+    pub(crate) fn of_headers(headers: &'a HeaderMap) -> Option<Self> {
+        let one = |name: &str| {
+            let mut values = headers.get_all(name).iter();
+            let (Some(value), None) = (values.next(), values.next()) else { return None };
+            value.to_str().ok()
+        };
+        Self::parse(one("traceparent")?, one("tracestate"))
+    }
+
+    /// The same for the metadata of an MCP request.
+    pub(crate) fn of_meta(meta: &'a Value) -> Option<Self> {
+        let text = |name: &str| meta.get(name).and_then(Value::as_str);
+        Self::parse(text("traceparent")?, text("tracestate"))
+    }
+
+    pub(crate) fn parse(parent: &'a str, state: Option<&'a str>) -> Option<Self> {
+        let mut fields = parent.split('-');
+        let [version, trace_id, parent_id, flags] = [(); 4].map(|()| fields.next().unwrap_or_default());
+        let is_hex = |text: &str, digits: usize| {
+            text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        let is_set = |text: &str| text.bytes().any(|byte| byte != b'0');
+        // A later version can have further fields; the first one has none.
+        let is_version = is_hex(version, 2) && version != "ff" && (version != "00" || fields.next().is_none());
+        let is_valid = is_version && is_hex(trace_id, 32) && is_set(trace_id) && is_hex(parent_id, 16);
+        let is_valid = is_valid && is_set(parent_id) && is_hex(flags, 2);
+        let is_state = |state: &&str| state.len() <= MAX_STATE && state.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        is_valid.then(|| Self { trace_id, parent_id, flags, state: state.filter(is_state) })
+    }
+
+    /// Makes the span continue the caller's trace. It has the fields `trace_id`, `parent_id`, `trace_flags` and `trace_state`.
+    pub(crate) fn record(&self, span: &Span) {
+        if let Some(state) = self.state {
+            span.record("trace_state", state);
+        }
+        span.record("trace_flags", self.flags);
+        span.record("trace_id", self.trace_id);
+        // Last: it makes the trace complete.
+        span.record("parent_id", self.parent_id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use serde_json::json;
+
+    use super::*;
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+    #[test]
+    fn a_valid_header_has_the_id_of_a_trace() {
+        let zeros = "0".repeat(32);
+        for (value, is_valid) in [
+            (format!("00-{TRACE}-00f067aa0ba902b7-01"), true),
+            (format!("01-{TRACE}-00f067aa0ba902b7-01-more"), true),
+            (format!("00-{TRACE}-00f067aa0ba902b7-01-more"), false),
+            (format!("ff-{TRACE}-00f067aa0ba902b7-01"), false),
+            (format!("00-{zeros}-00f067aa0ba902b7-01"), false),
+            (format!("00-{TRACE}-0000000000000000-01"), false),
+            (format!("00-{}-00f067aa0ba902b7-01", TRACE.to_uppercase()), false),
+            (format!("00-{TRACE}-00f067aa0ba902b7"), false),
+            ("\"; drop".to_owned(), false),
+            (String::new(), false),
+        ] {
+            let id = |context: Option<TraceContext<'_>>| context.map(|context| context.trace_id.to_owned());
+            let expected = is_valid.then(|| TRACE.to_owned());
+            let mut headers = HeaderMap::new();
+            headers.insert("traceparent", HeaderValue::from_str(&value).unwrap());
+            assert_eq!(id(TraceContext::of_headers(&headers)), expected, "{value}");
+            assert_eq!(id(TraceContext::of_meta(&json!({"traceparent": value}))), expected, "{value}");
+            headers.append("traceparent", HeaderValue::from_static("00"));
+            assert_eq!(TraceContext::of_headers(&headers), None, "two headers");
+        }
+    }
+
+    #[test]
+    fn the_state_of_a_trace_is_short_and_plain() {
+        let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");
+        let of = |state: Value| {
+            let meta = json!({"traceparent": parent, "tracestate": state});
+            TraceContext::of_meta(&meta).unwrap().state.map(str::to_owned)
+        };
+        assert_eq!(of(json!("a=1,b=2")).as_deref(), Some("a=1,b=2"));
+        for state in [json!("a".repeat(513)), json!("a=1\n"), json!(1), Value::Null] {
+            assert_eq!(of(state), None);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What an operator sees of a server, and what others do not.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use serde_json::json;
+use toolcell_server::{
+    ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, MetricsError, MetricsServer, Quota,
+    ServedTenant, Service, ServiceLimits,
+};
+
+use crate::client::{Reply, request, send};
+use crate::fixture::{Fixture, served, tools};
+
+const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// Serves the metrics of a service.
+async fn metrics(service: &Service) -> SocketAddr {
+    let server = MetricsServer::bind(service.clone(), LOCAL).await.expect("a fixture");
+    let address = server.address();
+    tokio::spawn(server.serve());
+    address
+}
+
+async fn get(address: SocketAddr, path: &str) -> Reply {
+    send(address, request(&format!("GET {path}"), "", "").as_bytes()).await.expect("a response")
+}
+
+/// Whether a line is a comment, or a name with labels and a number.
+fn is_metric(line: &str) -> bool {
+    let is_sample = || {
+        let (series, value) = line.rsplit_once(' ')?;
+        let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        (is_name && labels.ends_with('}') && value.parse::<f64>().is_ok()).then_some(())
+    };
+    ["# HELP ", "# TYPE ", "# UNIT "].iter().any(|begin| line.starts_with(begin)) || is_sample().is_some()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_counted_under_its_tool_tenant_and_ending() {
+    let fixture = Fixture::start().await;
+    let address = metrics(&fixture.service).await;
+    let canary = r#"{"name": "echo", "arguments": {"n": 4711, "canary": "canary-4712"}}"#;
+    for _ in 0..3 {
+        assert_ne!(fixture.call(&fixture.small, "", canary).await.status, 500);
+    }
+    let invented = r#"{"calls": [{"id": "a", "name": "canary-4713", "arguments": {}}], "unknown_tools": "answer"}"#;
+    let told = fixture.ask(&fixture.acme, "POST /v1/batch", "", invented).await;
+    assert_eq!(told.status, 200, "{told:?}");
+    let reply = get(address, "/metrics").await;
+    assert_eq!(reply.status, 200);
+    let text = reply.body;
+    for line in [
+        r#"toolcell_calls_total{tenant="small",tool="echo",ending="ok"} 2"#,
+        r#"toolcell_call_duration_seconds_count{tenant="small",tool="echo"} 2"#,
+        r#"toolcell_refused_total{tenant="small",code="quota"} 1"#,
+        "toolcell_call_waiting_seconds_count 3",
+        "toolcell_requests_running 0",
+        "toolcell_mcp_sessions_open 0",
+    ] {
+        assert!(text.lines().any(|told| told == line), "{line}: {text}");
+    }
+    let (lines, end) = text.trim_end().rsplit_once('\n').expect("a fixture");
+    assert_eq!(end, "# EOF");
+    assert!(lines.lines().all(is_metric), "{text}");
+    assert!(!text.contains("canary") && !text.contains("471") && !text.contains(&fixture.small), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_are_read_on_this_machine_only_and_by_no_tenant() {
+    let fixture = Fixture::start().await;
+    let address = metrics(&fixture.service).await;
+    for path in ["/metrics", "/health"] {
+        let sent = format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
+        assert_eq!(send(address, sent.as_bytes()).await.expect("a fixture").status, 403, "{path}");
+    }
+    assert_eq!(fixture.ask(&fixture.acme, "GET /metrics", "", "").await.status, 404);
+    let public: SocketAddr = "0.0.0.0:0".parse().expect("a fixture");
+    assert!(matches!(MetricsServer::bind(fixture.service.clone(), public).await, Err(MetricsError::Public(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readiness_says_why_not_and_only_the_operator_sees_names() {
+    let (registry, mut waits) = tools();
+    let dir = tempfile::tempdir().expect("a fixture");
+    let root = dir.path().join("artifacts");
+    let artifacts = Artifacts::open(&root, ArtifactOptions::default()).expect("a fixture");
+    let limits = ServiceLimits::default().with_in_flight(1);
+    let service = Service::builder(toolcell_server::Served::new(&registry));
+    let service = service.with_limits(limits).with_artifacts(artifacts).build().expect("a fixture");
+    let server =
+        HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default()).await.expect("a fixture");
+    let (address, operator) = (server.address(), metrics(&service).await);
+    tokio::spawn(server.serve(std::future::pending()));
+    // A store whose directory is gone. It is looked at when it is first asked about.
+    std::fs::remove_dir_all(&root).expect("a fixture");
+    let told = get(address, "/ready").await;
+    assert_eq!((told.status, told.json()["problems"]["artifacts"].is_string()), (503, true), "{told:?}");
+
+    service.report_degraded("components", "1 component has a problem", vec!["[components.globex_crm]: gone".into()]);
+    service.report_with("configuration", "toolcell.toml:3:1 cannot be used", vec!["globex".into()]);
+    let (public, operators) = (get(address, "/ready").await, get(operator, "/health").await);
+    for told in [&public, &operators] {
+        assert_eq!(told.status, 503);
+        assert_eq!(told.json()["degraded"]["components"], "1 component has a problem");
+        assert_eq!(told.json()["problems"]["configuration"], "toolcell.toml:3:1 cannot be used");
+        assert!(told.json()["since"]["configuration"].is_u64(), "{told:?}");
+    }
+    assert!(!public.body.contains("globex"), "{public:?}");
+    assert_eq!(operators.json()["details"]["components"], json!(["[components.globex_crm]: gone"]));
+    service.report("configuration", None);
+    service.report_degraded("components", "", Vec::new());
+    let after = get(address, "/ready").await.json();
+    assert!(after.get("degraded").is_none() && after["problems"].get("configuration").is_none(), "{after}");
+
+    let call = request("POST /v1/calls", "Content-Type: application/json\r\n", r#"{"name": "wait"}"#);
+    let running = tokio::spawn(async move { send(address, call.as_bytes()).await });
+    assert_eq!(waits.recv().await, Some("started"));
+    let full = get(address, "/ready").await.json();
+    assert!(full["problems"]["queue"].is_string(), "{full}");
+    running.abort();
+    assert_eq!(waits.recv().await, Some("stopped"));
+    service.drain(std::time::Duration::ZERO).await;
+    assert!(get(address, "/ready").await.json()["problems"]["server"].is_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_cannot_be_read_are_told() {
+    let dir = tempfile::tempdir().expect("a fixture");
+    let path = dir.path().join("keys.json");
+    let keys = toolcell_server::ApiKeyStore::open(&path).expect("a fixture");
+    keys.add("acme").expect("a fixture");
+    let service = Service::builder(served(&tools().0)).build().expect("a fixture");
+    let auth = Authenticator::api_keys(keys);
+    let server = HttpServer::bind(service, auth, ListenOptions::default()).await.expect("a fixture");
+    let address = server.address();
+    tokio::spawn(server.serve(std::future::pending()));
+    assert_eq!(get(address, "/ready").await.status, 200);
+    std::fs::write(&path, "{").expect("a fixture");
+    let told = get(address, "/ready").await;
+    assert_eq!((told.status, told.json()["problems"]["keys"].is_string()), (503, true), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_has_its_own_quota_of_artifacts_until_it_changes() {
+    let (registry, _waits) = tools();
+    let artifacts = Artifacts::temporary(ArtifactOptions::default().with_quota(100)).expect("a fixture");
+    let with = |bytes| {
+        let quota = Quota::default().with_artifact_bytes(bytes);
+        toolcell_server::Served::new(&registry)
+            .with_tenant("acme", ServedTenant::default().with_quota(quota))
+            .with_tenant("globex", ServedTenant::default())
+    };
+    let service = Service::builder(with(10)).with_artifacts(artifacts.clone()).build().expect("a fixture");
+    let fits = |tenant, bytes: usize| artifacts.put(Some(tenant), &vec![b'x'; bytes], None, "text/plain").is_ok();
+    assert!(fits("acme", 10) && !fits("acme", 11) && fits("globex", 100) && !fits("globex", 101));
+    service.replace(with(50));
+    assert!(fits("acme", 40) && !fits("acme", 41));
+}

@@ -1,0 +1,188 @@
+//! Tokens of an issuer: each row of the table in `docs/http.md` has the status and the code that the page says, and what a
+//! token opened ends with it.
+
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use toolcell_server::mcp::{McpOptions, routes};
+use toolcell_server::{Authenticator, HttpOptions, HttpServer, JwtIssuer, ListenOptions, Service};
+
+use crate::client::{Reply, request, send};
+use crate::fixture::{served, tools};
+
+const PAGE: &str = include_str!("../../../../docs/http.md");
+const ISSUER: &str = "https://issuer.example";
+const AUDIENCE: &str = "https://tools.example";
+/// Seconds by which the issuer's clock can differ.
+const LEEWAY: u64 = 30;
+/// Far longer than what is waited for takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+const JSON: &str = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+
+fn encoded(bytes: impl AsRef<[u8]>) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("a fixture").as_secs()
+}
+
+/// An issuer with one key, and a server that accepts its tokens.
+struct Issued {
+    pair: Ed25519KeyPair,
+    auth: Authenticator,
+    address: SocketAddr,
+}
+
+impl Issued {
+    async fn start() -> Self {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a fixture");
+        let (service, auth) =
+            (Service::builder(served(&tools().0)).build().expect("a fixture"), Authenticator::jwt(issuer(&pair)));
+        let mcp = routes(service.clone(), McpOptions::default().with_sessions(1));
+        let http = HttpOptions::default().with_recheck(Duration::from_millis(10));
+        let options = ListenOptions::default().with_http(http).with_protected(mcp);
+        let server = HttpServer::bind(service, auth.clone(), options).await.expect("a fixture");
+        let address = server.address();
+        tokio::spawn(server.serve(std::future::pending()));
+        Self { pair, auth, address }
+    }
+
+    /// A token that this issuer signed.
+    fn token(&self, header: &Value, claims: &Value) -> String {
+        let message = message(header, claims);
+        format!("{message}.{}", encoded(self.pair.sign(message.as_bytes())))
+    }
+
+    /// A good token of this user, which expires then.
+    fn of_user(&self, user: &str, exp: u64) -> String {
+        let mut claims = claims("exp", json!(exp));
+        claims["sub"] = json!(user);
+        self.token(&header("EdDSA"), &claims)
+    }
+
+    async fn ask(&self, token: &str, line: &str, headers: &str, body: &str) -> Reply {
+        let headers = format!("Authorization: Bearer {token}\r\n{headers}");
+        send(self.address, request(line, &headers, body).as_bytes()).await.expect("a response")
+    }
+}
+
+fn issuer(pair: &Ed25519KeyPair) -> JwtIssuer {
+    let key = json!({"kty": "OKP", "crv": "Ed25519", "x": encoded(pair.public_key()), "kid": "k"});
+    let jwks = json!({"keys": [key]}).to_string();
+    let issuer = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &jwks).expect("a fixture").with_scope("tools");
+    issuer.with_algorithms(["EdDSA"]).expect("a fixture")
+}
+
+fn header(algorithm: &str) -> Value {
+    json!({"alg": algorithm, "kid": "k"})
+}
+
+/// Good claims, with one changed.
+fn claims(name: &str, value: Value) -> Value {
+    let mut claims =
+        json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "tenant": "acme", "scope": "tools", "exp": now() + 600});
+    claims[name] = value;
+    claims
+}
+
+fn message(header: &Value, claims: &Value) -> String {
+    format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_kind_of_token_has_its_status_and_code() {
+    let issued = Issued::start().await;
+    let good = claims("sub", json!("ada"));
+    let with = |name: &str, value: Value| issued.token(&header("EdDSA"), &claims(name, value));
+    let shared = message(&header("HS256"), &good);
+    // The public key as if it were a shared secret.
+    let secret = hmac::Key::new(hmac::HMAC_SHA256, issued.pair.public_key().as_ref());
+    let cases = [
+        ("a good one", with("sub", json!("ada"))),
+        ("another audience", with("aud", json!("https://other.example"))),
+        ("no audience", with("aud", Value::Null)),
+        ("another issuer", with("iss", json!("https://other.example"))),
+        ("expired for more than 30 s", with("exp", json!(now() - LEEWAY - 5))),
+        ("not valid yet", with("nbf", json!(now() + 600))),
+        ("the algorithm `none`", format!("{}.", message(&header("none"), &good))),
+        ("`HS256` with the public key", format!("{shared}.{}", encoded(hmac::sign(&secret, shared.as_bytes())))),
+        ("an unknown `kid`", issued.token(&json!({"alg": "EdDSA", "kid": "other"}), &good)),
+        ("another signature", format!("{}.{}", message(&header("EdDSA"), &good), encoded([0; 64]))),
+        ("no claim of the tenant", with("tenant", Value::Null)),
+        ("a tenant that is not served", with("tenant", json!("nobody"))),
+        ("without the scope", with("scope", json!("other"))),
+    ];
+    let table = PAGE.lines().skip_while(|line| !line.starts_with("| token |")).skip(2);
+    let rows: Vec<Vec<String>> = table
+        .take_while(|line| line.starts_with('|'))
+        .map(|row| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect())
+        .collect();
+    assert_eq!(
+        rows.iter().map(|row| &*row[0]).collect::<Vec<_>>(),
+        cases.iter().map(|(name, _)| *name).collect::<Vec<_>>()
+    );
+    for ((case, token), row) in cases.iter().zip(&rows) {
+        let reply = issued.ask(token, "GET /v1/tools", "", "").await;
+        let code = if reply.code().is_empty() { "–".to_owned() } else { format!("`{}`", reply.code()) };
+        assert_eq!((reply.status.to_string(), code), (row[1].clone(), row[2].clone()), "{case}: {reply:?}");
+        let is_challenged = reply.status == 401 || reply.code() == "insufficient_scope";
+        let challenge = reply.header("www-authenticate").unwrap_or_default();
+        let metadata = format!("resource_metadata=\"{AUDIENCE}/.well-known/oauth-protected-resource\"");
+        assert_eq!(challenge.contains(&metadata), is_challenged, "{case}: {reply:?}");
+    }
+}
+
+/// Opens a stream of events, and returns it once it has begun.
+async fn stream(issued: &Issued, token: &str) -> TcpStream {
+    let body = r#"{"calls": [{"id": "a", "name": "wait", "arguments": {}}]}"#;
+    let mut stream = TcpStream::connect(issued.address).await.expect("a fixture");
+    let sent = request("POST /v1/runs", &format!("Authorization: Bearer {token}\r\n{JSON}"), body);
+    stream.write_all(sent.as_bytes()).await.expect("a fixture");
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).await.expect("a fixture");
+    assert_eq!(&status, b"HTTP/1.1 200");
+    stream
+}
+
+async fn ends(mut stream: TcpStream) {
+    let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
+    ended.expect("the stream ends").expect("a fixture");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_expired_token_opened_ends() {
+    let issued = Issued::start().await;
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+    }});
+    let open = async |token: &str| issued.ask(token, "POST /mcp", JSON, &initialize.to_string()).await.status;
+    // Of the time that the clocks may differ by, seconds are left.
+    let short = issued.of_user("ada", now() + 2 - LEEWAY);
+    let other = issued.of_user("bob", now() + 600);
+    let streaming = stream(&issued, &short).await;
+    assert_eq!((open(&short).await, open(&other).await), (200, 429), "the tenant has one session");
+    ends(streaming).await;
+    let opened = async { while open(&other).await != 200 {} };
+    tokio::time::timeout(PATIENCE, opened).await.expect("the session of the expired token has ended");
+    assert_eq!(issued.ask(&short, "GET /v1/tools", "", "").await.status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_tokens_opened_ends_when_their_issuer_is_removed() {
+    let issued = Issued::start().await;
+    let token = issued.of_user("ada", now() + 600);
+    let streaming = stream(&issued, &token).await;
+    issued.auth.replace_jwt(None);
+    ends(streaming).await;
+    assert_eq!(issued.ask(&token, "GET /v1/tools", "", "").await.status, 401);
+    issued.auth.replace_jwt(Some(issuer(&issued.pair)));
+    assert_eq!(issued.ask(&token, "GET /v1/tools", "", "").await.status, 200);
+}

@@ -1,0 +1,135 @@
+//! Bad requests over HTTP: each row of the table in `docs/mcp.md` has the status and the code that the page says.
+
+use serde_json::json;
+use toolcell_server::mcp::McpOptions;
+
+use crate::fixture::service;
+use crate::web::{JSON, Web, modern, start};
+
+const PAGE: &str = include_str!("../../../../docs/mcp.md");
+/// Rows with tests of their own: they need a state of the server.
+const ELSEWHERE: [&str; 5] = [
+    "an id that a running request of the session has",
+    "more sessions than a tenant may have",
+    "more open streams than a tenant may have: `GET`, `subscriptions/listen`",
+    "a call without quota, or with too many requests running",
+    "a key of a tenant that is not served",
+];
+
+/// The rows of the page's table: case, status, code. The code of an answer without an error of the protocol is 0.
+fn rows() -> Vec<(&'static str, u16, i64)> {
+    let table = PAGE.lines().skip_while(|line| !line.starts_with("| request over HTTP |")).skip(2);
+    let rows = table.take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let number = |cell: &str| {
+            let sign = if cell.starts_with('−') { -1 } else { 1 };
+            let digits: String = cell.trim_start_matches('−').chars().take_while(char::is_ascii_digit).collect();
+            digits.parse::<i64>().map_or(0, |number| sign * number)
+        };
+        (cells[0], u16::try_from(number(cells[1])).expect("a status"), number(cells[2]))
+    })
+    .collect()
+}
+
+/// The requests whose answer needs nothing but a session, by the row that they belong to.
+fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let send = |method: &str, headers: &str, body: &str| web.request(0, method, headers, body).into_bytes();
+    let post = |headers: &str, body: &str| send("POST", &format!("{JSON}{headers}"), body);
+    let (list, list_body) = modern(1, "tools/list", None);
+    let list_body = list_body.to_string();
+    let other_method = list.replace("Mcp-Method: tools/list", "Mcp-Method: tools/call");
+    let other_version = list.replace("2026-07-28", "2025-11-25");
+    let (call, call_body) = modern(1, "tools/call", Some("text"));
+    let other_name = call.replace("Mcp-Name: text", "Mcp-Name: echo");
+    let (no_such, no_such_body) = modern(1, "no/such", None);
+    let (opening, opening_body) = modern(1, "initialize", None);
+    let bare = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let not_utf8 = send("POST", &format!("{JSON}{session}"), r#"{"jsonrpc":"2.0","id":1,"method":"p~"}"#);
+    let not_utf8 = not_utf8.into_iter().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
+    let other_host =
+        String::from_utf8(post(session, ping)).expect("text").replace("Host: localhost", "Host: evil.example");
+    let long = String::from_utf8(post(session, ping)).expect("text");
+    let long = long.replace(&format!("Content-Length: {}", ping.len()), "Content-Length: 99999999999");
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{}1{}}}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    vec![
+        ("not `application/json`", send("POST", "Content-Type: text/plain\r\n", ping)),
+        ("not `application/json`", send("POST", "", ping)),
+        ("longer than the server reads", long.into_bytes()),
+        ("no JSON, nested too deep, duplicate members, not UTF-8", post("", "{")),
+        ("no JSON, nested too deep, duplicate members, not UTF-8", post(session, &deep)),
+        (
+            "no JSON, nested too deep, duplicate members, not UTF-8",
+            post("", r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"ping"}"#),
+        ),
+        ("no JSON, nested too deep, duplicate members, not UTF-8", not_utf8),
+        ("a batch; an id that is null, a fraction, an object; no `jsonrpc`", post("", "[]")),
+        ("a batch; an id that is null, a fraction, an object; no `jsonrpc`", post("", &format!("[{ping},{ping}]"))),
+        (
+            "a batch; an id that is null, a fraction, an object; no `jsonrpc`",
+            post("", r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#),
+        ),
+        (
+            "a batch; an id that is null, a fraction, an object; no `jsonrpc`",
+            post("", r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#),
+        ),
+        (
+            "a batch; an id that is null, a fraction, an object; no `jsonrpc`",
+            post("", r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#),
+        ),
+        ("a batch; an id that is null, a fraction, an object; no `jsonrpc`", post("", r#"{"id":1,"method":"ping"}"#)),
+        ("`params` is no object", post("", r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#)),
+        ("no session where one is needed", post("", ping)),
+        ("an unknown session, or that of another principal", post("Mcp-Session-Id: nothing\r\n", ping)),
+        (
+            "an unknown session, or that of another principal",
+            web.request(1, "POST", &format!("{JSON}{session}"), ping).into_bytes(),
+        ),
+        ("`initialize` without params, or with params that do not fit", post("", &ping.replace("ping", "initialize"))),
+        ("a wrong `Origin` or `Host`", post(&format!("{session}Origin: https://evil.example\r\n"), ping)),
+        ("a wrong `Origin` or `Host`", post(&format!("{session}Origin: null\r\n"), ping)),
+        ("a wrong `Origin` or `Host`", other_host.into_bytes()),
+        ("an unknown revision", post(&format!("{session}MCP-Protocol-Version: 2030-01-01\r\n"), ping)),
+        (
+            "an unknown revision",
+            post(&list.replace("2026-07-28", "2030-01-01"), &list_body.replace("2026-07-28", "2030-01-01")),
+        ),
+        ("2026-07-28 without its metadata", post(&list, bare)),
+        ("`Mcp-Method`, `Mcp-Name` or `MCP-Protocol-Version` differs from the body", post(&other_method, &list_body)),
+        ("`Mcp-Method`, `Mcp-Name` or `MCP-Protocol-Version` differs from the body", post(&other_version, &list_body)),
+        (
+            "`Mcp-Method`, `Mcp-Name` or `MCP-Protocol-Version` differs from the body",
+            post(&other_name, &call_body.to_string()),
+        ),
+        ("an unknown method, 2026-07-28", post(&no_such, &no_such_body.to_string())),
+        ("an unknown method, 2026-07-28", post(&opening, &opening_body.to_string())),
+        ("another HTTP method", send("PUT", JSON, ping)),
+    ]
+}
+
+#[tokio::test]
+async fn each_bad_message_has_its_status_and_code() {
+    let (service, registry, _) = service();
+    let web = start(service, &registry, McpOptions::default()).await;
+    let session = web.open().await;
+    let requests = requests(&web, &session);
+    let rows = rows();
+    for (case, bytes) in &requests {
+        let reply = web.send_bytes(bytes).await;
+        let (_, status, code) = rows.iter().find(|(row, ..)| row == case).unwrap_or_else(|| panic!("no row `{case}`"));
+        let got = (reply.status, reply.message()["error"]["code"].as_i64().unwrap_or(0));
+        assert_eq!(got, (*status, *code), "{case}: {reply:?}");
+    }
+    for (row, ..) in &rows {
+        let is_tried = requests.iter().any(|(case, _)| case == row);
+        assert!(is_tried != ELSEWHERE.contains(row), "{row}: tried {is_tried}");
+    }
+    // The server answers as before.
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(web.post(0, &session, &ping).await.status, 200);
+}

@@ -1,0 +1,104 @@
+//! Artifacts as resources of MCP.
+
+use serde_json::{Value, json};
+use toolcell::{Definition, Media, Output, Part, Registry, Tool};
+use toolcell_server::mcp::McpOptions;
+use toolcell_server::{ArtifactOptions, Artifacts, Principal, Served, Service};
+
+use crate::client::{Client, stateless};
+
+/// Bytes above which a part of a result is an artifact.
+const ABOVE: usize = 16;
+/// More than one answer can have.
+const LARGE: usize = (4 << 20) + 1;
+
+/// A service whose tool `draw` has a text and a picture, with its artifacts and their directory.
+fn service() -> (Service, Artifacts, tempfile::TempDir) {
+    let draw = async |_: Value| {
+        Output::from_message("drawn")
+            .with_part(Part::Text { text: "a text of more than sixteen bytes".into() })
+            .with_part(Part::Image(Media { mime_type: "image/png".into(), data: vec![0xff; 20] }))
+            .with_part(Part::Text { text: "short".into() })
+    };
+    let definition = Definition::new("draw", "Draws.").expect("a name");
+    let registry = Registry::new();
+    registry.register(Tool::native(definition, draw).expect("a tool")).expect("a name of its own");
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = ArtifactOptions::default().with_above(ABOVE);
+    let artifacts = Artifacts::open(&dir.path().join("artifacts"), options).expect("a store");
+    let service = Service::builder(Served::new(&registry)).with_artifacts(artifacts.clone()).build();
+    (service.expect("a service"), artifacts, dir)
+}
+
+fn client(service: &Service) -> Client {
+    Client::start(service.clone(), McpOptions::default())
+}
+
+#[tokio::test]
+async fn long_content_is_a_link_that_is_listed_and_read_in_both_eras() {
+    let (service, _, _dir) = service();
+    for is_stateless in [false, true] {
+        let mut client = client(&service);
+        if !is_stateless {
+            let opened = client.initialize(json!({})).await;
+            assert!(opened["result"]["capabilities"]["resources"].is_object(), "{opened}");
+        }
+        let params = |mut params: Value| {
+            if is_stateless {
+                params["_meta"] = stateless(json!({}));
+            }
+            params
+        };
+        let drawn = client.ask(1, "tools/call", params(json!({"name": "draw"}))).await;
+        let content = drawn["result"]["content"].as_array().expect("content").clone();
+        let links: Vec<_> = content.iter().filter(|part| part["type"] == "resource_link").collect();
+        assert_eq!((links.len(), links[0]["size"].as_u64()), (2, Some(33)), "{drawn}");
+        assert!(content.iter().any(|part| part["text"] == "short"), "{drawn}");
+
+        let listed = client.ask(2, "resources/list", params(json!({}))).await;
+        let mut uris: Vec<_> =
+            listed["result"]["resources"].as_array().expect("resources").iter().map(|it| &it["uri"]).collect();
+        let mut expected: Vec<_> = links.iter().map(|link| &link["uri"]).collect();
+        uris.sort_by_key(ToString::to_string);
+        expected.sort_by_key(ToString::to_string);
+        assert_eq!(uris, expected, "{listed}");
+
+        for (link, member, value) in [
+            (links[0], "text", json!("a text of more than sixteen bytes")),
+            (links[1], "blob", json!("//////////////////////////8=")),
+        ] {
+            let read = client.ask(3, "resources/read", params(json!({"uri": link["uri"]}))).await;
+            let contents = &read["result"]["contents"][0];
+            assert_eq!(
+                (&contents[member], &contents["uri"], &contents["mimeType"]),
+                (&value, &link["uri"], &link["mimeType"]),
+                "{read}"
+            );
+        }
+        client.end().await.expect("an end");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_has_a_code() {
+    let (service, artifacts, _dir) = service();
+    let (local, large) = (Principal::local(), vec![b'x'; LARGE]);
+    let large = artifacts.put(local.tenant(), &large, None, "text/plain").expect("room");
+    let others = artifacts.put(Some("globex"), b"of another tenant", None, "text/plain").expect("room");
+    let unknown = format!("toolcell://artifacts/{}", "0".repeat(64));
+    let mut client = client(&service);
+    client.initialize(json!({})).await;
+    for (uri, code, text) in [
+        (large.uri.as_str(), -32602, "artifact_too_large"),
+        (&others.uri, -32002, "no_such_artifact"),
+        (&unknown, -32002, "no_such_artifact"),
+    ] {
+        let refused = client.ask(1, "resources/read", json!({"uri": uri})).await;
+        assert_eq!(
+            (&refused["error"]["code"], &refused["error"]["data"]["code"]),
+            (&json!(code), &json!(text)),
+            "{refused}"
+        );
+    }
+    client.end().await.expect("an end");
+}
