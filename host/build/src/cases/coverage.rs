@@ -1,0 +1,65 @@
+//! What the cases of a component leave out: endings, parameters and values that no case has.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::CaseReport;
+use super::file::Expect;
+use super::run::Offered;
+
+/// Endings that a tool can have.
+const ENDINGS: [&str; 6] = ["ok", "error", "ask_user", "halt", "tool_error", "refusal"];
+
+/// What the cases of one tool cover.
+///
+/// # Shape
+/// As JSON: `{"tool", "endings", "unseen_parameters", "unseen_values"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Coverage {
+    /// The tool's name.
+    pub tool: String,
+    /// How many cases ended in each way. An ending that no case had is 0.
+    pub endings: BTreeMap<&'static str, usize>,
+    /// Parameters at the top of the schema that no case gives.
+    pub unseen_parameters: Vec<String>,
+    /// Values of an `enum` that no case gives, as `parameter=value`.
+    pub unseen_values: Vec<String>,
+}
+
+/// What these calls cover. `ran` has the reports of the cases with the arguments of each.
+pub(super) fn coverage(tools: &[Offered], ran: &[(CaseReport, Option<Value>)]) -> Vec<Coverage> {
+    tools.iter().map(|tool| of(tool, ran.iter().filter(|(report, _)| report.tool == tool.name))).collect()
+}
+
+fn of<'a>(tool: &Offered, ran: impl Iterator<Item = &'a (CaseReport, Option<Value>)>) -> Coverage {
+    let mut endings: BTreeMap<_, _> = ENDINGS.into_iter().map(|ending| (ending, 0)).collect();
+    let mut seen: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (report, arguments) in ran {
+        *endings.entry(ending(&report.seen)).or_default() += 1;
+        for (name, value) in arguments.iter().filter_map(Value::as_object).flatten() {
+            seen.entry(name).or_default().insert(value.to_string());
+        }
+    }
+    let (mut unseen_parameters, mut unseen_values) = (Vec::new(), Vec::new());
+    let properties = tool.parameters.as_ref().and_then(|schema| schema.get("properties")?.as_object());
+    for (name, schema) in properties.into_iter().flatten() {
+        let Some(values) = seen.get(name.as_str()) else {
+            unseen_parameters.push(name.clone());
+            continue;
+        };
+        let wanted = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+        let unseen = wanted.map(Value::to_string).filter(|value| !values.contains(value));
+        unseen_values.extend(unseen.map(|value| format!("{name}={value}")));
+    }
+    Coverage { tool: tool.name.clone(), endings, unseen_parameters, unseen_values }
+}
+
+fn ending(seen: &Expect) -> &'static str {
+    let Expect { ok, error, ask_user, halt, tool_error, .. } = seen;
+    let had = [ok.is_some(), error.is_some(), ask_user.is_some(), halt.is_some(), tool_error.is_some()];
+    let at = had.iter().position(|had| *had).unwrap_or(ENDINGS.len() - 1);
+    ENDINGS[at]
+}

@@ -1,0 +1,245 @@
+//! Files of cases, in YAML or JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Error, ErrorKind};
+
+/// Names of the files of cases, in the folder of a project.
+const NAMES: [&str; 3] = ["cases.yaml", "cases.yml", "cases.json"];
+/// Bytes of one file of cases.
+const MAX_FILE: u64 = 16 << 20;
+
+/// The cases of one file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suite {
+    /// The cases.
+    pub cases: Vec<Case>,
+}
+
+/// One call, and how it is expected to end.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// What it shows. Unique in its file.
+    pub name: String,
+    /// The tool. `None` for a component with one tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The arguments of the call. `None` for `{}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// Where the call comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
+    /// Answers to requests. Each can be used more than once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub http: Vec<Exchange>,
+    /// Values of secrets by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, String>,
+    /// Keys that exist before the call: a text as it is, everything else as JSON.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kv: BTreeMap<String, Value>,
+    /// The time at the start of the call, as in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub now: Option<String>,
+    /// The seed of random numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How it ends. `None` fails unless it is blessed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Expect>,
+    /// What the call may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+}
+
+/// Where a call comes from, with the members of `toolcell run --context`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Context {
+    /// The caller's session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The provider's request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// The conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
+    /// The run of calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// On whose behalf the call is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// Free JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+    /// Which attempt it is, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// What a person answered to the question of an earlier call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
+    /// The state that the earlier call left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Value>,
+}
+
+/// A request that is answered, and its answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exchange {
+    /// The method.
+    #[serde(default = "get")]
+    pub method: String,
+    /// The whole URL, with its query.
+    pub url: String,
+    /// The status of the answer.
+    #[serde(default = "fine")]
+    pub status: u16,
+    /// Headers of the answer.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// The body of the answer as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    /// The body of the answer as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub json: Option<Value>,
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+const fn fine() -> u16 {
+    200
+}
+
+/// How a call is expected to end. Every member that is there has to be true.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// `ok` with this value.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub ok: Option<Value>,
+    /// `ok` with a value that this JSON Schema accepts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ok_schema: Option<Value>,
+    /// `ok` with a value whose text, or whose JSON, contains this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ok_contains: Option<String>,
+    /// `error` with this message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// `error` with a message that contains this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_contains: Option<String>,
+    /// `ask_user` with this question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask_user: Option<String>,
+    /// `halt` for this reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halt: Option<String>,
+    /// The host's report of this reason, `handler_raised` for instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_error: Option<String>,
+    /// A refusal of this kind, `invalid_arguments` for instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+    /// The message of a tool error or a refusal contains this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_contains: Option<String>,
+}
+
+/// `null` is a value that can be expected.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// What a call may use at most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fuel: Option<u64>,
+    /// Bytes of memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Milliseconds from the start of the call to its end. It depends on the machine: leave room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+}
+
+/// The files of cases of a project: `cases.yaml`, `cases.yml`, `cases.json`, and all files of these kinds in `cases/`.
+///
+/// # Errors
+/// [`ErrorKind::Cases`] if there is none.
+pub fn find(project: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found: Vec<_> = NAMES.iter().map(|name| project.join(name)).filter(|path| path.is_file()).collect();
+    let more = fs::read_dir(project.join("cases")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut more: Vec<_> = more.filter(|path| path.is_file() && (is_json(path) || is_yaml(path))).collect();
+    more.sort();
+    found.extend(more);
+    if found.is_empty() {
+        let message = format!("there are no cases in `{}`", project.display());
+        let hint = "write `cases.yaml`; `toolcell new` makes one to start with";
+        return Err(Error::new(ErrorKind::Cases, message, hint));
+    }
+    Ok(found)
+}
+
+fn has_extension(path: &Path, known: &[&str]) -> bool {
+    path.extension().and_then(|extension| extension.to_str()).is_some_and(|extension| known.contains(&extension))
+}
+
+pub(super) fn is_json(path: &Path) -> bool {
+    has_extension(path, &["json"])
+}
+
+fn is_yaml(path: &Path) -> bool {
+    has_extension(path, &["yaml", "yml"])
+}
+
+/// Reads a file of cases: JSON if its name ends in `.json`, else YAML.
+///
+/// # Errors
+/// [`ErrorKind::File`] if it cannot be read, [`ErrorKind::Cases`] if it has a fault: the message says where.
+pub fn read(path: &Path) -> Result<Suite, Error> {
+    let size = fs::metadata(path).map_err(|error| Error::file("read", path, &error))?.len();
+    let fault =
+        |problem: String, hint: &str| Error::new(ErrorKind::Cases, format!("{}: {problem}", path.display()), hint);
+    if size > MAX_FILE {
+        return Err(fault(
+            format!("it has {size} bytes, and at most {MAX_FILE} are read"),
+            "split it: put files into `cases/`",
+        ));
+    }
+    let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
+    let read: Result<Suite, String> = if is_json(path) {
+        serde_json::from_str(&text).map_err(|error| error.to_string())
+    } else {
+        serde_norway::from_str(&text).map_err(|error| error.to_string())
+    };
+    let suite = read.map_err(|problem| fault(problem, "`cases.schema.json` of a new project describes the file"))?;
+    let mut names = BTreeSet::new();
+    for case in &suite.cases {
+        if !names.insert(&case.name) {
+            return Err(fault(format!("two cases are called `{}`", case.name), "give each case a name of its own"));
+        }
+        if let Some(both) = case.http.iter().find(|exchange| exchange.body.is_some() && exchange.json.is_some()) {
+            let problem = format!("the case `{}` has both `body` and `json` for {}", case.name, both.url);
+            return Err(fault(problem, "keep one of them"));
+        }
+    }
+    Ok(suite)
+}

@@ -1,0 +1,171 @@
+//! Calls the tools of a component with arguments made from their schemas, and tells the smallest ones at which a tool fails.
+//!
+//! A failure is an ending that no tool chooses: a trap, a panic, a timeout, a value that its own schema forbids. An error that the
+//! tool returns is none, and a refusal neither.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use toolcell::CallResult;
+
+use super::file::Case;
+use super::generate::Generator;
+use super::run::{Cases, Offered};
+use super::shrink::simpler;
+use crate::{Error, ErrorKind};
+
+/// Calls that are spent to make the arguments of one failure smaller.
+const SHRINKING: usize = 300;
+/// Failures that are told for a tool; after them it is not called again.
+const MOST: usize = 5;
+/// Values that are made for each call at most: those that do not fit the schema are dropped.
+const ATTEMPTS: usize = 20;
+
+/// How tools are called with generated arguments.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FuzzOptions {
+    /// Calls of each tool.
+    pub calls: usize,
+    /// What the arguments are made from. The same seed makes the same arguments.
+    pub seed: u64,
+}
+
+impl FuzzOptions {
+    /// As many calls of each tool, with the seed 0.
+    #[must_use]
+    pub fn new(calls: usize) -> Self {
+        Self { calls, seed: 0 }
+    }
+}
+
+/// How a tool ended with generated arguments.
+///
+/// # Shape
+/// As JSON: `{"tool", "calls", "failures"}`.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct FuzzReport {
+    /// The tool's name.
+    pub tool: String,
+    /// Calls with generated arguments. Fewer than were asked for if nothing was found that fits the tool's schema.
+    pub calls: usize,
+    /// Failures, one for each reason and message.
+    pub failures: Vec<FuzzFailure>,
+}
+
+/// Arguments at which a tool failed.
+///
+/// # Shape
+/// As JSON: `{"reason", "message", "arguments"}`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct FuzzFailure {
+    /// The reason, for example `handler_raised`.
+    pub reason: String,
+    /// The host's message.
+    pub message: String,
+    /// The smallest arguments that were found.
+    pub arguments: Value,
+}
+
+impl Cases {
+    /// Calls each tool with arguments made from its schema. A tool is granted what it declares as needs, requests are not
+    /// answered, and each call has a store of its own.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub async fn fuzz(&self, options: &FuzzOptions) -> Result<Vec<FuzzReport>, Error> {
+        let mut reports = Vec::new();
+        for tool in self.offered().await? {
+            reports.push(self.fuzz_tool(&tool, options).await?);
+        }
+        Ok(reports)
+    }
+
+    async fn fuzz_tool(&self, tool: &Offered, options: &FuzzOptions) -> Result<FuzzReport, Error> {
+        let schema = tool.parameters.clone().unwrap_or_else(|| json!({"type": "object"}));
+        let validator = jsonschema::draft202012::new(&schema).map_err(|error| {
+            let message = format!("the parameters of `{}` are not a JSON Schema: {error}", tool.name);
+            Error::new(ErrorKind::Source, message, "correct the schema")
+        })?;
+        let mut generator = Generator::new(&schema, options.seed);
+        let mut report = FuzzReport { tool: tool.name.clone(), calls: 0, failures: Vec::new() };
+        for _ in 0..options.calls {
+            let made =
+                (0..ATTEMPTS).map(|_| generator.value()).find(|value| value.is_object() && validator.is_valid(value));
+            let Some(arguments) = made else { break };
+            report.calls += 1;
+            let Some(failure) = self.failure(tool, &arguments).await? else { continue };
+            if report.failures.iter().any(|known| known.is_like(&failure)) {
+                continue;
+            }
+            let failure = self.smallest(tool, failure, |value| validator.is_valid(value)).await?;
+            if !report.failures.iter().any(|known| known.is_like(&failure)) {
+                report.failures.push(failure);
+            }
+            if report.failures.len() == MOST {
+                break;
+            }
+        }
+        Ok(report)
+    }
+
+    /// The smallest arguments that are found to fail for the same reason.
+    async fn smallest(
+        &self,
+        tool: &Offered,
+        mut failure: FuzzFailure,
+        fits: impl Fn(&Value) -> bool,
+    ) -> Result<FuzzFailure, Error> {
+        let mut left = SHRINKING;
+        'simplify: loop {
+            for arguments in simpler(&failure.arguments).into_iter().filter(|value| fits(value)) {
+                if left == 0 {
+                    return Ok(failure);
+                }
+                left -= 1;
+                let simpler = self.failure(tool, &arguments).await?;
+                if let Some(simpler) = simpler.filter(|simpler| simpler.is_like(&failure)) {
+                    failure = simpler;
+                    continue 'simplify;
+                }
+            }
+            return Ok(failure);
+        }
+    }
+
+    async fn failure(&self, tool: &Offered, arguments: &Value) -> Result<Option<FuzzFailure>, Error> {
+        let case = Case { arguments: Some(arguments.clone()), ..Case::default() };
+        let completion = self.complete(&case, tool).await.map_err(|(problem, hint)| {
+            Error::new(ErrorKind::Cases, format!("`{}` cannot be called: {problem}", tool.name), hint)
+        })?;
+        Ok(match completion.result {
+            CallResult::ToolError(error) => Some(FuzzFailure {
+                reason: error.reason().name().to_owned(),
+                message: error.to_string(),
+                arguments: arguments.clone(),
+            }),
+            CallResult::Outcome(_) | CallResult::Refusal(_) => None,
+        })
+    }
+}
+
+impl FuzzFailure {
+    /// The same failure: for the same reason, and where the message names a place, at the same one.
+    fn is_like(&self, other: &Self) -> bool {
+        self.reason == other.reason && place(&self.message) == place(&other.message)
+    }
+}
+
+/// A message's first line without digits and quoted values, which differ between arguments.
+fn place(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    // A panic's place has the numbers of a line and a column, which count.
+    if line.contains("panicked at") {
+        return line.to_owned();
+    }
+    line.chars().filter(|char| !char.is_ascii_digit()).take(60).collect()
+}

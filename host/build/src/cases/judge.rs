@@ -1,0 +1,105 @@
+//! Compares how a call ended with how it was expected to end.
+
+use serde_json::Value;
+use toolcell::{CallResult, Completion, Outcome};
+
+use super::file::{Budget, Expect};
+use crate::{Error, ErrorKind};
+
+/// Characters of an ending that are shown.
+const SHOWN: usize = 2000;
+
+/// The ending, as an expectation that it would meet exactly.
+pub(super) fn seen(result: &CallResult) -> Expect {
+    let mut seen = Expect::default();
+    match result {
+        CallResult::Outcome(Outcome::Ok(output)) => seen.ok = Some(output.value.to_value()),
+        CallResult::Outcome(Outcome::Error(error)) => seen.error = Some(error.message.clone()),
+        CallResult::Outcome(Outcome::AskUser(question)) => seen.ask_user = Some(question.question.clone()),
+        CallResult::Outcome(Outcome::Halt(halt)) => seen.halt = Some(halt.reason.clone()),
+        CallResult::ToolError(error) => seen.tool_error = Some(error.reason().name().to_owned()),
+        CallResult::Refusal(refusal) => seen.refusal = Some(refusal.kind().to_owned()),
+    }
+    seen
+}
+
+/// Everything that is not as expected.
+pub(super) fn failures(completion: &Completion, expect: &Expect, budget: Option<Budget>) -> Result<Vec<String>, Error> {
+    let seen = seen(&completion.result);
+    let ending = shown(&completion.result);
+    let mut failures = Vec::new();
+    let mut check = |holds: bool, wanted: String| {
+        if !holds {
+            failures.push(format!("expected {wanted}, but it ended with {ending}"));
+        }
+    };
+    if let Some(value) = &expect.ok {
+        check(seen.ok.as_ref() == Some(value), format!("ok: {value}"));
+    }
+    if let Some(schema) = &expect.ok_schema {
+        let validator = jsonschema::draft202012::new(schema).map_err(|error| {
+            Error::new(ErrorKind::Cases, format!("`ok_schema` is not a JSON Schema: {error}"), "correct the schema")
+        })?;
+        check(seen.ok.as_ref().is_some_and(|value| validator.is_valid(value)), format!("ok, of the schema {schema}"));
+    }
+    if let Some(part) = &expect.ok_contains {
+        check(seen.ok.as_ref().is_some_and(|value| text(value).contains(part)), format!("ok, with {part:?} in it"));
+    }
+    let texts = [
+        ("error", &expect.error, &seen.error),
+        ("ask_user", &expect.ask_user, &seen.ask_user),
+        ("halt", &expect.halt, &seen.halt),
+        ("tool_error", &expect.tool_error, &seen.tool_error),
+        ("refusal", &expect.refusal, &seen.refusal),
+    ];
+    for (name, wanted, seen) in texts {
+        if let Some(wanted) = wanted {
+            check(seen.as_ref() == Some(wanted), format!("{name}: {wanted:?}"));
+        }
+    }
+    if let Some(part) = &expect.error_contains {
+        check(seen.error.as_ref().is_some_and(|error| error.contains(part)), format!("error, with {part:?} in it"));
+    }
+    if let Some(part) = &expect.message_contains {
+        check(ending.contains(part), format!("a message with {part:?} in it"));
+    }
+    if *expect == Expect::default() {
+        check(false, "an ending that is not written yet (`--bless` writes it)".to_owned());
+    }
+    let usage = &completion.usage;
+    if let Some(most) = budget.and_then(|budget| budget.fuel)
+        && let used = usage.fuel.unwrap_or_default()
+        && used > most
+    {
+        failures.push(format!("it used {used} fuel; its budget is {most}"));
+    }
+    if let Some(most) = budget.and_then(|budget| budget.memory)
+        && usage.peak_memory > most
+    {
+        failures.push(format!("it used {} bytes of memory; its budget is {most}", usage.peak_memory));
+    }
+    let took = u64::try_from(usage.wall.as_millis()).unwrap_or(u64::MAX);
+    if let Some(most) = budget.and_then(|budget| budget.time_ms)
+        && took > most
+    {
+        failures.push(format!("it took {took} ms; its budget is {most}"));
+    }
+    Ok(failures)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The ending in one line, its message included.
+fn shown(result: &CallResult) -> String {
+    let text = match result {
+        CallResult::Outcome(Outcome::Ok(output)) => format!("ok: {}", output.value.as_str()),
+        CallResult::Outcome(Outcome::Error(error)) => format!("error: {:?}", error.message),
+        CallResult::Outcome(Outcome::AskUser(question)) => format!("ask_user: {:?}", question.question),
+        CallResult::Outcome(Outcome::Halt(halt)) => format!("halt: {:?}", halt.reason),
+        CallResult::ToolError(error) => format!("tool_error: {}: {error}", error.reason().name()),
+        CallResult::Refusal(refusal) => format!("refusal: {}: {refusal}", refusal.kind()),
+    };
+    text.chars().take(SHOWN).collect()
+}

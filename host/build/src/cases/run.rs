@@ -1,0 +1,276 @@
+//! Runs cases: each in an engine with its own clock, seed, secrets, keys and answers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use toolcell::kv::{KeyStore as _, MemoryStore, Namespace};
+use toolcell::{
+    Answer, CallContext, CallOptions, Completion, Component, Definition, Egress, Engine, EngineBuilder, Executor,
+    Grants, HttpRule, Isolation, Json, Method, Missing, Need, Optimise, Placed, Resume, Secret, SecretUse,
+    StoredSecrets, Target, ToolCall,
+};
+
+use super::coverage::coverage;
+use super::file::{self, Case, Context, Exchange, Suite};
+use super::judge;
+use super::{CaseReport, Report};
+use crate::{Error, ErrorKind};
+
+/// The store of keys that a case has.
+const STORE: &str = "case";
+/// The id of a case's call, which its random numbers depend on.
+const CALL: &str = "call-1";
+
+/// How cases are run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Only cases whose name contains this.
+    pub filter: Option<String>,
+    /// Writes the ending that was seen into the file, where it was not as expected. A YAML file loses its comments.
+    pub bless: bool,
+    /// Adds what the cases cover to the report.
+    pub coverage: bool,
+}
+
+/// A tool of the component, as far as cases look at it.
+pub(super) struct Offered {
+    pub(super) name: String,
+    pub(super) needs: Vec<Need>,
+    pub(super) parameters: Option<Value>,
+}
+
+/// Cases of a component, ready to run.
+#[derive(Debug)]
+pub struct Cases {
+    /// Settings of the engine: where it compiles and what it keeps.
+    engine: EngineBuilder,
+    component: Vec<u8>,
+    files: Vec<(PathBuf, Suite)>,
+}
+
+impl Cases {
+    /// Reads the component and the files of cases. `engine` says where components are compiled and cached.
+    ///
+    /// # Errors
+    /// [`ErrorKind::File`] and [`ErrorKind::Cases`].
+    pub fn read(engine: EngineBuilder, component: &Path, files: &[PathBuf]) -> Result<Self, Error> {
+        let bytes = fs::read(component).map_err(|error| Error::file("read", component, &error))?;
+        let files: Result<_, Error> = files.iter().map(|path| Ok((path.clone(), file::read(path)?))).collect();
+        let engine = engine.isolation(Isolation::Strict).optimise(Optimise::Never);
+        Ok(Self { engine, component: bytes, files: files? })
+    }
+
+    /// Runs the cases, one after the other.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Cases`] for a case that cannot be run, for instance of an unknown tool; [`ErrorKind::Source`] if the
+    /// component cannot be loaded. A case that ends otherwise than expected is part of the report.
+    ///
+    /// # Cancel safety
+    /// May be dropped. Then no file was changed.
+    pub async fn run(mut self, options: &Options) -> Result<Report, Error> {
+        let tools = self.offered().await?;
+        let mut report = Report { passed: 0, failed: 0, blessed: 0, cases: Vec::new(), coverage: None };
+        let mut arguments = Vec::new();
+        let mut files = std::mem::take(&mut self.files);
+        for (path, suite) in &mut files {
+            let mut is_changed = false;
+            for case in &mut suite.cases {
+                if options.filter.as_ref().is_some_and(|part| !case.name.contains(part)) {
+                    continue;
+                }
+                let mut ended = self.run_case(path, case, &tools).await?;
+                if !ended.passed && options.bless {
+                    case.expect = Some(ended.seen.clone());
+                    (ended.passed, ended.blessed, is_changed) = (true, true, true);
+                }
+                report.passed += usize::from(ended.passed && !ended.blessed);
+                report.blessed += usize::from(ended.blessed);
+                report.failed += usize::from(!ended.passed);
+                report.cases.push(ended);
+                arguments.push(case.arguments.clone());
+            }
+            if is_changed {
+                write(path, suite)?;
+            }
+        }
+        if options.coverage {
+            let ran: Vec<_> = report.cases.iter().cloned().zip(arguments).collect();
+            report.coverage = Some(coverage(&tools, &ran));
+        }
+        Ok(report)
+    }
+
+    /// The tools of the component, in its order.
+    pub(super) async fn offered(&self) -> Result<Vec<Offered>, Error> {
+        let engine = self.engine.clone().build().map_err(unusable)?;
+        let component = Component::load_with(&engine, self.component.clone(), Grants::default(), Missing::Denied).await;
+        let offered = |tool: &Definition| Offered {
+            name: tool.name.clone(),
+            needs: tool.needs.clone(),
+            parameters: tool.parameters.clone(),
+        };
+        Ok(component.map_err(unusable)?.definitions().map(offered).collect())
+    }
+
+    async fn run_case(&self, path: &Path, case: &Case, tools: &[Offered]) -> Result<CaseReport, Error> {
+        let fault = |problem: String, hint: &str| {
+            let message = format!("{}: the case `{}`: {problem}", path.display(), case.name);
+            Error::new(ErrorKind::Cases, message, hint)
+        };
+        let known = || tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
+        let tool = match (&case.tool, tools) {
+            (None, [only]) => only,
+            (None, _) => return Err(fault("it names no tool".to_owned(), &format!("name one of: {}", known()))),
+            (Some(name), _) => tools
+                .iter()
+                .find(|tool| tool.name == *name)
+                .ok_or_else(|| fault(format!("there is no tool `{name}`"), &format!("name one of: {}", known())))?,
+        };
+        let completion = self.complete(case, tool).await.map_err(|(problem, hint)| fault(problem, &hint))?;
+        let failures = judge::failures(&completion, &case.expect.clone().unwrap_or_default(), case.budget)?;
+        Ok(CaseReport {
+            file: path.to_owned(),
+            name: case.name.clone(),
+            tool: tool.name.clone(),
+            passed: failures.is_empty(),
+            failures,
+            blessed: false,
+            seen: judge::seen(&completion.result),
+            fuel: completion.usage.fuel,
+            memory: completion.usage.peak_memory,
+            time: completion.usage.wall,
+        })
+    }
+
+    /// Makes the call of a case, in an engine of its own. An error is a problem and a hint.
+    pub(super) async fn complete(&self, case: &Case, tool: &Offered) -> Result<Completion, (String, String)> {
+        let told = |error: toolcell::Error| (format!("the component cannot be used: {error}"), error.hint());
+        let engine = self.engine_of(case, &tool.name).map_err(|(problem, hint)| (problem, hint.to_owned()))?;
+        let grants =
+            grants(&tool.needs).map_err(|problem| (problem, "correct what the tool declares as `needs`".to_owned()))?;
+        let component = Component::load_with(&engine, self.component.clone(), grants, Missing::Denied).await;
+        let component = component.map_err(told)?;
+        let arguments = case.arguments.as_ref().map_or("{}".to_owned(), ToString::to_string);
+        let call = ToolCall::new(CALL, tool.name.as_str(), arguments);
+        let options = CallOptions::default().with_context(Arc::new(context(case.context.clone().unwrap_or_default())));
+        Ok(Executor::new().call(component.tool(&tool.name).map_err(told)?, call, options).await)
+    }
+
+    fn engine_of(&self, case: &Case, tool: &str) -> Result<Engine, (String, &'static str)> {
+        let mut secrets = StoredSecrets::default();
+        for (name, value) in &case.secrets {
+            let value = Secret::new(value.as_str())
+                .map_err(|error| (format!("the secret `{name}`: {error}"), "use another value"))?;
+            secrets = secrets.with(name.as_str(), value);
+        }
+        let keys = MemoryStore::new();
+        // The library keeps the keys of each tool of a store apart.
+        let store = format!("{STORE}/{tool}");
+        let tenant = case.context.as_ref().and_then(|context| context.tenant.as_deref());
+        for (key, value) in &case.kv {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let kept = keys.set(&Namespace::new(tenant, &store), key, value.as_bytes(), None);
+            kept.map_err(|error| (format!("the key `{key}`: {error}"), "correct the key or its value"))?;
+        }
+        let answers = answers(&case.http)?;
+        let mut engine = self.engine.clone().secrets(secrets).keys(keys).egress(Egress::new().with_answers(answers));
+        engine = engine.seed(case.seed.unwrap_or_default());
+        if let Some(now) = &case.now {
+            engine = engine.now(date(now).ok_or_else(|| {
+                (format!("`now` is not a date: `{now}`"), "write it as in RFC 3339, for instance 2026-01-31T12:00:00Z")
+            })?);
+        }
+        engine.build().map_err(|error| (format!("`{tool}` cannot be run: {error}"), "see the message"))
+    }
+}
+
+/// Finds the answer to a request among those of the case.
+fn answers(
+    exchanges: &[Exchange],
+) -> Result<impl Fn(Method, &Target) -> Option<Answer> + Send + Sync + 'static, (String, &'static str)> {
+    let mut known = Vec::new();
+    for exchange in exchanges {
+        let method = Method::parse(&exchange.method)
+            .ok_or_else(|| (format!("there is no method `{}`", exchange.method), "use GET, POST and so on"))?;
+        let target = Target::parse(&exchange.url)
+            .map_err(|problem| (format!("`{}` is not a URL: {problem}", exchange.url), "write it with `https://`"))?;
+        let mut headers: Vec<_> = exchange.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let body = match (&exchange.body, &exchange.json) {
+            (Some(body), _) => body.clone(),
+            (None, Some(json)) => {
+                headers.push(("content-type".to_owned(), "application/json".to_owned()));
+                json.to_string()
+            }
+            (None, None) => String::new(),
+        };
+        known.push((method, target, Answer { status: exchange.status, headers, body: body.into_bytes() }));
+    }
+    Ok(move |method, target: &Target| {
+        let found = known.iter().find(|(asked, at, _)| *asked == method && at.as_str() == target.as_str());
+        found.map(|(_, _, answer)| answer.clone())
+    })
+}
+
+/// The grants that a tool's needs ask for: a case is granted what its tool declares.
+fn grants(needs: &[Need]) -> Result<Grants, String> {
+    let mut grants = Grants::default();
+    grants.store = Some(STORE.to_owned());
+    for need in needs.iter().filter(|need| need.kind == "http") {
+        grants.http.push(need.pattern.parse().map_err(|error| format!("{error}"))?);
+    }
+    let everywhere: Option<HttpRule> = grants.http.first().cloned();
+    for Need { kind, pattern, .. } in needs {
+        match kind.as_str() {
+            "kv" => grants.keys.push(pattern.parse().map_err(|error| format!("{error}"))?),
+            "invoke" => grants.invoke.push(pattern.parse().map_err(|error| format!("{error}"))?),
+            "reveal" => {
+                grants.reveal.insert(pattern.clone());
+            }
+            "secret" => {
+                if let Some(rule) = everywhere.clone() {
+                    grants.secrets.insert(pattern.clone(), SecretUse::new(rule, Placed::Bearer));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(grants)
+}
+
+fn context(from: Context) -> CallContext {
+    let mut context = CallContext::default();
+    context.session_id = from.session_id;
+    context.request_id = from.request_id;
+    context.thread_id = from.thread_id;
+    context.run_id = from.run_id;
+    context.tenant = from.tenant;
+    context.metadata = from.metadata.map(Json::from);
+    context.attempt = from.attempt;
+    context.resume = from.answer.map(|answer| Resume { answer: Json::from(answer), state: from.state.map(Json::from) });
+    context
+}
+
+/// The time of a text as in RFC 3339.
+fn date(text: &str) -> Option<SystemTime> {
+    humantime::parse_rfc3339(text)
+        .ok()
+        .filter(|date| date.duration_since(SystemTime::UNIX_EPOCH + Duration::ZERO).is_ok())
+}
+
+/// Writes a file of cases.
+fn write(path: &Path, suite: &Suite) -> Result<(), Error> {
+    let text = if file::is_json(path) {
+        serde_json::to_string_pretty(suite).map_err(Error::internal)? + "\n"
+    } else {
+        serde_norway::to_string(suite).map_err(Error::internal)?
+    };
+    fs::write(path, text).map_err(|error| Error::file("write", path, &error))
+}
+
+fn unusable(error: toolcell::Error) -> Error {
+    Error::new(ErrorKind::Source, format!("the component cannot be used: {error}"), error.hint())
+}

@@ -1,0 +1,97 @@
+//! Simpler forms of a JSON value, to find the smallest one that does the same.
+
+use serde_json::{Value, json};
+
+/// Values that are one step simpler, the simplest first. None of them has a longer text.
+pub(super) fn simpler(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::Bool(value) => {
+            if *value {
+                vec![json!(false)]
+            } else {
+                Vec::new()
+            }
+        }
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(0), _) => Vec::new(),
+            (Some(number), _) => [0, number / 2, number - number.signum()].map(|number| json!(number)).to_vec(),
+            (None, Some(number)) if number.fract() != 0.0 => vec![json!(0), json!(number.trunc())],
+            _ => vec![json!(0)],
+        },
+        Value::String(text) => texts(text).into_iter().map(Value::String).collect(),
+        Value::Array(items) => {
+            let mut found = parts(items).into_iter().map(Value::Array).collect::<Vec<_>>();
+            for (at, item) in items.iter().enumerate() {
+                found.extend(simpler(item).into_iter().map(|item| {
+                    let mut items = items.clone();
+                    items[at] = item;
+                    Value::Array(items)
+                }));
+            }
+            found
+        }
+        Value::Object(members) => {
+            let without = members.keys().map(|name| {
+                let mut members = members.clone();
+                members.remove(name);
+                Value::Object(members)
+            });
+            let mut found: Vec<_> = without.collect();
+            for (name, member) in members {
+                found.extend(simpler(member).into_iter().map(|member| {
+                    let mut members = members.clone();
+                    members.insert(name.clone(), member);
+                    Value::Object(members)
+                }));
+            }
+            found
+        }
+    }
+}
+
+fn texts(text: &str) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    let mut found: Vec<String> = parts(&chars).into_iter().map(|part| part.into_iter().collect()).collect();
+    if chars.iter().any(|char| *char != 'a') {
+        found.push("a".repeat(chars.len()));
+    }
+    found
+}
+
+/// Nothing, each half, and the list without one of its items.
+fn parts<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
+    if items.is_empty() {
+        return Vec::new();
+    }
+    let (first, second) = items.split_at(items.len() / 2);
+    let mut found = vec![Vec::new(), first.to_vec(), second.to_vec()];
+    for at in 0..items.len().min(20) {
+        found.push(items.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, item)| item.clone()).collect());
+    }
+    found.retain(|part| part.len() < items.len());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The smallest value that still has the property, found step by step.
+    fn smallest(mut value: Value, has: impl Fn(&Value) -> bool) -> Value {
+        while let Some(next) = simpler(&value).into_iter().find(|value| has(value)) {
+            value = next;
+        }
+        value
+    }
+
+    #[test]
+    fn the_smallest_value_with_a_property_is_found() {
+        let large = json!({"list": [1, 2, {"deep": "some text with a ? in it"}], "number": -300, "other": [true, 1.5]});
+        let found = smallest(large.clone(), |value| value.to_string().contains('?'));
+        assert_eq!(found, json!({"list": [{"deep": "?"}]}));
+        let found = smallest(large.clone(), |value| value["number"].as_i64().is_some_and(|number| number < -100));
+        assert_eq!(found, json!({"number": -101}));
+        assert_eq!(smallest(large, |_| true), json!({}));
+    }
+}

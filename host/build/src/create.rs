@@ -1,0 +1,103 @@
+//! Makes a new project: a small one that works, from templates in this crate.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind as IoError, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::{Error, ErrorKind, Language};
+
+/// A file of a template: its path, and its text with `NAME` for the project's name.
+type File = (&'static str, &'static str);
+
+const SHARED: [File; 2] = [
+    ("cases.yaml", include_str!("templates/cases.yaml")),
+    ("cases.schema.json", include_str!("templates/cases.schema.json")),
+];
+const EDITOR: File = ("toolcell.d.ts", include_str!("templates/toolcell.d.ts"));
+const JAVASCRIPT: [File; 4] = [
+    ("src/tool.js", include_str!("templates/js/tool.js")),
+    ("jsconfig.json", include_str!("templates/tsconfig.json")),
+    (".gitignore", "*.wasm\n"),
+    EDITOR,
+];
+const TYPESCRIPT: [File; 4] = [
+    ("src/tool.ts", include_str!("templates/ts/tool.ts")),
+    ("tsconfig.json", include_str!("templates/tsconfig.json")),
+    (".gitignore", "*.wasm\n"),
+    EDITOR,
+];
+const PYTHON: [File; 2] =
+    [("tool.py", include_str!("templates/python/tool.py")), (".gitignore", "*.wasm\n.venv/\n__pycache__/\n")];
+const RUST: [File; 3] = [
+    ("src/lib.rs", include_str!("templates/rust/lib.rs")),
+    ("Cargo.toml", include_str!("templates/rust/Cargo.toml.txt")),
+    (".gitignore", "/target\n*.wasm\n"),
+];
+const README: &str = include_str!("templates/README.md");
+/// Characters of a project's name.
+const MAX_NAME: usize = 64;
+
+/// A project that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Created {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its files, relative to the folder.
+    pub files: Vec<String>,
+}
+
+/// Makes a project in the folder `folder`, which is new or empty. The project is named like the folder.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] for a name with other characters than `a-z`, `0-9`, `-` and `_`, [`ErrorKind::File`] if the folder is
+/// not empty or cannot be written to. What was written before an error stays.
+pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || matches!(char, '-' | '_');
+    if name.is_empty()
+        || name.len() > MAX_NAME
+        || !name.chars().all(is_plain)
+        || !name.starts_with(|char: char| char.is_ascii_lowercase())
+    {
+        let message = format!("`{}` cannot be the name of a project", name.escape_debug());
+        let hint = "use at most 64 characters of a-z, 0-9, - and _, and begin with a letter";
+        return Err(Error::usage(message, hint));
+    }
+    is_free(folder)?;
+    let (own, source): (&[File], _) = match language {
+        Language::JavaScript => (&JAVASCRIPT, "src/tool.js"),
+        Language::TypeScript => (&TYPESCRIPT, "src/tool.ts"),
+        Language::Python => (&PYTHON, "tool.py"),
+        Language::Rust => (&RUST, "src/lib.rs"),
+    };
+    let mut files = Vec::new();
+    let readme = README.replace("SOURCE", source);
+    for (path, text) in own.iter().chain(&SHARED).copied().chain([("README.md", readme.as_str())]) {
+        write(&folder.join(path), &text.replace("NAME", name))?;
+        files.push(path.to_owned());
+    }
+    files.sort();
+    Ok(Created { folder: folder.to_owned(), files })
+}
+
+/// An error if the folder exists and has something in it.
+fn is_free(folder: &Path) -> Result<(), Error> {
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let message = format!("the folder `{}` is not empty, and was not changed", folder.display());
+            Err(Error::new(ErrorKind::File, message, "choose another name, or empty the folder first"))
+        }
+        Err(error) if error.kind() == IoError::NotFound => Ok(()),
+        Err(error) => Err(Error::file("make the folder", folder, &error)),
+    }
+}
+
+/// Writes a file that does not exist yet.
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(|error| Error::file("make the folder", folder, &error))?;
+    let opened = OpenOptions::new().write(true).create_new(true).open(path);
+    opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| Error::file("write", path, &error))
+}

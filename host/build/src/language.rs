@@ -1,0 +1,54 @@
+//! Languages in which a tool can be written.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
+
+/// A language in which a tool can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Language {
+    /// JavaScript, in the runtime that this crate brings.
+    JavaScript,
+    /// TypeScript: its types are stripped, not checked.
+    TypeScript,
+    /// Python, with componentize-py.
+    Python,
+    /// Rust, with cargo and the target `wasm32-wasip2`.
+    Rust,
+}
+
+impl Language {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::JavaScript, Self::TypeScript, Self::Python, Self::Rust];
+
+    /// The short name: `js`, `ts`, `python` or `rust`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::JavaScript => "js",
+            Self::TypeScript => "ts",
+            Self::Python => "python",
+            Self::Rust => "rust",
+        }
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Language {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let known = Self::ALL.into_iter().find(|language| language.name() == name);
+        known.ok_or_else(|| {
+            let message = format!("there is no language `{}`", name.escape_debug());
+            Error::usage(message, "use one of: js, ts, python, rust")
+        })
+    }
+}

@@ -1,0 +1,27 @@
+//! What the author of a tool needs: a new project ([`create`]), its component ([`build`]), and its cases ([`cases`]).
+//!
+//! ```text
+//! modules → (types stripped) → evaluated once in the JavaScript runtime → snapshot → component
+//! Cargo.toml → cargo → component
+//! tool.py → componentize-py → component
+//! ```
+//!
+//! JavaScript and TypeScript need no other program. The author's source runs in a cell while it is built, as it does in
+//! a call: it reaches no file and no network.
+
+pub mod cases;
+mod create;
+mod error;
+mod language;
+mod machine;
+mod modules;
+mod project;
+mod python;
+mod rust;
+mod snapshot;
+mod trim;
+
+pub use create::{Created, create};
+pub use error::{Error, ErrorKind, Fault};
+pub use language::Language;
+pub use project::{Built, build, component_of};

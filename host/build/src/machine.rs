@@ -1,0 +1,87 @@
+//! Runs a core module that this crate brings: it gets bytes, and answers with bytes.
+//!
+//! Invariants: the module has no import that answers, so that it cannot do anything but compute; its memory and its
+//! instructions are bounded.
+
+use std::sync::LazyLock;
+
+use wasmtime::{Engine, Instance, Linker, Module, OptLevel, Store, StoreLimits, StoreLimitsBuilder, Trap};
+
+use crate::Error;
+
+/// Bytes of memory that a module may use while a tool is built.
+const MEMORY: usize = 512 << 20;
+/// Instructions: some seconds.
+const FUEL: u64 = 20_000_000_000;
+
+static ENGINE: LazyLock<wasmtime::Result<Engine>> = LazyLock::new(|| {
+    let mut config = wasmtime::Config::new();
+    config.consume_fuel(true).cranelift_opt_level(OptLevel::None);
+    Engine::new(&config)
+});
+
+/// A module that runs.
+pub(crate) struct Machine {
+    pub(crate) store: Store<StoreLimits>,
+    pub(crate) instance: Instance,
+}
+
+/// Why a module did not answer.
+pub(crate) enum Stopped {
+    /// It used up its instructions.
+    Fuel,
+    /// It trapped, or is not what it should be.
+    Other(Error),
+}
+
+impl Machine {
+    /// Compiles a module and starts it.
+    pub(crate) fn start(wasm: &[u8]) -> Result<Self, Error> {
+        let engine = ENGINE.as_ref().map_err(Error::internal)?;
+        let module = Module::new(engine, wasm).map_err(Error::internal)?;
+        let mut store = Store::new(engine, StoreLimitsBuilder::new().memory_size(MEMORY).build());
+        store.limiter(|limits| limits);
+        store.set_fuel(FUEL).map_err(Error::internal)?;
+        let mut linker = Linker::new(engine);
+        linker.define_unknown_imports_as_traps(&module).map_err(Error::internal)?;
+        let instance = linker.instantiate(&mut store, &module).map_err(Error::internal)?;
+        Ok(Self { store, instance })
+    }
+
+    /// Hands over bytes, and reads the answer.
+    pub(crate) fn ask(&mut self, given: &[u8]) -> Result<Vec<u8>, Stopped> {
+        let length = u32::try_from(given.len()).map_err(|_| Stopped::Other(Error::internal("too much source")))?;
+        let buffer = self.call::<u32, u32>("toolcell_js_buffer", length)?;
+        let memory = self.instance.get_memory(&mut self.store, "memory");
+        let memory = memory.ok_or_else(|| Stopped::Other(Error::internal("a module without memory")))?;
+        memory.write(&mut self.store, buffer as usize, given).map_err(Stopped::of)?;
+        let length = self.call::<(), u32>("toolcell_js_evaluate", ())?;
+        let answer = self.call::<(), u32>("toolcell_js_answer", ())?;
+        let mut read = vec![0; length as usize];
+        memory.read(&self.store, answer as usize, &mut read).map_err(Stopped::of)?;
+        Ok(read)
+    }
+
+    /// Calls a function.
+    pub(crate) fn call<P: wasmtime::WasmParams, R: wasmtime::WasmResults>(
+        &mut self,
+        name: &str,
+        given: P,
+    ) -> Result<R, Stopped> {
+        let function = self.instance.get_typed_func::<P, R>(&mut self.store, name).map_err(Stopped::of_engine)?;
+        function.call(&mut self.store, given).map_err(Stopped::of_engine)
+    }
+}
+
+impl Stopped {
+    fn of(error: impl std::error::Error) -> Self {
+        Self::Other(Error::internal(error))
+    }
+
+    fn of_engine(error: wasmtime::Error) -> Self {
+        match error.downcast_ref::<Trap>() {
+            Some(Trap::OutOfFuel) => Self::Fuel,
+            _ => Self::Other(Error::internal(format!("{error:#}"))),
+        }
+    }
+}

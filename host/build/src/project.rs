@@ -1,0 +1,132 @@
+//! Builds a project: finds out its language, and writes its component.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use wasm_metadata::AddMetadata;
+
+use crate::{Error, ErrorKind, Language, modules, python, rust, snapshot};
+
+/// Where the first module of a JavaScript, TypeScript or Python tool is looked for, in this order.
+const ENTRIES: [(&str, Language); 7] = [
+    ("src/tool.ts", Language::TypeScript),
+    ("src/tool.js", Language::JavaScript),
+    ("tool.ts", Language::TypeScript),
+    ("tool.js", Language::JavaScript),
+    ("tool.mjs", Language::JavaScript),
+    ("src/tool.py", Language::Python),
+    ("tool.py", Language::Python),
+];
+
+/// A component that was built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Built {
+    /// The file.
+    pub component: PathBuf,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The language of its source.
+    pub language: Language,
+    /// The names of its tools, where the build finds them: empty for Python and Rust.
+    pub tools: Vec<String>,
+    /// How long the build took.
+    pub time: Duration,
+}
+
+/// Builds the project of a folder, or the JavaScript, TypeScript or Python file that `source` is, and writes the component: to `out`,
+/// or to `NAME.wasm` in the project's folder, where `NAME` is the folder's name.
+///
+/// Output of a language's own compiler goes to standard error.
+///
+/// # Errors
+/// [`ErrorKind::File`] if the folder has no project or the component cannot be written, [`ErrorKind::Source`] if the author's
+/// source is at fault, [`ErrorKind::Toolchain`] if a compiler is missing.
+pub fn build(source: &Path, out: Option<&Path>) -> Result<Built, Error> {
+    let begun = Instant::now();
+    let (folder, entry, language) = project(source)?;
+    let out = match out {
+        Some(out) => out.to_owned(),
+        None => folder.join(format!("{}.wasm", name(&folder, source)?)),
+    };
+    let (component, tools) = match &entry {
+        Some(entry) if language == Language::Python => (python::build(&folder, entry)?, Vec::new()),
+        Some(entry) => {
+            let made = snapshot::snapshot(&modules::collect(&folder, entry)?)?;
+            (described(&made.component, language)?, made.tools)
+        }
+        None => (rust::build(&folder)?, Vec::new()),
+    };
+    write(&out, &component)?;
+    Ok(Built { bytes: component.len() as u64, component: out, language, tools, time: begun.elapsed() })
+}
+
+/// The component's file for a project: where [`build`] writes it.
+///
+/// # Errors
+/// As [`build`].
+pub fn component_of(source: &Path) -> Result<PathBuf, Error> {
+    let (folder, _, _) = project(source)?;
+    Ok(folder.join(format!("{}.wasm", name(&folder, source)?)))
+}
+
+/// The folder, the first module unless it is Rust, and the language.
+fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> {
+    if source.is_file() {
+        let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = source.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let language = match source.extension().and_then(|extension| extension.to_str()) {
+            Some("ts" | "mts") => Language::TypeScript,
+            Some("js" | "mjs") => Language::JavaScript,
+            Some("py") => Language::Python,
+            _ => {
+                let message = format!("`{}` is not JavaScript, TypeScript or Python", source.display());
+                return Err(Error::usage(message, "name the folder of a project, or a file `.js`, `.ts` or `.py`"));
+            }
+        };
+        return Ok((folder.to_owned(), Some(name.to_owned()), language));
+    }
+    if source.join("Cargo.toml").is_file() {
+        return Ok((source.to_owned(), None, Language::Rust));
+    }
+    if let Some((entry, language)) = ENTRIES.into_iter().find(|(entry, _)| source.join(entry).is_file()) {
+        return Ok((source.to_owned(), Some(entry.to_owned()), language));
+    }
+    let message = format!(
+        "there is no project in `{}`: no `src/tool.ts`, `src/tool.js`, `tool.py` or `Cargo.toml`",
+        source.display()
+    );
+    Err(Error::new(ErrorKind::File, message, "make one with `toolcell new NAME --lang js`, or name its folder"))
+}
+
+/// The component's name: of the folder, or of the file that was named.
+fn name(folder: &Path, source: &Path) -> Result<String, Error> {
+    let named = if source.is_file() {
+        source.with_extension("")
+    } else {
+        folder.canonicalize().map_err(|error| Error::file("read the folder", folder, &error))?
+    };
+    Ok(named.file_name().map_or_else(|| "tool".to_owned(), |name| name.to_string_lossy().into_owned()))
+}
+
+/// The component with its `producers`: the language of its source, and this crate.
+fn described(component: &[u8], language: Language) -> Result<Vec<u8>, Error> {
+    let mut added = AddMetadata::default();
+    let language = if language == Language::TypeScript { "TypeScript" } else { "JavaScript" };
+    added.language = vec![(language.to_owned(), String::new())];
+    added.processed_by = vec![(env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+    added.to_wasm(component).map_err(|error| Error::internal(format!("{error:#}")))
+}
+
+/// Replaces the file at once, so that it is never half written.
+fn write(path: &Path, component: &[u8]) -> Result<(), Error> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let written = fs::write(&beside, component).and_then(|()| fs::rename(&beside, path));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&beside);
+        Error::file("write", path, &error)
+    })
+}

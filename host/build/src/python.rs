@@ -1,0 +1,169 @@
+//! Builds a Python project with componentize-py, and with the WIT and the Python module `toolcell` that this crate brings.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::{Error, ErrorKind};
+
+/// The version of componentize-py that is used.
+const VERSION: &str = "0.25.1";
+const WORLD: &str = "toolcell:tool/toolbox-with-grants";
+/// The module that componentize-py loads: it loads the author's.
+const ENTRY: &str = "toolcell_entry";
+/// What is written for componentize-py: paths below its temporary folder, and texts.
+const FILES: [(&str, &str); 10] = [
+    ("wit/toolcell.wit", include_str!("../wit/toolcell.wit")),
+    ("wit/deps/io.wit", include_str!("../wit/deps/io.wit")),
+    ("sdk/toolcell/__init__.py", include_str!("../python/__init__.py")),
+    ("sdk/toolcell/_component.py", include_str!("../python/_component.py")),
+    ("sdk/toolcell/_endings.py", include_str!("../python/_endings.py")),
+    ("sdk/toolcell/_host.py", include_str!("../python/_host.py")),
+    ("sdk/toolcell/_load.py", include_str!("../python/_load.py")),
+    ("sdk/toolcell/_loop.py", include_str!("../python/_loop.py")),
+    ("sdk/toolcell/_schema.py", include_str!("../python/_schema.py")),
+    ("sdk/toolcell/_tool.py", include_str!("../python/_tool.py")),
+];
+
+/// A folder that is removed at the end.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Builds the component of the module `entry`, a path below `folder`.
+pub(crate) fn build(folder: &Path, entry: &str) -> Result<Vec<u8>, Error> {
+    let absolute = |path: &Path| path.canonicalize().map_err(|error| Error::file("read the folder", path, &error));
+    let folder = absolute(folder)?;
+    let program = find(&folder)?;
+    let scratch = Scratch(scratch()?);
+    for (path, text) in FILES {
+        write(&scratch.0.join(path), text)?;
+    }
+    let below = entry.rsplit_once('/').map_or_else(String::new, |(below, _)| format!("{below}/"));
+    let entry = folder.join(entry);
+    let module = entry.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let text = format!("from toolcell._load import load\n\nTool = load({module:?}, {below:?})\n");
+    write(&scratch.0.join("sdk").join(format!("{ENTRY}.py")), &text)?;
+    let out = scratch.0.join("out.wasm");
+    let mut command = program.command();
+    command.arg("-d").arg(scratch.0.join("wit")).args(["-w", WORLD, "componentize", ENTRY, "-p"]);
+    command.arg(scratch.0.join("sdk")).arg("-p").arg(entry.parent().unwrap_or(&folder)).arg("-o").arg(&out);
+    let done = run(&mut command).map_err(|error| missing(&error.to_string()))?;
+    if !done.status.success() {
+        return Err(fault(&told(&done), &below));
+    }
+    fs::read(&out).map_err(|error| Error::file("read", &out, &error))
+}
+
+/// How componentize-py is started.
+struct Program(Vec<PathBuf>);
+
+impl Program {
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.0[0]);
+        command.args(&self.0[1..]).env("PYTHONDONTWRITEBYTECODE", "1").env("RUST_BACKTRACE", "0");
+        command
+    }
+}
+
+/// The first componentize-py of the pinned version: the project's, that of `PATH`, that of `python3`.
+fn find(folder: &Path) -> Result<Program, Error> {
+    let python = ["python3", "-m", "componentize_py"].map(PathBuf::from).to_vec();
+    let candidates = [vec![folder.join(".venv/bin/componentize-py")], vec!["componentize-py".into()], python];
+    let mut others = Vec::new();
+    for candidate in candidates {
+        let program = Program(candidate);
+        let Ok(answer) = run(program.command().arg("--version")) else { continue };
+        let version = String::from_utf8_lossy(&answer.stdout);
+        match version.split_whitespace().last() {
+            Some(VERSION) if answer.status.success() => return Ok(program),
+            Some(other) if answer.status.success() => others.push(other.to_owned()),
+            _ => {}
+        }
+    }
+    Err(missing(&match others.as_slice() {
+        [] => "it is not installed".to_owned(),
+        others => format!("version {} is installed, and {VERSION} is needed", others.join(" and ")),
+    }))
+}
+
+fn run(command: &mut Command) -> io::Result<Output> {
+    command.stdin(Stdio::null()).output()
+}
+
+fn missing(why: &str) -> Error {
+    let message = format!("Python tools are built by componentize-py: {why}");
+    Error::new(ErrorKind::Toolchain, message, format!("install it with `pip install componentize-py=={VERSION}`"))
+}
+
+/// Python's own error: its traceback, with the author's lines alone.
+fn fault(told: &str, below: &str) -> Error {
+    let hint = "correct the source where Python's message points";
+    Error::new(ErrorKind::Source, format!("the module cannot be loaded:\n{}", authored(told, below)), hint)
+}
+
+/// The last traceback, without the lines of the programs that load the module. `below` is the folder of the author's modules.
+fn authored(told: &str, below: &str) -> String {
+    const HEAD: &str = "Traceback (most recent call last):\n";
+    let Some(at) = told.rfind(HEAD) else { return told.trim_end().to_owned() };
+    let traceback = told[at + HEAD.len()..].split("\n\nCaused by:").next().unwrap_or_default();
+    let mut is_own = false;
+    let mut lines = Vec::new();
+    for line in traceback.trim_end().lines() {
+        if line.starts_with("  File ") {
+            // componentize-py gives the folders numbers: 0 for ours, 1 for the author's.
+            is_own = line.starts_with("  File \"/0/") || line.starts_with("  File \"<frozen ");
+        } else if !line.starts_with(' ') {
+            is_own = false;
+        }
+        if !is_own {
+            lines.push(line.replace("File \"/1/", &format!("File \"{below}")));
+        }
+    }
+    lines.join("\n")
+}
+
+fn told(done: &Output) -> String {
+    [&done.stdout, &done.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
+}
+
+/// A new folder that only this user can read.
+fn scratch() -> Result<PathBuf, Error> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let base = std::env::temp_dir();
+    for number in 0..u32::MAX {
+        let path = base.join(format!("toolcell-python-{}-{number}", std::process::id()));
+        match fs::DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::file("make the folder", &path, &error)),
+        }
+    }
+    Err(Error::internal("no name for a temporary folder is free"))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder).map_err(|error| Error::file("make the folder", folder, &error))?;
+    fs::write(path, text).map_err(|error| Error::file("write", path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_traceback_has_the_lines_of_the_author_alone() {
+        let told = "noise\nTraceback (most recent call last):\n  File \"/0/toolcell_entry.py\", line 3, in <module>\n    \
+                    load()\n  File \"<frozen importlib._bootstrap>\", line 1, in f\n  File \"/1/tool.py\", line 2, in \
+                    <module>\n    boom()\nNameError: boom\n\n\nCaused by:\n    NameError: boom\n";
+        let shown = "  File \"src/tool.py\", line 2, in <module>\n    boom()\nNameError: boom";
+        assert_eq!(authored(told, "src/"), shown);
+        assert_eq!(authored("no traceback\n", ""), "no traceback");
+    }
+}

@@ -1,0 +1,71 @@
+//! Builds a Rust project with cargo.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use crate::{Error, ErrorKind};
+
+const TARGET: &str = "wasm32-wasip2";
+
+/// What is read of cargo's messages.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    #[serde(default)]
+    filenames: Vec<PathBuf>,
+}
+
+/// Builds the crate of this folder, and returns its component.
+pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
+    has_target()?;
+    let mut cargo = Command::new("cargo");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_outer_cargo(name)) {
+        cargo.env_remove(name);
+    }
+    cargo.current_dir(folder).args(["build", "--release", "--target", TARGET]);
+    cargo.args(["--message-format", "json-render-diagnostics"]);
+    // What cargo says is on its standard error, and so on ours.
+    let done = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(|error| missing(&error))?;
+    if !done.status.success() {
+        let hint = "correct what cargo reports above";
+        return Err(Error::new(ErrorKind::Source, "cargo could not build the crate", hint));
+    }
+    let messages = String::from_utf8_lossy(&done.stdout);
+    let files = messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
+    let mut artifacts =
+        files.filter(|message| message.reason == "compiler-artifact").flat_map(|message| message.filenames);
+    let Some(component) = artifacts.rfind(|path| path.extension() == Some(OsStr::new("wasm"))) else {
+        let hint = "add `[lib]` with `crate-type = [\"cdylib\"]` to its `Cargo.toml`";
+        return Err(Error::new(ErrorKind::Source, "the crate has no component: it is not a `cdylib`", hint));
+    };
+    fs::read(&component).map_err(|error| Error::file("read", &component, &error))
+}
+
+/// An error if rustc cannot build for the target.
+fn has_target() -> Result<(), Error> {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().map_err(|error| missing(&error))?;
+    let sysroot = String::from_utf8_lossy(&sysroot.stdout).trim().to_owned();
+    if Path::new(&sysroot).join("lib/rustlib").join(TARGET).join("lib").is_dir() {
+        return Ok(());
+    }
+    let message = format!("the Rust toolchain has no standard library for {TARGET}");
+    Err(Error::new(ErrorKind::Toolchain, message, format!("install it with `rustup target add {TARGET}`")))
+}
+
+fn missing(error: &io::Error) -> Error {
+    let hint = "install Rust with rustup (https://rustup.rs), or make a JavaScript tool, which needs no toolchain";
+    Error::new(ErrorKind::Toolchain, format!("cargo or rustc cannot be started: {error}"), hint)
+}
+
+/// Variables by which a cargo that runs this program would bend the one that is started.
+fn is_of_outer_cargo(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let kept = ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_TARGET_DIR"];
+    name.starts_with("CARGO") && !kept.contains(&name) && !name.starts_with("CARGO_REGISTR")
+        || ["RUSTC", "RUSTDOC", "RUSTFLAGS", "TARGET", "HOST", "OUT_DIR", "PROFILE"].contains(&name)
+}

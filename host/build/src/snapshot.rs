@@ -1,0 +1,121 @@
+//! From JavaScript modules to a component: they are evaluated once in the prebuilt runtime, and the memory that this leaves
+//! becomes the component's.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use serde::Deserialize;
+use wasmparser::ValType;
+use wasmtime::{StoreLimits, Val};
+use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
+use wit_component::ComponentEncoder;
+
+use crate::machine::{Machine, Stopped};
+use crate::modules::Modules;
+use crate::trim::{self, Unused};
+use crate::{Error, ErrorKind};
+
+/// The runtime: `guest-sdk/js`, built by `cargo xtask js-runtime`.
+const RUNTIME: &[u8] = include_bytes!("../runtime/runtime.wasm");
+/// What the runtime exports to end the loading.
+const SEAL: &str = "toolcell_js_seal";
+/// Interfaces that a component imports only if its tools say that they need them.
+const GRANTED: [(&str, &str); 3] =
+    [("http", "toolcell:tool/http@0.1.0"), ("kv", "toolcell:tool/kv@0.1.0"), ("reveal", "toolcell:tool/reveal@0.1.0")];
+
+/// What the runtime answers.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Answer {
+    Definitions { definitions: Vec<Definition> },
+    Error { error: String },
+}
+
+/// What is looked at of a definition.
+#[derive(Deserialize)]
+struct Definition {
+    name: String,
+    needs: Vec<Need>,
+}
+
+#[derive(Deserialize)]
+struct Need {
+    kind: String,
+}
+
+/// A component, and the names of its tools.
+pub(crate) struct Snapshot {
+    pub(crate) component: Vec<u8>,
+    pub(crate) tools: Vec<String>,
+}
+
+/// Evaluates the modules and makes a component of what they leave.
+pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
+    let mut wizer = Wizer::new();
+    wizer.init_func(SEAL);
+    let (context, instrumented) = wizer.instrument(RUNTIME).map_err(Error::internal)?;
+    let mut machine = Machine::start(&instrumented)?;
+    let given = serde_json::to_vec(modules).map_err(Error::internal)?;
+    let answer = machine.ask(&given).map_err(stopped)?;
+    let definitions = match serde_json::from_slice(&answer).map_err(Error::internal)? {
+        Answer::Definitions { definitions } => definitions,
+        Answer::Error { error } => {
+            return Err(Error::new(ErrorKind::Source, error, "correct the source at this place"));
+        }
+    };
+    machine.call::<(), ()>(SEAL, ()).map_err(stopped)?;
+    let module = at_once(wizer.snapshot(&context, &mut State(machine)))
+        .ok_or_else(|| Error::internal("the snapshot waits"))?
+        .map_err(Error::internal)?;
+    let needed = |kind: &str| definitions.iter().flat_map(|definition| &definition.needs).any(|need| need.kind == kind);
+    let unused = GRANTED.into_iter().filter(|(kind, _)| !needed(kind)).map(|(_, interface)| interface);
+    let module = trim::trim(&module, &Unused { interfaces: unused.collect() })?;
+    let encoded = ComponentEncoder::default().validate(false).module(&module).and_then(|mut encoder| encoder.encode());
+    let component = encoded.map_err(|error| Error::internal(format!("{error:#}")))?;
+    Ok(Snapshot { component, tools: definitions.into_iter().map(|definition| definition.name).collect() })
+}
+
+fn stopped(stopped: Stopped) -> Error {
+    match stopped {
+        Stopped::Fuel => {
+            let message = "the module does not end: what is at its top level runs for too long";
+            Error::new(ErrorKind::Source, message, "move the work into the handler, which runs at each call")
+        }
+        Stopped::Other(error) => error,
+    }
+}
+
+/// The result of a future that never waits.
+fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    }
+}
+
+/// The runtime's state, for the snapshot.
+struct State(Machine);
+
+impl InstanceState for State {
+    async fn global_get(&mut self, name: &str, _: ValType) -> SnapshotVal {
+        let Machine { store, instance } = &mut self.0;
+        let value = instance.get_global(&mut *store, name).map(|global| global.get(store));
+        match value {
+            Some(Val::I64(value)) => SnapshotVal::I64(value),
+            Some(Val::F32(value)) => SnapshotVal::F32(value),
+            Some(Val::F64(value)) => SnapshotVal::F64(value),
+            Some(Val::V128(value)) => SnapshotVal::V128(value.as_u128()),
+            Some(value) => SnapshotVal::I32(value.i32().unwrap_or_default()),
+            None => SnapshotVal::I32(0),
+        }
+    }
+
+    async fn memory_contents(&mut self, name: &str, contents: impl FnOnce(&[u8]) + Send) {
+        let Machine { store, instance } = &mut self.0;
+        let store: &mut wasmtime::Store<StoreLimits> = store;
+        if let Some(memory) = instance.get_memory(&mut *store, name) {
+            contents(memory.data(&*store));
+        }
+    }
+}

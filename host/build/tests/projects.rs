@@ -1,0 +1,196 @@
+//! Projects from an empty folder to their cases, without any other program.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use toolcell::Engine;
+use toolcell_build::cases::{Cases, FuzzOptions, Options, Report, find, junit, read};
+use toolcell_build::{ErrorKind, Language, build, component_of, create};
+
+/// The project whose cases every language passes.
+const LANGUAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/languages");
+
+fn run(component: &Path, files: &[PathBuf], options: &Options) -> Report {
+    let engine = Engine::builder().cache(env!("CARGO_TARGET_TMPDIR"));
+    let cases = Cases::read(engine, component, files).expect("cases");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(cases.run(options)).expect("they run")
+}
+
+/// Writes this source as the module of a project, builds it, and returns the error.
+fn fault(file: &str, source: &str) -> toolcell_build::Error {
+    let place = tempfile::tempdir().expect("a folder");
+    fs::write(place.path().join(file), source).expect("written");
+    build(place.path(), None).expect_err("it is at fault")
+}
+
+#[test]
+fn a_new_project_builds_and_passes_its_cases() {
+    for language in [Language::JavaScript, Language::TypeScript] {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("greeter");
+        let created = create(&folder, language).expect("a project");
+        assert!(created.files.contains(&"cases.schema.json".to_owned()), "{created:?}");
+        let built = build(&folder, None).expect("it builds");
+        assert_eq!((built.tools, built.language), (vec!["greet".to_owned()], language));
+        assert!(built.bytes <= 1_500_000, "{}", built.bytes);
+        let report = run(&built.component, &find(&folder).expect("cases"), &Options::default());
+        assert_eq!((report.passed, report.failed), (2, 0), "{report:?}");
+        assert!(junit(&report).contains("tests=\"2\" failures=\"0\""));
+        let again = create(&folder, language).expect_err("it is not empty");
+        assert!(again.to_string().contains("is not empty"), "{again}");
+    }
+}
+
+#[test]
+fn javascript_has_the_endings_of_every_language() {
+    let place = tempfile::tempdir().expect("a folder");
+    let out = place.path().join("endings.wasm");
+    build(&Path::new(LANGUAGES).join("js"), Some(&out)).expect("it builds");
+    let folders = [LANGUAGES.into(), Path::new(LANGUAGES).join("js")];
+    let files = folders.map(|folder| find(&folder).expect("cases")).concat();
+    let report = run(&out, &files, &Options::default());
+    let failures: Vec<_> = report.cases.iter().filter(|case| !case.passed).collect();
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn a_case_that_fails_says_why_and_can_be_blessed() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("greeter");
+    create(&folder, Language::JavaScript).expect("a project");
+    let built = build(&folder, None).expect("it builds");
+    let file = folder.join("cases.json");
+    let case =
+        r#"{"cases": [{"name": "a", "arguments": {"name": "A"}, "expect": {"ok": "no"}, "budget": {"fuel": 10}}]}"#;
+    fs::write(&file, case).expect("written");
+    let report = run(&built.component, std::slice::from_ref(&file), &Options::default());
+    let failures = &report.cases[0].failures;
+    assert!(failures[0].contains("expected ok: \"no\", but it ended with ok: \"Hello, A!\""), "{failures:?}");
+    assert!(failures[1].contains("fuel; its budget is 10"), "{failures:?}");
+    let bless = Options { bless: true, ..Options::default() };
+    assert_eq!(run(&built.component, std::slice::from_ref(&file), &bless).blessed, 1);
+    assert_eq!(read(&file).expect("cases").cases[0].expect.clone().expect("blessed").ok, Some("Hello, A!".into()));
+}
+
+#[test]
+fn generated_arguments_find_the_smallest_ones_at_which_a_tool_fails() {
+    const SOURCE: &str = r#"import { tool, ToolFailure } from "toolcell";
+const parameters = { type: "object", properties: {
+  text: { type: "string", maxLength: 40 }, list: { type: "array", items: { type: "integer" }, maxItems: 8 } } };
+const handler = ({ text = "", list = [] }) => {
+  if (list.length > 2) throw new RangeError("too many");
+  if (text.startsWith("x")) throw new ToolFailure("the tool's own error is none");
+  return list.length;
+};
+export default tool({ name: "picky", description: "Counts.", parameters, handler });
+"#;
+    let place = tempfile::tempdir().expect("a folder");
+    fs::write(place.path().join("tool.js"), SOURCE).expect("written");
+    let built = build(place.path(), None).expect("it builds");
+    let engine = Engine::builder().cache(env!("CARGO_TARGET_TMPDIR"));
+    let cases = Cases::read(engine, &built.component, &[]).expect("a component");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let reports = runtime.block_on(cases.fuzz(&FuzzOptions::new(60))).expect("it is called");
+    let [report] = &reports[..] else { panic!("one tool: {reports:?}") };
+    let [failure] = &report.failures[..] else { panic!("one failure: {reports:?}") };
+    assert_eq!((&*report.tool, report.calls), ("picky", 60));
+    assert_eq!((&*failure.reason, failure.arguments.to_string()), ("handler_raised", r#"{"list":[0,0,0]}"#.to_owned()));
+    assert!(failure.message.contains("too many"), "{failure:?}");
+}
+
+#[test]
+fn coverage_tells_what_no_case_has() {
+    let place = tempfile::tempdir().expect("a folder");
+    let source = r#"import { tool } from "toolcell";
+const parameters = { type: "object", properties: { unit: { enum: ["m", "ft"] }, digits: { type: "integer" } } };
+export default tool({ name: "length", description: "Measures.", parameters, handler: ({ unit }) => unit });
+"#;
+    let cases = r#"{"cases": [{"name": "metres", "arguments": {"unit": "m"}, "expect": {"ok": "m"}},
+        {"name": "miles", "arguments": {"unit": "mi"}, "expect": {"refusal": "invalid_arguments"}},
+        {"name": "in time", "arguments": {"unit": "m"}, "expect": {"ok": "m"}, "budget": {"time_ms": 60000}}]}"#;
+    fs::write(place.path().join("tool.js"), source).expect("written");
+    fs::write(place.path().join("cases.json"), cases).expect("written");
+    let built = build(place.path(), None).expect("it builds");
+    let options = Options { coverage: true, ..Options::default() };
+    let report = run(&built.component, &find(place.path()).expect("cases"), &options);
+    let [coverage] = &report.coverage.expect("it was asked for")[..] else { panic!("one tool") };
+    assert_eq!((coverage.endings["ok"], coverage.endings["refusal"], coverage.endings["halt"]), (2, 1, 0));
+    assert_eq!(coverage.unseen_parameters, ["digits"]);
+    assert_eq!(coverage.unseen_values, ["unit=\"ft\""]);
+}
+
+#[test]
+fn faults_of_the_source_are_told_with_their_place() {
+    for (file, source, told) in [
+        ("tool.ts", "const x: number = ;", "tool.ts:1:19: "),
+        ("tool.js", "throw new Error('boom')", "Error: boom\n    at <anonymous> (tool.js:1:"),
+        ("tool.js", "import './other.js'", "tool.js: there is no file `other.js`"),
+        ("tool.js", "import 'left-pad'", "tool.js: cannot import `left-pad`: it is not a path"),
+        ("tool.js", "import '../secret.js'", "is outside of the project"),
+        ("tool.js", "1", "no tool was made"),
+        ("tool.js", "import {tool} from 'toolcell'; tool({name: 'a b'})", "`name` has 1 to 64"),
+        ("other.js", "1", "there is no project in"),
+    ] {
+        let error = fault(file, source);
+        assert!(error.to_string().contains(told), "{source}: {error}");
+        assert!(!error.hint().is_empty());
+    }
+}
+
+#[test]
+fn files_of_cases_with_faults_are_refused() {
+    let place = tempfile::tempdir().expect("a folder");
+    assert_eq!(find(place.path()).expect_err("none").kind(), ErrorKind::Cases);
+    let file = place.path().join("cases.yaml");
+    for (text, told) in [
+        ("cases: [", "line"),
+        ("cases: [{ name: a, expects: {} }]", "unknown field `expects`"),
+        ("cases: [{ name: a }, { name: a }]", "two cases are called `a`"),
+    ] {
+        fs::write(&file, text).expect("written");
+        let error = read(&file).expect_err("it is at fault");
+        assert!(error.to_string().contains(told), "{text}: {error}");
+    }
+}
+
+#[test]
+fn names_and_languages_that_are_unknown_are_refused() {
+    assert_eq!("cobol".parse::<Language>().expect_err("unknown").hint(), "use one of: js, ts, python, rust");
+    for name in ["", "Big", "a b", "1a"] {
+        assert_eq!(create(Path::new(name), Language::Rust).expect_err(name).kind(), ErrorKind::Usage);
+    }
+}
+
+#[test]
+fn a_python_project_is_found_and_says_how_its_toolchain_is_installed() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("greeter");
+    let created = create(&folder, Language::Python).expect("a project");
+    assert!(created.files.contains(&"tool.py".to_owned()), "{created:?}");
+    assert_eq!(component_of(&folder).expect("a project"), folder.join("greeter.wasm"));
+    // A componentize-py of another version, in the place that is looked at first.
+    let programs = folder.join(".venv/bin");
+    fs::create_dir_all(&programs).expect("a folder");
+    let program = programs.join("componentize-py");
+    fs::write(&program, "#!/bin/sh\necho componentize-py 0.1.0\n").expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
+    // A machine with the pinned version builds it; `cargo xtask languages` shows that.
+    if let Err(error) = build(&folder, None) {
+        assert_eq!(error.kind(), ErrorKind::Toolchain);
+        assert!(error.to_string().contains("version 0.1.0 is installed"), "{error}");
+        assert!(error.hint().contains("`pip install componentize-py=="), "{}", error.hint());
+    }
+}
+
+#[test]
+fn the_page_on_python_shows_the_tool_of_a_new_project() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/authoring/python.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let shown = page.split("```python\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("greeter");
+    create(&folder, Language::Python).expect("a project");
+    assert_eq!(shown, fs::read_to_string(folder.join("tool.py")).expect("the tool"));
+}
