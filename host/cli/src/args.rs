@@ -4,6 +4,7 @@
 //! Invariants: every limit shows its default and its unit; defaults are the library's. `-h` fits a screen, `--help` says all.
 //! Not here: what the commands do (`run`, `batch`, `inspect`, and so on).
 
+mod author;
 mod batch;
 mod call;
 pub(crate) mod complete;
@@ -23,6 +24,7 @@ use crate::exit;
 use crate::format::{self, Format};
 use crate::units::{Date, Size, Time};
 
+pub(crate) use author::{BuildArgs, DevArgs, NewArgs, TestArgs};
 pub(crate) use batch::BatchArgs;
 pub(crate) use call::CallArgs;
 pub(crate) use grants::{ApproveArgs, CheckArgs, ExplainArgs, GrantArgs, LearnArgs, RollbackArgs};
@@ -53,6 +55,9 @@ pub(crate) const DEFAULT_ID: &str = "call-1";
 
 const TOUR: &str = "\
 Examples:
+  toolcell new greeter --lang js                           a small project with a tool of your own
+  toolcell build greeter                                   its component
+  toolcell test greeter                                    its cases
   toolcell list *.wasm                                     the tools of components
   toolcell inspect calculator.wasm                         a component's tools, parameters and needs
   toolcell run calculator.wasm expression='6 * 7'          one call
@@ -136,6 +141,10 @@ pub(crate) enum Command {
     Init(InitArgs),
     Serve(ServeArgs),
     Tenant(TenantArgs),
+    New(NewArgs),
+    Build(BuildArgs),
+    Test(TestArgs),
+    Dev(DevArgs),
     /// Print a script that completes commands, options, components and tools in a shell
     ///
     /// The script asks the command itself what there is: components are those of `toolcell.toml`, tools those that you have
@@ -182,7 +191,10 @@ impl Command {
             Self::Init(args) => args.json,
             Self::Serve(args) => args.json,
             Self::Tenant(args) => args.command.is_json(),
-            Self::Completions { .. } | Self::CompileWorker { .. } | Self::CordonWorker(_) => false,
+            Self::New(args) => args.json,
+            Self::Build(args) => args.json,
+            Self::Test(args) => args.json,
+            Self::Dev(_) | Self::Completions { .. } | Self::CompileWorker { .. } | Self::CordonWorker(_) => false,
         }
     }
 }
@@ -295,7 +307,15 @@ Each import is one of these:
   inert        WASI interfaces of a language runtime, in one line: no access by themselves
   offered      a service of the host that needs no grant
   needs_grant  access outside of the cell, which `toolcell.toml` has to grant
-  unknown      not known to this host: the component cannot be loaded")]
+  unknown      not known to this host: the component cannot be loaded
+
+Each line of `lint` is one of these:
+  unused_need        a tool declares a need that no import of the component can use
+  undeclared_import  an import that needs a grant, of a kind that no tool declares
+  no_description     a tool or a parameter without a description
+  provider           the API of a model provider changes or refuses a schema
+  debug_information  debug information that makes the component larger
+  large              a component of more than 20 MiB")]
 pub(crate) struct InspectArgs {
     /// The component: its name in `toolcell.toml`, its file, or a folder: `.` is what was built here
     #[arg(default_value = HERE, value_hint = ValueHint::FilePath, add = complete::components())]

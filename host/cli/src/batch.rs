@@ -44,7 +44,7 @@ pub(crate) async fn batch(
     let context = context(args)?;
     let config = config::read(global)?;
     let words = components::typed(&config, &args.components)?;
-    let config = config::with_typed(config, &words, &args.grants.rules)?;
+    let config = config::with_typed(config, &words, &args.grants.typed())?;
     let components = components::chosen(&config, &words)?;
     let context = config::on_behalf(&config, context, args.tenant.as_deref())?;
     context::warn_without_tenant(printer, &config, &context, &components);

@@ -63,18 +63,24 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     let warnings: Vec<_> = config.warnings.iter().cloned().chain(idle(&config, &components)).collect();
     let ok = failures.is_empty() && config.unset.is_empty();
     let status = if ok { ExitStatus::Ok } else { ExitStatus::Failed };
+    let quotas = config.tenants.keys().map(|name| (name, config.quotas.get(name).copied().unwrap_or(config.quota)));
+    let quotas: BTreeMap<_, _> = quotas.filter(|(_, quota)| !quota.is_empty()).collect();
     if args.json {
         let approved = config.approval == Approval::Given && unapproved.is_empty();
         let unset: Vec<_> = config.unset.keys().map(|name| unset_secret(&config, name, &components)).collect();
         printer.json(&json!({
             "config": file, "ok": ok, "approved": approved, "warnings": warnings, "unset_secrets": unset,
-            "components": shown,
+            "components": shown, "quotas": quotas,
         }))?;
         return Ok(status);
     }
     let texts: Vec<_> = shown.iter().filter_map(Value::as_str).collect();
     if !texts.is_empty() {
         printer.text(&texts.join("\n\n"))?;
+    }
+    if !quotas.is_empty() {
+        let lines: Vec<_> = quotas.iter().map(|(name, quota)| format!("tenant {name}: at most {quota}")).collect();
+        printer.text(&format!("\n{}", lines.join("\n")))?;
     }
     for warning in &warnings {
         printer.note("warning", &warning.to_string());

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use toolcell::defence::{Defence, stands};
-use toolcell::{Access, Component, Definition, Grants, Missing, Suggestion, Tool, names};
+use toolcell::{Access, Component, ComponentBytes, Definition, Grants, Missing, Suggestion, Tool, names};
 use toolcell_config::{Error, Rebuilt};
 
-use crate::config::{self, Approval, Approved, Chosen, Config, Difference, Lock, Signer, Standing};
+use crate::config::{self, Approval, Approved, Chosen, Config, Development, Difference, Lock, Signer, Standing};
 use crate::failure::Failure;
 use crate::grant_text;
 use crate::host::{self, Engines};
@@ -74,7 +74,8 @@ pub(crate) async fn approved(
     (bytes, signer): (Vec<u8>, Option<Signer>),
 ) -> Result<Component, Failure> {
     let vetted = config.vet(lock, chosen, &bytes, signer.as_ref())?;
-    if let Some(development) = chosen.configured.and_then(|(_, configured)| configured.development.as_ref()) {
+    let development = chosen.configured.and_then(|(_, configured)| configured.development.as_ref());
+    if let Some(development) = development.filter(|kind| **kind != Development::Typed || chosen.is_granted_anything()) {
         printer
             .note("warning", &format!("development mode: {} is used without approval, {development}", chosen.shown()));
     }
@@ -119,7 +120,8 @@ pub(crate) async fn loaded(
             "pass `--state-dir DIR`: commands that share it share the directory's quota",
         ));
     }
-    let loaded = host::load(printer, engine, bytes.clone(), &chosen.path, grants, Missing::Refused).await;
+    let component = ComponentBytes::new(bytes, chosen.kind());
+    let loaded = host::load(printer, engine, component, &chosen.path, grants, Missing::Refused).await;
     match loaded {
         Ok(component) => {
             chosen
@@ -127,9 +129,9 @@ pub(crate) async fn loaded(
             Ok(component)
         }
         Err(error) if error.is_not_granted() => {
-            let free = freely(printer, engines, bytes, chosen).await;
             let failure = Failure::from(error);
-            Err(match free {
+            let Ok((bytes, _)) = chosen.bytes() else { return Err(failure) };
+            Err(match freely(printer, engines, bytes, chosen).await {
                 Ok(component) => failure.with_hint(how_to_grant(config, chosen, &component)),
                 Err(_) => failure,
             })
@@ -145,7 +147,8 @@ pub(crate) async fn freely(
     bytes: Vec<u8>,
     chosen: &Chosen<'_>,
 ) -> Result<Component, Failure> {
-    let loaded = granted(printer, engines, bytes, chosen, Grants::default()).await;
+    let component = ComponentBytes::new(bytes, chosen.kind());
+    let loaded = granted(printer, engines, component, chosen, Grants::default()).await;
     loaded.map_err(|failure| failure.about(chosen.shown()))
 }
 
@@ -153,12 +156,12 @@ pub(crate) async fn freely(
 pub(crate) async fn granted(
     printer: &Printer,
     engines: &Engines<'_>,
-    bytes: Vec<u8>,
+    component: ComponentBytes,
     chosen: &Chosen<'_>,
     grants: Grants,
 ) -> Result<Component, Failure> {
     let engine = engines.of(chosen.isolation)?;
-    Ok(host::load(printer, engine, bytes, &chosen.path, grants, Missing::Denied).await?)
+    Ok(host::load(printer, engine, component, &chosen.path, grants, Missing::Denied).await?)
 }
 
 /// What a person can do about imports that are not granted: grant what its tools declare, or find out what they need.

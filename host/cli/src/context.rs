@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
-use toolcell::{CallContext, Json, Resume, names};
+use toolcell::{CallContext, Json, JsonFault, Resume, names};
 
 use crate::config::{Chosen, Config};
 use crate::failure::Failure;
@@ -81,6 +81,8 @@ fn json(what: &str, typed: &str) -> Result<Json, Failure> {
     Json::parse(typed.to_owned()).map_err(|fault| {
         let hint = if typed.starts_with('@') {
             "write the JSON itself: only the arguments can come from a file"
+        } else if !matches!(fault, JsonFault::Syntax(_)) {
+            "pass fewer values, and nest them less"
         } else {
             "quote it for the shell: '{\"key\": \"value\"}'"
         };

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcell::{
-    CallContext, Component, Decision, Denial, Egress, HttpRule, KeyRule, Layer, PathRule, Request, Rights, Route,
-    Suggestion, Tool, toml_text,
+    CallContext, Component, Decision, Denial, Egress, HttpRule, InvokeRule, KeyRule, Layer, PathRule, Request, Rights,
+    Route, Suggestion, Tool, toml_text,
 };
 
 use crate::args::{ExplainArgs, Global};
@@ -152,6 +152,7 @@ fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
         Request::Environment { .. } => ("environment", "environment"),
         Request::Secret { .. } => ("secrets", "secrets"),
         Request::Reveal { .. } => ("reveal", "reveal"),
+        Request::Invoke { .. } => ("invoke", "invoke"),
         Request::Key { .. } | Request::Keys { .. } | _ => ("kv", "kv"),
     }
 }
@@ -209,6 +210,7 @@ fn covers(request: &Request<'_>, rule: &str, directories: &[toolcell::Directory]
         Request::Keys { prefix } => {
             rule.parse().is_ok_and(|rule: KeyRule| rule.covers_prefix(toolcell::Access::Read, prefix))
         }
+        Request::Invoke { tool, own } => rule.parse().is_ok_and(|rule: InvokeRule| rule.covers(tool, *own)),
         Request::Environment { name } | Request::Secret { name } | Request::Reveal { name } => rule == name,
         _ => false,
     }

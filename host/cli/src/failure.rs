@@ -115,6 +115,11 @@ impl Failure {
         self.error.to_string()
     }
 
+    /// What is wrong with a configuration, where it is that.
+    pub(crate) fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
     /// What to do about it.
     pub(crate) fn hint(&self) -> &str {
         &self.hint
@@ -232,6 +237,22 @@ impl From<Error> for Failure {
             error @ Error::Usage { .. } => of("usage", ExitStatus::BadUsage, error),
             error @ (Error::File { .. } | Error::SameName { .. } | _) => of("file", ExitStatus::Failed, error),
         }
+    }
+}
+
+impl From<toolcell_build::Error> for Failure {
+    fn from(error: toolcell_build::Error) -> Self {
+        use toolcell_build::ErrorKind;
+        let (kind, status) = match error.kind() {
+            ErrorKind::Usage => ("usage", ExitStatus::BadUsage),
+            ErrorKind::Source => ("source", ExitStatus::Failed),
+            ErrorKind::Toolchain => ("toolchain", ExitStatus::Failed),
+            ErrorKind::Cases => ("cases", ExitStatus::Failed),
+            ErrorKind::Internal => ("internal", ExitStatus::Failed),
+            ErrorKind::File | _ => ("file", ExitStatus::Failed),
+        };
+        let hint = error.hint();
+        Self { kind, status, error: error.into(), hint, problems: Vec::new() }
     }
 }
 

@@ -73,6 +73,10 @@ fn layer(need: &Need) -> Option<(&'static str, String, Overlay)> {
             let rules = only.keys.insert(vec![need.pattern.parse().ok()?]);
             ("kv", rules.first()?.to_string())
         }
+        "invoke" => {
+            let rules = only.invoke.insert(vec![need.pattern.parse().ok()?]);
+            ("invoke", rules.first()?.to_string())
+        }
         "environment" => {
             only.environment = name();
             ("environment", need.pattern.clone())
@@ -122,20 +126,19 @@ pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
 fn told(rule: &WrittenRule) -> Problem {
     let WrittenRule { of, kind, place, .. } = rule;
     let text = clean::shown(&place.message);
+    let useless = format!("the rule `{text}` in {kind} has no effect");
     let (message, hint) = match of {
         RuleOf::Component(name) => (
-            format!(
-                "`{text}` in {kind} allows nothing: no tool of `{name}` declares it, or the tools' own sections remove it"
-            ),
-            format!("remove it; what the tools declare is shown by `toolcell inspect {name}`"),
+            format!("{useless}: no tool of `{name}` declares it and keeps it in its own section"),
+            format!("remove the rule; `toolcell inspect {name}` shows what the tools declare"),
         ),
         RuleOf::Tool(name, tool) => (
-            format!("`{text}` in {kind} allows nothing: `{tool}` does not declare it, or `{name}` is not granted it"),
-            "a tool's section can only take away: remove the rule, or grant it to the component first".to_owned(),
+            format!("{useless}: `{tool}` does not declare it, or `{name}` is not granted it"),
+            "remove the rule, or grant it to the component: a tool's section can only take away".to_owned(),
         ),
         RuleOf::Tenant(name) => (
-            format!("`{text}` in {kind} allows nothing: no tool is granted it, so the tenant `{name}` cannot use it"),
-            "a tenant's section can only take away: remove the rule, or grant it to a component first".to_owned(),
+            format!("{useless} for the tenant `{name}`: no component is granted it"),
+            "remove the rule, or grant it to a component: a tenant's section can only take away".to_owned(),
         ),
     };
     Problem { message, hint, ..place.clone() }

@@ -12,7 +12,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use toolcell::{Code, Component, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing, Optimise, Recorder};
+use toolcell::{
+    Code, Component, ComponentBytes, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing, Optimise, Recorder,
+};
 
 use crate::args::{self, Global};
 use crate::config::{Config, Isolation, Keys};
@@ -145,12 +147,12 @@ pub(crate) fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
 pub(crate) async fn load(
     printer: &Printer,
     engine: &Engine,
-    bytes: Vec<u8>,
+    component: ComponentBytes,
     path: &Path,
     grants: Grants,
     missing: Missing,
 ) -> Result<Component, Error> {
-    let loading = Component::load_with(engine, bytes, grants, missing);
+    let loading = Component::load_with(engine, component, grants, missing);
     let loaded = patiently(printer, "compiling", path, loading).await?;
     let (compile_time, pooled) = (loaded.compile_time(), loaded.is_pooled());
     tracing::info!(component = %path.display(), ?compile_time, pooled, "loaded");

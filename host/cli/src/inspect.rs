@@ -2,17 +2,23 @@
 //!
 //! Invariants: no tool is called; what cannot be loaded is shown as far as it can be.
 
+mod contents;
+mod lint;
+
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::{Code, Component, Definition, Examination, Grants, Hints, Need, Rights, Standing};
+use toolcell::{
+    Code, Command, Component, ComponentBytes, ComponentKind, Contents, Definition, Examination, Grants, Hints, Need,
+    Rights, Standing,
+};
 
 use crate::args::{Global, InspectArgs};
 use crate::config::{self, Chosen, Effective, Signer, Wanted, effective};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::units::{Size, Time};
+use crate::units::Time;
 use crate::{clean, components, host, schema, table};
 
 /// Characters of a column of parameters: a longer type pushes its line to the right.
@@ -22,7 +28,9 @@ const WIDEST: usize = 48;
 struct Seen<'a> {
     chosen: &'a Chosen<'a>,
     examination: &'a Examination,
+    contents: &'a Contents,
     signer: Option<&'a Signer>,
+    kind: &'a ComponentKind,
     /// Imports that it is not granted.
     missing: &'a [String],
 }
@@ -33,7 +41,11 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     let chosen = components::choose(&config, &args.component)?;
     let (bytes, signer) = components::bytes(&chosen)?;
     let examination = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
+    let contents = Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
     let engines = host::engines(printer, global, 1, &config)?;
+    let proposal = proposal(&chosen, &examination);
+    let kind = proposal.clone().unwrap_or_else(|| chosen.kind());
+    let bytes = ComponentBytes::new(bytes, kind.clone());
     let loaded =
         components::granted(printer, &engines, bytes, &chosen, Grants::default()).await.and_then(|component| {
             let names: Vec<_> = component.definitions().map(|tool| tool.name.as_str()).collect();
@@ -41,7 +53,8 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
             Ok(component)
         });
     let missing = ungranted(&examination, &chosen.grants());
-    let seen = Seen { chosen: &chosen, examination: &examination, signer: signer.as_ref(), missing: &missing };
+    let (signer, missing) = (signer.as_ref(), &*missing);
+    let seen = Seen { chosen: &chosen, examination: &examination, contents: &contents, signer, kind: &kind, missing };
     let usable = match &loaded {
         Ok(component) if !missing.is_empty() => {
             let message = format!("the component imports interfaces that are not granted: {}", missing.join(", "));
@@ -68,6 +81,20 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
         return Ok(ExitStatus::Ok);
     }
     component.definitions().for_each(|tool| warn(printer, "", tool));
+    if let Some(kind) = &proposal {
+        let word = kind.word();
+        printer.note(
+            "note",
+            if matches!(kind, ComponentKind::Command(_)) {
+                "the component does not describe tools: the program is shown as one tool"
+            } else {
+                "the component does not describe tools: its functions are shown as tools"
+            },
+        );
+        let run = config.hint.command("run", &["--as", word], &[&chosen.word()]);
+        printer
+            .note("hint", &format!("call it with {run}, or write `as = \"{word}\"` in its section of `toolcell.toml`"));
+    }
     if let Err(failure) = usable {
         printer.note("note", &format!("the component cannot be called yet: {}", failure.message()));
         printer.note("hint", failure.hint());
@@ -78,6 +105,16 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
         }
     }
     Ok(ExitStatus::Ok)
+}
+
+/// What a component could be used as that describes no tools itself, and of which no configuration says what it is.
+fn proposal(chosen: &Chosen<'_>, examination: &Examination) -> Option<ComponentKind> {
+    let word = examination.proposal().filter(|_| chosen.kind() == ComponentKind::Tools)?;
+    Some(if word == ComponentKind::Functions.word() {
+        ComponentKind::Functions
+    } else {
+        ComponentKind::Command(Command::new(chosen.tool_name()))
+    })
 }
 
 /// Warns of what in a definition seems to be written to steer a model; `of` names its component, where that is not clear.
@@ -98,8 +135,11 @@ fn to_json(
     loaded: Option<&Component>,
     usable: &Result<(), Failure>,
 ) -> Result<serde_json::Value, Failure> {
-    let Seen { chosen, examination, signer, .. } = seen;
-    let imports = examination.imports.iter().map(|(name, standing)| json!({ "name": name, "standing": standing }));
+    let Seen { chosen, examination, contents, signer, kind, .. } = seen;
+    let imports = examination.imports.iter().map(|(name, standing)| {
+        let modules: Vec<_> = contents.callers(name).collect();
+        json!({ "name": name, "standing": standing, "modules": modules })
+    });
     let mut shown = json!({
         "component": chosen.path.to_string_lossy(),
         "digest": examination.digest,
@@ -109,8 +149,12 @@ fn to_json(
         "isolation": chosen.isolation,
         "loadable": usable.is_ok(),
     });
+    contents::add_to(&mut shown, examination, contents);
     if let Err(failure) = usable {
         shown["error"] = failure.to_json();
+    }
+    if **kind != ComponentKind::Tools {
+        shown["as"] = json!({ "kind": kind.word(), "settings": kind.to_string(), "proposed": **kind != chosen.kind() });
     }
     if let Some(component) = loaded {
         let compile_time = component.compile_time();
@@ -123,6 +167,8 @@ fn to_json(
             shown["rights"][&tool.name] = json!(left(chosen, tool)?);
             shown["suspicions"][&tool.name] = json!(tool.suspicions());
         }
+        let tools: Vec<_> = component.definitions().collect();
+        shown["lint"] = json!(lint::findings(seen, &tools));
     }
     Ok(shown)
 }
@@ -135,13 +181,18 @@ fn left(chosen: &Chosen<'_>, tool: &Definition) -> Result<Effective, Failure> {
 }
 
 fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failure> {
-    let Seen { chosen, examination, signer, missing } = seen;
+    let Seen { chosen, examination, contents, signer, kind, missing } = seen;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut facts = vec![
         row("component", path(&chosen.path)),
         row("digest", examination.digest.clone()),
-        row("size", Size(examination.size).rounded()),
+        row("size", contents::sizes(examination.size, contents)),
     ];
+    facts.extend(contents::producers(contents).map(|names| row("made with", names)));
+    if **kind != ComponentKind::Tools {
+        let proposed = if **kind == chosen.kind() { "" } else { " (proposed)" };
+        facts.push(row("used as", format!("{}{proposed}", clean::shown(&kind.to_string()))));
+    }
     facts.extend(signer.map(|signer| row("signed by", signer.to_string())));
     if let Some(component) = loaded {
         let when = match component.compile_time() {
@@ -152,7 +203,9 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
         let memory = if component.is_pooled() { "from the pool" } else { "on demand, not from the pool" };
         facts.push(row("cells", format!("{}; memory {memory}", chosen.isolation.word())));
     }
-    let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports(examination, missing)];
+    facts.push(row("ungranted", contents::without_grants_shown(examination)));
+    let imports = imports(examination, missing, Some(contents));
+    let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports];
     for definition in loaded.iter().flat_map(|component| component.definitions()) {
         text.extend([String::new(), tool(definition)]);
         let left = left(chosen, definition)?;
@@ -161,6 +214,12 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
         } else {
             text.extend(["  grants".to_owned(), table::columns(4, WIDEST, &effective::rows(&left))]);
         }
+    }
+    let tools: Vec<_> = loaded.iter().flat_map(|component| component.definitions()).collect();
+    let lint = lint::shown(&lint::findings(seen, &tools));
+    if !lint.is_empty() {
+        text.push(String::new());
+        text.extend(lint);
     }
     Ok(text.join("\n"))
 }
@@ -178,8 +237,9 @@ fn tier(code: Code) -> &'static str {
     }
 }
 
-/// The imports of a component and what each means, in lines. `missing` names those that are not granted.
-pub(crate) fn imports(seen: &Examination, missing: &[String]) -> String {
+/// The imports of a component and what each means, in lines. `missing` names those that are not granted; `contents` tells which
+/// modules have an import that is not the author's own.
+pub(crate) fn imports(seen: &Examination, missing: &[String], contents: Option<&Contents>) -> String {
     let is_inert = |standing: &Standing| *standing == Standing::Inert;
     let row = |(name, standing): &(String, Standing)| {
         let (word, meaning) = match standing {
@@ -189,7 +249,9 @@ pub(crate) fn imports(seen: &Examination, missing: &[String]) -> String {
             Standing::Unknown => ("unknown", "not known to this host"),
             Standing::Inert | _ => ("other", ""),
         };
-        vec![name.clone(), word.to_owned(), meaning.to_owned()]
+        let by = contents.and_then(|contents| contents::brought_by(contents, name));
+        let by = by.map(|by| format!(", brought by the module {by}")).unwrap_or_default();
+        vec![name.clone(), word.to_owned(), format!("{meaning}{by}")]
     };
     let rows: Vec<_> = seen.imports.iter().filter(|(_, standing)| !is_inert(standing)).map(row).collect();
     let inert = seen.imports.iter().filter(|(_, standing)| is_inert(standing)).count();

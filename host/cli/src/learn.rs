@@ -11,8 +11,8 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use serde_json::json;
 use toolcell::{
-    CallOptions, CallResult, Decision, Definition, Denial, Event, Executor, Grants, Host, HttpRule, Layer, Need,
-    Outcome, Recorded, Recorder, Request, Rights, Suggestion, ToolCall,
+    CallOptions, CallResult, ComponentBytes, Decision, Definition, Denial, Event, Executor, Grants, Host, HttpRule,
+    Layer, Need, Outcome, Recorded, Recorder, Request, Rights, Suggestion, ToolCall,
 };
 
 use crate::args::{DEFAULT_ID, Global, LearnArgs};
@@ -61,6 +61,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::new(granted.clone()));
     let used = if is_approved { granted.clone() } else { Grants::default() };
     let mut root = StandIn::new(used, tool.definition())?;
+    let bytes = ComponentBytes::new(bytes, chosen.kind());
     let component = components::granted(printer, &engines, bytes, &chosen, root.grants()).await;
     let component = component.map_err(|failure| failure.about(chosen.shown()))?;
     let tool = component.tool(&name)?.clone().with_limits(chosen.limits_of(&name));
@@ -158,7 +159,10 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
             unused.iter().map(|need| format!("{} {}: {}", need.kind, need.pattern, need.reason)).collect();
         printer.note(
             "note",
-            &format!("it also declares these needs, which this call did not use:\n{}", listed.join("\n")),
+            &format!(
+                "the tool declares more needs, which this call did not use and which need no grant for it:\n{}",
+                listed.join("\n")
+            ),
         );
     }
     if let Some(ending) = ending(&result) {

@@ -3,32 +3,35 @@
 //! Invariants: unless it is asked for, only what toolcell itself says is told: a library's warning about a client that breaks off
 //! is not; of a panic the place is told, and nothing of its words, in which there may be a stranger's, or a secret.
 
-use tracing_subscriber::EnvFilter;
+use tracing::Level;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::Global;
 use crate::env;
 use crate::printer::Printer;
+use crate::traces::Traces;
 
-/// Starts it. `TOOLCELL_LOG` overrides `-v` and `-q`.
-pub(crate) fn start(printer: &Printer, global: &Global) {
+/// Starts it, and the export of spans, which it does not narrow. `TOOLCELL_LOG` overrides `-v` and `-q`.
+pub(crate) fn start(printer: &Printer, global: &Global, traces: &Traces) {
+    let quiet = Targets::new().with_default(Level::ERROR).with_target("rmcp", LevelFilter::OFF);
+    let warnings = Targets::new().with_default(Level::WARN);
     let level = match global.verbose {
-        0 if global.quiet => "error,rmcp=off",
-        0 => "error,rmcp=off,toolcell=warn",
-        1 => "warn,toolcell=info",
-        _ => "warn,toolcell=debug",
+        0 if global.quiet => quiet,
+        0 => quiet.with_target("toolcell", Level::WARN),
+        1 => warnings.with_target("toolcell", Level::INFO),
+        _ => warnings.with_target("toolcell", Level::DEBUG),
     };
-    let filter = env::log_filter().map(EnvFilter::try_new).transpose().unwrap_or_else(|error| {
+    let filter = env::log_filter().map(|filter| filter.parse::<Targets>()).transpose().unwrap_or_else(|error| {
         printer.note("warning", &format!("`TOOLCELL_LOG` is ignored: {error}"));
         printer.note("hint", "write for instance `TOOLCELL_LOG=toolcell=debug`");
         None
     });
     let writer = printer.clone();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter.unwrap_or_else(|| EnvFilter::new(level)))
-        .with_ansi(false)
-        .without_time()
-        .with_writer(move || writer.clone())
-        .init();
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).without_time().with_writer(move || writer.clone());
+    let lines = lines.with_filter(filter.unwrap_or(level));
+    tracing_subscriber::registry().with(lines).with(traces.layer()).init();
 }
 
 /// Tells where this program has a mistake, on whichever thread it is met.

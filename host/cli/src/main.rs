@@ -5,6 +5,7 @@
 
 mod approve;
 mod args;
+mod author;
 mod batch;
 mod built;
 mod check;
@@ -43,6 +44,7 @@ mod table;
 mod target;
 mod tenant;
 mod tools;
+mod traces;
 mod units;
 
 use std::process::ExitCode;
@@ -54,6 +56,7 @@ use exit::ExitStatus;
 use failure::Failure;
 use interrupt::Interrupt;
 use printer::Printer;
+use traces::Traces;
 
 fn main() -> ExitCode {
     core_dumps::off();
@@ -73,10 +76,14 @@ fn main() -> ExitCode {
     if let Some(failure) = unprintable() {
         return failure.show(&printer, false).into();
     }
-    logging::start(&printer, &args.global);
     let json = args.command.is_json();
+    let traces = match Traces::start(&args.command) {
+        Ok(traces) => traces,
+        Err(failure) => return failure.show(&printer, json).into(),
+    };
+    logging::start(&printer, &args.global, &traces);
     let interrupt = Interrupt::begin(&printer);
-    let status = match dispatch(&printer, &interrupt, args) {
+    let status = match dispatch(&printer, &interrupt, &traces, args) {
         Ok(status) => status,
         Err(failure) => failure.show(&printer, json),
     };
@@ -84,7 +91,7 @@ fn main() -> ExitCode {
     status.into()
 }
 
-fn dispatch(printer: &Printer, interrupt: &Interrupt, args: Args) -> Result<ExitStatus, Failure> {
+fn dispatch(printer: &Printer, interrupt: &Interrupt, traces: &Traces, args: Args) -> Result<ExitStatus, Failure> {
     let Args { global, command } = args;
     // Calls run on the engine's own threads; here somebody only waits for them.
     let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -100,8 +107,12 @@ fn dispatch(printer: &Printer, interrupt: &Interrupt, args: Args) -> Result<Exit
         Command::Check(args) => waiting.block_on(check::check(printer, &global, &args)),
         Command::Explain(args) => waiting.block_on(explain::explain(printer, &global, &args)),
         Command::Learn(args) => waiting.block_on(learn::learn(printer, &global, &args)),
-        Command::Serve(args) => serve::serve(printer, interrupt, &global, &args),
+        Command::Serve(args) => serve::serve(printer, interrupt, traces, &global, &args),
         Command::Tenant(args) => tenant::tenant(printer, &global, &args),
+        Command::New(args) => author::create(printer, &args),
+        Command::Build(args) => author::build(printer, &args),
+        Command::Test(args) => waiting.block_on(author::test(printer, &global, &args)),
+        Command::Dev(args) => waiting.block_on(author::dev(printer, &global, &args)),
         Command::Completions { shell } => {
             printer.text(&args::complete::script(shell)?)?;
             Ok(ExitStatus::Ok)

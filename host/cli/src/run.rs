@@ -5,11 +5,12 @@ mod live;
 mod report;
 mod resume;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Executor, Limits, Outcome, Question, Refusal, Resume, Tool,
-    ToolCall,
+    CallContext, CallOptions, CallResult, Completion, Executor, Limits, Outcome, Question, Refusal, Registry, Resume,
+    Tool, ToolCall,
 };
 
 use crate::args::{Global, RunArgs};
@@ -50,7 +51,7 @@ pub(crate) async fn run(
     let target = Target::of(args.call.tool.as_deref(), &args.call.arguments)?;
     let arguments = target.arguments.read()?;
     let config = config::read(global)?;
-    let config = config::with_typed(config, std::slice::from_ref(&args.call.component), &args.grants.rules)?;
+    let config = config::with_typed(config, std::slice::from_ref(&args.call.component), &args.grants.typed())?;
     let chosen = components::used(&config, &args.call.component)?;
     let context = config::on_behalf(&config, context, args.tenant.as_deref())?;
     context::warn_without_tenant(printer, &config, &context, std::slice::from_ref(&chosen));
@@ -68,6 +69,12 @@ pub(crate) async fn run(
 
     let executor = config.executor().with_limits(limits);
     let executor = sealer.into_iter().fold(executor, Executor::with_sealer);
+    let executor = if tool.rights().is_some_and(|rights| !rights.granted().invoke.is_empty()) {
+        let others = callable(printer, global, &config).await?;
+        executor.with_callable(move |name| others.get(name))
+    } else {
+        executor
+    };
     let asking = Call { printer, interrupt, args, executor, tool, arguments: &arguments };
     let mut context = context;
     loop {
@@ -102,6 +109,16 @@ pub(crate) async fn run(
         }
         return Ok(ExitStatus::from(&completion.result));
     }
+}
+
+/// The tools that a tool can call: those of every component of the configuration.
+async fn callable(printer: &Printer, global: &Global, config: &Config) -> Result<Registry, Failure> {
+    let words: Vec<_> = config.components.keys().map(PathBuf::from).collect();
+    let components = components::chosen(config, &words)?;
+    let engines = host::engines(printer, global, 1, config)?;
+    let registry = Registry::new();
+    registry.register_all(components::tools(printer, &engines, config, &components).await?)?;
+    Ok(registry)
 }
 
 /// The answer of the person at the terminal, if there is one who gives one.

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde_json::json;
-use toolcell_config::{Configuration, EnginesBuilder, Loaded, Reloaded, Reloader, Serving};
+use toolcell_config::{Configuration, EnginesBuilder, Loaded, Reloaded, Reloader, Serving, TenantQuota};
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::{
-    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, BindError, HttpOptions, HttpServer, ListenOptions,
-    ManyTools, Principal, Served, ServedTenant, Service, Tls,
+    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, BindError, HttpOptions, HttpServer, JwtError, JwtIssuer,
+    ListenOptions, ManyTools, MetricsError, MetricsServer, Principal, Quota, Served, ServedTenant, Service, Tls,
 };
 
 use crate::args::{Global, ServeArgs};
@@ -23,10 +23,14 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::printer::Printer;
+use crate::traces::Traces;
 use crate::{host, state, tenant};
 
 /// What a reload that failed is told as, by `/ready`.
 const CONFIGURATION: &str = "configuration";
+
+/// What keys of an issuer that cannot be used are reported as, by `/ready`.
+const ISSUER: &str = "issuer";
 
 /// Time to write the answers of the last calls, once a signal has ended a server on standard input and output.
 const LAST_ANSWERS: Duration = Duration::from_millis(100);
@@ -35,11 +39,16 @@ const LAST_ANSWERS: Duration = Duration::from_millis(100);
 pub(crate) fn serve(
     printer: &Printer,
     interrupt: &Interrupt,
+    traces: &Traces,
     global: &Global,
     args: &ServeArgs,
 ) -> Result<ExitStatus, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let ended = runtime.block_on(serving(printer, interrupt, global, args));
+    let ended = runtime.block_on(async {
+        let ended = serving(printer, interrupt, traces, global, args).await;
+        traces.finish().await;
+        ended
+    });
     // What a component's optimiser still does is not waited for.
     runtime.shutdown_background();
     ended
@@ -48,6 +57,7 @@ pub(crate) fn serve(
 async fn serving(
     printer: &Printer,
     interrupt: &Interrupt,
+    traces: &Traces,
     global: &Global,
     args: &ServeArgs,
 ) -> Result<ExitStatus, Failure> {
@@ -56,13 +66,19 @@ async fn serving(
         return Err(configuration.missing("a server serves the components that it names").into());
     }
     let keys = tenant::store(global)?;
-    let has_keys = !configuration.tenants.is_empty() || !keys.list().map_err(tenant::failed)?.is_empty();
+    let has_keys = !configuration.tenants.is_empty()
+        || configuration.issuer.is_some()
+        || !keys.list().map_err(tenant::failed)?.is_empty();
     let engines = engines(printer, global, args, &configuration)?.build()?;
     let reloader = Reloader::start(configuration, engines).await?;
     let loaded = reloader.loaded();
     let problems = told(printer, args, &loaded)?;
     let auth = authenticator(keys, has_keys);
+    auth.replace_jwt(issuer(&loaded)?);
     if args.check {
+        if let Some(address) = args.metrics {
+            MetricsServer::check(address).map_err(no_metrics)?;
+        }
         if !args.stdio {
             options(args)?.check(&auth).map_err(not_listening)?;
         }
@@ -70,17 +86,30 @@ async fn serving(
     }
     let service = Service::builder(served(&loaded, args)).with_sealer(state::sealer(global.state_dir.as_deref())?);
     let service = service.with_artifacts(artifacts(args)?).build()?;
+    traces.report_to(&service);
     if args.stdio {
         let principal = Principal::new(args.tenant.as_deref(), "stdio");
         return on_stdio(printer, interrupt, args, &reloader, service, principal).await;
     }
     let options = options(args)?.with_protected(mcp::routes(service.clone(), McpOptions::default()));
     let server = HttpServer::bind(service.clone(), auth.clone(), options).await.map_err(not_listening)?;
+    let metrics = match args.metrics {
+        Some(address) => Some(MetricsServer::bind(service.clone(), address).await.map_err(no_metrics)?),
+        None => None,
+    };
+    let metrics_url = metrics.as_ref().map(|metrics| format!("http://{}/metrics", metrics.address()));
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", server.address());
     if args.json {
-        printer.json(&json!({ "listening": url, "tools": loaded.registry().toolbox().tools().count() }))?;
+        let mut listening = json!({ "listening": url, "tools": loaded.registry().toolbox().tools().count() });
+        if let Some(metrics) = &metrics_url {
+            listening["metrics"] = metrics.as_str().into();
+        }
+        printer.json(&listening)?;
     } else {
+        if let Some(metrics) = &metrics_url {
+            printer.note("metrics", metrics);
+        }
         let tools = loaded.registry().toolbox().tools().count();
         printer.note(
             "serving",
@@ -90,6 +119,7 @@ async fn serving(
             ),
         );
     }
+    report_problems(&service, &loaded);
     drop(loaded);
     let stop = interrupt.drain(args.drain.0);
     let serving = server.serve(async move { stop.raised().await });
@@ -97,6 +127,7 @@ async fn serving(
         () = serving => {}
         () = reloading(printer, &reloader, &service, &auth, args) => {}
         () = keyed(printer, &auth, args), if !has_keys => {}
+        () = measured(metrics) => {}
     }
     interrupt.drained();
     Ok(ExitStatus::Ok)
@@ -158,9 +189,62 @@ fn engines(
 fn served(loaded: &Loaded, args: &ServeArgs) -> Served {
     let many = ManyTools::default().with_above(args.search_above);
     let served = Served::new(loaded.registry()).with_executor(loaded.executor().clone()).with_many_tools(many);
+    let served = if loaded.tenants().is_empty() {
+        served.with_untenanted(ServedTenant::default().with_quota(quota(loaded.quota())))
+    } else {
+        served
+    };
     loaded.tenants().iter().fold(served, |served, (name, settings)| {
-        served.with_tenant(name, ServedTenant::default().with_narrowed(settings.tenant.clone()))
+        let tenant = ServedTenant::default().with_narrowed(settings.tenant.clone());
+        served.with_tenant(name, tenant.with_quota(quota(settings.quota)))
     })
+}
+
+/// The quota in the words of the server.
+fn quota(said: TenantQuota) -> Quota {
+    let mut quota = Quota::default();
+    quota.calls_per_minute = said.calls_per_minute;
+    quota.fuel_per_minute = said.fuel_per_minute;
+    quota.concurrent_calls = said.concurrent_calls.map(|calls| usize::try_from(calls).unwrap_or(usize::MAX));
+    quota.artifact_bytes = said.artifact_bytes;
+    quota
+}
+
+/// The issuer whose tokens are accepted.
+fn issuer(loaded: &Loaded) -> Result<Option<JwtIssuer>, Failure> {
+    let Some(said) = loaded.issuer() else { return Ok(None) };
+    let failed = |error: JwtError| {
+        let hint = error.hint();
+        Failure::file(
+            anyhow::Error::new(error)
+                .context(format!("the keys of the issuer in `{}` cannot be used", said.path.display())),
+            hint,
+        )
+    };
+    let mut issuer = JwtIssuer::from_jwks(&said.url, &said.audience, &said.keys).map_err(failed)?;
+    if let Some(algorithms) = &said.algorithms {
+        issuer = issuer.with_algorithms(algorithms).map_err(failed)?;
+    }
+    if let Some(claim) = &said.tenant_claim {
+        issuer = issuer.with_tenant_claim(claim);
+    }
+    Ok(Some(match &said.scope {
+        Some(scope) => issuer.with_scope(scope),
+        None => issuer,
+    }))
+}
+
+/// Serves metrics, if that was asked for. Does not end.
+async fn measured(metrics: Option<MetricsServer>) {
+    match metrics {
+        Some(metrics) => metrics.serve().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn no_metrics(error: MetricsError) -> Failure {
+    let hint = error.hint();
+    Failure::environment(error, hint)
 }
 
 /// Where artifacts are kept.
@@ -225,18 +309,46 @@ async fn reloading(printer: &Printer, reloader: &Reloader, service: &Service, au
                 }
                 service.replace(served(&loaded, args));
                 service.report(CONFIGURATION, None);
+                report_problems(service, &loaded);
+                match issuer(&loaded) {
+                    Ok(issuer) => {
+                        auth.replace_jwt(issuer);
+                        service.report(ISSUER, None);
+                    }
+                    Err(failure) => {
+                        service.report(ISSUER, Some("its keys cannot be used".into()));
+                        printer.note("warning", "the keys of the issuer are not used: those from before go on");
+                        failure.tell(printer);
+                    }
+                }
                 printer.note("reloaded", &summary(&reloaded));
                 // A reader of standard output who went away is no reason to stop serving.
                 let _ = told(printer, args, &loaded);
             }
             Err(error) => {
                 let failure = Failure::from(error);
-                service.report(CONFIGURATION, Some(failure.message()));
+                report_failure(service, &failure);
                 printer.note("warning", "the change is not served: what was served before goes on");
                 failure.tell(printer);
             }
         }
     }
+}
+
+/// Reports components that are not served, or not wholly. Only the operator sees which.
+fn report_problems(service: &Service, loaded: &Loaded) {
+    let details: Vec<_> = loaded.problems().iter().map(ToString::to_string).collect();
+    let summary = format!("{} components or tenants have a problem: the operator's log says which", details.len());
+    service.report_degraded("components", summary, details);
+}
+
+/// Reports a configuration that is not served. Everyone sees the place of the first error, the operator what it is.
+fn report_failure(service: &Service, failure: &Failure) {
+    let message = match failure.problems().first() {
+        Some(problem) => format!("{}:{}:{} cannot be used", problem.file, problem.line, problem.column),
+        None => "the configuration changed and cannot be used".to_owned(),
+    };
+    service.report_with(CONFIGURATION, message, vec![failure.message()]);
 }
 
 /// What a reload changed, in one line.

@@ -119,7 +119,7 @@ impl Seen<'_> {
         let mut page = Page::default();
         page.lines.push(format!("  digest {}", self.examination.digest));
         let missing = inspect::ungranted(&self.examination, &self.chosen.grants());
-        page.indented(&inspect::imports(&self.examination, &missing));
+        page.indented(&inspect::imports(&self.examination, &missing, None));
         for definition in self.now.tools.values() {
             let shown = inspect::tool(definition);
             page.indented(&shown);

@@ -12,9 +12,20 @@ use crate::built::HERE;
 #[derive(Debug, clap::Args)]
 pub(crate) struct GrantArgs {
     /// For development: grant this to a component that no configuration names; may be repeated. KIND is `http`,
-    /// `directory`, `variable`, `secret`, `reveal`, `kv` or `scratch`; RULE is as in `toolcell.toml`
+    /// `directory`, `variable`, `secret`, `reveal`, `kv`, `invoke` or `scratch`; RULE is as in `toolcell.toml`
     #[arg(long = "grant", value_name = "KIND=RULE")]
     pub(crate) rules: Vec<String>,
+    /// Use a component that no configuration names, and that does not describe its tools itself, as `functions`, each exported
+    /// function is a tool, or as `command`, a program that is one tool
+    #[arg(long = "as", value_name = "KIND", value_parser = ["functions", "command"])]
+    pub(crate) kind: Option<String>,
+}
+
+impl GrantArgs {
+    /// All that was typed for the component, as `KIND=RULE`.
+    pub(crate) fn typed(&self) -> Vec<String> {
+        self.rules.iter().cloned().chain(self.kind.iter().map(|kind| format!("as={kind}"))).collect()
+    }
 }
 
 /// Show what is new or changed in the components of `toolcell.toml`, and approve it
@@ -117,7 +128,7 @@ A request is one of:
   GET https://example.com/x    or another method
   read /data/x, write /data/x  paths as the tool sees them
   environment NAME, secret NAME, reveal NAME
-  kv read KEY, kv write KEY, kv list PREFIX
+  kv read KEY, kv write KEY, kv list PREFIX, invoke TOOL, invoke own TOOL
 
 Exit status: 0 it is allowed, 21 it is denied, 2 bad usage, 1 anything else"
 )]

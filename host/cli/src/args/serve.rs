@@ -88,6 +88,13 @@ pub(crate) struct ServeArgs {
     /// Time after which an artifact is removed
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(24 * 60 * 60)))]
     pub(crate) artifact_time: Time,
+    /// Answer `GET /metrics` for Prometheus at this address of this machine
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Send spans to this OpenTelemetry collector, for example `http://127.0.0.1:4318`
+    #[cfg(feature = "otlp")]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) otlp: Option<String>,
     /// Load everything, say what is wrong, and end
     #[arg(long)]
     pub(crate) check: bool,

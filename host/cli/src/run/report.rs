@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolcell::{
     CallResult, Exit, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome, Output, Part, Question, Raised,
-    RaisedKind, Refusal, ReturnRule, Timeout, Tool, ToolError,
+    RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
 };
 
 use super::{Typed, resume};
@@ -64,6 +64,10 @@ fn ok(printer: &Printer, output: &Output) -> Result<(), Failure> {
             Part::Text { text } => printer.note("text", &clean::note(text)),
             Part::Image(image) => printer.note("image", &media(image)),
             Part::Audio(audio) => printer.note("audio", &media(audio)),
+            Part::Resource(Resource { uri, content, .. }) => {
+                let size = Size(content.as_bytes().len() as u64).rounded();
+                printer.note("resource", &clean::note(&format!("{uri}, {size}")));
+            }
             Part::ResourceLink { uri, name, .. } => {
                 let link = name.as_ref().map_or_else(|| uri.clone(), |name| format!("{name} {uri}"));
                 printer.note("link", &clean::note(&link));

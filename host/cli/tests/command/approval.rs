@@ -62,7 +62,7 @@ fn a_component_of_the_configuration_is_used_when_somebody_approved_it() {
         refused(&place.typed(&named(words)), "the component `mine` is not approved yet");
         refused(
             &place.typed(words),
-            "`mine` comes from `./toolcell.toml`, which you have not approved in its present form",
+            "`mine` comes from `./toolcell.toml`: you have not approved this configuration in its present form",
         );
     }
     let json = place.typed(&named(&[&run[..], &["--json"]].concat()));
@@ -89,7 +89,7 @@ fn a_component_of_the_configuration_is_used_when_somebody_approved_it() {
     );
     check("lock", &Shown { status: 0, stdout: lock(&place).unwrap(), stderr: String::new() });
     assert_eq!(place.typed(&named(&run)).stdout, "Hello, Ada!\n");
-    refused(&place.typed(&run), "which you have not approved");
+    refused(&place.typed(&run), "you have not approved");
     let once = place.typed(&["approve", "--yes"]);
     assert!(once.stdout.contains("mine.wasm): new\n"), "what is in the lock is not yet this user's: {once}");
     assert_eq!(place.typed(&run).stdout, "Hello, Ada!\n", "a single `approve` is enough");
@@ -197,7 +197,7 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     ] {
         refused(
             &place.typed(words),
-            "`mine` comes from `./toolcell.toml`, which you have not approved in its present form",
+            "`mine` comes from `./toolcell.toml`: you have not approved this configuration in its present form",
         );
     }
     assert_eq!(
@@ -213,7 +213,7 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     check("approve_found", &shown);
     assert!(!place.state().join("toolcell/approved").exists(), "nothing is kept");
     place.typed(&named(&["approve", "--yes"]));
-    refused(&run(), "which you have not approved");
+    refused(&run(), "you have not approved");
     assert_eq!(place.typed(&["--config", "toolcell.toml", "run", "mine", "greet", ARGUMENTS]).status, 0, "it is named");
     let by_environment = place.shown(place.command().env("TOOLCELL_CONFIG", "toolcell.toml").args(call));
     assert_eq!(by_environment.status, 0, "{by_environment}");
@@ -221,12 +221,12 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     assert_eq!(run().status, 0);
     let elsewhere = tempfile::tempdir().unwrap();
     let other_user = place.shown(place.command().env("XDG_STATE_HOME", elsewhere.path()).args(call));
-    refused(&other_user, "which you have not approved");
+    refused(&other_user, "you have not approved");
     // Whoever brings another component brings the lock that fits it.
     let path = place.path().join("toolcell.lock");
     let approved = fs::read_to_string(&path).unwrap();
     fs::write(&path, format!("{approved}\n# somebody else's\n")).unwrap();
-    refused(&run(), "which you have not approved");
+    refused(&run(), "you have not approved");
     let shown = place.typed(&["approve"]);
     assert!(shown.stdout.contains("mine.wasm): new\n"), "what is not this user's approval is shown whole: {shown}");
     fs::write(&path, approved).unwrap();
@@ -234,17 +234,17 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     place.write(&format!("# changed\n{}", GRANTING.replace(" = ", "  =\t")));
     assert_eq!(run().status, 0, "a comment and white space are no change");
     place.write(&format!("{GRANTING}\n[tenants.t]\n"));
-    refused(&run(), "which you have not approved");
+    refused(&run(), "you have not approved");
     let shown = place.typed(&["approve"]).stdout;
     assert!(shown.contains("mine.wasm): locked\ngrants of mine\n"), "this user's own lock is no news: {shown}");
     place.approve();
     assert_eq!(run().status, 0);
     place.write(PLAIN);
-    refused(&run(), "which you have not approved");
+    refused(&run(), "you have not approved");
     place.approve();
     assert_eq!(run().status, 0);
     let other_user = place.shown(place.command().env("XDG_STATE_HOME", elsewhere.path()).args(["tools", "mine"]));
-    refused(&other_user, "which you have not approved");
+    refused(&other_user, "you have not approved");
 }
 
 /// Not even for who only looks at what it asks for.
@@ -339,7 +339,7 @@ fn an_approval_that_cannot_be_kept_is_none() {
         assert!(shown.stderr.contains("hint: name a directory of your own with `--state-dir DIR`"), "{shown}");
     }
     let shown = homeless(place.command().args(["run", "mine", "greet", ARGUMENTS]));
-    refused(&shown, "which you have not approved");
+    refused(&shown, "you have not approved");
 }
 
 #[test]

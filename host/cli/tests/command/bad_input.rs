@@ -21,8 +21,8 @@ fn what_is_no_usable_component() {
     let huge = dir.path().join("huge");
     fs::File::create(&huge).unwrap().set_len(65 << 20).unwrap();
     for (path, message, hint) in [
-        (dir.path().join("nothing").to_str().unwrap(), "cannot open", "check the path"),
-        (&file("helo.wasm", b"").replace("helo", "hello"), "cannot open", "helo.wasm`?"),
+        (dir.path().join("nothing").to_str().unwrap(), "does not exist", "check the path"),
+        (&file("helo.wasm", b"").replace("helo", "hello"), "does not exist", "helo.wasm`?"),
         (dir.path().to_str().unwrap(), "is a directory", "give a file in it"),
         (huge.to_str().unwrap(), "too large for a component: 65.0 MiB", "strip debug info"),
         (&file("empty", b""), "an empty file", "wasm32-wasip2"),
@@ -266,5 +266,5 @@ fn what_cannot_be_arguments() {
     assert!(shown.stderr.contains("standard input is not UTF-8"), "{shown}");
     let shown = typed(&["run", "hello.wasm", "greet", "@no such file"]);
     assert_eq!(shown.status, 1, "{shown}");
-    assert!(shown.stderr.contains("cannot open `no such file`"), "{shown}");
+    assert!(shown.stderr.contains("`no such file` does not exist"), "{shown}");
 }

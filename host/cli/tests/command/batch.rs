@@ -171,7 +171,7 @@ fn nothing_runs_when_one_call_cannot() {
     let huge = typed(&["batch", "hello.wasm", "--calls", file.path().to_str().unwrap()]);
     assert!(huge.status == 1 && huge.stderr.contains("too large for a list of calls: the limit is 256MiB"), "{huge}");
     let none = typed(&["batch", "hello.wasm", "--calls", "no such file"]);
-    assert!(none.status == 1 && none.stderr.contains("cannot open `no such file`"), "{none}");
+    assert!(none.status == 1 && none.stderr.contains("`no such file` does not exist"), "{none}");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_tool_stands_in_one_component() {
         for (components, message) in [
             (["hello.wasm", copy], format!("error: `{hello}` and `{copy}` both offer a tool `greet`")),
             (["hello.wasm", "hello.wasm"], format!("error: `{hello}` is named twice")),
-            (["hello.wasm", "no such file"], "error: cannot open `no such file`".to_owned()),
+            (["hello.wasm", "no such file"], "error: `no such file` does not exist".to_owned()),
         ] {
             let shown = typed(&[words, &components].concat());
             assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");

@@ -126,7 +126,7 @@ fn who_looks_at_tools_looks_at_no_secret() {
         (vec!["check"], true),
     ] {
         let shown = place.typed(&words);
-        assert_eq!(shown.stderr.contains("no environment variable `NOT_SET`"), needs, "{shown}");
+        assert_eq!(shown.stderr.contains("the environment variable `NOT_SET` is not set"), needs, "{shown}");
         assert_eq!(shown.status, i32::from(needs), "{shown}");
     }
 }

@@ -113,7 +113,7 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused}");
     for needle in [
         "error: toolcell.toml:6:",
-        "the secret `token`: there is no environment variable `NOT_SET`",
+        "the secret `token` has no value: the environment variable `NOT_SET` is not set",
         "the secret `key`: others can read `HERE/open`",
         "\nhint: `chmod go= ",
     ] {
@@ -131,7 +131,7 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     assert!(told.contains("has no value on this host") && !told.contains("NOT_SET"), "{told}");
     assert!(batch.stderr.contains("calls of `asks`, which may use `token`, fail"), "{batch}");
     let checked = place.typed(&["check"]);
-    assert!(checked.status == 1 && checked.stderr.contains("`NOT_SET`; stops `asks`\n"), "{checked}");
+    assert!(checked.status == 1 && checked.stderr.contains("`NOT_SET` is not set; stops `asks`\n"), "{checked}");
     let json = place.typed(&["check", "--json"]).json();
     assert_eq!((&json["ok"], &json["unset_secrets"][0]["tools"][0]), (&false.into(), &"asks".into()), "{json}");
 }
@@ -182,9 +182,10 @@ fn a_record_of_approvals_that_others_could_have_written_is_named() {
     fs::set_permissions(&record, fs::Permissions::from_mode(0o666)).expect("a place");
     let shown = place.typed(&["run", "one", "greet"]);
     assert_eq!(shown.status, 21, "{shown}");
-    for needle in
-        ["which you have not approved in its present form: the record of your approvals cannot be used: ", "store.db"]
-    {
+    for needle in [
+        "you have not approved this configuration in its present form: the record of your approvals cannot be used: ",
+        "store.db",
+    ] {
         assert!(shown.stderr.contains(needle), "{needle}: {shown}");
     }
 }

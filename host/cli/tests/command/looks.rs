@@ -1,5 +1,9 @@
 //! `toolcell inspect` and `toolcell list`, and the cache behind them.
 
+use std::fs;
+
+use toolcell_test_guests::{Answer, Hostile, asker};
+
 use crate::typed::{check, command, example, typed};
 
 #[test]
@@ -15,9 +19,48 @@ fn inspect() {
 }
 
 #[test]
+fn inspect_tells_what_a_component_is_made_of() {
+    let json = typed(&["inspect", "desk.wasm", "--json"]).json();
+    let sections = json["sections"].as_array().unwrap();
+    let sizes = sections.iter().map(|section| section["size"].as_u64().unwrap());
+    assert_eq!(sizes.sum::<u64>(), json["size"].as_u64().unwrap(), "{json}");
+    assert!(json["producers"].as_array().unwrap().iter().any(|it| it["name"] == "wit-component"), "{json}");
+    assert!(json["imports"].as_array().unwrap().iter().all(|import| !import["modules"][0].is_null()), "{json}");
+    assert_eq!(json["without_grants"]["callable"], true, "{json}");
+    assert_eq!(json["lint"], serde_json::json!([]));
+}
+
+#[test]
+fn inspect_tells_an_author_what_to_improve() {
+    let file = |bytes: &[u8]| {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut file, bytes).unwrap();
+        file
+    };
+    let parameters = Some(r#"{"type": "object", "properties": {"how": {"type": "string"}}}"#);
+    let silent = Hostile { description: "", parameters, ..Hostile::answering(Answer::Echo) };
+    let needs = &[["http", "GET https://a.example", "to ask"], ["kv", "read notes/*", "to look"]];
+    for (component, expected, told) in [
+        (asker(needs), &["unused_need", "unused_need", "undeclared_import"][..], "the need `kv read notes/*`"),
+        (asker(&[["secret", "token", "to"], ["reveal", "key", "to"]]), &[], ""),
+        (silent.component(), &["no_description", "no_description"], "parameters without a description: how"),
+        (fs::read(example("hello")).unwrap(), &[], ""),
+    ] {
+        let file = file(&component);
+        let path = file.path().to_str().unwrap();
+        let json = typed(&["inspect", path, "--json"]).json();
+        let codes: Vec<_> = json["lint"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect();
+        assert_eq!(codes, expected, "{json}");
+        let text = typed(&["inspect", path]).stdout;
+        assert_eq!(text.contains("\nlint\n"), !expected.is_empty(), "{text}");
+        assert!(text.contains(told), "{text}");
+    }
+}
+
+#[test]
 fn list() {
     let empty = format!("{}/empty", env!("CARGO_TARGET_TMPDIR"));
-    std::fs::write(&empty, "").unwrap();
+    fs::write(&empty, "").unwrap();
     check("list", &typed(&["list", "hello.wasm", "markdown.wasm", &empty, "desk.wasm"]));
     let json = typed(&["list", "hello.wasm", &empty, "--json"]);
     assert_eq!(json.status, 1, "{json}");

@@ -2,6 +2,7 @@
 
 mod approval;
 mod archives;
+mod author;
 mod bad_input;
 mod batch;
 mod built;
@@ -10,6 +11,7 @@ mod cordon;
 mod decide;
 mod develop;
 mod escapes;
+mod existing;
 mod forms;
 mod found;
 mod grants;
@@ -31,7 +33,10 @@ mod server;
 mod shared;
 mod signatures;
 mod single_tools;
+mod story;
 mod target;
+mod tenancy;
 mod terminal;
+mod traces;
 mod typed;
 mod unprivileged;

@@ -18,7 +18,7 @@ use crate::typed::check;
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
 
 /// A server, which is killed at the end unless it ended by itself.
-struct Served {
+pub(crate) struct Served {
     child: Child,
     /// What it has told on standard error, up to where [`told`](Self::told) has looked.
     told: Arc<Mutex<String>>,
@@ -26,7 +26,7 @@ struct Served {
 }
 
 impl Served {
-    fn start(place: &Place, words: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, words: &[&str]) -> Self {
         signals_by_default();
         let mut command = place.command();
         command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--watch", "5ms"]).args(words);
@@ -49,7 +49,7 @@ impl Served {
     }
 
     /// Waits until it tells this, after what was waited for before.
-    fn told(&self, expected: &str) {
+    pub(crate) fn told(&self, expected: &str) {
         eventually(|| {
             let mut told = self.told.lock();
             let end = told.find(expected)? + expected.len();
@@ -59,32 +59,44 @@ impl Served {
     }
 
     /// The status and the body of an answer.
-    fn asked(&self, method: &str, path: &str, key: Option<&str>, body: Option<&Value>) -> (u16, Value) {
+    pub(crate) fn asked(&self, method: &str, path: &str, key: Option<&str>, body: Option<&Value>) -> (u16, Value) {
+        let key = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
+        self.sent(method, path, &key, body)
+    }
+
+    /// The same with these headers.
+    pub(crate) fn sent(&self, method: &str, path: &str, headers: &str, body: Option<&Value>) -> (u16, Value) {
+        let answer = self.answer(method, path, headers, body);
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        let body = if body.is_empty() { "null" } else { body };
+        (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")))
+    }
+
+    /// The text of the answer.
+    pub(crate) fn answer(&self, method: &str, path: &str, headers: &str, body: Option<&Value>) -> String {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         let body = body.map(Value::to_string).unwrap_or_default();
-        let key = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n{key}Content-Length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n",
             body.len()
         );
         stream.write_all(format!("{head}{body}").as_bytes()).expect("it reads");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")))
+        answer
     }
 
     fn description(&self) -> Value {
         self.asked("GET", "/v1/tools", None, None).1["tools"][0]["description"].clone()
     }
 
-    fn greets(&self, key: Option<&str>) -> (u16, Value) {
+    pub(crate) fn greets(&self, key: Option<&str>) -> (u16, Value) {
         self.asked("POST", "/v1/calls", key, Some(&json!({"name": "greet", "arguments": {"name": "Ada"}})))
     }
 
     /// Ends it by a signal. Returns its exit status.
-    fn end(mut self, signal: Signal) -> Option<i32> {
+    pub(crate) fn end(mut self, signal: Signal) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
         self.child.wait().expect("it ends").code()
     }

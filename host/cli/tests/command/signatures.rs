@@ -152,7 +152,7 @@ fn a_signature_is_a_small_file() {
         ),
         ("a directory", &|path: &Path| fs::create_dir(path).unwrap()),
         ("a device", &|path: &Path| symlink("/dev/zero", path).unwrap()),
-        ("cannot open", &|path: &Path| symlink("nowhere", path).unwrap()),
+        ("does not exist", &|path: &Path| symlink("nowhere", path).unwrap()),
     ] {
         let shown = put(make);
         assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");

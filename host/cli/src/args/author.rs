@@ -1,0 +1,121 @@
+//! What can be typed for `new`, `build`, `test` and `dev`: the commands of a tool's author.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueHint;
+
+use crate::built::HERE;
+use crate::units::Time;
+
+/// Make a small project with one working tool
+///
+/// The project has the tool's source, its cases, a README and what an editor needs to know. JavaScript and TypeScript need no
+/// other program; Python needs componentize-py, and Rust needs cargo and the target `wasm32-wasip2`.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  toolcell new greeter --lang js
+  toolcell new tools/greeter --lang rust
+  toolcell new summary --lang python
+
+Exit status: 0 the project was made, 1 its folder is not empty or cannot be written, 2 bad usage")]
+pub(crate) struct NewArgs {
+    /// The folder to make; its last part is the project's name
+    #[arg(value_name = "NAME", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+    /// The language: js, ts, python or rust
+    #[arg(long, value_name = "LANGUAGE", default_value = "js")]
+    pub(crate) lang: String,
+    /// Print one JSON object instead: {"folder", "language", "files", "next"}
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Build the component of a project
+///
+/// JavaScript and TypeScript: the file `src/tool.js` or `src/tool.ts` and the files that it imports are evaluated once, and the
+/// component begins each call with what they left. Types are stripped, not checked. Python: componentize-py loads `tool.py` or
+/// `src/tool.py` once. Rust: cargo builds the crate. The
+/// component is `NAME.wasm` in the project's folder, where NAME is the name of the folder.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  toolcell build
+  toolcell build greeter --output greeter.wasm
+  toolcell build tool.ts                                   one file without a project
+
+Exit status: 0 the component was written, 1 it was not, 2 bad usage")]
+pub(crate) struct BuildArgs {
+    /// The folder of the project, or a file of JavaScript, TypeScript or Python
+    #[arg(default_value = HERE, value_hint = ValueHint::AnyPath)]
+    pub(crate) project: PathBuf,
+    /// Write the component to this file
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Print one JSON object instead: {"component", "bytes", "language", "tools", "seconds"}
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Build a project and run its cases
+///
+/// Cases are in `cases.yaml`, `cases.json` or the folder `cases`: a call, what answers its requests, its secrets, keys and time,
+/// and the expected ending. The tool is granted what it declares as needs. Requests are answered from the case only:
+/// nothing leaves the machine.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  toolcell test
+  toolcell test greeter --filter name --json
+  toolcell test --junit report.xml
+  toolcell test --bless                                    write the endings that were seen into the files
+  toolcell test --component greeter.wasm                   cases of a component that exists, in any language
+  toolcell test --coverage                                 which endings, parameters and values no case has
+  toolcell test --fuzz 200                                 arguments made from the schemas of the parameters
+
+With `--fuzz`, an ending fails that no tool chooses: a trap, a panic, a timeout, or a value that does not match the output
+schema. It is told with the smallest arguments that were found.
+
+Exit status: 0 all cases passed, 1 a case failed or could not be run, 2 bad usage")]
+pub(crate) struct TestArgs {
+    /// The folder of the project
+    #[arg(default_value = HERE, value_hint = ValueHint::DirPath)]
+    pub(crate) project: PathBuf,
+    /// Test this component, and build none
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) component: Option<PathBuf>,
+    /// Run the cases whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// Write the ending that was seen into the file of each case that fails; a YAML file loses its comments
+    #[arg(long)]
+    pub(crate) bless: bool,
+    /// Write a report in the form of JUnit to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) junit: Option<PathBuf>,
+    /// Tell which endings, parameters and values of an `enum` no case has
+    #[arg(long)]
+    pub(crate) coverage: bool,
+    /// Then call each tool this many times with arguments made from its schema
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) fuzz: Option<u32>,
+    /// Make the arguments of `--fuzz` from this number: the same one makes the same arguments
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "fuzz")]
+    pub(crate) fuzz_seed: u64,
+    /// Print one JSON object instead: {"passed", "failed", "blessed", "cases", "coverage"?, "fuzz"?}
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Build a project and run its cases after each change, until Ctrl-C
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  toolcell dev greeter")]
+pub(crate) struct DevArgs {
+    /// The folder of the project
+    #[arg(default_value = HERE, value_hint = ValueHint::DirPath)]
+    pub(crate) project: PathBuf,
+    /// Check the files for changes this often
+    #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_millis(300)))]
+    pub(crate) watch: Time,
+}

@@ -1,0 +1,67 @@
+//! `toolcell dev`: builds and tests a project after each change.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use toolcell_build::cases::{self, Options};
+
+use super::{built, test};
+use crate::args::{DevArgs, Global};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::printer::Printer;
+
+/// Folders that builds write to, and that hold no source.
+const SKIPPED: [&str; 3] = ["target", "node_modules", ".git"];
+/// Folders below each other that are looked into.
+const DEPTH: usize = 16;
+
+/// What tells that a file changed: its time, in nanoseconds, and its size.
+type Mark = (i64, i64, u64);
+
+/// Builds and tests now and after each change. A signal ends the process.
+pub(crate) async fn dev(printer: &Printer, global: &Global, args: &DevArgs) -> Result<ExitStatus, Failure> {
+    // A folder without a project would be watched for nothing.
+    toolcell_build::component_of(&args.project)?;
+    loop {
+        // Marked before the build: what changes while it runs is built next.
+        let seen = marks(&args.project);
+        if let Err(failure) = once(printer, global, &args.project).await {
+            failure.tell(printer);
+        }
+        printer.note("note", "waiting for a change; Ctrl-C ends");
+        while marks(&args.project) == seen {
+            tokio::time::sleep(args.watch.0).await;
+        }
+    }
+}
+
+async fn once(printer: &Printer, global: &Global, project: &Path) -> Result<(), Failure> {
+    let built = built(printer, project, None)?;
+    printer.note("built", &built.component.to_string_lossy());
+    let files = cases::find(project)?;
+    let report = test::run(printer, global, &built.component, &files, &Options::default()).await?;
+    test::show(printer, &report)
+}
+
+/// The files of the project, but for components.
+fn marks(project: &Path) -> BTreeMap<PathBuf, Mark> {
+    let mut marks = BTreeMap::new();
+    let mut open = vec![(project.to_owned(), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        // A folder that was removed meanwhile has no files.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            let Ok(found) = entry.metadata() else { continue };
+            let is_skipped = SKIPPED.iter().any(|skipped| name == *skipped);
+            if found.is_dir() && !is_skipped && depth < DEPTH {
+                open.push((path, depth + 1));
+            } else if found.is_file() && !name.to_string_lossy().contains(".wasm") {
+                marks.insert(path, (found.mtime(), found.mtime_nsec(), found.len()));
+            }
+        }
+    }
+    marks
+}

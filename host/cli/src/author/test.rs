@@ -1,0 +1,139 @@
+//! `toolcell test`: runs the cases of a project or of a component.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use serde::Serialize;
+use toolcell::Engine;
+use toolcell_build::cases::{self, Cases, Coverage, FuzzOptions, FuzzReport, Options, Report, junit};
+
+use super::built;
+use crate::args::{Global, TestArgs};
+use crate::exit::ExitStatus;
+use crate::failure::Failure;
+use crate::host;
+use crate::printer::Printer;
+use crate::{clean, table};
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fuzz: Option<&'a [FuzzReport]>,
+}
+
+/// Builds the project unless a component is named, and runs its cases.
+pub(crate) async fn test(printer: &Printer, global: &Global, args: &TestArgs) -> Result<ExitStatus, Failure> {
+    // Files that cannot be read are told before anything is built.
+    let files = cases::find(&args.project)?;
+    for file in &files {
+        cases::read(file)?;
+    }
+    let component = match &args.component {
+        Some(component) => component.clone(),
+        None => built(printer, &args.project, None)?.component,
+    };
+    let options = Options { filter: args.filter.clone(), bless: args.bless, coverage: args.coverage };
+    let report = run(printer, global, &component, &files, &options).await?;
+    let fuzzed = match args.fuzz {
+        Some(calls) => {
+            let mut options = FuzzOptions::new(calls as usize);
+            options.seed = args.fuzz_seed;
+            Some(cases(printer, global, &component, &[])?.fuzz(&options).await?)
+        }
+        None => None,
+    };
+    if let Some(path) = &args.junit {
+        fs::write(path, junit(&report)).map_err(|error| {
+            let message = anyhow!(error).context(format!("cannot write `{}`", path.display()));
+            Failure::file(message, "name a file in a folder that you can write to")
+        })?;
+    }
+    if args.json {
+        printer.json(&Shown { report: &report, fuzz: fuzzed.as_deref() })?;
+    } else {
+        show(printer, &report)?;
+        let covered = report.coverage.iter().flatten().map(coverage);
+        let lines: Vec<_> = covered.chain(fuzzed.iter().flatten().map(told)).collect();
+        if !lines.is_empty() {
+            printer.text(&lines.join("\n"))?;
+        }
+    }
+    let has_failed = report.failed > 0 || fuzzed.iter().flatten().any(|tool| !tool.failures.is_empty());
+    Ok(if has_failed { ExitStatus::Failed } else { ExitStatus::Ok })
+}
+
+/// Runs the cases of these files.
+pub(super) async fn run(
+    printer: &Printer,
+    global: &Global,
+    component: &Path,
+    files: &[PathBuf],
+    options: &Options,
+) -> Result<Report, Failure> {
+    let report = cases(printer, global, component, files)?.run(options).await?;
+    if report.cases.is_empty() {
+        let message = "no case was run: the files have none, or none has a name that contains the text of `--filter`";
+        return Err(Failure::usage(message, "run `toolcell test` without `--filter`"));
+    }
+    Ok(report)
+}
+
+/// The cases of these files, with the command's cache.
+fn cases(printer: &Printer, global: &Global, component: &Path, files: &[PathBuf]) -> Result<Cases, Failure> {
+    let engine = host::compile_worker(global)?(Engine::builder());
+    let engine = match host::cache_dir(printer, global) {
+        Some(dir) => engine.cache(dir).cache_bytes(global.cache_size.0),
+        None => engine,
+    };
+    Ok(Cases::read(engine, component, files)?)
+}
+
+/// What the cases of a tool cover, in lines.
+fn coverage(of: &Coverage) -> String {
+    let (seen, unseen): (Vec<_>, Vec<_>) = of.endings.iter().partition(|(_, count)| **count > 0);
+    let seen: Vec<_> = seen.iter().map(|(ending, count)| format!("{ending} {count}")).collect();
+    let unseen: Vec<_> = unseen.iter().map(|(ending, _)| (**ending).to_owned()).collect();
+    let rows = [
+        ("endings", seen),
+        ("no case ends in", unseen),
+        ("no case gives", of.unseen_parameters.iter().map(|name| clean::shown(name)).collect()),
+        ("no case has", of.unseen_values.iter().map(|value| clean::shown(value)).collect()),
+    ];
+    let rows = rows.iter().filter(|(_, what)| !what.is_empty());
+    let rows: Vec<_> = rows.map(|(name, what)| vec![(*name).to_owned(), what.join(", ")]).collect();
+    format!("coverage of {}\n{}", of.tool, table::columns(2, usize::MAX, &rows))
+}
+
+/// How a tool ended with generated arguments, in lines.
+fn told(of: &FuzzReport) -> String {
+    let mut lines = vec![format!("fuzz {}: {} calls, {} failures", of.tool, of.calls, of.failures.len())];
+    if of.calls == 0 {
+        lines.push("         no arguments were found that match its schema: give `examples` in the schema".to_owned());
+    }
+    for failure in &of.failures {
+        let message = failure.message.lines().map(clean::shown).collect::<Vec<_>>().join("\n         ");
+        lines.push(format!("FAILED   {message}\n         arguments: {}", failure.arguments));
+    }
+    lines.join("\n")
+}
+
+/// A line for each case, and one for all of them.
+pub(super) fn show(printer: &Printer, report: &Report) -> Result<(), Failure> {
+    let mut lines = Vec::new();
+    for case in &report.cases {
+        let ended = match (case.passed, case.blessed) {
+            (true, true) => "blessed",
+            (true, false) => "ok",
+            (false, _) => "FAILED",
+        };
+        let fuel = case.fuel.map_or_else(String::new, |fuel| format!(" ({fuel} fuel)"));
+        lines.push(format!("{ended:<7}  {}: {}{fuel}", case.tool, case.name));
+        lines.extend(case.failures.iter().filter(|_| !case.passed).map(|failure| format!("         {failure}")));
+    }
+    lines.push(format!("{} passed, {} failed, {} blessed", report.passed, report.failed, report.blessed));
+    printer.text(&lines.join("\n"))
+}

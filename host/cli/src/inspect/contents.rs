@@ -1,0 +1,88 @@
+//! What a component is made of, and what it can do without any grant, as a person reads it.
+
+use serde_json::{Value, json};
+use toolcell::{Contents, Examination, Producer, Standing};
+
+use crate::clean;
+use crate::units::Size;
+
+/// Producers that a person is shown.
+const SHOWN: usize = 6;
+
+/// What an import lets a tool do that is granted nothing, by how its name begins.
+const INERT: [(&str, &str); 5] = [
+    ("toolcell:tool/log@", "log"),
+    ("wasi:cli/stderr@", "log"),
+    ("wasi:clocks/wall-clock@", "read the clock"),
+    ("wasi:clocks/monotonic-clock@", "measure time"),
+    ("wasi:random/random@", "draw random numbers"),
+];
+
+/// Languages first, then what else took part.
+pub(super) fn producers(contents: &Contents) -> Option<String> {
+    let is_language = |producer: &&Producer| producer.role == "language";
+    let (languages, others): (Vec<_>, Vec<_>) = contents.producers.iter().partition(is_language);
+    let all: Vec<_> = languages.into_iter().chain(others).collect();
+    let mut names: Vec<_> = all.iter().take(SHOWN).map(|it| clean::shown(named(it).trim())).collect();
+    if all.len() > SHOWN {
+        names.push(format!("{} more", all.len() - SHOWN));
+    }
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// A name and a version. Compilers write more about a version in brackets, which is left out.
+fn named(Producer { name, version, .. }: &Producer) -> String {
+    format!("{name} {}", version.split(" (").next().unwrap_or_default())
+}
+
+/// The size of the file, and the sizes by kind of section. A module of WASI's preview 1 is adapted first, and grows.
+pub(super) fn sizes(size: u64, contents: &Contents) -> String {
+    let whole: u64 = contents.sections.iter().map(|section| section.size).sum();
+    let adapted = if whole > size { format!(", {} with the adapter", Size(whole).rounded()) } else { String::new() };
+    let one =
+        |section: &toolcell::Section| format!("{} {}", section.kind.replace('_', " "), Size(section.size).rounded());
+    let kinds = contents.sections.iter().map(one).collect::<Vec<_>>().join(", ");
+    format!("{}{adapted}: {kinds}", Size(size).rounded())
+}
+
+/// What the component can do where nothing is granted, as one word or phrase each. `None` if it cannot be called.
+pub(super) fn without_grants(examination: &Examination) -> Option<Vec<&'static str>> {
+    if examination.imports.iter().any(|(_, standing)| !matches!(standing, Standing::Inert | Standing::Offered)) {
+        return None;
+    }
+    let mut can = vec!["compute"];
+    for (start, what) in INERT {
+        if examination.imports.iter().any(|(name, _)| name.starts_with(start)) && !can.contains(&what) {
+            can.push(what);
+        }
+    }
+    Some(can)
+}
+
+/// The same in a sentence.
+pub(super) fn without_grants_shown(examination: &Examination) -> String {
+    match without_grants(examination) {
+        Some(can) => format!("can {}; files, variables, keys and the network are denied", can.join(", ")),
+        None => "cannot be called".to_owned(),
+    }
+}
+
+/// The modules that have an import, where the first one has it not: that is the author's own.
+pub(super) fn brought_by(contents: &Contents, import: &str) -> Option<String> {
+    let callers: Vec<_> = contents.callers(import).collect();
+    let named = |at: &usize| match contents.modules.get(*at).map(|module| &*module.name) {
+        Some(name) if !name.is_empty() => clean::shown(name),
+        _ => format!("number {}", at + 1),
+    };
+    let is_other = !callers.is_empty() && !callers.contains(&0);
+    is_other.then(|| callers.iter().map(named).collect::<Vec<_>>().join(", "))
+}
+
+/// The members that `--json` has of it.
+pub(super) fn add_to(shown: &mut Value, examination: &Examination, contents: &Contents) {
+    shown["producers"] = json!(contents.producers);
+    shown["modules"] = json!(contents.modules);
+    shown["sections"] = json!(contents.sections);
+    let can = without_grants(examination);
+    shown["without_grants"] = json!({ "callable": can.is_some(), "can": can.unwrap_or_default() });
+}

@@ -1,0 +1,141 @@
+//! What an author could improve in a component: rights that are not used, texts that are missing, schemas that an API changes,
+//! bytes that are not needed.
+//!
+//! Invariants: nothing here refuses a component; equal findings are told once; their number is bounded.
+
+use serde::Serialize;
+use toolcell::{ComponentKind, Definition, Provider};
+
+use super::Seen;
+use crate::units::Size;
+use crate::{clean, schema, table};
+
+/// Findings that are told.
+const MOST: usize = 100;
+/// Findings of one code that a person is shown.
+const SHOWN: usize = 5;
+/// Bytes of debug information that need no remark.
+const DEBUG_BYTES: u64 = 256 << 10;
+/// Bytes of a component that need no remark.
+const LARGE: u64 = 20 << 20;
+
+/// What gives a tool the things that a kind of need names: imports whose names begin so.
+const IMPORTS: [(&str, &[&str]); 6] = [
+    ("http", &["toolcell:tool/http@", "wasi:http/"]),
+    ("kv", &["toolcell:tool/kv@"]),
+    ("secret", &["toolcell:tool/secrets@", "toolcell:tool/http@"]),
+    ("reveal", &["toolcell:tool/reveal@"]),
+    ("filesystem", &["wasi:filesystem/"]),
+    ("environment", &["wasi:cli/environment@"]),
+];
+/// Kinds of which an import is useless if no tool declares the need.
+const DECLARED: [(&str, &str); 3] =
+    [("http", "toolcell:tool/http@"), ("kv", "toolcell:tool/kv@"), ("reveal", "toolcell:tool/reveal@")];
+
+/// One thing to improve.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    /// `unused_need`, `undeclared_import`, `no_description`, `provider`, `debug_information` or `large`.
+    code: &'static str,
+    /// The tool's name, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    message: String,
+}
+
+/// Everything that is found, in the order of the codes.
+pub(super) fn findings(seen: &Seen<'_>, tools: &[&Definition]) -> Vec<Finding> {
+    let Seen { examination, contents, kind, .. } = seen;
+    let mut found = Vec::new();
+    let imports = |starts: &[&str]| {
+        examination.imports.iter().any(|(name, _)| starts.iter().any(|start| name.starts_with(start)))
+    };
+    for tool in tools {
+        for need in &tool.needs {
+            let known = IMPORTS.iter().find(|(kind, _)| *kind == need.kind);
+            if known.is_some_and(|(_, starts)| !imports(starts)) {
+                let need = clean::shown(&format!("{} {}", need.kind, need.pattern));
+                let message = format!("declares the need `{need}`, but the component imports nothing that can use it");
+                found.push(Finding::of("unused_need", tool, message));
+            }
+        }
+    }
+    for (kind, start) in DECLARED {
+        let is_declared = || tools.iter().any(|tool| tool.needs.iter().any(|need| need.kind == kind));
+        let has_needs = || tools.iter().any(|tool| !tool.needs.is_empty());
+        if imports(&[start]) && has_needs() && !is_declared() {
+            let import = start.trim_end_matches('@');
+            let message = format!("the component imports `{import}`, but no tool declares a need of the kind `{kind}`");
+            found.push(Finding { code: "undeclared_import", tool: None, message });
+        }
+    }
+    // The names of a program's functions are all that it has to say.
+    for tool in tools.iter().filter(|_| **kind == ComponentKind::Tools) {
+        if tool.description.trim().is_empty() {
+            found.push(Finding::of("no_description", tool, "has no description".to_owned()));
+        }
+        let without: Vec<_> = tool.parameters.iter().flat_map(schema::parameters).filter(is_silent).collect();
+        if !without.is_empty() {
+            let names: Vec<_> = without.iter().map(|it| clean::shown(&it.name)).collect();
+            let message = format!("has parameters without a description: {}", names.join(", "));
+            found.push(Finding::of("no_description", tool, message));
+        }
+    }
+    for provider in Provider::ALL {
+        match provider.definitions(tools.iter().copied()) {
+            Ok(converted) => {
+                for note in converted.notes.iter().filter(|note| !is_harmless(&note.pointer)) {
+                    let (pointer, change) = (clean::shown(&note.pointer), clean::shown(&note.change));
+                    let message = format!("for `{}`, at `{pointer}`: {change} ({})", provider.name(), note.reason);
+                    found.push(Finding { code: "provider", tool: Some(note.tool.clone()), message });
+                }
+            }
+            Err(error) => {
+                let message = format!("`{}` cannot express it: {}", provider.name(), clean::shown(&error.to_string()));
+                found.push(Finding { code: "provider", tool: None, message });
+            }
+        }
+    }
+    let debug = contents.size("debug_information");
+    if debug > DEBUG_BYTES {
+        let message =
+            format!("{} are debug information, which only shows source lines of traps", Size(debug).rounded());
+        found.push(Finding { code: "debug_information", tool: None, message });
+    }
+    if examination.size > LARGE {
+        let message = format!("{} take long to compile and to send", Size(examination.size).rounded());
+        found.push(Finding { code: "large", tool: None, message });
+    }
+    found.truncate(MOST);
+    found
+}
+
+/// The findings as a person reads them: some of each code. Empty if there are none.
+pub(super) fn shown(findings: &[Finding]) -> Vec<String> {
+    let mut rows = Vec::new();
+    for group in findings.chunk_by(|one, other| one.code == other.code) {
+        for Finding { code, tool, message } in group.iter().take(SHOWN) {
+            let about = tool.as_ref().map(|tool| format!("`{tool}` ")).unwrap_or_default();
+            rows.push(vec![(*code).to_owned(), format!("{about}{message}")]);
+        }
+        if group.len() > SHOWN {
+            rows.push(vec![group[0].code.to_owned(), format!("and {} more, see `--json`", group.len() - SHOWN)]);
+        }
+    }
+    if rows.is_empty() { Vec::new() } else { vec!["lint".to_owned(), table::columns(2, usize::MAX, &rows)] }
+}
+
+/// What an API leaves out and the host does in its place.
+fn is_harmless(pointer: &str) -> bool {
+    pointer == "/output" || ["/additionalProperties", "/default"].iter().any(|end| pointer.ends_with(end))
+}
+
+fn is_silent(parameter: &schema::Parameter) -> bool {
+    parameter.description.trim().is_empty()
+}
+
+impl Finding {
+    fn of(code: &'static str, tool: &Definition, message: String) -> Self {
+        Self { code, tool: Some(tool.name.clone()), message }
+    }
+}

@@ -1,0 +1,134 @@
+//! Components that describe no tools: found out by `inspect`, run as they are, configured and approved.
+
+use std::fs;
+
+use toolcell_test_guests::{command_module, functions_component};
+
+use crate::place::Place;
+use crate::typed::check;
+
+const MATH: &str = "package docs:math@0.1.0;
+interface whole { record pair { a: u32, b: option<u32> } add: func(pair: pair) -> result<u64, string>; }
+world plain { export whole; }";
+/// It adds the first member of the pair and its option, which is 0 where there is none, as a 64-bit number.
+const MODULE: &str = r#"(func (export "docs:math/whole@0.1.0#add") (param i32 i32 i32) (result i32)
+    (i32.store (i32.const 1024) (i32.const 0))
+    (i64.store (i32.const 1032) (i64.extend_i32_u (i32.add (local.get 0) (local.get 2))))
+    (i32.const 1024))"#;
+
+const CONFIG: &str = r#"
+[components.math]
+path = "math.wasm"
+as = "functions"
+[components.writer]
+path = "program.wasm"
+as = "command"
+command = { argv = ["write", "<{text}>"], stdin = "nothing" }
+"#;
+
+fn place(config: &str) -> Place {
+    let place = Place::new(config);
+    fs::write(place.path().join("math.wasm"), functions_component(MATH, MODULE)).expect("a place");
+    fs::write(place.path().join("program.wasm"), command_module()).expect("a place");
+    place
+}
+
+#[test]
+fn inspect_says_what_a_component_can_be_used_as() {
+    let place = place("");
+    for (file, kind) in [("math.wasm", "functions"), ("program.wasm", "command")] {
+        let shown = place.typed(&["inspect", file]);
+        assert_eq!(shown.status, 0, "{shown}");
+        check(&format!("inspect_{kind}"), &shown);
+        let json = place.typed(&["inspect", file, "--json"]).json();
+        assert_eq!((&json["as"]["kind"], &json["as"]["proposed"]), (&kind.into(), &true.into()), "{json}");
+        let refused = place.typed(&["run", file, "{}"]);
+        assert_eq!(refused.status, 1, "{refused}");
+        assert!(
+            refused.stderr.contains(&format!("hint: it can be used as it is: `toolcell run --as {kind}`")),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn a_file_is_run_as_what_is_typed() {
+    let place = place("");
+    for (words, status, stdout) in [
+        (&["--as", "functions", "math.wasm", r#"{"pair": {"a": 40, "b": 2}}"#][..], 0, "42"),
+        (&["--as", "functions", "math.wasm", "whole_add", "pair:={\"a\": 40}"], 0, "40"),
+        (&["--as", "functions", "math.wasm", "pair:={}"], 21, ""),
+        (&["--as", "command", "program.wasm", r#"{"args": ["write", "hello"]}"#], 0, "hello"),
+        (&["--as", "command", "program.wasm", "args:=[\"copy\"]", "stdin=a b"], 0, "a b"),
+        (
+            &["--as", "command", "program.wasm", "args:=[\"fail\"]"],
+            10,
+            r#"{"error":"it went wrong (exit status 1)","data":{"status":1,"stderr":"it went wrong","stdout":"partly\n"}}"#,
+        ),
+        (&["--as", "command", "math.wasm"], 1, ""),
+        (&["--as", "functions", "program.wasm"], 1, ""),
+        (&["--as", "tool", "math.wasm"], 2, ""),
+    ] {
+        let shown = place.typed(&[&["run"], words].concat());
+        assert_eq!((shown.status, shown.stdout.trim_end()), (status, stdout), "{words:?}: {shown}");
+    }
+    fs::write(place.path().join("calls"), r#"[{"id": "1", "name": "whole_add", "arguments": {"pair": {"a": 1}}}]"#)
+        .unwrap();
+    let batch = place.typed(&["batch", "--as", "functions", "math.wasm", "--calls", "calls"]);
+    assert_eq!(batch.status, 0, "{batch}");
+    assert!(batch.stdout.contains("\"1\""), "{batch}");
+}
+
+#[test]
+fn what_a_component_is_used_as_is_approved() {
+    let named = |words: &[&'static str]| [&["--config", "toolcell.toml"], words].concat();
+    let place = place(CONFIG);
+    let approved = place.typed(&named(&["approve", "--yes"]));
+    assert_eq!(approved.status, 0, "{approved}");
+    let lock = fs::read_to_string(place.path().join("toolcell.lock")).unwrap();
+    assert!(lock.contains("as = \"functions\"\n") && lock.contains("as = \"command {"), "{lock}");
+    let listed = place.typed(&named(&["list"]));
+    check("list_existing", &listed);
+    for (words, stdout) in [
+        (&["run", "math", "pair:={\"a\": 1, \"b\": 2}"][..], "3\n"),
+        (&["run", "writer", "text=x y"], "<x y>\n"),
+        (&["tools", "writer", "--format", "openai"], ""),
+    ] {
+        let shown = place.typed(&named(words));
+        assert_eq!(shown.status, 0, "{shown}");
+        assert!(shown.stdout.contains(stdout), "{shown}");
+    }
+    // The definitions stay as they are: it is the setting alone that differs.
+    for (from, to, needle) in [
+        ("stdin = \"nothing\"", "stdin = \"nothing\", output = \"json\"", "→ command {\"argv\""),
+        ("as = \"functions\"", "as = \"command\"", "does not export `wasi:cli/run@0.2`"),
+        ("as = \"functions\"\n", "", "does not export `toolcell:tool/tool`"),
+    ] {
+        place.write(&CONFIG.replace(from, to));
+        let name = if from.starts_with("as") { "math" } else { "writer" };
+        let refused = place.typed(&named(&["run", name, "text=x"]));
+        assert_ne!(refused.status, 0, "{to}: {refused}");
+        assert!(refused.stderr.contains("is not the one that was approved: it is used as"), "{to}: {refused}");
+        let shown = place.typed(&named(&["approve", name]));
+        assert!(shown.to_string().contains(needle), "{to}: {shown}");
+    }
+}
+
+#[test]
+fn settings_that_cannot_be_meant() {
+    let place = Place::new("");
+    for (config, needle) in [
+        ("as = \"function\"", "`components.x.as`: `function` is not one of its values"),
+        ("command = {}", "`x` has settings of a command, and is not used as one"),
+        ("as = \"command\"\ncommand = { argv = [\"{stdin}\"] }", "has the name of the argument for standard input"),
+        (
+            "as = \"command\"\ncommand = { output = \"yaml\" }",
+            "`components.x.command.output`: `yaml` is not one of its values",
+        ),
+    ] {
+        place.write(&format!("[components.x]\npath = \"hello.wasm\"\n{config}\n"));
+        let shown = place.typed(&["check"]);
+        assert_eq!(shown.status, 1, "{config}: {shown}");
+        assert!(shown.stderr.contains(needle) && shown.stderr.contains("hint: "), "{config}: {shown}");
+    }
+}

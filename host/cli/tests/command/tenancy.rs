@@ -1,0 +1,104 @@
+//! What `toolcell.toml` says of the tenants of a server: their quotas, and whose tokens are accepted.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::place::Place;
+use crate::serve::Served;
+use crate::typed::check;
+
+const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
+const ISSUER: &str = "[tenants.acme]\n[issuer]\nurl = \"https://login.example\"\naudience = \"https://tools.example\"\n\
+                      keys = \"jwks.json\"\ntenant_claim = \"org\"\nalgorithms = [\"EdDSA\"]\n";
+/// The public key of an issuer of these tests.
+const KEYS: &str =
+    r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "k", "x": "6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw"}]}"#;
+/// A token of that issuer for this server: `{"iss": "https://login.example", "aud": "https://tools.example", "sub": "ada",
+/// "org": "acme", "exp": 9999999999}`.
+const TOKEN: &str = "eyJhbGciOiJFZERTQSIsImtpZCI6ImsifQ.eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJodHRwczovL3Rvb2xzLmV4YW1wbGUiLCJzdWIiOiJhZGEiLCJvcmciOiJhY21lIiwiZXhwIjo5OTk5OTk5OTk5fQ.Qf6HyLaYEpaQxrUGWYSt5GDftl5LIpqcFdGPD5HOurgPSIEQTGSkyo1M0aAx1JsJCmbze-1YGr5zD6RRWs5ZCQ";
+/// The same with `"aud": "https://other.example"`.
+const OTHER: &str = "eyJhbGciOiJFZERTQSIsImtpZCI6ImsifQ.eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJodHRwczovL290aGVyLmV4YW1wbGUiLCJzdWIiOiJhZGEiLCJvcmciOiJhY21lIiwiZXhwIjo5OTk5OTk5OTk5fQ.C9hTubnJyfFJXV7BJnRKt0JmrRCXsRob98hTILpuocWv4a9bZe3_Tv2ik0mCUjbiTHSCamnT5z0xgvFNZQ-RCg";
+
+#[test]
+fn a_quota_of_the_file_refuses_and_changes_with_it() {
+    let quotas = |acme: u32| {
+        format!(
+            "{CONFIG}[defaults.quota]\ncalls_per_minute = 1\n[tenants.globex]\n[tenants.acme.quota]\ncalls_per_minute = {acme}\n"
+        )
+    };
+    let place = Place::new(&quotas(2)).approved();
+    let key = |tenant: &str| {
+        let made = place.typed(&["tenant", "key", tenant, "--json"]).json();
+        made["key"].as_str().expect("a key").to_owned()
+    };
+    let (acme, globex) = (key("acme"), key("globex"));
+    let server = Served::start(&place, &[]);
+    let statuses = |key: &str| [(); 3].map(|()| server.greets(Some(key)).0);
+    assert_eq!((statuses(&acme), statuses(&globex)), ([200, 200, 429], [200, 429, 429]));
+    let usage = server.asked("GET", "/v1/usage", Some(&acme), None).1;
+    assert_eq!((&usage["calls"], &usage["calls_left"]), (&json!(2), &json!(0)), "{usage}");
+    // What was used before counts, so that a higher quota gives no second minute's worth.
+    place.write(&format!("{CONFIG}[tenants.acme]\n[tenants.globex]\n"));
+    place.approve();
+    server.told("reloaded: ");
+    assert_eq!((statuses(&acme), statuses(&globex)), ([200; 3], [200; 3]), "no quota");
+}
+
+#[test]
+fn tokens_of_the_issuer_of_the_file_are_accepted() {
+    let place = Place::new(CONFIG);
+    fs::write(place.path().join("jwks.json"), KEYS).expect("no error");
+    place.write(&format!("{CONFIG}{ISSUER}"));
+    place.approve();
+    let server = Served::start(&place, &[]);
+    let statuses = || [None, Some(TOKEN), Some(OTHER)].map(|token| server.greets(token).0);
+    assert_eq!(statuses(), [401, 200, 401]);
+    let metadata = server.asked("GET", "/.well-known/oauth-protected-resource", None, None).1;
+    assert_eq!(metadata["authorization_servers"], json!(["https://login.example"]), "{metadata}");
+    // Keys that cannot be used change nothing.
+    fs::write(place.path().join("jwks.json"), r#"{"keys": []}"#).expect("no error");
+    server.told("the keys of the issuer are not used");
+    server.told("reloaded: ");
+    assert_eq!(statuses(), [401, 200, 401]);
+    let (status, ready) = server.asked("GET", "/ready", None, None);
+    assert_eq!((status, ready["problems"]["issuer"].is_string()), (503, true), "{ready}");
+    // Another key of the same name.
+    fs::write(place.path().join("jwks.json"), KEYS.replace("6kps", "6kpt")).expect("no error");
+    server.told("reloaded: ");
+    assert_eq!(statuses(), [401, 401, 401]);
+}
+
+#[test]
+fn quotas_and_issuers_that_cannot_be_are_errors_with_a_hint() {
+    for (name, keys, added) in [
+        ("quota_zero", KEYS, "[tenants.acme.quota]\ncalls_per_minute = 0\n"),
+        ("quota_unit", KEYS, "[defaults.quota]\nartifact_bytes = \"64MB\"\n"),
+        ("quota_unknown", KEYS, "[tenants.acme.quota]\ncalls = 5\n"),
+        ("quota_of_tool", KEYS, "[components.hello.tools.greet.quota]\ncalls_per_minute = 5\n"),
+        ("issuer_symmetric", KEYS, &ISSUER.replace("EdDSA", "HS256")),
+        ("issuer_url", KEYS, &ISSUER.replace("https://login.example", "login.example")),
+        ("issuer_no_file", KEYS, &ISSUER.replace("jwks.json", "absent.json")),
+        ("issuer_other_algorithm", KEYS, &ISSUER.replace("EdDSA", "ES256")),
+        ("issuer_not_keys", "[]", ISSUER),
+    ] {
+        let place = Place::new(CONFIG);
+        fs::write(place.path().join("jwks.json"), keys).expect("no error");
+        place.write(&format!("{CONFIG}{added}"));
+        check(&format!("tenancy_{name}"), &place.typed(&["serve", "--check", "--config", "toolcell.toml"]));
+    }
+}
+
+#[test]
+fn check_shows_the_quota_of_each_tenant() {
+    let quotas = "[defaults.quota]\nconcurrent_calls = 4\n[tenants.globex]\n[tenants.acme.quota]\nfuel_per_minute = \"10G\"\n\
+                  artifact_bytes = \"64MiB\"\n";
+    let place = Place::new(&format!("{CONFIG}{quotas}")).approved();
+    let shown = place.typed(&["check"]);
+    assert!(
+        shown.stdout.contains("tenant acme: at most 10G fuel a minute, 4 calls at once, 64MiB of artifacts\n"),
+        "{shown}"
+    );
+    assert!(shown.stdout.contains("tenant globex: at most 4 calls at once\n"), "{shown}");
+    assert_eq!(place.typed(&["check", "--json"]).json()["quotas"]["globex"]["concurrent_calls"], 4);
+}

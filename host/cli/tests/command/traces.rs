@@ -1,0 +1,175 @@
+//! What a collector of OpenTelemetry gets of a server's calls.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use parking_lot::Mutex;
+use prost::Message as _;
+use rustix::process::Signal;
+use serde_json::json;
+use toolcell_test_guests::example;
+
+use crate::place::Place;
+use crate::serve::Served;
+use crate::server::Server;
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CALLER: &str = "00f067aa0ba902b7";
+
+/// A collector that keeps what it is sent.
+struct Collector {
+    url: String,
+    bodies: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl Collector {
+    fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let bodies = Arc::<Mutex<Vec<Vec<u8>>>>::default();
+        let kept = Arc::clone(&bodies);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                take(stream, &kept);
+            }
+        });
+        Self { url, bodies }
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        let bodies = self.bodies.lock();
+        let requests = bodies.iter().map(|body| ExportTraceServiceRequest::decode(&body[..]).expect("spans"));
+        let resources = requests.flat_map(|request| request.resource_spans);
+        resources.flat_map(|resource| resource.scope_spans).flat_map(|scope| scope.spans).collect()
+    }
+}
+
+fn take(stream: TcpStream, kept: &Mutex<Vec<Vec<u8>>>) {
+    let mut stream = BufReader::new(stream);
+    let (mut length, mut line) = (0, String::new());
+    let mut first = String::new();
+    while stream.read_line(&mut line).is_ok_and(|read| read > 2) {
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+        if first.is_empty() {
+            first.clone_from(&line);
+        }
+        line.clear();
+    }
+    assert!(first.starts_with("POST /v1/traces "), "{first}");
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).expect("a body");
+    // Kept before it is answered: a server that has its answer may end.
+    kept.lock().push(body);
+    let _ = stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The value of an attribute, as text.
+fn attribute(span: &Span, key: &str) -> Option<String> {
+    let value = span.attributes.iter().find(|attribute| attribute.key == key)?.value.clone()?.value?;
+    if let any_value::Value::IntValue(number) = value {
+        return Some(number.to_string());
+    }
+    let any_value::Value::StringValue(text) = value else { panic!("{value:?}") };
+    Some(text)
+}
+
+/// The one span below this one.
+fn below<'a>(spans: &'a [Span], parent: &str) -> &'a Span {
+    let found: Vec<_> = spans.iter().filter(|span| hex(&span.parent_span_id) == parent).collect();
+    assert_eq!(found.len(), 1, "below {parent}: {spans:#?}");
+    found[0]
+}
+
+#[track_caller]
+fn says(span: &Span, expected: &[(&str, &str)]) {
+    for (key, value) in expected {
+        assert_eq!(attribute(span, key).as_deref(), Some(*value), "{key}: {span:#?}");
+    }
+}
+
+#[test]
+fn an_mcp_call_with_one_request_is_a_tree_of_three_spans() {
+    let site = Server::answering("canary-body");
+    let place = Place::new(&format!(
+        "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
+         http = [{{ rule = \"GET {}\", private = [\"127.0.0.0/8\"] }}]\n",
+        site.url("/")
+    ));
+    fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
+    place.approve();
+    for from_headers in [false, true] {
+        let collector = Collector::start();
+        let server = Served::start(&place, &["--otlp", &collector.url]);
+        let parent = format!("00-{TRACE}-{CALLER}-01");
+        let mut meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let mut headers = String::from(
+            "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: fetch\r\n",
+        );
+        if from_headers {
+            headers.push_str(&format!("traceparent: {parent}\r\n"));
+        } else {
+            meta["traceparent"] = json!(parent);
+        }
+        let call = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "fetch", "arguments": {"url": site.url("/canary-path")}, "_meta": meta},
+        });
+        let answer = server.answer("POST", "/mcp", &headers, Some(&call));
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("canary-body"), "{answer}");
+        // What waits is sent before it ends.
+        assert_eq!(server.end(Signal::TERM), Some(0));
+
+        let spans = collector.spans();
+        assert_eq!(spans.len(), 3, "{spans:#?}");
+        assert!(spans.iter().all(|span| hex(&span.trace_id) == TRACE), "{spans:#?}");
+        let request = below(&spans, CALLER);
+        assert_eq!((request.name.as_str(), request.kind()), ("tools/call fetch", SpanKind::Server));
+        says(
+            request,
+            &[
+                ("mcp.method.name", "tools/call"),
+                ("gen_ai.tool.name", "fetch"),
+                ("gen_ai.operation.name", "execute_tool"),
+                ("http.request.method", "POST"),
+                ("http.response.status_code", "200"),
+            ],
+        );
+        let call = below(&spans, &hex(&request.span_id));
+        assert_eq!((call.name.as_str(), call.kind()), ("execute_tool fetch", SpanKind::Internal));
+        says(call, &[("gen_ai.tool.name", "fetch"), ("toolcell.outcome", "ok")]);
+        let sent = below(&spans, &hex(&call.span_id));
+        assert_eq!((sent.name.as_str(), sent.kind()), ("GET", SpanKind::Client));
+        says(sent, &[("server.address", "127.0.0.1"), ("http.response.status_code", "200")]);
+        // No argument, path or result leaves.
+        let told = format!("{spans:?}");
+        assert!(!told.contains("canary"), "{told}");
+    }
+}
+
+#[test]
+fn a_collector_without_tls_is_on_this_machine() {
+    let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
+    for url in ["http://collector.example", "collector", "http://user@127.0.0.1:1"] {
+        let shown = place.typed(&["serve", "--check", "--otlp", url]);
+        assert!(shown.status == 2 && shown.stderr.contains("hint: "), "{url}: {shown}");
+    }
+    // Nothing is sent by a check.
+    let shown = place.typed(&["serve", "--check", "--otlp", "http://127.0.0.1:1"]);
+    assert_eq!(shown.status, 0, "{shown}");
+}
