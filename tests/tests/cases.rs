@@ -149,6 +149,12 @@ fn mischief() {}
 /// Tested by name, in `sockets.rs`.
 fn prober() {}
 
+/// Tested by name, in `host/server/tests/http/files.rs`.
+fn reader() {}
+
+/// Tested by name, in `invoke.rs`.
+fn relay() {}
+
 /// Tested by name, in `same`.
 fn scribe() {}
 

@@ -2,6 +2,8 @@
 //! hint. And the cache: it saves time, and never changes what is loaded.
 
 mod bounds;
+mod contents;
+mod kinds;
 mod on_demand;
 mod tiers;
 mod turns;

@@ -21,6 +21,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
         "words",
         &[
             "call",
+            "component_kind",
             "defence",
             "definition",
             "error",

@@ -31,7 +31,8 @@ fn gossip(how: String, words: String) -> Result<Outcome, Failure> {
         "deep" => return Ok(Outcome::ok(json!({ &value: [1.5, { "a": format!("<{value}>") }] }))),
         "pieces" => return Ok(Outcome::ok([one, other])),
         "beside" => {
-            let parts = [Part::text(&value), Part::image("image/png", value.clone())];
+            let resource = Part::resource("file:///a.txt", "text/plain", value.as_str());
+            let parts = [Part::text(&value), Part::image("image/png", value.clone()), resource];
             return Ok(parts.into_iter().fold(Output::new(1).message(&value), Output::part).into());
         }
         "error" => return Err(Failure::new(&value).data([&value])),

@@ -2,7 +2,7 @@
 
 mod requests;
 
-use toolcell_guest::{abort, budget, http, kv, log, progress, secrets, tool, tools};
+use toolcell_guest::{abort, budget, http, invoke, json, kv, log, progress, secrets, tool, tools};
 use wasip2::cli::{environment, exit, stderr, stdin, stdout, terminal_stderr, terminal_stdin, terminal_stdout};
 use wasip2::clocks::{monotonic_clock, wall_clock};
 use wasip2::filesystem::preopens;
@@ -19,6 +19,7 @@ fn visit(url: String, door: Option<String>) -> bool {
     services();
     keys();
     credentials(&url);
+    assert!(invoke::call::<bool>("nothing", &json!({})).is_err());
     surroundings();
     let (directory, _) = preopens::get_directories().pop().expect("a directory");
     files(&directory);

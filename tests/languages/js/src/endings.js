@@ -1,0 +1,3 @@
+export const fail = () => {
+  throw new RangeError("out of cheese");
+};

@@ -1,0 +1,56 @@
+import { askUser, halt, kv, output, progress, secrets, tool, ToolFailure } from "toolcell";
+import { fail } from "./endings.js";
+
+const parameters = { type: "object", properties: { how: { type: "string" } }, required: ["how"] };
+const needs = [
+  { kind: "http", pattern: "GET https://api.example.com/v1", reason: "to look something up" },
+  { kind: "secret", pattern: "api_key", reason: "to authenticate there" },
+  { kind: "kv", pattern: "write counters/*", reason: "to count" },
+];
+const read = async () => {
+  const answer = await fetch("https://api.example.com/v1/city?q=Bern", { secret: secrets.get("api_key") });
+  return { status: answer.status, ...(await answer.json()) };
+};
+const count = () => {
+  const next = (kv.get("counters/calls") ?? 0) + 1;
+  kv.set("counters/calls", next);
+  return next;
+};
+const loop = { self: null };
+loop.self = loop;
+const recurse = (depth) => recurse(depth + 1) + 1;
+const flood = () => Promise.resolve().then(flood);
+const endings = {
+  value: () => ({ list: [1, 2.5, "three"], nothing: null, yes: true }),
+  nothing: () => undefined,
+  text: () => output("text", { message: "a message", parts: ["a part"] }),
+  promise: async () => (await Promise.all([1, 2, 3].map(async (n) => n * n))).join(),
+  failure: () => { throw new ToolFailure("no such city", { data: { city: "Atlantis" }, retryAfterMs: 1500 }); },
+  ask: (context) => (context.answer === undefined ? askUser("Which one?", { options: ["a", "b"], state: 7 }) : [context.answer, context.state]),
+  halt: () => halt("done", { total: 3 }),
+  read,
+  denied: () => fetch("https://elsewhere.example.com/"),
+  count,
+  progress: () => progress(1, 2, "half"),
+  throws: fail,
+  throws_text: () => { throw "just a text"; },
+  pending: () => new Promise(() => {}),
+  circle: () => loop,
+  bigint: () => 10n,
+  function: () => () => 1,
+  recursion: () => recurse(0),
+  microtasks: flood,
+  spin: () => { for (;;); },
+  memory: () => { const all = []; for (;;) all.push(new Uint8Array(1 << 20).fill(1)); },
+  clock: () => new Date().toISOString(),
+  random: () => Math.random(),
+};
+
+export default tool({
+  name: "endings",
+  description: "Ends a call in each of the ways in which a call can end.",
+  parameters,
+  needs,
+  validate: ({ how }) => (how in endings ? [] : [`there is no ending ${how}`]),
+  handler: ({ how }, context) => endings[how](context),
+});

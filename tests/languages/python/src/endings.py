@@ -1,0 +1,2 @@
+def fail():
+    raise ValueError("out of cheese")

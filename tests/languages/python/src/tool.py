@@ -1,0 +1,98 @@
+import asyncio
+import datetime
+import random
+
+from endings import fail
+from toolcell import Context, Need, Output, ToolFailure, ask_user, fetch, halt, kv, progress, secrets, tool
+
+
+def read():
+    answer = fetch("https://api.example.com/v1/city?q=Bern", secret=secrets.get("api_key"))
+    return {"status": answer.status, **answer.json()}
+
+
+def count():
+    following = kv.get("counters/calls", 0) + 1
+    kv.set("counters/calls", following)
+    return following
+
+
+def failure():
+    raise ToolFailure("no such city", {"city": "Atlantis"}, retry_after_ms=1500)
+
+
+class Sudden(BaseException):
+    pass
+
+
+def throws_text():
+    raise Sudden("just a text")
+
+
+async def promise():
+    async def square(number):
+        await asyncio.sleep(0)
+        return number * number
+
+    return ",".join(map(str, await asyncio.gather(*map(square, (1, 2, 3)))))
+
+
+async def pending():
+    await asyncio.get_running_loop().create_future()
+
+
+def recurse(depth):
+    return recurse(depth + 1) + 1
+
+
+def memory():
+    kept = []
+    while True:
+        kept.append(b"x" * (1 << 20))
+
+
+loop = {}
+loop["self"] = loop
+endings = {
+    "value": lambda: {"list": [1, 2.5, "three"], "nothing": None, "yes": True},
+    "nothing": lambda: None,
+    "text": lambda: Output("text", message="a message", parts=["a part"]),
+    "promise": promise,
+    "failure": failure,
+    "halt": lambda: halt("done", {"total": 3}),
+    "read": read,
+    "denied": lambda: fetch("https://elsewhere.example.com/"),
+    "count": count,
+    "progress": lambda: progress(1, 2, "half"),
+    "throws": fail,
+    "throws_text": throws_text,
+    "pending": pending,
+    "circle": lambda: loop,
+    "bigint": lambda: float("nan"),
+    "function": lambda: fail,
+    "recursion": lambda: recurse(0),
+    "memory": memory,
+    "clock": lambda: datetime.datetime.now(datetime.timezone.utc).isoformat(),
+    "random": random.random,
+}
+
+
+def validate(how):
+    return [] if how == "ask" or how in endings else [f"there is no ending {how}"]
+
+
+@tool(
+    name="endings",
+    needs=[
+        Need("http", "GET https://api.example.com/v1", "to look something up"),
+        Need("secret", "api_key", "to authenticate there"),
+        Need("kv", "write counters/*", "to count"),
+    ],
+    validate=validate,
+)
+async def end(how: str, context: Context):
+    """Ends a call in each of the ways in which a call can end."""
+    if how == "ask":
+        return [context.answer, context.state] if context.is_answered else ask_user("Which one?", ["a", "b"], state=7)
+    result = endings[how]()
+    return await result if asyncio.iscoroutine(result) else result

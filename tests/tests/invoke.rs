@@ -1,0 +1,234 @@
+//! Tools that call other tools: what they were granted, on their caller's budget and rights.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use toolcell::kv::MemoryStore;
+use toolcell::{
+    CallOptions, CallResult, Completion, Component, DEFAULT_CALL_DEPTH, Definition, Engine, Event, Executor, Grants,
+    InvokeRule, Limits, MAX_SUB_CALLS, Missing, Overlay, Placement, Registry, Runner, Tool, ToolCall,
+};
+use toolcell_test_guests::bytes;
+use toolcell_tests::{PLACEMENTS, context, wait};
+
+/// Fuel of a thousand rounds of the tool `relay` is far below this, that of a million far above.
+const SOME_FUEL: u64 = 5_000_000;
+
+fn engine(placement: Placement, cells: u32) -> Engine {
+    let engine = Engine::builder().cells(cells).threads(1).placement(placement).keys(MemoryStore::new());
+    engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/invoke")).build().expect("an engine")
+}
+
+fn rule(text: &str) -> InvokeRule {
+    text.parse().expect("a rule")
+}
+
+/// `relay`, which may call what the rules say, and an unlimited `greet`, `notes` with keys, and the native tool `clock`.
+struct Host {
+    executor: Executor,
+    relay: Tool,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Host {
+    fn new(engine: &Engine, rules: &[&str]) -> Self {
+        let registry = Registry::new();
+        let load = |name: &'static str, grants: Grants| {
+            let engine = engine.clone();
+            let load = async move { Component::load_with(&engine, bytes(name), grants, Missing::Denied).await };
+            wait(load).expect("it loads").tools().to_vec()
+        };
+        let mut relays = Grants::default();
+        relays.invoke = rules.iter().map(|text| rule(text)).collect();
+        let mut keys = Grants::default();
+        keys.keys.push("write notes/*".parse().expect("a rule"));
+        let relay = load("relay", relays).remove(0);
+        registry.register_all(load("hello", Grants::default())).expect("registered");
+        registry.register_all(load("notes", keys)).expect("registered");
+        registry.register(relay.clone()).expect("registered");
+        let clock =
+            Tool::native(Definition::new("clock", "Tells the time.").expect("a definition"), async |_: Value| {
+                json!("noon")
+            });
+        registry.register(clock.expect("a tool")).expect("registered");
+        let events = Arc::<Mutex<Vec<Event>>>::default();
+        let seen = Arc::clone(&events);
+        let executor = Executor::new()
+            .with_callable(move |name| registry.get(name))
+            .with_events(move |event: Event| seen.lock().expect("events").push(event));
+        Self { executor, relay, events }
+    }
+
+    fn completion(&self, arguments: &Value, options: CallOptions) -> Completion {
+        let call = ToolCall::with_value("1", "relay", arguments);
+        let (executor, relay) = (self.executor.clone(), self.relay.clone());
+        wait(async move { executor.call(&relay, call, options).await })
+    }
+
+    /// How one call that `relay` makes ends.
+    fn ended(&self, name: &str, arguments: &Value) -> Value {
+        let made = self.completion(&relayed(name, arguments), CallOptions::default());
+        value(&made.result)[0].clone()
+    }
+}
+
+fn value(result: &CallResult) -> Value {
+    result.value().unwrap_or_else(|| panic!("{result:?}")).to_value()
+}
+
+/// The arguments with which `relay` makes one call.
+fn relayed(name: &str, arguments: &Value) -> Value {
+    json!({"calls": [[name, arguments.to_string()]]})
+}
+
+/// `relay` that calls itself so many calls deep.
+fn nested(depth: u32) -> Value {
+    (0..depth).fold(json!({"calls": []}), |inner, _| relayed("relay", &inner))
+}
+
+/// The innermost ending of calls that are nested.
+fn innermost(mut ended: &Value) -> &Value {
+    while let Some(inner) = ended.get("ok").and_then(|ok| ok.get(0)) {
+        ended = inner;
+    }
+    ended
+}
+
+fn greeting() -> Value {
+    json!({"name": "Ada"})
+}
+
+#[test]
+fn a_tool_calls_the_tools_that_it_was_granted() {
+    let host = Host::new(&engine(Placement::Cells, 4), &["gre*", "missing"]);
+    assert_eq!(host.ended("greet", &greeting())["ok"], "Hello, Ada!");
+    assert_eq!(host.ended("missing", &json!({}))["tool_error"]["reason"], "not_found");
+    assert_eq!(host.ended("greet", &json!({"name": 5}))["refusal"]["kind"], "invalid_arguments");
+    let denied = host.ended("notes", &json!({"action": "list"}));
+    assert!(denied["denied"].as_str().is_some_and(|told| told.contains(r#"invoke = ["notes"]"#)), "{denied}");
+    // A call's overlay narrows it like every other right.
+    let mut overlay = Overlay::default();
+    overlay.invoke = Some(Vec::new());
+    let narrowed = host.completion(&relayed("greet", &greeting()), CallOptions::default().with_overlay(overlay));
+    assert!(value(&narrowed.result)[0]["denied"].is_string());
+}
+
+#[test]
+fn each_call_of_a_call_has_its_events_and_its_receipt() {
+    let host = Host::new(&engine(Placement::Cells, 4), &["greet", "clock"]);
+    let mut calls = relayed("greet", &greeting());
+    calls["times"] = json!(2);
+    let options = CallOptions::default().with_context(context(&json!({"tenant": "acme", "thread_id": "t"})));
+    let made = host.completion(&calls, options);
+    let events = host.events.lock().expect("events");
+    let shown: Vec<_> = events
+        .iter()
+        .map(|event| match event {
+            Event::Started { id, name, .. } => format!("{name} {id} starts"),
+            Event::Completed { id, name, .. } => format!("{name} {id} ends"),
+            Event::Progress { .. } | Event::Log { .. } | Event::Denied { .. } | _ => format!("{event:?}"),
+        })
+        .collect();
+    let expected = ["relay 1 starts", "greet 1/1 starts", "greet 1/1 ends", "greet 1/2 starts", "greet 1/2 ends"];
+    assert_eq!(shown[..5], expected);
+    assert_eq!(shown[5..], ["relay 1 ends"]);
+    let fuel = |event: &Event| if let Event::Completed { usage, .. } = event { usage.fuel } else { None };
+    let used: Vec<_> = events.iter().filter_map(fuel).collect();
+    let [one, other, all] = used[..] else { panic!("{used:?}") };
+    assert!(one > 0 && other > 0 && all > one + other, "the receipt has the calls that it led to: {used:?}");
+    assert_eq!(made.usage.fuel, Some(all));
+}
+
+#[test]
+fn a_called_tool_has_no_right_that_its_caller_has_not() {
+    let engine = engine(Placement::Cells, 4);
+    let add = json!({"action": "add", "title": "milk", "text": "two litres"});
+    let bound = Host::new(&engine, &["notes", "clock"]);
+    let told = bound.ended("notes", &add);
+    assert!(told["error"]["message"].as_str().is_some_and(|told| told.contains("own NAME")), "{told}");
+    assert_eq!(bound.ended("clock", &json!({}))["refusal"]["kind"], "not_allowed", "no rights bind native code");
+    let free = Host::new(&engine, &["own notes", "own clock"]);
+    assert_eq!(free.ended("notes", &add)["ok"]["text"], "two litres");
+    assert_eq!(free.ended("clock", &json!({}))["ok"], "noon");
+}
+
+#[test]
+fn a_loop_of_calls_ends_at_its_depth() {
+    let host = Host::new(&engine(Placement::Cells, 4), &["relay"]);
+    let ended = |host: &Host, depth| {
+        let made = host.completion(&nested(depth), CallOptions::default());
+        innermost(&json!({"ok": value(&made.result)})).clone()
+    };
+    assert_eq!(ended(&host, DEFAULT_CALL_DEPTH), json!({"ok": []}));
+    assert!(ended(&host, DEFAULT_CALL_DEPTH + 1)["limit"].is_string());
+    let none = Host { executor: host.executor.clone().with_call_depth(0), ..host };
+    assert!(ended(&none, 1)["limit"].is_string());
+}
+
+#[test]
+fn the_calls_that_come_of_one_call_are_counted() {
+    let host = Host::new(&engine(Placement::Cells, 4), &["missing", "relay"]);
+    let ended = |times: u32| {
+        let mut calls = relayed("missing", &json!({}));
+        calls["times"] = json!(times);
+        // One more, at another depth: they are counted together.
+        host.ended("relay", &calls)["ok"][0].clone()
+    };
+    assert_eq!(ended(MAX_SUB_CALLS - 1)["tool_error"]["reason"], "not_found");
+    assert!(ended(MAX_SUB_CALLS)["limit"].is_string());
+}
+
+#[test]
+fn a_tool_pays_for_the_calls_that_it_makes() {
+    let host = Host::new(&engine(Placement::Cells, 4), &["relay"]);
+    let spins =
+        |times: u64| json!({"calls": [["relay", json!({"calls": [], "rounds": 100_000}).to_string()]], "times": times});
+    let options = || CallOptions::default().with_limits(Limits::unlimited().with_fuel(SOME_FUEL));
+    let one = host.completion(&spins(1), options());
+    let used = one.usage.fuel.expect("it is metered");
+    assert!(one.result.value().is_some() && used > 100_000, "{one:?}");
+    // Each alone has enough, and all of them together have not.
+    let all = host.completion(&spins(2 * SOME_FUEL / used + 2), options());
+    let ended = serde_json::to_value(&all.result).expect("JSON");
+    assert_eq!(ended["tool_error"]["reason"], "timeout", "{ended}");
+    assert_eq!(all.usage.fuel, Some(SOME_FUEL));
+}
+
+/// Whoever waits for another tool has the only cell.
+#[test]
+fn tools_that_wait_for_tools_take_no_cell_from_them() {
+    for placement in PLACEMENTS {
+        let host = Host::new(&engine(placement, 1), &["relay"]);
+        let (executor, relay) = (host.executor.clone(), host.relay.clone());
+        let calls = async move {
+            let mut calls = JoinSet::new();
+            for _ in 0..8 {
+                let (executor, relay) = (executor.clone(), relay.clone());
+                let call = ToolCall::with_value("1", "relay", &nested(DEFAULT_CALL_DEPTH));
+                calls.spawn(async move { executor.call(&relay, call, CallOptions::default()).await });
+            }
+            calls.join_all().await
+        };
+        for made in wait(calls) {
+            assert_eq!(innermost(&json!({"ok": value(&made.result)})), &json!({"ok": []}), "{placement:?}");
+        }
+    }
+}
+
+#[test]
+fn tools_of_a_run_call_the_tools_of_the_run() {
+    let host = Host::new(&engine(Placement::Cells, 2), &["greet"]);
+    let registry = Registry::new();
+    registry.register(host.relay.clone()).expect("registered");
+    let run = |registry: &Registry| {
+        let runner = Runner::new(registry.clone());
+        let call = ToolCall::with_value("1", "relay", &relayed("greet", &greeting()));
+        wait(async move { runner.run([call], Default::default()).await }).expect("it runs").messages[0].content.clone()
+    };
+    assert!(run(&registry).contains("not_found"), "the run has no such tool");
+    let engine = engine(Placement::Cells, 2);
+    let loaded = wait(async move { Component::load(&engine, bytes("hello")).await }).expect("it loads");
+    registry.register(loaded.tools()[0].clone()).expect("registered");
+    assert!(run(&registry).contains("Hello, Ada!"));
+}
