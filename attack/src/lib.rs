@@ -30,6 +30,7 @@ mod network;
 mod paths;
 mod schemas;
 mod secrets;
+mod server;
 mod slots;
 mod smith;
 mod theatre;

@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Attacks the library: hostile and mutated components, requests and paths to where they must not lead, stolen secrets,
-/// bombs for the compiler and the schema checker, and a crowd of calls that end in every way. Prints a table of what was
+/// bombs for the compiler and the schema checker, a server and its tenants, and a crowd of calls that end in every way. Prints a table of what was
 /// tried and what came of it. Ends with 0 if every figure holds, 1 if one does not, 2 for wrong arguments.
 ///
 /// Every attempt comes from the seed: a failure names the command that tries it again.
@@ -108,6 +108,8 @@ pub enum Name {
     Schemas,
     /// Guests that look for what another one left in their cell
     Slots,
+    /// Guests and clients that try to get at the channels and the tenants of a server
+    Server,
     /// Calls that end in every way, 64 at once
     Mixed,
 }
@@ -127,6 +129,8 @@ impl Name {
             Self::Mixed => 300_000_u64.div_ceil(crate::mixed::CALLS),
             // Row 54: 100,000 who leave something, and who look.
             Self::Slots => 100_000_u64.div_ceil(crate::slots::CALLS),
+            // Rows 72 to 81.
+            Self::Server => 5_000,
             // Row 70.
             Self::Schemas => 5_000,
             // To the end of their tables.

@@ -3,7 +3,7 @@
 use crate::options::Name;
 use crate::stage::Stage;
 use crate::tally::Tally;
-use crate::{bombs, guests, mixed, mutants, network, paths, schemas, secrets, slots, smith};
+use crate::{bombs, guests, mixed, mutants, network, paths, schemas, secrets, server, slots, smith};
 
 /// One kind of attack.
 pub(crate) trait Theatre {
@@ -31,6 +31,7 @@ pub(crate) fn theatre(name: Name, stage: &Stage) -> Box<dyn Theatre> {
         Name::Bombs => Box::new(bombs::Bombs::new(stage)),
         Name::Schemas => Box::new(schemas::Schemas::new(stage)),
         Name::Slots => Box::new(slots::Slots::new(stage)),
+        Name::Server => Box::new(server::Server::new(stage)),
         Name::Mixed => Box::new(mixed::Mixed::new(stage)),
     }
 }
