@@ -18,7 +18,8 @@ use toolcell_benches::many;
 use toolcell_benches::timing::{micros, percentile};
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::{
-    ApiKeyStore, Authenticator, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service, ServiceLimits,
+    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service,
+    ServiceLimits,
 };
 use toolcell_test_guests::{Answer, Hostile};
 
@@ -69,7 +70,7 @@ fn mcp_call() -> Vec<u8> {
 fn serve(runtime: &Runtime, served: Served, auth: Authenticator, most: usize) -> Result<Server> {
     let limits = ServiceLimits::default().with_in_flight(most);
     let service = Service::builder(served).with_limits(limits).build()?;
-    let options = ListenOptions::default().with_connections(most);
+    let options = ListenOptions::default().with_connections(most).with_http(HttpOptions::default().with_requests(most));
     let options = options.with_protected(mcp::routes(service.clone(), McpOptions::default()));
     let server = runtime.block_on(HttpServer::bind(service.clone(), auth, options))?;
     let address = server.address();
