@@ -1,10 +1,17 @@
 //! The set-up a human would otherwise do by hand.
 
 mod attack;
+mod checks;
+mod clients;
 mod conformance;
 mod demo;
+mod js_runtime;
+mod languages;
 mod lint;
+mod openapi;
 mod package;
+mod registries;
+mod served;
 mod shell;
 mod test;
 
@@ -15,7 +22,11 @@ cargo xtask demo    build everything that is missing, then a tour of good and ho
 cargo xtask test    all tests
 cargo xtask attack  a campaign of attacks on the library; `--help` tells more
 cargo xtask conformance  the public MCP conformance suite against a fixture server
+cargo xtask clients  agents in Python and TypeScript, and the MCP Inspector, against `toolcell serve`
+cargo xtask languages  tools in Python, built with componentize-py, and their cases
+cargo xtask openapi  requests made from the OpenAPI document, against `toolcell serve`
 cargo xtask lint    formatting, lints, documentation, packages, and the licences and sources of the dependencies
+cargo xtask js-runtime  the JavaScript runtime of `toolcell build`, built anew with Zig
 cargo xtask package the packages as a registry would get them, compiled from their own files
 ";
 
@@ -26,7 +37,11 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => test::run(rest),
         ["lint"] => lint::run(),
         ["conformance"] => conformance::run(),
+        ["clients"] => clients::run(),
+        ["languages"] => languages::run(),
+        ["openapi"] => openapi::run(),
         ["package"] => package::run(),
+        ["js-runtime"] => js_runtime::run(),
         ["attack", rest @ ..] => match attack::run(rest) {
             Ok(code) => return code.into(),
             Err(error) => Err(error),

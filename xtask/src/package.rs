@@ -14,8 +14,15 @@ use anyhow::{Context as _, Result, ensure};
 use crate::shell::{cargo, root, say};
 
 /// What is published, each after what it depends on.
-const PUBLISHED: [&str; 6] =
-    ["toolcell-guest-macros", "toolcell-guest", "toolcell", "toolcell-config", "toolcell-server", "toolcell-cli"];
+const PUBLISHED: [&str; 7] = [
+    "toolcell-guest-macros",
+    "toolcell-guest",
+    "toolcell",
+    "toolcell-config",
+    "toolcell-server",
+    "toolcell-build",
+    "toolcell-cli",
+];
 /// What a registry shows of a package, and what its licence asks for.
 const PAPERS: [&str; 3] = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"];
 

@@ -19,5 +19,6 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
         cargo(&examples, &["test", "--locked", "--quiet"])?;
     }
     // The whole workspace, always: a smaller selection has other features, and would build the engine a second time.
-    cargo(root(), &[&["test", "--workspace", "--locked"], filter].concat())
+    // All failures of a run are wanted, not the first one.
+    cargo(root(), &[&["test", "--workspace", "--locked", "--no-fail-fast"], filter].concat())
 }

