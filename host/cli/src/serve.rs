@@ -4,6 +4,8 @@
 //! Invariants: what is served is what was approved; a reload that fails changes nothing, and is told on standard error and by
 //! `/ready`.
 
+mod tokens;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +15,8 @@ use serde_json::json;
 use toolcell_config::{Configuration, EnginesBuilder, Loaded, Reloaded, Reloader, Serving, TenantQuota};
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::{
-    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, BindError, HttpOptions, HttpServer, JwtError, JwtIssuer,
-    ListenOptions, ManyTools, MetricsError, MetricsServer, Principal, Quota, Served, ServedTenant, Service, Tls,
+    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, BindError, HttpOptions, HttpServer, ListenOptions,
+    ManyTools, MetricsError, MetricsServer, Principal, Quota, Served, ServedTenant, Service, ServiceBuilder, Tls,
 };
 
 use crate::args::{Global, ServeArgs};
@@ -25,12 +27,10 @@ use crate::interrupt::Interrupt;
 use crate::printer::Printer;
 use crate::traces::Traces;
 use crate::{host, state, tenant};
+use tokens::Tokens;
 
 /// What a reload that failed is told as, by `/ready`.
 const CONFIGURATION: &str = "configuration";
-
-/// What keys of an issuer that cannot be used are reported as, by `/ready`.
-const ISSUER: &str = "issuer";
 
 /// Time to write the answers of the last calls, once a signal has ended a server on standard input and output.
 const LAST_ANSWERS: Duration = Duration::from_millis(100);
@@ -63,7 +63,7 @@ async fn serving(
 ) -> Result<ExitStatus, Failure> {
     let configuration = config::read_with(global, Wanted::All)?;
     if configuration.file.is_none() {
-        return Err(configuration.missing("a server serves the components that it names").into());
+        return Err(configuration.missing("create one with `toolcell init`, or name one with `--config FILE`: a server serves the components that it names").into());
     }
     let keys = tenant::store(global)?;
     let has_keys = !configuration.tenants.is_empty()
@@ -74,8 +74,9 @@ async fn serving(
     let loaded = reloader.loaded();
     let problems = told(printer, args, &loaded)?;
     let auth = authenticator(keys, has_keys);
-    auth.replace_jwt(issuer(&loaded)?);
+    let tokens = Tokens::start(auth.clone(), loaded.issuer())?;
     if args.check {
+        tokens.check().await?;
         if let Some(address) = args.metrics {
             MetricsServer::check(address).map_err(no_metrics)?;
         }
@@ -85,6 +86,7 @@ async fn serving(
         return Ok(if problems == 0 { ExitStatus::Ok } else { ExitStatus::Failed });
     }
     let service = Service::builder(served(&loaded, args)).with_sealer(state::sealer(global.state_dir.as_deref())?);
+    let service = state::dir(global).into_iter().fold(service, ServiceBuilder::with_state_directory);
     let service = service.with_artifacts(artifacts(args)?).build()?;
     traces.report_to(&service);
     if args.stdio {
@@ -125,7 +127,8 @@ async fn serving(
     let serving = server.serve(async move { stop.raised().await });
     tokio::select! {
         () = serving => {}
-        () = reloading(printer, &reloader, &service, &auth, args) => {}
+        () = reloading(printer, &reloader, &service, &auth, &tokens, args) => {}
+        () = tokens.keep(printer, &service) => {}
         () = keyed(printer, &auth, args), if !has_keys => {}
         () = measured(metrics) => {}
     }
@@ -151,6 +154,7 @@ async fn on_stdio(
     }
     // It serves one principal, whatever keys there are.
     let auth = Authenticator::open();
+    let tokens = Tokens::start(auth.clone(), None)?;
     let stop = interrupt.drain(args.drain.0);
     let mut serving = pin!(mcp::serve_stdio(service.clone(), principal, McpOptions::default()));
     let drained = async {
@@ -162,7 +166,7 @@ async fn on_stdio(
     let ended = tokio::select! {
         ended = &mut serving => ended,
         () = drained => Ok(()),
-        () = reloading(printer, reloader, &service, &auth, args) => Ok(()),
+        () = reloading(printer, reloader, &service, &auth, &tokens, args) => Ok(()),
     };
     interrupt.drained();
     ended.map_err(|error| Failure::environment(error, "the client sends one JSON-RPC message a line"))?;
@@ -208,30 +212,6 @@ fn quota(said: TenantQuota) -> Quota {
     quota.concurrent_calls = said.concurrent_calls.map(|calls| usize::try_from(calls).unwrap_or(usize::MAX));
     quota.artifact_bytes = said.artifact_bytes;
     quota
-}
-
-/// The issuer whose tokens are accepted.
-fn issuer(loaded: &Loaded) -> Result<Option<JwtIssuer>, Failure> {
-    let Some(said) = loaded.issuer() else { return Ok(None) };
-    let failed = |error: JwtError| {
-        let hint = error.hint();
-        Failure::file(
-            anyhow::Error::new(error)
-                .context(format!("the keys of the issuer in `{}` cannot be used", said.path.display())),
-            hint,
-        )
-    };
-    let mut issuer = JwtIssuer::from_jwks(&said.url, &said.audience, &said.keys).map_err(failed)?;
-    if let Some(algorithms) = &said.algorithms {
-        issuer = issuer.with_algorithms(algorithms).map_err(failed)?;
-    }
-    if let Some(claim) = &said.tenant_claim {
-        issuer = issuer.with_tenant_claim(claim);
-    }
-    Ok(Some(match &said.scope {
-        Some(scope) => issuer.with_scope(scope),
-        None => issuer,
-    }))
 }
 
 /// Serves metrics, if that was asked for. Does not end.
@@ -298,7 +278,14 @@ fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
 }
 
 /// Serves what changes, as long as the server runs.
-async fn reloading(printer: &Printer, reloader: &Reloader, service: &Service, auth: &Authenticator, args: &ServeArgs) {
+async fn reloading(
+    printer: &Printer,
+    reloader: &Reloader,
+    service: &Service,
+    auth: &Authenticator,
+    tokens: &Tokens,
+    args: &ServeArgs,
+) {
     let mut changes = pin!(reloader.changes(args.watch.0));
     while let Some(change) = changes.next().await {
         match change {
@@ -310,17 +297,7 @@ async fn reloading(printer: &Printer, reloader: &Reloader, service: &Service, au
                 service.replace(served(&loaded, args));
                 service.report(CONFIGURATION, None);
                 report_problems(service, &loaded);
-                match issuer(&loaded) {
-                    Ok(issuer) => {
-                        auth.replace_jwt(issuer);
-                        service.report(ISSUER, None);
-                    }
-                    Err(failure) => {
-                        service.report(ISSUER, Some("its keys cannot be used".into()));
-                        printer.note("warning", "the keys of the issuer are not used: those from before go on");
-                        failure.tell(printer);
-                    }
-                }
+                tokens.replace(printer, service, loaded.issuer());
                 printer.note("reloaded", &summary(&reloaded));
                 // A reader of standard output who went away is no reason to stop serving.
                 let _ = told(printer, args, &loaded);

@@ -1,9 +1,9 @@
 //! The issuer whose tokens a server accepts.
 //!
-//! In: `[issuer]`, and the file of its keys. Out: [`Issuer`].
+//! In: `[issuer]`, and the file of its keys if it names one. Out: [`Issuer`].
 //! Invariants: the file of keys is read only if no other user can write to it: who writes it decides who is let in; only
 //! asymmetric algorithms can be listed.
-//! Not here: whether the keys can be used (the server).
+//! Not here: whether the keys can be used, and fetching those that the issuer publishes (the server).
 
 use std::path::{Path, PathBuf};
 
@@ -24,16 +24,40 @@ pub struct Issuer {
     pub url: String,
     /// The URL of the server: what the claim `aud` must have.
     pub audience: String,
-    /// The file of its keys.
-    pub path: PathBuf,
-    /// The text of that file: a JWK set, not checked yet.
-    pub keys: String,
+    /// Where its keys come from.
+    pub keys: IssuerKeys,
     /// The algorithms that are accepted. `None`: each that a key is for.
     pub algorithms: Option<Vec<String>>,
     /// The claim that names the tenant. `None`: `tenant`.
     pub tenant_claim: Option<String>,
     /// A scope that each token must have.
     pub scope: Option<String>,
+}
+
+/// Where the public keys of an issuer come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IssuerKeys {
+    /// A file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Its text: a JWK set, not checked yet.
+        text: String,
+    },
+    /// This URL has the JWK set. Not checked yet.
+    Url(String),
+    /// The issuer's metadata name the URL.
+    Metadata,
+}
+
+impl IssuerKeys {
+    /// The file, if it is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } => Some(path),
+            Self::Url(_) | Self::Metadata => None,
+        }
+    }
 }
 
 /// The issuer that a section describes, unless something in it is wrong.
@@ -58,20 +82,27 @@ pub(crate) fn issuer(problems: &mut Problems<'_>, base: &Path, said: &file::Issu
             problems.error(&text.span, message, "write one word, for instance `tenant`");
         }
     }
-    let path = base.join(&keys.value);
-    let text = match files::issuer_keys(&path) {
-        Ok(text) => text,
-        Err(error) => {
-            problems.error(&keys.span, error.to_string(), error.hint());
-            return None;
+    let keys = match keys {
+        None => IssuerKeys::Metadata,
+        Some(keys) if keys.value.starts_with("https://") || keys.value.starts_with("http://") => {
+            IssuerKeys::Url(keys.value.clone())
+        }
+        Some(keys) => {
+            let path = base.join(&keys.value);
+            match files::issuer_keys(&path) {
+                Ok(text) => IssuerKeys::File { path, text },
+                Err(error) => {
+                    problems.error(&keys.span, error.to_string(), error.hint());
+                    return None;
+                }
+            }
         }
     };
     let value = |said: &Option<At<String>>| said.as_ref().map(|said| said.value.clone());
     Some(Issuer {
         url: url.value.clone(),
         audience: audience.value.clone(),
-        path,
-        keys: text,
+        keys,
         algorithms: algorithms.as_ref().map(|all| all.iter().map(|one| one.value.clone()).collect()),
         tenant_claim: value(tenant_claim),
         scope: value(scope),
@@ -84,7 +115,8 @@ fn check_algorithm(problems: &mut Problems<'_>, algorithm: &At<String>) {
     }
     let shown = algorithm.value.escape_debug();
     let (message, hint) = if algorithm.value.starts_with("HS") {
-        let message = format!("`{shown}` has a shared secret: the server could make tokens itself");
+        let message =
+            format!("`{shown}` signs with a shared secret: each server that checks tokens could also make them");
         (message, "use an asymmetric algorithm of the issuer, for instance `ES256`".to_owned())
     } else {
         let near = names::nearest(&algorithm.value, ALGORITHMS).map(|near| format!("did you mean `{near}`?"));

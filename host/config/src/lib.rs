@@ -69,7 +69,7 @@ pub use difference::{ApprovalState, Difference, Page};
 pub use engines::{Engines, EnginesBuilder};
 pub use error::{Error, Unapproved};
 pub use isolation::Isolation;
-pub use issuer::Issuer;
+pub use issuer::{Issuer, IssuerKeys};
 pub use keys::Keys;
 pub use limits::unusual;
 pub use loaded::{Loaded, TenantSettings};

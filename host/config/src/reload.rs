@@ -200,7 +200,7 @@ impl Configuration {
             crate::Origin::Variable(_) => None,
         });
         let approvals = self.found.iter().filter_map(Found::records);
-        let keys = self.issuer.iter().map(|issuer| issuer.path.clone());
+        let keys = self.issuer.iter().filter_map(|issuer| issuer.keys.path().map(Path::to_owned));
         own.chain(approvals).chain(keys).chain(components).chain(secrets).collect()
     }
 }

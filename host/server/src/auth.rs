@@ -5,6 +5,7 @@
 
 mod jwt;
 mod keys;
+mod published;
 mod ring_provider;
 
 use std::sync::Arc;
@@ -14,12 +15,14 @@ use arc_swap::ArcSwapOption;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde::Serialize;
+use tokio::sync::Notify;
 use toolcell::defence::{Defence, stands};
 
 use jwt::SUBJECT_PREFIX;
 pub use jwt::{JwtError, JwtIssuer};
 use keys::KEY_PREFIX;
 pub use keys::{ApiKeyStore, KeyInfo, KeyStoreError, NewKey};
+pub use published::{PublishedKeys, PublishedKeysError};
 
 use crate::principal::Principal;
 
@@ -34,6 +37,8 @@ pub struct Authenticator {
     keys: Option<ApiKeyStore>,
     /// Clones share it.
     jwt: Arc<ArcSwapOption<JwtIssuer>>,
+    /// Told of a token that names a key which the issuer does not have yet.
+    new_key: Arc<Notify>,
 }
 
 /// Why a request has no principal.
@@ -65,21 +70,21 @@ impl Authenticator {
     /// Every request is sent by [`Principal::local`]. An [`HttpServer`](crate::HttpServer) with it listens on loopback only.
     #[must_use]
     pub fn open() -> Self {
-        Self { is_open: Arc::new(true.into()), keys: None, jwt: Arc::default() }
+        Self { is_open: Arc::new(true.into()), keys: None, jwt: Arc::default(), new_key: Arc::default() }
     }
 
     /// A request has a key of this store: `Authorization: Bearer tck_…`. Keys that are added or revoked, also by another
     /// process, count from the next request on.
     #[must_use]
     pub fn api_keys(store: ApiKeyStore) -> Self {
-        Self { is_open: Arc::default(), keys: Some(store), jwt: Arc::default() }
+        Self { is_open: Arc::default(), keys: Some(store), jwt: Arc::default(), new_key: Arc::default() }
     }
 
     /// Every request is accepted until this store has a key, or [`require_keys`](Self::require_keys) is called. From then on a
     /// request has a key, as with [`api_keys`](Self::api_keys), also if the last key is revoked.
     #[must_use]
     pub fn open_until_keys(store: ApiKeyStore) -> Self {
-        Self { is_open: Arc::new(true.into()), keys: Some(store), jwt: Arc::default() }
+        Self { is_open: Arc::new(true.into()), ..Self::api_keys(store) }
     }
 
     /// Asks for credentials from now on, in all clones.
@@ -92,7 +97,7 @@ impl Authenticator {
     /// A request has a token of this issuer: `Authorization: Bearer TOKEN`.
     #[must_use]
     pub fn jwt(issuer: JwtIssuer) -> Self {
-        Self { is_open: Arc::default(), keys: None, jwt: Arc::new(ArcSwapOption::from_pointee(issuer)) }
+        Self { is_open: Arc::default(), jwt: Arc::new(ArcSwapOption::from_pointee(issuer)), ..Self::open() }
     }
 
     /// Accepts tokens of this issuer too.
@@ -109,6 +114,11 @@ impl Authenticator {
             self.require_keys();
         }
         self.jwt.store(issuer.map(Arc::new));
+    }
+
+    /// Returns once a token has named a key that the issuer does not have, since this returned last.
+    async fn new_key(&self) {
+        self.new_key.notified().await;
     }
 
     /// Whether every request is accepted.
@@ -156,7 +166,11 @@ impl Authenticator {
         let shown = bearer(headers).ok_or(AuthError::Unauthenticated)?;
         match (self.jwt.load().as_ref(), &self.keys) {
             // A key has no dots, and a token has two.
-            (Some(issuer), _) if shown.contains('.') => issuer.principal_of(shown),
+            (Some(issuer), _) if shown.contains('.') => issuer.principal_of(shown).inspect_err(|_| {
+                if !issuer.has_key_of(shown) {
+                    self.new_key.notify_one();
+                }
+            }),
             (_, Some(store)) => store.principal_of(shown).ok_or(AuthError::Unauthenticated),
             (_, None) => Err(AuthError::Unauthenticated),
         }

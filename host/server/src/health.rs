@@ -107,6 +107,9 @@ impl Service {
         if self.artifacts().is_some_and(|artifacts| !artifacts.is_writable()) {
             problems.insert("artifacts".into(), "the artifact store cannot be written to".into());
         }
+        if !self.keeps_state() {
+            problems.insert("state".into(), "the state directory cannot be written to".into());
+        }
         Readiness { ready: problems.is_empty(), problems, degraded, since }
     }
 

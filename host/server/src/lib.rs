@@ -37,6 +37,7 @@ pub mod otlp;
 #[cfg(feature = "otlp")]
 mod outbound;
 mod principal;
+mod probe;
 mod quota;
 mod refused;
 mod request_id;
@@ -50,7 +51,10 @@ mod trace;
 
 pub use account::TenantUsage;
 pub use artifacts::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts};
-pub use auth::{ApiKeyStore, AuthError, Authenticator, JwtError, JwtIssuer, KeyInfo, KeyStoreError, NewKey};
+pub use auth::{
+    ApiKeyStore, AuthError, Authenticator, JwtError, JwtIssuer, KeyInfo, KeyStoreError, NewKey, PublishedKeys,
+    PublishedKeysError,
+};
 pub use calls::{Answer, CallRequest};
 pub use catalogue::Page;
 pub use facade::ManyTools;

@@ -227,7 +227,9 @@ impl BindError {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Open(_) => "make a key with `toolcell tenant add NAME`, or listen at 127.0.0.1",
+            Self::Open(_) => {
+                "make a key with `toolcell tenant add NAME` and name a certificate with `--tls-cert` and `--tls-key`, or listen at 127.0.0.1"
+            }
             Self::Plain(_) => "give a certificate and its key, say that a proxy does TLS, or listen at 127.0.0.1",
             Self::Host(_) => {
                 "write the name alone, for example `tools.example.com`, without a scheme, a port or a path"

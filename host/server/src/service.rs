@@ -4,6 +4,7 @@
 //! Invariants: every call goes through one admission (`Service::admit`); every question is sealed, bound to its principal.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::artifacts::Artifacts;
 use crate::health::Reports;
 use crate::metrics::Metrics;
 use crate::principal::Principal;
+use crate::probe::Probe;
 use crate::refused::Refused;
 use crate::request_id::RequestId;
 use crate::running::{Running, RunningRequest};
@@ -56,6 +58,8 @@ struct Inner {
     limits: ServiceLimits,
     sealer: Sealer,
     artifacts: Option<Artifacts>,
+    /// The directory for what outlives the process.
+    state: Option<Probe>,
     metrics: Metrics,
     clock: Arc<dyn Clock>,
 }
@@ -117,6 +121,7 @@ pub struct ServiceBuilder {
     limits: ServiceLimits,
     sealer: Option<Sealer>,
     artifacts: Option<Artifacts>,
+    state: Option<PathBuf>,
     clock: Arc<dyn Clock>,
 }
 
@@ -139,6 +144,13 @@ impl ServiceBuilder {
         self
     }
 
+    /// With this directory for what outlives the process, such as keys and stored data of tools: the service is not ready
+    /// while it cannot be written to.
+    pub fn with_state_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.state = Some(directory.into());
+        self
+    }
+
     /// With this clock for quotas.
     pub fn with_clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
@@ -150,7 +162,7 @@ impl ServiceBuilder {
     /// # Errors
     /// [`Error::is_environment`] if no sealer was given and the system has no randomness.
     pub fn build(self) -> Result<Service, Error> {
-        let Self { served, limits, sealer, artifacts, clock } = self;
+        let Self { served, limits, sealer, artifacts, state, clock } = self;
         let sealer = sealer.map_or_else(Sealer::generate, Ok)?;
         let accounts = Accounts::default();
         let metrics = Metrics::new();
@@ -164,6 +176,7 @@ impl ServiceBuilder {
             limits,
             sealer,
             artifacts,
+            state: state.map(|directory| Probe::new(directory, ".", Arc::clone(&clock))),
             metrics,
             clock,
         })))
@@ -174,7 +187,7 @@ impl Service {
     /// Begins a service of these tools.
     pub fn builder(served: Served) -> ServiceBuilder {
         let limits = ServiceLimits::default();
-        ServiceBuilder { served, limits, sealer: None, artifacts: None, clock: Arc::new(SystemClock) }
+        ServiceBuilder { served, limits, sealer: None, artifacts: None, state: None, clock: Arc::new(SystemClock) }
     }
 
     /// Serves this from now on. Requests that run end on the version that they began with. Quotas and totals of tenants
@@ -204,6 +217,11 @@ impl Service {
     #[must_use]
     pub fn metrics_text(&self) -> String {
         self.0.metrics.text(self.running())
+    }
+
+    /// Whether the state directory, if there is one, can be written to.
+    pub(crate) fn keeps_state(&self) -> bool {
+        self.0.state.as_ref().is_none_or(Probe::is_writable)
     }
 
     /// Hears when another version is served.

@@ -1,7 +1,11 @@
 //! What `toolcell.toml` says of the tenants of a server: their quotas, and whose tokens are accepted.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::place::Place;
@@ -69,6 +73,50 @@ fn tokens_of_the_issuer_of_the_file_are_accepted() {
     assert_eq!(statuses(), [401, 401, 401]);
 }
 
+/// Answers each request with what `page` holds, until the test ends.
+fn publish(page: Arc<Mutex<(u16, String)>>) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let url = format!("http://{}/keys", listener.local_addr().expect("a port"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut head = BufReader::new(&stream).lines().map_while(Result::ok);
+            while head.next().is_some_and(|line| !line.is_empty()) {}
+            let (status, body) = page.lock().clone();
+            let answer =
+                format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+            // A client that went away is no failure.
+            let _ = (&stream).write_all(answer.as_bytes());
+        }
+    });
+    url
+}
+
+#[test]
+fn keys_that_the_issuer_publishes_are_fetched() {
+    let page = Arc::new(Mutex::new((503, String::new())));
+    let issuer = ISSUER.replace("jwks.json", &publish(Arc::clone(&page)));
+    let place = Place::new(&format!("{CONFIG}{issuer}")).approved();
+    let check = || place.typed(&["serve", "--check", "--config", "toolcell.toml"]);
+    let refused = check();
+    assert!(refused.status == 1 && refused.stderr.contains("answered with the status 503"), "{refused}");
+    let server = Served::start(&place, &[]);
+    server.told("the keys of the issuer are not used");
+    assert_eq!(server.greets(Some(TOKEN)).0, 401);
+    let (status, ready) = server.asked("GET", "/ready", None, None);
+    assert_eq!((status, ready["problems"]["issuer"].is_string()), (503, true), "{ready}");
+    *page.lock() = (200, KEYS.to_owned());
+    server.told("the keys of the issuer are fetched again");
+    assert_eq!([Some(TOKEN), Some(OTHER)].map(|token| server.greets(token).0), [200, 401]);
+    assert_eq!(server.asked("GET", "/ready", None, None).0, 200);
+    assert_eq!(check().status, 0);
+    // A reload that leaves the issuer as it was leaves its keys, too.
+    place.write(&format!("{CONFIG}{issuer}[tenants.globex]\n"));
+    place.approve();
+    *page.lock() = (503, String::new());
+    server.told("reloaded: ");
+    assert_eq!(server.greets(Some(TOKEN)).0, 200);
+}
+
 #[test]
 fn quotas_and_issuers_that_cannot_be_are_errors_with_a_hint() {
     for (name, keys, added) in [
@@ -78,6 +126,7 @@ fn quotas_and_issuers_that_cannot_be_are_errors_with_a_hint() {
         ("quota_of_tool", KEYS, "[components.hello.tools.greet.quota]\ncalls_per_minute = 5\n"),
         ("issuer_symmetric", KEYS, &ISSUER.replace("EdDSA", "HS256")),
         ("issuer_url", KEYS, &ISSUER.replace("https://login.example", "login.example")),
+        ("issuer_cleartext", KEYS, &ISSUER.replace("jwks.json", "http://login.example/keys")),
         ("issuer_no_file", KEYS, &ISSUER.replace("jwks.json", "absent.json")),
         ("issuer_other_algorithm", KEYS, &ISSUER.replace("EdDSA", "ES256")),
         ("issuer_not_keys", "[]", ISSUER),

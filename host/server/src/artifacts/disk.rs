@@ -21,13 +21,12 @@ use toolcell::defence::{Defence, stands};
 use toolcell::{Clock, TemporaryDirectory, remove_tree};
 
 use super::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions};
+use crate::probe::Probe;
 
 /// Bytes of a head.
 const MAX_HEAD: usize = 1 << 10;
 /// How the name of a file begins that is being written.
 const UNFINISHED: &str = ".new-";
-/// How often it is tried whether the directory can be written to.
-const PROBE: Duration = Duration::from_secs(5);
 /// The file that the process which uses the directory locks.
 const LOCK: &str = ".lock";
 
@@ -49,8 +48,7 @@ pub(super) struct Store {
     tenants: Mutex<HashMap<String, Tenant>>,
     /// Bytes of the tenants that have a quota of their own, by the same name.
     quotas: Mutex<HashMap<String, u64>>,
-    /// When it was last tried to write, and whether it worked.
-    probed: Mutex<Option<(Instant, bool)>>,
+    probe: Probe,
     written: AtomicU64,
     _lock: File,
     /// Removed with the store.
@@ -99,14 +97,14 @@ impl Store {
             }
         }
         let (root, tenants) = (root.to_owned(), Mutex::new(tenants));
-        let (quotas, probed) = (Mutex::default(), Mutex::default());
+        let (quotas, probe) = (Mutex::default(), Probe::new(&root, UNFINISHED, Arc::clone(&clock)));
         Ok(Self {
             options,
             root,
             clock,
             tenants,
             quotas,
-            probed,
+            probe,
             written: AtomicU64::new(0),
             _lock: lock,
             temporary: None,
@@ -140,21 +138,9 @@ impl Store {
         *self.quotas.lock() = quotas.map(|(tenant, bytes)| (directory_of(tenant), bytes)).collect();
     }
 
-    /// Whether a file can be written and removed. Everyone can ask: the disk is asked once in [`PROBE`].
+    /// Whether the directory can be written to.
     pub(super) fn is_writable(&self) -> bool {
-        let now = self.clock.now();
-        let mut probed = self.probed.lock();
-        if let Some((at, is_writable)) = *probed
-            && now.saturating_duration_since(at) < PROBE
-        {
-            return is_writable;
-        }
-        let probe = self.root.join(format!("{UNFINISHED}{}", self.written.fetch_add(1, Ordering::Relaxed)));
-        let opened = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&probe);
-        let written = opened.and_then(|mut file| file.write_all(b"toolcell"));
-        let is_writable = fs::remove_file(&probe).and(written).is_ok();
-        *probed = Some((now, is_writable));
-        is_writable
+        self.probe.is_writable()
     }
 
     /// Takes the room for an artifact that is about to be written.

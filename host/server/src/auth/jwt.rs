@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::AuthError;
@@ -31,12 +32,17 @@ pub(super) const SUBJECT_PREFIX: &str = "sub:";
 /// The tenant is in the claim `tenant`; no scope is needed.
 #[derive(Clone)]
 pub struct JwtIssuer {
-    keys: Arc<HashMap<Option<String>, (Algorithm, DecodingKey)>>,
+    keys: Arc<Keys>,
     issuer: String,
     audience: String,
     tenant_claim: String,
     scope: Option<String>,
 }
+
+/// Keys by their `kid`.
+type Keys = HashMap<Option<String>, (Algorithm, DecodingKey)>;
+/// One of them.
+type SigningKey = (Option<String>, (Algorithm, DecodingKey));
 
 /// Why an issuer's keys cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +60,7 @@ pub enum JwtError {
         problem: String,
     },
     /// The set has no key that signs, or none for the algorithms that are accepted.
-    #[error("no key of the JWK set can be used: none is for signatures with an accepted algorithm")]
+    #[error("the JWK set has no key for signatures with an accepted algorithm")]
     NoKey,
     /// The algorithm is not one that can be accepted: it is unknown, `none`, or has a shared secret.
     #[error("the algorithm `{0}` cannot be accepted")]
@@ -90,29 +96,56 @@ impl JwtIssuer {
                 Ok(true) | Err(_) => error.to_string(),
             })
         })?;
-        let mut keys = HashMap::new();
+        let mut keys = Keys::new();
         for jwk in &set.keys {
-            if jwk.common.public_key_use == Some(PublicKeyUse::Encryption) {
-                continue;
-            }
-            let id = jwk.common.key_id.clone();
-            let bad = |problem: String| JwtError::BadKey { id: id.clone().unwrap_or_default(), problem };
-            let algorithm = algorithm(jwk).ok_or_else(|| bad("its algorithm is not known here".into()))?;
-            let key = DecodingKey::from_jwk(jwk).map_err(|error| bad(error.to_string()))?;
-            if keys.insert(id.clone(), (algorithm, key)).is_some() {
-                return Err(bad("another key has the same `kid`".into()));
+            let Some((id, key)) = signing_key(jwk)? else { continue };
+            if keys.insert(id.clone(), key).is_some() {
+                let problem = "another key has the same `kid`".into();
+                return Err(JwtError::BadKey { id: id.unwrap_or_default(), problem });
             }
         }
-        if keys.is_empty() {
-            return Err(JwtError::NoKey);
+        Self::without_keys(issuer, audience).with_keys(keys)
+    }
+
+    /// The same with a JWK set as an issuer publishes it: keys of a form that is not known here are left out. Source: RFC
+    /// 7517, section 5.
+    ///
+    /// # Errors
+    /// [`JwtError::NotAKeySet`], and [`JwtError::NoKey`] if no key is left.
+    pub fn from_published(
+        issuer: impl Into<String>,
+        audience: impl Into<String>,
+        jwks: &str,
+    ) -> Result<Self, JwtError> {
+        ring_provider::install();
+        let set: Value = serde_json::from_str(jwks).map_err(|error| JwtError::NotAKeySet(error.to_string()))?;
+        let all = set["keys"].as_array().ok_or_else(|| JwtError::NotAKeySet("there is no list `keys`".to_owned()))?;
+        let known = all.iter().filter_map(|key| Jwk::deserialize(key).ok());
+        let mut keys = Keys::new();
+        for (id, key) in known.filter_map(|jwk| signing_key(&jwk).ok().flatten()) {
+            keys.entry(id).or_insert(key);
         }
-        Ok(Self {
-            keys: Arc::new(keys),
+        Self::without_keys(issuer, audience).with_keys(keys)
+    }
+
+    /// An issuer whose keys are not known yet: none of its tokens is accepted.
+    #[must_use]
+    pub fn without_keys(issuer: impl Into<String>, audience: impl Into<String>) -> Self {
+        Self {
+            keys: Arc::default(),
             issuer: issuer.into(),
             audience: audience.into(),
             tenant_claim: "tenant".into(),
             scope: None,
-        })
+        }
+    }
+
+    fn with_keys(mut self, keys: Keys) -> Result<Self, JwtError> {
+        if keys.is_empty() {
+            return Err(JwtError::NoKey);
+        }
+        self.keys = Arc::new(keys);
+        Ok(self)
     }
 
     /// With the tenant in this claim.
@@ -125,8 +158,9 @@ impl JwtIssuer {
     /// Accepts these algorithms only, for example `ES256`. Keys for other algorithms are not used.
     ///
     /// # Errors
-    /// [`JwtError::BadAlgorithm`] for one that is not asymmetric or not known, [`JwtError::NoKey`] if no key is left.
-    pub fn with_algorithms(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, JwtError> {
+    /// [`JwtError::BadAlgorithm`] for one that is not asymmetric or not known, [`JwtError::NoKey`] if no key is left of those
+    /// that the issuer has.
+    pub fn with_algorithms(self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, JwtError> {
         let mut allowed = Vec::new();
         for name in names {
             let bad = || JwtError::BadAlgorithm(name.as_ref().escape_debug().to_string());
@@ -134,13 +168,12 @@ impl JwtIssuer {
             let is_symmetric = matches!(algorithm, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512);
             allowed.push((!is_symmetric).then_some(algorithm).ok_or_else(bad)?);
         }
-        let keys = self.keys.iter().filter(|(_, (algorithm, _))| allowed.contains(algorithm));
-        let keys: HashMap<_, _> = keys.map(|(id, key)| (id.clone(), key.clone())).collect();
-        if keys.is_empty() {
-            return Err(JwtError::NoKey);
+        if self.keys.is_empty() {
+            return Ok(self);
         }
-        self.keys = Arc::new(keys);
-        Ok(self)
+        let keys = self.keys.iter().filter(|(_, (algorithm, _))| allowed.contains(algorithm));
+        let keys = keys.map(|(id, key)| (id.clone(), key.clone())).collect();
+        self.with_keys(keys)
     }
 
     /// Tokens must have this scope.
@@ -172,6 +205,11 @@ impl JwtIssuer {
     pub(super) fn is_issuer_of(&self, principal: &Principal) -> bool {
         let rest = principal.id().strip_prefix(SUBJECT_PREFIX).and_then(|rest| rest.strip_prefix(&self.issuer));
         rest.is_some_and(|rest| rest.starts_with('#'))
+    }
+
+    /// Whether the issuer has the key that a token names. `true` for what is no token.
+    pub(super) fn has_key_of(&self, token: &str) -> bool {
+        token.len() > MAX_TOKEN || decode_header(token).map_or(true, |header| self.keys.contains_key(&header.kid))
     }
 
     /// The principal of a token.
@@ -213,6 +251,18 @@ impl fmt::Debug for JwtIssuer {
             .field("keys", &self.keys.len())
             .finish_non_exhaustive()
     }
+}
+
+/// A key with its `kid`. `None`: it is not for signatures.
+fn signing_key(jwk: &Jwk) -> Result<Option<SigningKey>, JwtError> {
+    if jwk.common.public_key_use == Some(PublicKeyUse::Encryption) {
+        return Ok(None);
+    }
+    let id = jwk.common.key_id.clone();
+    let bad = |problem: String| JwtError::BadKey { id: id.clone().unwrap_or_default(), problem };
+    let algorithm = algorithm(jwk).ok_or_else(|| bad("its algorithm is not known here".into()))?;
+    let key = DecodingKey::from_jwk(jwk).map_err(|error| bad(error.to_string()))?;
+    Ok(Some((id, (algorithm, key))))
 }
 
 /// The algorithm of a key: what it says, if that fits its kind.

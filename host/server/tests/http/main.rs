@@ -11,6 +11,8 @@ mod guests;
 mod hostile_bytes;
 mod listening;
 mod observed;
+mod published;
 mod shares;
 mod tenants;
+mod tls;
 mod tokens;

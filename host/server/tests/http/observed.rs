@@ -87,7 +87,8 @@ async fn readiness_says_why_not_and_only_the_operator_sees_names() {
     let artifacts = Artifacts::open(&root, ArtifactOptions::default()).expect("a fixture");
     let limits = ServiceLimits::default().with_in_flight(1);
     let service = Service::builder(toolcell_server::Served::new(&registry));
-    let service = service.with_limits(limits).with_artifacts(artifacts).build().expect("a fixture");
+    let service = service.with_limits(limits).with_artifacts(artifacts);
+    let service = service.with_state_directory(dir.path().join("gone")).build().expect("a fixture");
     let server =
         HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default()).await.expect("a fixture");
     let (address, operator) = (server.address(), metrics(&service).await);
@@ -95,7 +96,10 @@ async fn readiness_says_why_not_and_only_the_operator_sees_names() {
     // A store whose directory is gone. It is looked at when it is first asked about.
     std::fs::remove_dir_all(&root).expect("a fixture");
     let told = get(address, "/ready").await;
-    assert_eq!((told.status, told.json()["problems"]["artifacts"].is_string()), (503, true), "{told:?}");
+    assert_eq!(told.status, 503);
+    for lost in ["artifacts", "state"] {
+        assert!(told.json()["problems"][lost].is_string(), "{lost}: {told:?}");
+    }
 
     service.report_degraded("components", "1 component has a problem", vec!["[components.globex_crm]: gone".into()]);
     service.report_with("configuration", "toolcell.toml:3:1 cannot be used", vec!["globex".into()]);

@@ -18,15 +18,15 @@ use crate::client::{Reply, request, send};
 use crate::fixture::{served, tools};
 
 const PAGE: &str = include_str!("../../../../docs/http.md");
-const ISSUER: &str = "https://issuer.example";
-const AUDIENCE: &str = "https://tools.example";
+pub(crate) const ISSUER: &str = "https://issuer.example";
+pub(crate) const AUDIENCE: &str = "https://tools.example";
 /// Seconds by which the issuer's clock can differ.
 const LEEWAY: u64 = 30;
 /// Far longer than what is waited for takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 const JSON: &str = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
 
-fn encoded(bytes: impl AsRef<[u8]>) -> String {
+pub(crate) fn encoded(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
@@ -86,14 +86,14 @@ fn header(algorithm: &str) -> Value {
 }
 
 /// Good claims, with one changed.
-fn claims(name: &str, value: Value) -> Value {
+pub(crate) fn claims(name: &str, value: Value) -> Value {
     let mut claims =
         json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "tenant": "acme", "scope": "tools", "exp": now() + 600});
     claims[name] = value;
     claims
 }
 
-fn message(header: &Value, claims: &Value) -> String {
+pub(crate) fn message(header: &Value, claims: &Value) -> String {
     format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()))
 }
 

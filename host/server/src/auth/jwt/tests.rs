@@ -92,13 +92,13 @@ fn keys_that_cannot_check_a_signature_are_refused() {
     let set = |key: Value| json!({"keys": [key]}).to_string();
     for (jwks, problem) in [
         ("{".to_owned(), "not a JWK set"),
-        (json!({"keys": []}).to_string(), "none is for signatures"),
+        (json!({"keys": []}).to_string(), "no key for signatures"),
         (set(json!({"kty": "oct", "k": "c2VjcmV0", "kid": "a"})), "`a` cannot be used"),
         (
             set(json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "alg": "RS256", "kid": "a"})),
             "`a` cannot be used",
         ),
-        (set(json!({"kty": "OKP", "crv": "Ed25519", "x": "AA", "use": "enc"})), "none is for signatures"),
+        (set(json!({"kty": "OKP", "crv": "Ed25519", "x": "AA", "use": "enc"})), "no key for signatures"),
     ] {
         let error = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &jwks).unwrap_err().to_string();
         assert!(error.contains(problem), "{jwks}: {error}");

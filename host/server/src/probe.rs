@@ -1,0 +1,74 @@
+//! Whether a directory can be written to.
+//!
+//! Invariants: every client can ask, so the disk is asked once in [`EVERY`]; what is written is removed.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use toolcell::Clock;
+
+/// How often it is tried.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Tries to write to a directory.
+#[derive(Debug)]
+pub(crate) struct Probe {
+    file: PathBuf,
+    clock: Arc<dyn Clock>,
+    /// When it was last tried, and whether it worked.
+    tried: Mutex<Option<(Instant, bool)>>,
+}
+
+impl Probe {
+    /// Tries with a file of this directory whose name begins with `prefix`. Other processes that use the directory have other
+    /// names.
+    pub(crate) fn new(directory: impl Into<PathBuf>, prefix: &str, clock: Arc<dyn Clock>) -> Self {
+        let file = directory.into().join(format!("{prefix}probe-{}", std::process::id()));
+        Self { file, clock, tried: Mutex::default() }
+    }
+
+    /// Whether a file can be written and removed.
+    pub(crate) fn is_writable(&self) -> bool {
+        let now = self.clock.now();
+        let mut tried = self.tried.lock();
+        if let Some((at, is_writable)) = *tried
+            && now.saturating_duration_since(at) < EVERY
+        {
+            return is_writable;
+        }
+        let opened = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&self.file);
+        let written = opened.and_then(|mut file| file.write_all(b"toolcell"));
+        let is_writable = fs::remove_file(&self.file).and(written).is_ok();
+        *tried = Some((now, is_writable));
+        is_writable
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcell::ManualClock;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_is_tried_again_after_a_while() {
+        let (dir, clock) = (tempfile::tempdir().unwrap(), ManualClock::new());
+        let place = dir.path().join("state");
+        let probe = Probe::new(&place, ".", Arc::new(clock.clone()));
+        assert!(!probe.is_writable(), "there is no directory");
+        fs::create_dir(&place).unwrap();
+        assert!(!probe.is_writable(), "not tried again yet");
+        clock.advance(EVERY);
+        assert!(probe.is_writable());
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0, "nothing is left");
+        fs::remove_dir(&place).unwrap();
+        assert!(probe.is_writable(), "not tried again yet");
+        clock.advance(EVERY);
+        assert!(!probe.is_writable());
+    }
+}
