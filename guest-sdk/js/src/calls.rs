@@ -13,7 +13,7 @@ struct Component;
 impl abi::Guest for Component {
     fn describe() -> Vec<abi::Definition> {
         let text = state::with(|ctx| {
-            let answers: Object<'_> = ctx.globals().get::<_, Object<'_>>("__toolcell")?.get("answers")?;
+            let answers: Object<'_> = state::host(ctx)?.get("answers")?;
             answers.get::<_, rquickjs::Function<'_>>("describe")?.call::<_, String>(())
         });
         match text {

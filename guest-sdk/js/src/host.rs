@@ -1,13 +1,13 @@
 //! The imports, as functions of JavaScript.
 //!
 //! Invariants: each import of the contract is called in one place; what went wrong is JSON `{"kind", "message"}`, what went
-//! well `{"ok"}`, and bytes are bytes.
+//! well `{"ok"}`, and bytes are bytes. An ending of another tool that has no value is `{"kind", "ending"}`.
 
 use rquickjs::function::Opt;
 use rquickjs::{Ctx, Function, IntoJs as _, Object, Result, TypedArray, Value};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use toolcell_guest::bindings::toolcell::tool::{abort, budget, http, kv, log, progress, reveal, secrets};
+use toolcell_guest::bindings::toolcell::tool::{abort, budget, http, invoke, kv, log, progress, reveal, secrets};
 
 use crate::outcome::bytes;
 use crate::state;
@@ -38,6 +38,7 @@ pub(crate) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         "kvDelete" => |key: String| answer(kv::delete(&key).map(Json::from).map_err(not_kept)),
         "kvList" => |prefix: String| answer(kv_list(&prefix).map(Json::from).map_err(not_kept)),
         "send" => send,
+        "invoke" => |name: String, arguments: String| invoked(&name, &arguments),
     }
     Ok(host)
 }
@@ -168,4 +169,21 @@ fn sent(request: &str, body: Option<Vec<u8>>) -> std::result::Result<http::Respo
         http::Fault::OverBudget(problem) => ("over_budget", format!("the call may not request more: {problem}")),
         http::Fault::Broken(problem) => ("broken", format!("the connection broke: {problem}")),
     })
+}
+
+/// How another tool ended. What the host wrote is put into the answer as it is.
+fn invoked(name: &str, arguments: &str) -> String {
+    use invoke::{Ending, Fault};
+    let (kind, ending) = match invoke::call(name, arguments) {
+        Ok(Ending::Ok(output)) => return format!(r#"{{"ok":{output}}}"#),
+        Ok(Ending::Error(error)) => ("failed", error),
+        Ok(Ending::AskUser(question)) => ("ask_user", question),
+        Ok(Ending::Halt(halt)) => ("halt", halt),
+        Ok(Ending::ToolError(error)) => ("tool_error", error),
+        Ok(Ending::Refusal(refusal)) => ("refused", refusal),
+        Err(Fault::Denied(sentence)) => return answer(Err(("denied", sentence))),
+        Err(Fault::Limit(sentence)) => return answer(Err(("limit", sentence))),
+        Err(Fault::Unavailable(sentence)) => return answer(Err(("unavailable", sentence))),
+    };
+    format!(r#"{{"kind":"{kind}","ending":{ending}}}"#)
 }

@@ -14,6 +14,9 @@ use serde_json::json;
 use crate::modules::{Known, Modules, SDK};
 use crate::{host, state};
 
+/// The global by which the prelude gets the native functions.
+const HOST: &str = "__toolcell";
+
 thread_local! {
     /// The modules at first, the answer afterwards.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -73,10 +76,13 @@ fn evaluate(modules: &[u8]) -> Result<serde_json::Value, String> {
 fn evaluated<'js>(ctx: &Ctx<'js>, modules: &Modules) -> rquickjs::Result<String> {
     let object = host::object(ctx)?;
     object.set("lines", modules.lines.clone())?;
-    ctx.globals().set("__toolcell", object)?;
+    state::keep_host(ctx, object.clone());
+    // The prelude takes it; the author's modules, which are evaluated later, do not have it.
+    ctx.globals().set(HOST, object)?;
     Module::import(ctx, SDK)?.finish::<()>()?;
+    ctx.globals().remove(HOST)?;
     let source = modules.modules.get(&modules.entry).map_or("", String::as_str);
     Module::evaluate(ctx.clone(), modules.entry.as_str(), source)?.finish::<()>()?;
-    let answers: Object<'js> = ctx.globals().get::<_, Object<'js>>("__toolcell")?.get("answers")?;
+    let answers: Object<'js> = state::host(ctx)?.get("answers")?;
     answers.get::<_, Function<'js>>("describe")?.call(())
 }

@@ -18,8 +18,8 @@ export class ToolFailure extends Error {
 
 /** Why the host did not do what was asked. `kind` is `denied`, `unavailable`, `timeout` and so on. */
 export class HostError extends ToolFailure {
-  constructor(kind, message) {
-    super(message);
+  constructor(kind, message, options) {
+    super(message, options);
     this.name = "HostError";
     this.kind = kind;
   }
@@ -80,12 +80,12 @@ const of = (answer) => {
 const inCell = (what) => {
   if (!host.isInCell()) throw new TypeError(`${what} works in a handler only, not while the module is loaded`);
 };
-const granted = (kind, what) => {
+const granted = (kind, what, Denied = HostError) => {
   inCell(what);
   for (const { needs } of tools.values()) {
     if ((needs ?? []).some((need) => need.kind === kind)) return;
   }
-  throw new HostError("denied", `${what} is not among what the tool needs: add { kind: "${kind}", pattern, reason } to its \`needs\``);
+  throw new Denied("denied", `${what} is not among what the tool needs: add { kind: "${kind}", pattern, reason } to its \`needs\``);
 };
 
 /** Log lines by level; `console` uses it. */
@@ -163,7 +163,7 @@ globalThis.crypto = {
 /** Secrets by name. A handle goes into `fetch` as `secret`; `reveal` gives the value and is granted rarely. */
 export const secrets = {
   get(name) {
-    inCell("secrets.get()");
+    granted("secret", "secrets.get()");
     of(host.secret(String(name)));
     return { name: String(name) };
   },
@@ -242,6 +242,39 @@ globalThis.fetch = async (url, { method = "GET", headers, body, secret, timeoutM
   const answer = host.send(JSON.stringify(request), bytes);
   const head = of(answer.head);
   return new Response(answer.body, { ...head, url: request.url });
+};
+
+// -- other tools
+/**
+ * Why another tool gave no value. `kind` is `denied`, `limit` or `unavailable` if no call was made; `failed`, `ask_user`,
+ * `halt`, `tool_error` or `refused` if it ended so. `data` is what a tool that `failed` gave as data, and else the ending.
+ */
+export class InvokeError extends HostError {
+  constructor(kind, message, options) {
+    super(kind, message, options);
+    this.name = "InvokeError";
+  }
+}
+
+const ended = (kind, ending) => {
+  const { message, question, reason, data, retryable, retry_after_ms: retryAfterMs } = ending;
+  const words = {
+    failed: message,
+    ask_user: `the other tool asks a person: ${question}`,
+    halt: `the other tool stops the loop: ${reason}`,
+    tool_error: `the other tool failed: ${message}`,
+    refused: `the host refused the call: ${message}`,
+  };
+  const options = kind === "failed" ? { data, retryable, retryAfterMs } : { data: ending };
+  return new InvokeError(kind, words[kind], options);
+};
+
+/** Calls another tool of the host and returns its value. Calls are made one after the other, in the order of the source. */
+export const invoke = async (name, args = {}) => {
+  granted("invoke", "invoke()", InvokeError);
+  const { ok, kind, message, ending } = JSON.parse(host.invoke(String(name), written("arguments", args)));
+  if (kind === undefined) return ok.value;
+  throw ending === undefined ? new InvokeError(kind, message) : ended(kind, ending);
 };
 
 // -- what the runtime asks

@@ -1,15 +1,17 @@
 //! The one QuickJS context of the component, and whether it is in a cell already.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 
-use rquickjs::{CatchResultExt as _, CaughtError, Context, Ctx, Function, Object, Promise, Runtime, Value};
+use rquickjs::{CatchResultExt as _, CaughtError, Context, Ctx, Function, Object, Persistent, Promise, Runtime, Value};
 
-/// Bytes of the C stack that JavaScript may use: less than the module has, so that a deep recursion is a JavaScript error.
-const STACK: usize = 512 << 10;
+/// Bytes of the C stack that JavaScript may use. A cell's own stack has 512 KiB and fills up at least twice as fast: with this
+/// bound a deep recursion is an error of JavaScript, and not the end of the cell.
+const STACK: usize = 160 << 10;
 
 thread_local! {
     static CONTEXT: OnceCell<(Runtime, Context)> = const { OnceCell::new() };
     static IN_CELL: Cell<bool> = const { Cell::new(false) };
+    static HOST: RefCell<Option<Persistent<Object<'static>>>> = const { RefCell::new(None) };
 }
 
 /// Makes the context, once.
@@ -40,6 +42,20 @@ pub(crate) fn is_in_cell() -> bool {
     IN_CELL.get()
 }
 
+/// Keeps the object of native functions, to which the prelude adds its `answers`. It is not a global, so that only the
+/// prelude has it.
+pub(crate) fn keep_host<'js>(ctx: &Ctx<'js>, host: Object<'js>) {
+    HOST.set(Some(Persistent::save(ctx, host)));
+}
+
+/// The object of native functions.
+pub(crate) fn host<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
+    match HOST.with_borrow(Clone::clone) {
+        Some(host) => host.restore(ctx),
+        None => Err(rquickjs::Error::Unknown),
+    }
+}
+
 /// Calls a function of the prelude's `answers` and waits for what it promises.
 pub(crate) fn answer<'js>(
     ctx: &Ctx<'js>,
@@ -47,7 +63,7 @@ pub(crate) fn answer<'js>(
     arguments: (&str, &str, &str),
 ) -> Result<Object<'js>, Thrown> {
     let called = || {
-        let answers: Object<'js> = ctx.globals().get::<_, Object<'js>>("__toolcell")?.get("answers")?;
+        let answers: Object<'js> = host(ctx)?.get("answers")?;
         let promise: Promise<'js> = answers.get::<_, Function<'js>>(function)?.call(arguments)?;
         promise.finish()
     };
@@ -87,8 +103,6 @@ fn text<'js>(ctx: &Ctx<'js>, caught: CaughtError<'js>) -> String {
         CaughtError::Value(value) => value,
         CaughtError::Error(error) => return error.to_string(),
     };
-    let described = || -> rquickjs::Result<String> {
-        ctx.globals().get::<_, Object<'js>>("__toolcell")?.get::<_, Function<'js>>("described")?.call((value,))
-    };
+    let described = || -> rquickjs::Result<String> { host(ctx)?.get::<_, Function<'js>>("described")?.call((value,)) };
     described().unwrap_or_else(|_| "an error that has no text, for instance because memory is exhausted".to_owned())
 }

@@ -20,9 +20,14 @@ class ToolFailure(Exception):
 class HostError(ToolFailure):
     """Why the host did not do what was asked. `kind` is `denied`, `unavailable`, `timeout` and so on."""
 
-    def __init__(self, kind, message):
-        super().__init__(message)
+    def __init__(self, kind, message, data=None, **options):
+        super().__init__(message, data, **options)
         self.kind = kind
+
+
+class InvokeError(HostError):
+    """Why another tool gave no value. `kind` is `denied`, `limit` or `unavailable` if no call was made; `failed`, `ask_user`,
+    `halt`, `tool_error` or `refused` if it ended so. `data` is what a tool that `failed` gave as data, and else the ending."""
 
 
 @dataclasses.dataclass

@@ -1,4 +1,4 @@
-"""What a handler asks of the host: requests, secrets, keys, progress, the log."""
+"""What a handler asks of the host: requests, secrets, keys, other tools, progress, the log."""
 
 import json as _json
 import logging
@@ -8,13 +8,14 @@ from componentize_py_types import Err
 from wit_world.imports import abort as _abort
 from wit_world.imports import budget as _budget
 from wit_world.imports import http as _http
+from wit_world.imports import invoke as _invoke
 from wit_world.imports import kv as _kv
 from wit_world.imports import log as _log
 from wit_world.imports import progress as _progress
 from wit_world.imports import reveal as _reveal
 from wit_world.imports import secrets as _secrets
 
-from ._endings import HostError, written
+from ._endings import HostError, InvokeError, written
 from ._tool import TOOLS
 
 _KINDS = {
@@ -27,23 +28,31 @@ _KINDS = {
     "Fault_InvalidKey": ("invalid_key", "the store has no such key: {}"),
     "Fault_OverQuota": ("over_quota", "the store is full: {}"),
     "Fault_Unavailable": ("unavailable", "not available: {}"),
+    "Fault_Limit": ("limit", "{}"),
+}
+_ENDINGS = {
+    "Ending_Error": ("failed", "{message}"),
+    "Ending_AskUser": ("ask_user", "the other tool asks a person: {question}"),
+    "Ending_Halt": ("halt", "the other tool stops the loop: {reason}"),
+    "Ending_ToolError": ("tool_error", "the other tool failed: {message}"),
+    "Ending_Refusal": ("refused", "the host refused the call: {message}"),
 }
 _PAGE = 100
 # Whether a call runs: the host's functions cannot be called while the component is built.
 state = types.SimpleNamespace(is_in_cell=False)
 
 
-def _asked(what, function, *arguments, kind=None):
+def _asked(what, function, *arguments, kind=None, error=HostError):
     if not state.is_in_cell:
         raise RuntimeError(f"{what} works in a handler only, not while the module is loaded")
     if kind and not any(need.kind == kind for tool in TOOLS.values() for need in tool.needs):
         hint = f'add Need("{kind}", pattern, reason) to its `needs`'
-        raise HostError("denied", f"{what} is not among what the tool needs: {hint}")
+        raise error("denied", f"{what} is not among what the tool needs: {hint}")
     try:
         return function(*arguments)
-    except Err as error:
-        name, text = _KINDS.get(type(error.value).__name__, ("unavailable", "{}"))
-        raise HostError(name, text.format(getattr(error.value, "value", ""))) from None
+    except Err as fault:
+        name, text = _KINDS.get(type(fault.value).__name__, ("unavailable", "{}"))
+        raise error(name, text.format(getattr(fault.value, "value", ""))) from None
 
 
 class Response:
@@ -113,6 +122,21 @@ class _KeyStore:
             cursor = page.cursor
             if cursor is None:
                 return keys
+
+
+def invoke(name, /, **arguments):
+    """Calls another tool of the host and returns its value. Raises `InvokeError` if there is none."""
+    text = written("arguments", arguments)
+    ended = _asked("invoke()", _invoke.call, name, text, kind="invoke", error=InvokeError)
+    ending = _json.loads(ended.value)
+    if type(ended).__name__ == "Ending_Ok":
+        return ending["value"]
+    kind, words = _ENDINGS[type(ended).__name__]
+    message = words.format(**ending)
+    if kind != "failed":
+        raise InvokeError(kind, message, ending)
+    retryable, retry_after_ms = ending.get("retryable"), ending.get("retry_after_ms")
+    raise InvokeError(kind, message, ending.get("data"), retryable=retryable, retry_after_ms=retry_after_ms)
 
 
 class _Abort:
