@@ -1,15 +1,18 @@
-//! Tools in Python from their source to their cases, with the componentize-py of the Python registry.
+//! Tools in Python and C from their source to their cases, with the compilers of the Python registry.
+//!
+//! Invariants: a common case is run for every language, or is named with a reason in the project's `skipped.txt`; a name there
+//! that no case has is an error.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::registries::install_python;
 use crate::shell::{cargo, root, say};
 
-/// What is installed: the version that `host/build/src/python.rs` demands.
+/// What is installed: the versions that `host/build/src/python.rs` and `host/build/src/c/compiler.rs` demand.
 const REQUIREMENTS: &str = "tests/languages/requirements.txt";
 
 /// Builds each project and runs its cases.
@@ -24,7 +27,9 @@ pub(crate) fn run() -> Result<()> {
 
     let mut failed = Vec::new();
     let common = root().join("tests/languages");
-    for project in projects(&common)?.into_iter().chain(projects(&root().join("example-tools/python"))?) {
+    let examples = ["python", "c"].map(|language| projects(&root().join("example-tools").join(language)));
+    let examples = examples.into_iter().collect::<Result<Vec<_>>>()?.concat();
+    for project in projects(&common)?.into_iter().chain(examples) {
         let name = project.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let component = place.join(format!("{name}.wasm"));
         let toolcell = |words: &[&str], path: &Path| -> Result<bool> {
@@ -36,9 +41,9 @@ pub(crate) fn run() -> Result<()> {
         let component = component.to_string_lossy();
         let mut is_good = toolcell(&["build", "--output", &component], &project)?;
         // The cases of every language, and those of the project.
-        let shared = project.starts_with(&common).then_some(common.as_path());
-        for cases in shared.into_iter().chain(has_cases(&project).then_some(project.as_path())) {
-            is_good = is_good && toolcell(&["test", "--component", &component], cases)?;
+        let shared = if project.starts_with(&common) { Some(common_cases(&common, &project, &place)?) } else { None };
+        for cases in shared.into_iter().chain(has_cases(&project).then(|| project.clone())) {
+            is_good = is_good && toolcell(&["test", "--component", &component], &cases)?;
         }
         if !is_good {
             failed.push(name);
@@ -46,6 +51,30 @@ pub(crate) fn run() -> Result<()> {
     }
     ensure!(failed.is_empty(), "these projects failed, see above: {}", failed.join(", "));
     Ok(())
+}
+
+/// The folder with the cases of every language, without those that the project names in `skipped.txt`.
+fn common_cases(common: &Path, project: &Path, place: &Path) -> Result<PathBuf> {
+    let Ok(skipped) = fs::read_to_string(project.join("skipped.txt")) else { return Ok(common.to_owned()) };
+    let mut cases = fs::read_to_string(common.join("cases.yaml"))?;
+    for line in skipped.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+        let Some((name, reason)) = line.split_once(": ") else { bail!("`{line}` has no reason: write `CASE: REASON`") };
+        cases = without(&cases, name).with_context(|| format!("there is no common case `{name}`, which is skipped"))?;
+        say(&format!("skipped: {name}: {reason}\n"));
+    }
+    let folder = place.join(project.file_name().unwrap_or_default()).with_extension("cases");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("cases.yaml"), cases)?;
+    Ok(folder)
+}
+
+/// The text of the cases without the one of this name. `None` if there is none.
+fn without(cases: &str, name: &str) -> Option<String> {
+    const HEAD: &str = "\n  - name: ";
+    let begin = cases.find(&format!("{HEAD}{name}\n"))?;
+    let rest = &cases[begin + 1..];
+    let end = rest.find(HEAD).map_or(cases.len(), |end| begin + 1 + end);
+    Some(format!("{}{}", &cases[..begin], &cases[end..]))
 }
 
 /// The folders in a folder.
@@ -58,4 +87,20 @@ fn projects(folder: &Path) -> Result<Vec<PathBuf>> {
 
 fn has_cases(project: &Path) -> bool {
     ["cases.yaml", "cases.json", "cases"].iter().any(|name| project.join(name).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_is_taken_out_by_its_name() {
+        let cases = "cases:\n  - name: one\n    expect: { ok: 1 }\n  - name: two\n  - name: three\n    now: 3\n";
+        assert_eq!(without(cases, "one").as_deref(), Some("cases:\n  - name: two\n  - name: three\n    now: 3\n"));
+        assert_eq!(
+            without(cases, "three").as_deref(),
+            Some("cases:\n  - name: one\n    expect: { ok: 1 }\n  - name: two")
+        );
+        assert_eq!(without(cases, "four"), None);
+    }
 }

@@ -23,7 +23,7 @@ cargo xtask test    all tests
 cargo xtask attack  a campaign of attacks on the library; `--help` tells more
 cargo xtask conformance  the public MCP conformance suite against a fixture server
 cargo xtask clients  agents in Python and TypeScript, and the MCP Inspector, against `toolcell serve`
-cargo xtask languages  tools in Python, built with componentize-py, and their cases
+cargo xtask languages  tools in Python and C, built with their compilers, and their cases
 cargo xtask openapi  requests made from the OpenAPI document, against `toolcell serve`
 cargo xtask lint    formatting, lints, documentation, packages, and the licences and sources of the dependencies
 cargo xtask js-runtime  the JavaScript runtime of `toolcell build`, built anew with Zig

@@ -1,7 +1,7 @@
-//! The cases of a tool: calls, what answers their requests, and how they are expected to end.
+//! The cases of a tool: calls, what answers their requests and their calls, and how they are expected to end.
 //!
 //! A case runs in a cell as every call does: with the same checks, limits and redaction, and with the grants that its tool
-//! declares as needs. Requests are answered from the case; nothing leaves the machine.
+//! declares as needs. Requests and calls of other tools are answered from the case; nothing leaves the machine.
 
 mod coverage;
 mod file;
@@ -9,6 +9,7 @@ mod fuzz;
 mod generate;
 mod judge;
 mod junit;
+mod others;
 mod run;
 mod shrink;
 
@@ -18,7 +19,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use coverage::Coverage;
-pub use file::{Budget, Case, Context, Exchange, Expect, Suite, find, read};
+pub use file::{Budget, Case, Context, Exchange, Expect, OtherTool, Suite, find, read};
 pub use fuzz::{FuzzFailure, FuzzOptions, FuzzReport};
 pub use junit::junit;
 pub use run::{Cases, Options};

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind as IoError, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::{Error, ErrorKind, Language};
+use crate::{Error, ErrorKind, Language, c};
 
 /// A file of a template: its path, and its text with `NAME` for the project's name.
 type File = (&'static str, &'static str);
@@ -32,6 +32,12 @@ const RUST: [File; 3] = [
     ("src/lib.rs", include_str!("templates/rust/lib.rs")),
     ("Cargo.toml", include_str!("templates/rust/Cargo.toml.txt")),
     (".gitignore", "/target\n*.wasm\n"),
+];
+const C: [File; 4] = [
+    ("src/tool.c", include_str!("templates/c/tool.c")),
+    ("toolcell.h", c::HEADER),
+    ("compile_flags.txt", include_str!("templates/c/compile_flags.txt")),
+    (".gitignore", "*.wasm\n.venv/\n"),
 ];
 const README: &str = include_str!("templates/README.md");
 /// Characters of a project's name.
@@ -70,11 +76,14 @@ pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
         Language::TypeScript => (&TYPESCRIPT, "src/tool.ts"),
         Language::Python => (&PYTHON, "tool.py"),
         Language::Rust => (&RUST, "src/lib.rs"),
+        Language::C => (&C, "src/tool.c"),
     };
     let mut files = Vec::new();
     let readme = README.replace("SOURCE", source);
     for (path, text) in own.iter().chain(&SHARED).copied().chain([("README.md", readme.as_str())]) {
-        write(&folder.join(path), &text.replace("NAME", name))?;
+        // The header has macros with parameters of this name.
+        let text = if path == "toolcell.h" { text.to_owned() } else { text.replace("NAME", name) };
+        write(&folder.join(path), &text)?;
         files.push(path.to_owned());
     }
     files.sort();

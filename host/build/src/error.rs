@@ -82,6 +82,10 @@ impl Error {
         Self { faults, ..Self::new(ErrorKind::Source, message, "correct the source at this place") }
     }
 
+    pub(crate) fn with_faults(self, faults: Vec<Fault>) -> Self {
+        Self { faults, ..self }
+    }
+
     pub(crate) fn internal(message: impl fmt::Display) -> Self {
         let hint = "this is a bug in toolcell: please report it";
         Self::new(ErrorKind::Internal, message.to_string(), hint)

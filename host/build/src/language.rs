@@ -17,13 +17,15 @@ pub enum Language {
     Python,
     /// Rust, with cargo and the target `wasm32-wasip2`.
     Rust,
+    /// C, with Zig or with clang.
+    C,
 }
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::JavaScript, Self::TypeScript, Self::Python, Self::Rust];
+    pub const ALL: [Self; 5] = [Self::JavaScript, Self::TypeScript, Self::Python, Self::Rust, Self::C];
 
-    /// The short name: `js`, `ts`, `python` or `rust`.
+    /// The short name: `js`, `ts`, `python`, `rust` or `c`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,6 +33,7 @@ impl Language {
             Self::TypeScript => "ts",
             Self::Python => "python",
             Self::Rust => "rust",
+            Self::C => "c",
         }
     }
 }
@@ -48,7 +51,7 @@ impl FromStr for Language {
         let known = Self::ALL.into_iter().find(|language| language.name() == name);
         known.ok_or_else(|| {
             let message = format!("there is no language `{}`", name.escape_debug());
-            Error::usage(message, "use one of: js, ts, python, rust")
+            Error::usage(message, "use one of: js, ts, python, rust, c")
         })
     }
 }

@@ -4,11 +4,13 @@
 //! modules → (types stripped) → evaluated once in the JavaScript runtime → snapshot → component
 //! Cargo.toml → cargo → component
 //! tool.py → componentize-py → component
+//! tool.c → Zig or clang → core module → component
 //! ```
 //!
 //! JavaScript and TypeScript need no other program. The author's source runs in a cell while it is built, as it does in
 //! a call: it reaches no file and no network.
 
+mod c;
 pub mod cases;
 mod create;
 mod error;
@@ -18,6 +20,7 @@ mod modules;
 mod project;
 mod python;
 mod rust;
+mod scratch;
 mod snapshot;
 mod trim;
 

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use wasm_metadata::AddMetadata;
 
-use crate::{Error, ErrorKind, Language, modules, python, rust, snapshot};
+use crate::{Error, ErrorKind, Language, c, modules, python, rust, snapshot};
 
-/// Where the first module of a JavaScript, TypeScript or Python tool is looked for, in this order.
-const ENTRIES: [(&str, Language); 7] = [
+/// Where the first file of a tool is looked for unless it is a Rust tool, in this order.
+const ENTRIES: [(&str, Language); 9] = [
     ("src/tool.ts", Language::TypeScript),
     ("src/tool.js", Language::JavaScript),
     ("tool.ts", Language::TypeScript),
@@ -17,6 +17,8 @@ const ENTRIES: [(&str, Language); 7] = [
     ("tool.mjs", Language::JavaScript),
     ("src/tool.py", Language::Python),
     ("tool.py", Language::Python),
+    ("src/tool.c", Language::C),
+    ("tool.c", Language::C),
 ];
 
 /// A component that was built.
@@ -29,16 +31,18 @@ pub struct Built {
     pub bytes: u64,
     /// The language of its source.
     pub language: Language,
-    /// The names of its tools, where the build finds them: empty for Python and Rust.
+    /// The names of its tools, where the build finds them: empty for Python, Rust and C.
     pub tools: Vec<String>,
+    /// What a C compiler warned of, in its own words. Empty if it did not.
+    pub warnings: String,
     /// How long the build took.
     pub time: Duration,
 }
 
-/// Builds the project of a folder, or the JavaScript, TypeScript or Python file that `source` is, and writes the component: to `out`,
+/// Builds the project of a folder, or the JavaScript, TypeScript, Python or C file that `source` is, and writes the component: to `out`,
 /// or to `NAME.wasm` in the project's folder, where `NAME` is the folder's name.
 ///
-/// Output of a language's own compiler goes to standard error.
+/// The output of cargo goes to standard error.
 ///
 /// # Errors
 /// [`ErrorKind::File`] if the folder has no project or the component cannot be written, [`ErrorKind::Source`] if the author's
@@ -50,16 +54,23 @@ pub fn build(source: &Path, out: Option<&Path>) -> Result<Built, Error> {
         Some(out) => out.to_owned(),
         None => folder.join(format!("{}.wasm", name(&folder, source)?)),
     };
-    let (component, tools) = match &entry {
-        Some(entry) if language == Language::Python => (python::build(&folder, entry)?, Vec::new()),
-        Some(entry) => {
+    let (mut tools, mut warnings) = (Vec::new(), String::new());
+    let component = match (&entry, language) {
+        (Some(entry), Language::JavaScript | Language::TypeScript) => {
             let made = snapshot::snapshot(&modules::collect(&folder, entry)?)?;
-            (described(&made.component, language)?, made.tools)
+            tools = made.tools;
+            described(&made.component, language)?
         }
-        None => (rust::build(&folder)?, Vec::new()),
+        (Some(entry), Language::C) => {
+            let made = c::build(&folder, entry, source.is_dir())?;
+            warnings = made.warnings;
+            described(&made.component, language)?
+        }
+        (Some(entry), Language::Python | Language::Rust) => python::build(&folder, entry)?,
+        (None, _) => rust::build(&folder)?,
     };
     write(&out, &component)?;
-    Ok(Built { bytes: component.len() as u64, component: out, language, tools, time: begun.elapsed() })
+    Ok(Built { bytes: component.len() as u64, component: out, language, tools, warnings, time: begun.elapsed() })
 }
 
 /// The component's file for a project: where [`build`] writes it.
@@ -71,7 +82,7 @@ pub fn component_of(source: &Path) -> Result<PathBuf, Error> {
     Ok(folder.join(format!("{}.wasm", name(&folder, source)?)))
 }
 
-/// The folder, the first module unless it is Rust, and the language.
+/// The folder, the first file unless it is Rust, and the language.
 fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> {
     if source.is_file() {
         let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -80,9 +91,13 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> 
             Some("ts" | "mts") => Language::TypeScript,
             Some("js" | "mjs") => Language::JavaScript,
             Some("py") => Language::Python,
+            Some("c") => Language::C,
             _ => {
-                let message = format!("`{}` is not JavaScript, TypeScript or Python", source.display());
-                return Err(Error::usage(message, "name the folder of a project, or a file `.js`, `.ts` or `.py`"));
+                let message = format!("`{}` is not JavaScript, TypeScript, Python or C", source.display());
+                return Err(Error::usage(
+                    message,
+                    "name the folder of a project, or a file `.js`, `.ts`, `.py` or `.c`",
+                ));
             }
         };
         return Ok((folder.to_owned(), Some(name.to_owned()), language));
@@ -94,7 +109,7 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> 
         return Ok((source.to_owned(), Some(entry.to_owned()), language));
     }
     let message = format!(
-        "there is no project in `{}`: no `src/tool.ts`, `src/tool.js`, `tool.py` or `Cargo.toml`",
+        "there is no project in `{}`: no `src/tool.ts`, `src/tool.js`, `tool.py`, `src/tool.c` or `Cargo.toml`",
         source.display()
     );
     Err(Error::new(ErrorKind::File, message, "make one with `toolcell new NAME --lang js`, or name its folder"))
@@ -113,7 +128,13 @@ fn name(folder: &Path, source: &Path) -> Result<String, Error> {
 /// The component with its `producers`: the language of its source, and this crate.
 fn described(component: &[u8], language: Language) -> Result<Vec<u8>, Error> {
     let mut added = AddMetadata::default();
-    let language = if language == Language::TypeScript { "TypeScript" } else { "JavaScript" };
+    let language = match language {
+        Language::JavaScript => "JavaScript",
+        Language::TypeScript => "TypeScript",
+        Language::Python => "Python",
+        Language::Rust => "Rust",
+        Language::C => "C",
+    };
     added.language = vec![(language.to_owned(), String::new())];
     added.processed_by = vec![(env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
     added.to_wasm(component).map_err(|error| Error::internal(format!("{error:#}")))

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::scratch::Scratch;
 use crate::{Error, ErrorKind};
 
 /// The version of componentize-py that is used.
@@ -26,33 +27,24 @@ const FILES: [(&str, &str); 10] = [
     ("sdk/toolcell/_tool.py", include_str!("../python/_tool.py")),
 ];
 
-/// A folder that is removed at the end.
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Builds the component of the module `entry`, a path below `folder`.
 pub(crate) fn build(folder: &Path, entry: &str) -> Result<Vec<u8>, Error> {
     let absolute = |path: &Path| path.canonicalize().map_err(|error| Error::file("read the folder", path, &error));
     let folder = absolute(folder)?;
     let program = find(&folder)?;
-    let scratch = Scratch(scratch()?);
+    let scratch = Scratch::new("python")?;
     for (path, text) in FILES {
-        write(&scratch.0.join(path), text)?;
+        scratch.write(path, text)?;
     }
     let below = entry.rsplit_once('/').map_or_else(String::new, |(below, _)| format!("{below}/"));
     let entry = folder.join(entry);
     let module = entry.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let text = format!("from toolcell._load import load\n\nTool = load({module:?}, {below:?})\n");
-    write(&scratch.0.join("sdk").join(format!("{ENTRY}.py")), &text)?;
-    let out = scratch.0.join("out.wasm");
+    scratch.write(&format!("sdk/{ENTRY}.py"), &text)?;
+    let out = scratch.join("out.wasm");
     let mut command = program.command();
-    command.arg("-d").arg(scratch.0.join("wit")).args(["-w", WORLD, "componentize", ENTRY, "-p"]);
-    command.arg(scratch.0.join("sdk")).arg("-p").arg(entry.parent().unwrap_or(&folder)).arg("-o").arg(&out);
+    command.arg("-d").arg(scratch.join("wit")).args(["-w", WORLD, "componentize", ENTRY, "-p"]);
+    command.arg(scratch.join("sdk")).arg("-p").arg(entry.parent().unwrap_or(&folder)).arg("-o").arg(&out);
     let done = run(&mut command).map_err(|error| missing(&error.to_string()))?;
     if !done.status.success() {
         return Err(fault(&told(&done), &below));
@@ -130,27 +122,6 @@ fn authored(told: &str, below: &str) -> String {
 
 fn told(done: &Output) -> String {
     [&done.stdout, &done.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
-}
-
-/// A new folder that only this user can read.
-fn scratch() -> Result<PathBuf, Error> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let base = std::env::temp_dir();
-    for number in 0..u32::MAX {
-        let path = base.join(format!("toolcell-python-{}-{number}", std::process::id()));
-        match fs::DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::file("make the folder", &path, &error)),
-        }
-    }
-    Err(Error::internal("no name for a temporary folder is free"))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder).map_err(|error| Error::file("make the folder", folder, &error))?;
-    fs::write(path, text).map_err(|error| Error::file("write", path, &error))
 }
 
 #[cfg(test)]

@@ -20,9 +20,14 @@ use crate::{Error, ErrorKind};
 const RUNTIME: &[u8] = include_bytes!("../runtime/runtime.wasm");
 /// What the runtime exports to end the loading.
 const SEAL: &str = "toolcell_js_seal";
-/// Interfaces that a component imports only if its tools say that they need them.
-const GRANTED: [(&str, &str); 3] =
-    [("http", "toolcell:tool/http@0.1.0"), ("kv", "toolcell:tool/kv@0.1.0"), ("reveal", "toolcell:tool/reveal@0.1.0")];
+/// Interfaces that a component imports only if its tools need one of these kinds. Requests take handles of secrets.
+const GRANTED: [(&[&str], &str); 5] = [
+    (&["http"], "toolcell:tool/http@0.1.0"),
+    (&["invoke"], "toolcell:tool/invoke@0.1.0"),
+    (&["kv"], "toolcell:tool/kv@0.1.0"),
+    (&["reveal"], "toolcell:tool/reveal@0.1.0"),
+    (&["secret", "http"], "toolcell:tool/secrets@0.1.0"),
+];
 
 /// What the runtime answers.
 #[derive(Deserialize)]
@@ -69,7 +74,8 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
         .ok_or_else(|| Error::internal("the snapshot waits"))?
         .map_err(Error::internal)?;
     let needed = |kind: &str| definitions.iter().flat_map(|definition| &definition.needs).any(|need| need.kind == kind);
-    let unused = GRANTED.into_iter().filter(|(kind, _)| !needed(kind)).map(|(_, interface)| interface);
+    let unused = GRANTED.into_iter().filter(|(kinds, _)| !kinds.iter().any(|kind| needed(kind)));
+    let unused = unused.map(|(_, interface)| interface);
     let module = trim::trim(&module, &Unused { interfaces: unused.collect() })?;
     let encoded = ComponentEncoder::default().validate(false).module(&module).and_then(|mut encoder| encoder.encode());
     let component = encoded.map_err(|error| Error::internal(format!("{error:#}")))?;

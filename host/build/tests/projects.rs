@@ -10,6 +10,7 @@ use toolcell_build::{ErrorKind, Language, build, component_of, create};
 
 /// The project whose cases every language passes.
 const LANGUAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/languages");
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../example-tools");
 
 fn run(component: &Path, files: &[PathBuf], options: &Options) -> Report {
     let engine = Engine::builder().cache(env!("CARGO_TARGET_TMPDIR"));
@@ -53,6 +54,53 @@ fn javascript_has_the_endings_of_every_language() {
     let report = run(&out, &files, &Options::default());
     let failures: Vec<_> = report.cases.iter().filter(|case| !case.passed).collect();
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// Each folder of `example-tools/js` and `example-tools/ts`.
+#[test]
+fn example_tools_in_javascript_and_typescript_pass_their_cases() {
+    let place = tempfile::tempdir().expect("a folder");
+    for (folder, language) in [("js", Language::JavaScript), ("ts", Language::TypeScript)] {
+        let projects = fs::read_dir(Path::new(EXAMPLES).join(folder)).expect("a folder");
+        let projects: Vec<_> = projects.map(|entry| entry.expect("an entry").path()).collect();
+        assert!(projects.len() >= 2, "{projects:?}");
+        for project in projects {
+            let out = place.path().join("example.wasm");
+            let built = build(&project, Some(&out)).unwrap_or_else(|error| panic!("{}: {error}", project.display()));
+            assert_eq!(built.language, language);
+            let report = run(&out, &find(&project).expect("cases"), &Options::default());
+            let failures: Vec<_> = report.cases.iter().filter(|case| !case.passed).collect();
+            assert!(failures.is_empty() && report.passed >= 5, "{}: {failures:#?}", project.display());
+        }
+    }
+}
+
+#[test]
+fn a_case_answers_calls_of_other_tools() {
+    let place = tempfile::tempdir().expect("a folder");
+    let source = r#"import { invoke, tool } from "toolcell";
+const needs = [{ kind: "invoke", pattern: "find_*", reason: "to find places" }];
+const handler = async ({ tool, args }) => {
+  try { return await invoke(tool, args); } catch (error) { return [error.kind, error.message]; }
+};
+export default tool({ name: "calls", description: "Calls a tool.", needs, handler });
+"#;
+    let cases = r#"cases:
+  - { name: one, arguments: { tool: find_place, args: { n: 1 } }, tools: [{ name: find_place, arguments: { n: 1 }, ok: null },
+      { name: find_place, error: gone }], expect: { ok: null } }
+  - { name: other, arguments: { tool: find_place, args: { n: 2 } }, tools: [{ name: find_place, arguments: { n: 1 }, ok: 1 },
+      { name: find_place, error: gone }], expect: { ok: [failed, gone] } }
+  - { name: unknown, arguments: { tool: find_place, args: { n: 2 } }, tools: [{ name: find_place, arguments: { n: 1 }, ok: 1 }],
+      expect: { ok: [failed, 'the case has no answer for these arguments: {"n":2}'] } }
+  - { name: missing, arguments: { tool: find_car }, expect: { ok_contains: tool_error } }
+  - { name: undeclared, arguments: { tool: lookup }, tools: [{ name: lookup, ok: 1 }], expect: { ok_contains: denied } }
+"#;
+    fs::write(place.path().join("tool.js"), source).expect("written");
+    fs::write(place.path().join("cases.yaml"), cases).expect("written");
+    let built = build(place.path(), None).expect("it builds");
+    let report = run(&built.component, &find(place.path()).expect("cases"), &Options::default());
+    let failures: Vec<_> = report.cases.iter().filter(|case| !case.passed).collect();
+    assert!(failures.is_empty() && report.passed == 5, "{failures:#?}");
 }
 
 #[test]
@@ -148,6 +196,8 @@ fn files_of_cases_with_faults_are_refused() {
         ("cases: [", "line"),
         ("cases: [{ name: a, expects: {} }]", "unknown field `expects`"),
         ("cases: [{ name: a }, { name: a }]", "two cases are called `a`"),
+        ("cases: [{ name: a, tools: [{ name: b }] }]", "the case `a` has not one ending for the tool `b`"),
+        ("cases: [{ name: a, tools: [{ name: b, ok: 1, halt: c }] }]", "has not one ending for the tool `b`"),
     ] {
         fs::write(&file, text).expect("written");
         let error = read(&file).expect_err("it is at fault");
@@ -157,7 +207,7 @@ fn files_of_cases_with_faults_are_refused() {
 
 #[test]
 fn names_and_languages_that_are_unknown_are_refused() {
-    assert_eq!("cobol".parse::<Language>().expect_err("unknown").hint(), "use one of: js, ts, python, rust");
+    assert_eq!("cobol".parse::<Language>().expect_err("unknown").hint(), "use one of: js, ts, python, rust, c");
     for name in ["", "Big", "a b", "1a"] {
         assert_eq!(create(Path::new(name), Language::Rust).expect_err(name).kind(), ErrorKind::Usage);
     }
@@ -181,6 +231,75 @@ fn a_python_project_is_found_and_says_how_its_toolchain_is_installed() {
         assert_eq!(error.kind(), ErrorKind::Toolchain);
         assert!(error.to_string().contains("version 0.1.0 is installed"), "{error}");
         assert!(error.hint().contains("`pip install componentize-py=="), "{}", error.hint());
+    }
+}
+
+/// Makes the project's interpreter of Python a program that says what Zig would say.
+fn zig(folder: &Path, version: &str, compile: &str) {
+    let programs = folder.join(".venv/bin");
+    fs::create_dir_all(&programs).expect("a folder");
+    let program = programs.join("python");
+    let script = format!("#!/bin/sh\nif [ \"$3\" = version ]; then echo {version}; exit; fi\n{compile}\n");
+    fs::write(&program, script).expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
+}
+
+#[test]
+fn a_c_compilers_words_are_told() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("greeter");
+    let created = create(&folder, Language::C).expect("a project");
+    for file in ["src/tool.c", "toolcell.h", "compile_flags.txt", "cases.yaml"] {
+        assert!(created.files.contains(&file.to_owned()), "{file}: {created:?}");
+    }
+    assert_eq!(component_of(&folder).expect("a project"), folder.join("greeter.wasm"));
+    const SAID: &str = "src/tool.c:4:12: error: use of undeclared identifier 'nam'\n    4 |     return nam;";
+    zig(&folder, "0.17.1", &format!("cat >&2 <<'END'\n{SAID}\nEND\nexit 1"));
+    let error = build(&folder, None).expect_err("it is at fault");
+    assert_eq!(error.kind(), ErrorKind::Source);
+    assert!(error.to_string().contains(SAID), "{error}");
+    assert_eq!(error.source_faults()[0].to_string(), "src/tool.c:4:12: use of undeclared identifier 'nam'");
+    // The smallest core module, which exports nothing.
+    let empty = "while [ \"$1\" != -o ]; do shift; done\nprintf '\\0asm\\1\\0\\0\\0' > \"$2\"";
+    zig(&folder, "0.17.1", empty);
+    let error = build(&folder, None).expect_err("it exports no tool");
+    assert!(error.to_string().contains("the compiled module is not a tool"), "{error}");
+    assert!(!folder.join("greeter.wasm").exists());
+}
+
+#[test]
+fn the_files_of_a_c_project_are_found() {
+    let place = tempfile::tempdir().expect("a folder");
+    for file in ["tool.c", "b.c", "-x.c", "notes.txt", "deeper/d.c"] {
+        fs::create_dir_all(place.path().join("deeper")).expect("a folder");
+        fs::write(place.path().join(file), "").expect("written");
+    }
+    zig(place.path(), "0.17.1", "echo \"$@\" >&2\nexit 1");
+    let compiled = |source: &Path| {
+        let error = build(source, None).expect_err("it is no compiler").to_string();
+        let own = ["toolcell.c", "toolbox_with_grants.c"];
+        let words = error.split_whitespace().filter(|word| word.ends_with(".c") && !own.contains(word));
+        words.map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(compiled(place.path()), ["./-x.c", "b.c", "tool.c"]);
+    assert_eq!(compiled(&place.path().join("b.c")), ["b.c"]);
+    assert_eq!(compiled(&place.path().join("-x.c")), ["./-x.c"]);
+}
+
+#[test]
+fn the_page_on_c_shows_the_tool_of_a_new_project() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/authoring/c.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let mut blocks = page.split("```c\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("greeter");
+    create(&folder, Language::C).expect("a project");
+    let created = fs::read_to_string(folder.join("src/tool.c")).expect("the tool");
+    assert_eq!(blocks.next(), Some(created.as_str()));
+    // `cargo xtask languages` compiles the other blocks.
+    let compiled = fs::read_to_string(Path::new(LANGUAGES).join("c/src/tool.c")).expect("a tool");
+    for block in blocks {
+        assert!(compiled.contains(block), "this is not in tests/languages/c/src/tool.c: {block}");
     }
 }
 

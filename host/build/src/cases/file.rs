@@ -46,6 +46,9 @@ pub struct Case {
     /// Keys that exist before the call: a text as it is, everything else as JSON.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kv: BTreeMap<String, Value>,
+    /// Other tools that the tool can call, and how their calls end. Each can be used more than once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<OtherTool>,
     /// The time at the start of the call, as in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
@@ -114,6 +117,37 @@ pub struct Exchange {
     /// The body of the answer as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
+}
+
+/// A call of another tool that is answered, and its ending: `ok`, `error`, `ask_user` or `halt`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OtherTool {
+    /// The tool's name.
+    pub name: String,
+    /// The arguments of the calls that are answered so. `None` for all calls that no answer before this one fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// `ok` with this value.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub ok: Option<Value>,
+    /// `error` with this message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// `ask_user` with this question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask_user: Option<String>,
+    /// `halt` for this reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halt: Option<String>,
+}
+
+impl OtherTool {
+    /// Endings that are given: one, in a file without faults.
+    fn endings(&self) -> usize {
+        let texts = [&self.error, &self.ask_user, &self.halt];
+        usize::from(self.ok.is_some()) + texts.iter().filter(|text| text.is_some()).count()
+    }
 }
 
 fn get() -> String {
@@ -239,6 +273,10 @@ pub fn read(path: &Path) -> Result<Suite, Error> {
         if let Some(both) = case.http.iter().find(|exchange| exchange.body.is_some() && exchange.json.is_some()) {
             let problem = format!("the case `{}` has both `body` and `json` for {}", case.name, both.url);
             return Err(fault(problem, "keep one of them"));
+        }
+        if let Some(other) = case.tools.iter().find(|other| other.endings() != 1) {
+            let problem = format!("the case `{}` has not one ending for the tool `{}`", case.name, other.name);
+            return Err(fault(problem, "give one of `ok`, `error`, `ask_user` and `halt`"));
         }
     }
     Ok(suite)

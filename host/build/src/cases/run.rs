@@ -8,15 +8,15 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use toolcell::kv::{KeyStore as _, MemoryStore, Namespace};
 use toolcell::{
-    Answer, CallContext, CallOptions, Completion, Component, Definition, Egress, Engine, EngineBuilder, Executor,
-    Grants, HttpRule, Isolation, Json, Method, Missing, Need, Optimise, Placed, Resume, Secret, SecretUse,
-    StoredSecrets, Target, ToolCall,
+    Answer, CallContext, CallOptions, Completion, Component, Definition, Egress, Engine, EngineBuilder, Grants,
+    HttpRule, Isolation, Json, Method, Missing, Need, Optimise, Placed, Resume, Secret, SecretUse, StoredSecrets,
+    Target, ToolCall,
 };
 
 use super::coverage::coverage;
-use super::file::{self, Case, Context, Exchange, Suite};
+use super::file::{self, Case, Context, Exchange, OtherTool, Suite};
 use super::judge;
-use super::{CaseReport, Report};
+use super::{CaseReport, Report, others};
 use crate::{Error, ErrorKind};
 
 /// The store of keys that a case has.
@@ -150,14 +150,15 @@ impl Cases {
     pub(super) async fn complete(&self, case: &Case, tool: &Offered) -> Result<Completion, (String, String)> {
         let told = |error: toolcell::Error| (format!("the component cannot be used: {error}"), error.hint());
         let engine = self.engine_of(case, &tool.name).map_err(|(problem, hint)| (problem, hint.to_owned()))?;
-        let grants =
-            grants(&tool.needs).map_err(|problem| (problem, "correct what the tool declares as `needs`".to_owned()))?;
+        let executor = others::executor(&case.tools)?;
+        let grants = grants(&tool.needs, &case.tools)
+            .map_err(|problem| (problem, "correct what the tool declares as `needs`".to_owned()))?;
         let component = Component::load_with(&engine, self.component.clone(), grants, Missing::Denied).await;
         let component = component.map_err(told)?;
         let arguments = case.arguments.as_ref().map_or("{}".to_owned(), ToString::to_string);
         let call = ToolCall::new(CALL, tool.name.as_str(), arguments);
         let options = CallOptions::default().with_context(Arc::new(context(case.context.clone().unwrap_or_default())));
-        Ok(Executor::new().call(component.tool(&tool.name).map_err(told)?, call, options).await)
+        Ok(executor.call(component.tool(&tool.name).map_err(told)?, call, options).await)
     }
 
     fn engine_of(&self, case: &Case, tool: &str) -> Result<Engine, (String, &'static str)> {
@@ -216,8 +217,9 @@ fn answers(
 }
 
 /// The grants that a tool's needs ask for: a case is granted what its tool declares.
-fn grants(needs: &[Need]) -> Result<Grants, String> {
+fn grants(needs: &[Need], tools: &[OtherTool]) -> Result<Grants, String> {
     let mut grants = Grants::default();
+    grants.invoke = others::rules(needs, tools)?;
     grants.store = Some(STORE.to_owned());
     for need in needs.iter().filter(|need| need.kind == "http") {
         grants.http.push(need.pattern.parse().map_err(|error| format!("{error}"))?);
@@ -226,7 +228,6 @@ fn grants(needs: &[Need]) -> Result<Grants, String> {
     for Need { kind, pattern, .. } in needs {
         match kind.as_str() {
             "kv" => grants.keys.push(pattern.parse().map_err(|error| format!("{error}"))?),
-            "invoke" => grants.invoke.push(pattern.parse().map_err(|error| format!("{error}"))?),
             "reveal" => {
                 grants.reveal.insert(pattern.clone());
             }

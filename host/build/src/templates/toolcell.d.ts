@@ -5,8 +5,8 @@ declare module "toolcell" {
 
   /** One thing the tool needs, for an operator to grant or refuse. */
   interface Need {
-    kind: "http" | "secret" | "reveal" | "kv";
-    /** For example `GET https://api.example.com/v1`, a secret's name, or `write notes/*`. */
+    kind: "http" | "secret" | "reveal" | "kv" | "invoke";
+    /** For example `GET https://api.example.com/v1`, a secret's name, `write notes/*`, or another tool's name. */
     pattern: string;
     /** Why, in one sentence. */
     reason: string;
@@ -74,6 +74,15 @@ declare module "toolcell" {
     | { type: "resource_link"; uri: string; name?: string; description?: string; mimeType?: string };
   /** A result with more than a value. Return it. */
   export function output(value: unknown, more?: { message?: string; parts?: Part[]; endTurn?: boolean }): object;
+
+  /** Why another tool gave no value. */
+  export class InvokeError extends HostError {
+    kind: "denied" | "limit" | "unavailable" | "failed" | "ask_user" | "halt" | "tool_error" | "refused";
+    /** What a tool that `failed` gave as data, and else how the other tool ended. */
+    data?: any;
+  }
+  /** Calls another tool of the host and returns its value. Throws `InvokeError` if there is none. */
+  export function invoke<Value = any>(name: string, args?: object): Promise<Value>;
 
   export function progress(done: number, total?: number, message?: string): void;
   export const abort: { readonly requested: boolean };

@@ -1,0 +1,151 @@
+//! Builds a C project: a compiler makes a core module of the author's files and the SDK, and a component is made of it here.
+//!
+//! In: a folder with `tool.c`. Out: the component. Not here: which compiler, and how it is started ([`compiler`]).
+
+mod compiler;
+mod names;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER as ADAPTER,
+};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+use self::compiler::Compiler;
+use crate::scratch::Scratch;
+use crate::{Error, ErrorKind, Fault};
+
+const WORLD: &str = "toolbox-with-grants";
+const WIT: [(&str, &str); 2] =
+    [("io.wit", include_str!("../wit/deps/io.wit")), ("toolcell.wit", include_str!("../wit/toolcell.wit"))];
+/// The header that authors include.
+pub(crate) const HEADER: &str = include_str!("../c/toolcell.h");
+const HEADERS: [(&str, &str); 2] =
+    [("toolcell.h", HEADER), ("toolbox_with_grants.h", include_str!("../c/toolbox_with_grants.h"))];
+/// What is compiled besides the author's files.
+const SOURCES: [(&str, &str); 2] = [
+    ("toolcell.c", include_str!("../c/toolcell.c")),
+    ("toolbox_with_grants.c", include_str!("../c/toolbox_with_grants.c")),
+];
+/// Warnings about generated code are for nobody.
+const GENERATED: &str = "#pragma clang diagnostic ignored \"-Weverything\"\n";
+
+/// A component, and what the compiler warned of.
+pub(crate) struct Compiled {
+    pub(crate) component: Vec<u8>,
+    pub(crate) warnings: String,
+}
+
+/// Builds the component of the file `entry`, a path below `folder`, and of the other C files beside it if it is a project's.
+pub(crate) fn build(folder: &Path, entry: &str, is_project: bool) -> Result<Compiled, Error> {
+    let folder = folder.canonicalize().map_err(|error| Error::file("read the folder", folder, &error))?;
+    let scratch = Scratch::new("c")?;
+    let compiler = Compiler::find(&folder, &scratch)?;
+    for (path, text) in HEADERS {
+        scratch.write(&format!("sdk/{path}"), text)?;
+    }
+    let mut sources = if is_project { files_beside(&folder, entry)? } else { vec![argument(Path::new(entry))] };
+    for (path, text) in SOURCES {
+        let text = if path == "toolcell.c" { text.to_owned() } else { format!("{GENERATED}{text}") };
+        sources.push(scratch.write(&format!("sdk/{path}"), &text)?);
+    }
+    let module = scratch.join("tool.wasm");
+    let mut command = compiler.command();
+    command.current_dir(&folder).arg("-I").arg(scratch.join("sdk")).arg("-o").arg(&module).args(&sources);
+    let done = command.output().map_err(|error| compiler::missing(&error.to_string()))?;
+    // The author knows no place of the header: it is in the temporary folder.
+    let own = format!("{}/", scratch.join("sdk").display());
+    let said = String::from_utf8_lossy(&done.stderr).replace(&own, "");
+    if !done.status.success() {
+        return Err(refused(&said));
+    }
+    let module = fs::read(&module).map_err(|error| Error::file("read", &module, &error))?;
+    Ok(Compiled { component: component(&module)?, warnings: said })
+}
+
+/// The C files in the folder of `entry`, each a path below `folder`.
+fn files_beside(folder: &Path, entry: &str) -> Result<Vec<PathBuf>, Error> {
+    let below = Path::new(entry).parent().unwrap_or(Path::new(""));
+    let place = folder.join(below);
+    let fault = |error| Error::file("read the folder", &place, &error);
+    let mut files = Vec::new();
+    for found in fs::read_dir(&place).map_err(fault)? {
+        let path = below.join(found.map_err(fault)?.file_name());
+        if path.extension().is_some_and(|extension| extension == "c") && folder.join(&path).is_file() {
+            files.push(argument(&path));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// A path that no compiler takes for an option.
+fn argument(path: &Path) -> PathBuf {
+    if path.as_os_str().as_encoded_bytes().starts_with(b"-") { Path::new(".").join(path) } else { path.to_owned() }
+}
+
+/// The component of a core module. It imports the interfaces that the module calls, and no others.
+fn component(module: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut resolve = Resolve::default();
+    let mut package = None;
+    for (name, text) in WIT {
+        package = Some(resolve.push_str(name, text).map_err(|error| Error::internal(format!("{error:#}")))?);
+    }
+    let world = resolve.select_world(package.as_slice(), Some(WORLD));
+    let world = world.map_err(|error| Error::internal(format!("{error:#}")))?;
+    let mut module = names::only_names(module)?;
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
+        .map_err(|error| Error::internal(format!("{error:#}")))?;
+    let encoded = ComponentEncoder::default()
+        .validate(true)
+        .module(&module)
+        .and_then(|encoder| encoder.adapter(PREVIEW1, ADAPTER))
+        .and_then(|mut encoder| encoder.encode());
+    encoded.map_err(|error| {
+        let message = format!("the compiled module is not a tool: {error:#}");
+        Error::new(ErrorKind::Source, message, "remove imports and exports of your own from the source")
+    })
+}
+
+/// What the compiler or the linker reported, with the places in the author's files.
+fn refused(said: &str) -> Error {
+    let faults = said.lines().filter_map(fault).collect();
+    let hint = "correct the source where the compiler's message points";
+    Error::new(ErrorKind::Source, format!("the compiler refused the source:\n{}", said.trim_end()), hint)
+        .with_faults(faults)
+}
+
+/// The place of one line `FILE:LINE:COLUMN: error: MESSAGE`.
+fn fault(line: &str) -> Option<Fault> {
+    let (place, message) = line.split_once(": error: ").or_else(|| line.split_once(": fatal error: "))?;
+    let (place, column) = place.rsplit_once(':')?;
+    let (file, line) = place.rsplit_once(':')?;
+    Some(Fault {
+        file: file.to_owned(),
+        line: line.parse().ok()?,
+        column: column.parse().ok()?,
+        message: message.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_an_error_is_read() {
+        let said = "src/tool.c:3:12: error: use of undeclared identifier 'x'\n    3 |     return x;\n      |            ^\n\
+                    wasm-ld: error: tool.o: undefined symbol: helper\nsrc/a.c:1:10: fatal error: 'b.h' file not found\n";
+        let error = refused(said);
+        let faults: Vec<_> = error.source_faults().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            faults,
+            ["src/tool.c:3:12: use of undeclared identifier 'x'", "src/a.c:1:10: 'b.h' file not found",]
+        );
+        assert!(error.to_string().contains("    3 |     return x;"), "{error}");
+        assert!(error.to_string().contains("undefined symbol: helper"), "{error}");
+    }
+}

@@ -1,0 +1,152 @@
+//! Finds a C compiler for WebAssembly: Zig of a version that is known to work, or clang with the WASI libc.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::scratch::Scratch;
+use crate::{Error, ErrorKind};
+
+/// The version of Zig that the hint installs.
+const INSTALLED: &str = "0.17.1";
+/// The versions of Zig that are used, from the first to the last, without their third number.
+const VERSIONS: [(u32, u32); 2] = [(0, 14), (0, 17)];
+/// Bytes of the stack: that of a Rust tool.
+const STACK: &str = "-Wl,-z,stack-size=1048576";
+/// What every compiler gets. The warnings that are errors are those of code whose behaviour is undefined.
+const ARGUMENTS: [&str; 14] = [
+    "-mexec-model=reactor",
+    "-std=gnu17",
+    "-O2",
+    // Zig would take assertions out.
+    "-UNDEBUG",
+    "-fno-sanitize=undefined",
+    "-fno-strict-aliasing",
+    "-Wall",
+    "-Werror=return-type",
+    "-Werror=implicit-function-declaration",
+    "-Werror=incompatible-pointer-types",
+    "-Werror=int-conversion",
+    "-Werror=format-security",
+    "-Werror=uninitialized",
+    STACK,
+];
+/// Names of clang, the preferred one first.
+const CLANGS: [&str; 4] = ["clang", "clang-22", "clang-19", "clang-14"];
+/// What a clang must be able to compile and to link.
+const PROBE: &str = "#include <stdio.h>\nint main(void) { return puts(\"\") < 0; }\n";
+
+/// A compiler, and the arguments that make it compile for WASI.
+pub(super) struct Compiler {
+    program: PathBuf,
+    arguments: Vec<String>,
+    /// Where Zig keeps what it has compiled, if its own place is unknown.
+    cache: Option<PathBuf>,
+}
+
+impl Compiler {
+    /// The first one of: Zig of the project's `.venv`, of `PATH`, of `python3`; clang of `PATH`.
+    pub(super) fn find(folder: &Path, scratch: &Scratch) -> Result<Self, Error> {
+        Self::find_on(std::env::var_os("PATH").as_deref().unwrap_or_default(), folder, scratch)
+    }
+
+    /// The same, with programs of these folders instead of `PATH`.
+    fn find_on(path: &OsStr, folder: &Path, scratch: &Scratch) -> Result<Self, Error> {
+        let mut others = Vec::new();
+        for (program, module) in [
+            (folder.join(".venv/bin/python"), &["-m", "ziglang"][..]),
+            (PathBuf::from("zig"), &[]),
+            (PathBuf::from("python3"), &["-m", "ziglang"]),
+        ] {
+            let Some(version) = answer(Command::new(&program).args(module).arg("version").env("PATH", path)) else {
+                continue;
+            };
+            if is_known(&version) {
+                let words = ["cc", "-target", "wasm32-wasi"];
+                let arguments = module.iter().chain(&words).map(ToString::to_string).collect();
+                let has_place = ["HOME", "XDG_CACHE_HOME", "ZIG_GLOBAL_CACHE_DIR"];
+                let has_place = has_place.iter().any(|name| std::env::var_os(name).is_some());
+                let cache = (!has_place).then(|| scratch.join("cache"));
+                return Ok(Self { program, arguments, cache });
+            }
+            others.push(version);
+        }
+        let probe = scratch.write("probe.c", PROBE)?;
+        for name in CLANGS {
+            // A stack that is too deep must not run into the data; Zig puts it first by itself.
+            let arguments = ["--target=wasm32-wasi", "-Wl,--stack-first"].map(ToOwned::to_owned).to_vec();
+            let compiler = Self { program: name.into(), arguments, cache: None };
+            let mut command = compiler.command();
+            if answer(command.arg("-o").arg(scratch.join("probe.wasm")).arg(&probe).env("PATH", path)).is_some() {
+                return Ok(compiler);
+            }
+        }
+        let [first, last] = VERSIONS;
+        Err(missing(&match others.as_slice() {
+            [] => "no Zig, and no clang with wasi-libc and lld, is installed".to_owned(),
+            others => format!(
+                "Zig {} is installed, and a version from {}.{} to {}.{} is needed",
+                others.join(" and "),
+                first.0,
+                first.1,
+                last.0,
+                last.1
+            ),
+        }))
+    }
+
+    /// A command that compiles and links what is added to it.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).args(ARGUMENTS).stdin(Stdio::null());
+        if let Some(cache) = &self.cache {
+            command.env("ZIG_GLOBAL_CACHE_DIR", cache);
+        }
+        command
+    }
+}
+
+/// An error that says why there is no compiler.
+pub(super) fn missing(why: &str) -> Error {
+    let message = format!("C tools are built by Zig, or by clang: {why}");
+    Error::new(ErrorKind::Toolchain, message, format!("install it with `pip install ziglang=={INSTALLED}`"))
+}
+
+/// What a program says on standard output, if it ends well.
+fn answer(command: &mut Command) -> Option<String> {
+    let done = command.stdin(Stdio::null()).output().ok()?;
+    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_owned())
+}
+
+/// Whether this version of Zig is used.
+fn is_known(version: &str) -> bool {
+    let mut numbers = version.split('.').map(str::parse::<u32>);
+    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else { return false };
+    (VERSIONS[0]..=VERSIONS[1]).contains(&(major, minor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_compiler_the_command_that_installs_one_is_told() {
+        let scratch = Scratch::new("test").expect("a folder");
+        let Err(error) = Compiler::find_on(OsStr::new("/nowhere"), &scratch.join(""), &scratch) else {
+            panic!("there is no compiler in an empty folder");
+        };
+        assert_eq!(error.kind(), ErrorKind::Toolchain);
+        assert!(error.to_string().contains("no Zig, and no clang with wasi-libc and lld, is installed"), "{error}");
+        assert_eq!(error.hint(), format!("install it with `pip install ziglang=={INSTALLED}`"));
+    }
+
+    #[test]
+    fn versions_of_zig_are_known_or_not() {
+        for version in ["0.14.0", "0.15.2", "0.17.1", INSTALLED] {
+            assert!(is_known(version), "{version}");
+        }
+        for version in ["0.13.0", "0.18.0", "1.15.0", "zig", "", "0"] {
+            assert!(!is_known(version), "{version}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The sections of a core module that a component needs: no debug information, and the names of functions.
+//!
+//! Functions of the SDK are named after it: the host leaves those out of a backtrace.
+
+use wasm_encoder::{Module, NameMap, NameSection, RawSection};
+use wasmparser::{KnownCustom, Name, Parser, Payload};
+
+use crate::Error;
+
+/// What the host knows the SDK by.
+const SDK: &str = "toolcell_guest";
+/// How names of functions of the SDK, of its bindings and of the C library's own begin.
+const PREFIXES: [&str; 5] = ["tc_", "exports_toolcell_tool_", "__wasm_export_", "toolcell_tool_", "__wasm_call_"];
+/// Functions of the SDK that the compiler does not merge into others.
+const STATIC: [&str; 3] = ["raise_in_parts", "out_of_memory", "parsed"];
+
+/// The module without custom sections, but with the names of its functions.
+pub(super) fn only_names(module: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut kept = Module::new();
+    let mut functions = NameMap::new();
+    for payload in Parser::new(0).parse_all(module) {
+        let payload = payload.map_err(Error::internal)?;
+        if let Payload::CustomSection(section) = &payload {
+            if let KnownCustom::Name(names) = section.as_known() {
+                for name in names {
+                    let Name::Function(map) = name.map_err(Error::internal)? else { continue };
+                    for naming in map {
+                        let naming = naming.map_err(Error::internal)?;
+                        functions.append(naming.index, shown(naming.name));
+                    }
+                }
+            }
+        } else if let Some((id, range)) = payload.as_section() {
+            let data = module.get(range).unwrap_or_default();
+            kept.section(&RawSection { id, data });
+        }
+    }
+    let mut names = NameSection::new();
+    names.functions(&functions);
+    kept.section(&names);
+    Ok(kept.finish())
+}
+
+fn shown(name: &str) -> &str {
+    let is_own = PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || STATIC.contains(&name);
+    if is_own { SDK } else { name }
+}

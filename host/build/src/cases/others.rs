@@ -1,0 +1,64 @@
+//! The other tools that a case's tool can call: each answers as the case says.
+//!
+//! In: the answers of a case. Out: tools in native code, and the grants to call them.
+//! Invariant: nothing else can be called.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolcell::{Definition, Executor, Halt, InvokeRule, Need, Outcome, Question, Tool};
+
+use super::file::OtherTool;
+
+/// The pattern of a tool that calls whatever tools it is granted.
+const ANY_TOOL: &str = "*";
+
+/// An executor whose tools can call the tools of the case. An error is a problem and a hint.
+pub(super) fn executor(answers: &[OtherTool]) -> Result<Executor, (String, String)> {
+    let mut known = BTreeMap::<String, Vec<OtherTool>>::new();
+    for answer in answers {
+        known.entry(answer.name.clone()).or_default().push(answer.clone());
+    }
+    let mut tools = BTreeMap::new();
+    for (name, answers) in known {
+        let tool = native(&name, answers).map_err(|error| (format!("the tool `{name}`: {error}"), error.hint()))?;
+        tools.insert(name, tool);
+    }
+    Ok(Executor::new().with_callable(move |name| tools.get(name).cloned()))
+}
+
+fn native(name: &str, answers: Vec<OtherTool>) -> Result<Tool, toolcell::Error> {
+    let answers = Arc::new(answers);
+    let definition = Definition::new(name, "Answers as the case says.")?;
+    Tool::native(definition, async move |arguments: Value| outcome(&answers, &arguments))
+}
+
+/// The first answer for these arguments.
+fn outcome(answers: &[OtherTool], arguments: &Value) -> Outcome {
+    let fits = |answer: &&OtherTool| answer.arguments.as_ref().is_none_or(|expected| expected == arguments);
+    let Some(answer) = answers.iter().find(fits) else {
+        return Outcome::error(format!("the case has no answer for these arguments: {arguments}"));
+    };
+    match answer {
+        OtherTool { error: Some(message), .. } => Outcome::error(message),
+        OtherTool { ask_user: Some(question), .. } => Outcome::AskUser(Question::new(question)),
+        OtherTool { halt: Some(reason), .. } => Outcome::Halt(Halt::new(reason, Value::Null)),
+        OtherTool { ok, .. } => Outcome::ok(ok.clone().unwrap_or_default()),
+    }
+}
+
+/// The rules for what a tool declares. They leave a tool its own rights: no rights bind native code.
+pub(super) fn rules(needs: &[Need], answers: &[OtherTool]) -> Result<Vec<InvokeRule>, String> {
+    let mut names = Vec::new();
+    for need in needs.iter().filter(|need| need.kind == "invoke") {
+        if need.pattern == ANY_TOOL {
+            names.extend(answers.iter().map(|answer| answer.name.as_str()));
+        } else {
+            names.push(&need.pattern);
+        }
+    }
+    let own = |name: &str| format!("own {}", name.strip_prefix("own ").unwrap_or(name));
+    let rules = names.into_iter().map(|name| own(name).parse::<InvokeRule>());
+    rules.map(|rule| rule.map_err(|error| error.to_string())).collect()
+}
