@@ -1,0 +1,78 @@
+import { invoke, tool, ToolFailure } from "toolcell";
+
+const AsyncFunction = (async () => {}).constructor;
+/** Where an error is in the code. The engine writes two lines before the body of a function that it makes from a text. */
+const PLACE = /<input>:(\d+)/;
+const LINES_BEFORE = 2;
+/** What JavaScript itself asks an object for. */
+const NO_TOOLS = ["then", "toJSON"];
+
+/** `tools.NAME({ … })` calls the tool NAME. */
+const tools = new Proxy(Object.freeze({}), {
+  get: (_, name) => (typeof name === "symbol" || NO_TOOLS.includes(name) ? undefined : (...given) => call(name, given)),
+});
+const call = async (name, [args = {}, ...more]) => {
+  if (args === null || typeof args !== "object" || Array.isArray(args) || more.length > 0) {
+    throw new TypeError(`tools.${name} takes one object of arguments, for example tools.${name}({ name: "value" })`);
+  }
+  try {
+    return await invoke(name, args);
+  } catch (error) {
+    error.message = `tools.${name}: ${error.message}`;
+    throw error;
+  }
+};
+
+/** What the model can repair: the error, and the line of its code. */
+const failure = (error, code) => {
+  if (!(error instanceof Error)) return new ToolFailure(`the code threw a value that is not an Error: ${shown(error)}`);
+  const found = PLACE.exec(error.stack ?? "");
+  const line = found ? Math.min(Math.max(found[1] - LINES_BEFORE, 1), code.split("\n").length) : undefined;
+  const told = error instanceof ToolFailure ? error.message : `${error.name}: ${error.message}`;
+  const data = { line, kind: error.kind, data: error.data };
+  const { retryable, retryAfterMs } = error;
+  return new ToolFailure(line === undefined ? told : `line ${line} of the code: ${told}`, { data, retryable, retryAfterMs });
+};
+const shown = (value) => {
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return typeof value;
+  }
+};
+
+/** The value as JSON has it: what the code returns is never one of the endings of `toolcell`. */
+const plain = (value) => {
+  if (value === undefined) return null;
+  const text = JSON.stringify(value);
+  if (text === undefined) throw new TypeError(`the code returned a ${typeof value}, which JSON cannot express`);
+  return JSON.parse(text);
+};
+
+export default tool({
+  name: "run_code",
+  description:
+    "Runs JavaScript that calls other tools, and returns its result. Use it where several calls depend on each other, " +
+    "or where only a part of their results matters: one run takes the place of many turns. The code is the body of an " +
+    "async function. `await tools.NAME({ … })` calls the tool NAME with these arguments and gives its value; it throws " +
+    "if the tool fails. Return a JSON value, for example: `const place = await tools.find_place({ name: \"Bern\" }); " +
+    "return place.at;`. There is no network, no file and no package. An error names the line to correct.",
+  parameters: {
+    type: "object",
+    properties: {
+      code: { type: "string", description: "The body of an async function in JavaScript", minLength: 1, maxLength: 100000 },
+    },
+    required: ["code"],
+    additionalProperties: false,
+  },
+  // Which tools these are is for the operator to say, with the grant `invoke`.
+  needs: [{ kind: "invoke", pattern: "*", reason: "to call the tools that the code names" }],
+  handler: async ({ code }) => {
+    try {
+      const run = new AsyncFunction("tools", "console", code);
+      return plain(await run(tools, console));
+    } catch (error) {
+      throw failure(error, code);
+    }
+  },
+});
