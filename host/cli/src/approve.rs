@@ -109,7 +109,7 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
     }
     if !(args.yes || args.json) {
         let (yes, all) = (again(&["--yes"]), again(&["--json"]));
-        ask(printer, &page, format!("{yes} approves without a question; {all} prints everything, to be read first"))?;
+        ask(printer, &page, format!("read what {all} prints; then {yes} approves it without a question"))?;
     }
     let is_approved = args.yes || !args.json;
     if is_approved {

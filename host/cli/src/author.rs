@@ -57,6 +57,11 @@ pub(crate) fn build(printer: &Printer, args: &BuildArgs) -> Result<ExitStatus, F
 }
 
 fn built(printer: &Printer, project: &Path, output: Option<&Path>) -> Result<Built, Failure> {
-    let _spinner = printer.spinner("building");
-    Ok(toolcell_build::build(project, output)?)
+    let spinner = printer.spinner("building");
+    let built = toolcell_build::build(project, output)?;
+    drop(spinner);
+    if !built.warnings.is_empty() {
+        printer.note("warning", &built.warnings);
+    }
+    Ok(built)
 }

@@ -89,14 +89,17 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     failures.iter().for_each(|failure| failure.tell(printer));
     for (secret, problem) in &config.unset {
         let tools = users(&config, secret, &components);
-        let stops =
-            if tools.is_empty() { "no tool may use it".to_owned() } else { format!("stops `{}`", tools.join("`, `")) };
+        let stops = if tools.is_empty() {
+            "no tool may use it".to_owned()
+        } else {
+            format!("until it has one, calls of {} are refused", named(&tools))
+        };
         printer.note("error", &format!("{problem}; {stops}"));
         printer.note("hint", &problem.hint);
     }
     if config.approval == Approval::Missing {
-        let message = "was found here, and you have not approved it in its present form: no secret was read, and no \
-                       limit is above its default";
+        let message = "was found here, and you have not approved it in its present form: this check went on \
+                       without its secrets, and with no limit above its default";
         printer.note("warning", &format!("`{file}` {message}"));
     }
     if !unapproved.is_empty() {
@@ -249,4 +252,12 @@ fn to_text(
         }
     }
     text.join("\n")
+}
+
+/// Tools in a sentence.
+fn named(tools: &[String]) -> String {
+    match tools {
+        [only] => format!("the tool `{only}`"),
+        tools => format!("the tools `{}`", tools.join("`, `")),
+    }
 }

@@ -21,12 +21,12 @@ pub(crate) fn context(typed: Option<&str>, answer: Option<&str>, state: Option<&
     let object = typed.map(|typed| object("--context", &json("--context", typed)?, &KEYS)).transpose()?;
     for (key, value) in object.unwrap_or_default() {
         match key.as_str() {
-            "session_id" => context.session_id = Some(field(&key, &value, "a string")?),
-            "request_id" => context.request_id = Some(field(&key, &value, "a string")?),
-            "thread_id" => context.thread_id = Some(field(&key, &value, "a string")?),
-            "run_id" => context.run_id = Some(field(&key, &value, "a string")?),
-            "tenant" => context.tenant = Some(field(&key, &value, "a string")?),
-            "attempt" => context.attempt = Some(field(&key, &value, "a whole number")?),
+            "session_id" => context.session_id = Some(field(&key, &value, "a string", "\"abc\"")?),
+            "request_id" => context.request_id = Some(field(&key, &value, "a string", "\"abc\"")?),
+            "thread_id" => context.thread_id = Some(field(&key, &value, "a string", "\"abc\"")?),
+            "run_id" => context.run_id = Some(field(&key, &value, "a string", "\"abc\"")?),
+            "tenant" => context.tenant = Some(field(&key, &value, "a string", "\"abc\"")?),
+            "attempt" => context.attempt = Some(field(&key, &value, "a whole number", "2")?),
             "resume" => context.resume = Some(resume(&value)?),
             "metadata" => context.metadata = Some(value),
             // `object` lets nothing through but `KEYS`.
@@ -80,9 +80,9 @@ fn resume(value: &Json) -> Result<Resume, Failure> {
 fn json(what: &str, typed: &str) -> Result<Json, Failure> {
     Json::parse(typed.to_owned()).map_err(|fault| {
         let hint = if typed.starts_with('@') {
-            "write the JSON itself: only the arguments can come from a file"
+            "this option reads no file: write the JSON itself"
         } else if !matches!(fault, JsonFault::Syntax(_)) {
-            "pass fewer values, and nest them less"
+            "pass fewer values, and nest lists and objects less deeply"
         } else {
             "quote it for the shell: '{\"key\": \"value\"}'"
         };
@@ -105,8 +105,11 @@ fn object(what: &str, value: &Json, keys: &[&str]) -> Result<BTreeMap<String, Js
     }
 }
 
-fn field<T: DeserializeOwned>(key: &str, value: &Json, expected: &str) -> Result<T, Failure> {
+fn field<T: DeserializeOwned>(key: &str, value: &Json, expected: &str, example: &str) -> Result<T, Failure> {
     serde_json::from_str(value.as_str()).map_err(|_| {
-        Failure::usage(format!("`{key}` in `--context` is not {expected}"), format!("it must be {expected}"))
+        Failure::usage(
+            format!("`{key}` in `--context` is not {expected}"),
+            format!("write for example `--context '{{\"{key}\": {example}}}'`"),
+        )
     })
 }

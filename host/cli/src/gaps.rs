@@ -129,7 +129,7 @@ fn told(rule: &WrittenRule) -> Problem {
     let useless = format!("the rule `{text}` in {kind} has no effect");
     let (message, hint) = match of {
         RuleOf::Component(name) => (
-            format!("{useless}: no tool of `{name}` declares it and keeps it in its own section"),
+            format!("{useless}: no tool of `{name}` declares it, or [components.{name}.tools] takes it away"),
             format!("remove the rule; `toolcell inspect {name}` shows what the tools declare"),
         ),
         RuleOf::Tool(name, tool) => (

@@ -86,9 +86,9 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
         printer.note(
             "note",
             if matches!(kind, ComponentKind::Command(_)) {
-                "the component does not describe tools: the program is shown as one tool"
+                "this is a program for WASI, not a component for toolcell; it can be used as one tool, which is shown here"
             } else {
-                "the component does not describe tools: its functions are shown as tools"
+                "the component does not describe tools; its functions can be used as tools, which are shown here"
             },
         );
         let run = config.hint.command("run", &["--as", word], &[&chosen.word()]);

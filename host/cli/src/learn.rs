@@ -117,7 +117,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         printer.note("note", "it asked for nothing that needs a further grant");
     } else {
         printer.text(&lines.join("\n"))?;
-        printer.note("hint", &format!("to allow it, {place}: the lines above"));
+        printer.note("hint", &format!("to grant what this call asked for, {place}: the lines printed above"));
         grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.point(step));
         let approve = config.hint.command("approve", &[], &[]);
         printer.point(&format!("then approve the configuration: {approve}"));
@@ -156,11 +156,11 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     let unused: Vec<_> = definition.needs.iter().filter(|need| !is_used(definition, need, &recorded)).collect();
     if !unused.is_empty() {
         let listed: Vec<_> =
-            unused.iter().map(|need| format!("{} {}: {}", need.kind, need.pattern, need.reason)).collect();
+            unused.iter().map(|need| format!("{} {} (its reason: {})", need.kind, need.pattern, need.reason)).collect();
         printer.note(
             "note",
             &format!(
-                "the tool declares more needs, which this call did not use and which need no grant for it:\n{}",
+                "the tool also declares needs that this call did not use; the call works without a grant for them:\n{}",
                 listed.join("\n")
             ),
         );

@@ -47,7 +47,8 @@ pub(crate) fn tenant(printer: &Printer, global: &Global, args: &TenantArgs) -> R
         TenantCommand::Key { name, json } => {
             if !config.tenants.contains_key(name) {
                 let message = format!("`toolcell.toml` names no tenant `{}`", name.escape_debug());
-                return Err(Failure::usage(message, config.hint.command("tenant", &["add"], &[name])));
+                let add = config.hint.command("tenant", &["add"], &[name]);
+                return Err(Failure::usage(message, format!("{add} adds it")));
             }
             show(printer, &store.add(name).map_err(failed)?, name, false, *json)
         }
@@ -67,7 +68,7 @@ fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool, Failure> 
         return Err(Failure::usage(message, "use 1 to 64 letters, digits, `_` and `-`"));
     }
     let Some(path) = config.path.as_deref().filter(|_| config.file.is_some()) else {
-        return Err(config.missing("create it first: `[tenants.NAME]` is a section in it").into());
+        return Err(config.missing("run `toolcell init` to make one, then `toolcell tenant add` again").into());
     };
     let unwritable = |error| Failure::file(error, format!("add the line `[tenants.{name}]` to the configuration"));
     let text = std::fs::read_to_string(path).map_err(unwritable)?;
@@ -138,7 +139,10 @@ fn list(printer: &Printer, config: &Config, store: &ApiKeyStore, json: bool) -> 
     rows.sort();
     if rows.is_empty() {
         printer.note("note", "there are no tenants and no keys");
-        printer.note("hint", &config.hint.command("tenant", &["add"], &["NAME"]));
+        printer.note(
+            "hint",
+            &format!("{} adds a tenant and makes a key", config.hint.command("tenant", &["add"], &["NAME"])),
+        );
     } else {
         printer.text(&table::columns(0, usize::MAX, &rows))?;
     }

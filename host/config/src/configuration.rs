@@ -288,8 +288,8 @@ impl Configuration {
             }
             let same = |other: &ComponentConfig| search::is_same_file(&other.path, &configured.path);
             if let Some((first, _)) = config.components.iter().find(|(_, other)| same(other)) {
-                let message = format!("`{first}` and `{name}` are the same file");
-                problems.error(&path.span, message, "remove one of them: the path would mean two components");
+                let message = format!("the components `{first}` and `{name}` have the same file");
+                problems.error(&path.span, message, "remove one of the two sections, or name another file");
             }
             config.components.insert(name.clone(), configured);
         }

@@ -118,7 +118,7 @@ pub(crate) struct Command {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Grants {
-    /// Requests: `GET,POST https://api.example.com/v1`, `https://.example.com` for every host below it.
+    /// Requests: `GET,POST https://api.example.com/v1`, `https://.example.com` for all its subdomains.
     pub(crate) http: Vec<At<Either<String, HttpTable>>>,
     /// Directories of the host.
     pub(crate) directories: Vec<At<Directory>>,
@@ -271,8 +271,8 @@ pub(crate) struct Issuer {
     pub(crate) url: At<String>,
     /// The URL of this server as its clients know it. The claim `aud` must have it.
     pub(crate) audience: At<String>,
-    /// The file of the issuer's public keys, a JWK set, seen from this file.
-    pub(crate) keys: At<String>,
+    /// The issuer's public keys, a JWK set: a file, seen from this file, or a URL. Default: where the issuer's metadata say.
+    pub(crate) keys: Option<At<String>>,
     /// The algorithms of signatures that are accepted: `ES256`. Default: every asymmetric one that the keys are for.
     pub(crate) algorithms: Option<Vec<At<String>>>,
     /// The claim that names the tenant. Default: `tenant`.

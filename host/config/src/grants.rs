@@ -130,7 +130,8 @@ fn directories(problems: &mut Problems<'_>, said: &file::Grants, base: &Path, gu
             }
         };
         if said.scratch.is_some() && nested(Path::new(&made.name), Path::new(SCRATCH)) {
-            let message = format!("the directory `{}` of the tool and its `{SCRATCH}` lie in each other", made.name);
+            let message =
+                format!("one of the directories `{}` and `{SCRATCH}` of the tool contains the other", made.name);
             problems.error(&name.span, message, "give the directory a name outside of it");
         }
         for other in &grants.directories {
@@ -145,7 +146,10 @@ fn directories(problems: &mut Problems<'_>, said: &file::Grants, base: &Path, gu
 /// Why two directories cannot both be granted.
 fn clash(first: &Directory, second: &Directory) -> Option<(String, &'static str)> {
     if first.name == second.name {
-        return Some((format!("there are two directories `{}`", second.name), "give one of them another name"));
+        return Some((
+            format!("two directories are granted under the same name `{}`", second.name),
+            "give each its own name: the name is the path that the tool sees",
+        ));
     }
     if first.access == second.access {
         return None;
@@ -153,10 +157,13 @@ fn clash(first: &Directory, second: &Directory) -> Option<(String, &'static str)
     let (read, write) = (&first.name, &second.name);
     let hint = "give both the same access, or use two separate directories";
     if nested(&first.path, &second.path) {
-        return Some((format!("`{read}` and `{write}` share files of the host, but have different access"), hint));
+        return Some((
+            format!("the directories of the host behind `{read}` and `{write}` overlap, but have different access"),
+            hint,
+        ));
     }
     nested(Path::new(read), Path::new(write))
-        .then(|| (format!("`{read}` and `{write}` lie in each other, but have different access"), hint))
+        .then(|| (format!("one of `{read}` and `{write}` contains the other, but they have different access"), hint))
 }
 
 fn nested(one: &Path, other: &Path) -> bool {

@@ -65,7 +65,8 @@ pub(crate) fn amount<T: FromStr<Err = BadUnit>>(problems: &mut Problems<'_>, sai
     match value.to_string().parse() {
         Ok(amount) => Some(amount),
         Err(bad) => {
-            problems.error(span, format!("`{}` is not accepted", value.to_string().escape_debug()), bad.to_string());
+            let message = format!("`{}` is not {}", value.to_string().escape_debug(), bad.expected());
+            problems.error(span, message, bad.to_string());
             None
         }
     }

@@ -83,7 +83,8 @@ impl Configuration {
     /// The version that was approved before this one, with its bytes.
     fn before(&self, name: &str, current: &Approved) -> Result<(Approved, Kept), Error> {
         let hint = "restore the component and the lock from version control, then approve";
-        let none = || Error::file(format!("no version of `{name}` before the current one is kept"), hint);
+        let none =
+            || Error::file(format!("no earlier version of `{name}` is kept, so there is none to go back to"), hint);
         let versions = self.versions(name).ok_or_else(none)?;
         let mut history = versions.history()?;
         // What follows the current one was rolled back.

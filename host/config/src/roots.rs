@@ -4,6 +4,7 @@
 //! Invariants: judged is what the path leads to, not how it is spelled; what is granted is what was judged.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use toolcell::Access;
@@ -73,9 +74,10 @@ impl Guarded {
         let path: PathBuf = base.join(written).components().collect();
         let is_link = match fs::symlink_metadata(&path) {
             Ok(metadata) => metadata.is_symlink(),
-            Err(error) => {
-                return fault(format!("cannot be granted: {error}"), "make the directory first, or correct the path");
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return fault("does not exist".to_owned(), "make the directory first, or correct the path");
             }
+            Err(error) => return fault(format!("cannot be granted: {error}"), "correct the path"),
         };
         let led = match fs::canonicalize(&path) {
             Ok(led) => led,

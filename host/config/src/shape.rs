@@ -18,13 +18,22 @@ pub(crate) fn check(problems: &mut Problems<'_>, schema: &Value, file: &DeTable<
     Shape { root: schema, problems }.table(&[schema], file, &(0..0), &[]);
 }
 
+/// Where a value is written.
+#[derive(Clone, Copy)]
+enum Place {
+    /// After the key and `=`.
+    Key,
+    /// In the list that is the key's value.
+    List,
+}
+
 struct Shape<'a, 'b, 'c> {
     root: &'a Value,
     problems: &'b mut Problems<'c>,
 }
 
 impl<'a> Shape<'a, '_, '_> {
-    fn value(&mut self, schema: &'a Value, value: &DeValue<'_>, span: &Range<usize>, path: &[String]) {
+    fn value(&mut self, schema: &'a Value, value: &DeValue<'_>, span: &Range<usize>, path: &[String], place: Place) {
         let mut forms = Vec::new();
         self.forms(schema, &mut forms);
         let fitting: Vec<_> = forms.iter().copied().filter(|form| takes(form, name_of(value))).collect();
@@ -35,7 +44,7 @@ impl<'a> Shape<'a, '_, '_> {
             let expected: Vec<_> = expected.into_iter().map(in_words).collect();
             let expected = expected.join(" or ");
             let message = format!("`{what}` must be {expected}, not {}", in_words(name_of(value)));
-            self.problems.error(span, message, format!("write {expected}"));
+            self.problems.error(span, message, written(path.last(), &forms, place));
             return;
         }
         match value {
@@ -43,7 +52,7 @@ impl<'a> Shape<'a, '_, '_> {
             DeValue::Array(items) => {
                 for schema in fitting.iter().filter_map(|form| form.get("items")) {
                     for item in items.iter() {
-                        self.value(schema, item.get_ref(), &item.span(), path);
+                        self.value(schema, item.get_ref(), &item.span(), path, Place::List);
                     }
                 }
             }
@@ -71,18 +80,21 @@ impl<'a> Shape<'a, '_, '_> {
             match members().find_map(|members| members.get(name)).or_else(rest) {
                 Some(schema) => {
                     let path = [path, &[name.to_owned()]].concat();
-                    self.value(schema, value.get_ref(), &value.span(), &path);
+                    self.value(schema, value.get_ref(), &value.span(), &path, Place::Key);
                 }
                 None => {
                     let known: Vec<_> = members().flat_map(|members| members.keys().map(String::as_str)).collect();
-                    let message = format!("{place} has no key `{}`", name.escape_debug());
+                    let message = format!("{place} has an unknown key `{}`", name.escape_debug());
                     self.problems.error(&key.span(), message, nearest(name, &known, "the keys are"));
                 }
             }
         }
         for missing in forms.iter().filter_map(|form| form.get("required")?.as_array()).flatten() {
             if let Some(name) = missing.as_str().filter(|name| table.get(*name).is_none()) {
-                self.problems.error(span, format!("{place} has no `{name}`"), format!("add `{name} = …`"));
+                let mut forms = Vec::new();
+                members().filter_map(|members| members.get(name)).for_each(|schema| self.forms(schema, &mut forms));
+                let form = forms.iter().find_map(|form| types(form).first().map(|name| form_of(name))).unwrap_or("…");
+                self.problems.error(span, format!("{place} has no `{name}`"), format!("add `{name} = {form}`"));
             }
         }
     }
@@ -98,6 +110,35 @@ impl<'a> Shape<'a, '_, '_> {
             Some(alternatives) => alternatives.iter().for_each(|schema| self.forms(schema, forms)),
             None => forms.push(schema),
         }
+    }
+}
+
+/// How a key is written: with one of its words if it has some, else in a form that it can have.
+fn written(key: Option<&String>, forms: &[&Value], place: Place) -> String {
+    let words = forms.iter().filter_map(|form| form.get("enum")?.as_array()).flatten();
+    let words: Vec<_> = words.filter_map(Value::as_str).map(|word| format!("`\"{word}\"`")).collect();
+    if !words.is_empty() {
+        return format!("write one of: {}", words.join(", "));
+    }
+    let names: BTreeSet<_> = forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect();
+    let key = key.map_or("…", String::as_str);
+    let line = |name| match place {
+        Place::Key => format!("`{key} = {}`", form_of(name)),
+        Place::List => format!("`{key} = [{}]`", form_of(name)),
+    };
+    let lines: Vec<_> = names.into_iter().map(line).collect();
+    format!("write {}", lines.join(" or "))
+}
+
+/// How a value of a type looks.
+fn form_of(name: &str) -> &'static str {
+    match name {
+        "array" => "[…]",
+        "boolean" => "true",
+        "integer" | "number" => "1",
+        "object" => "{ … }",
+        "string" => "\"…\"",
+        _ => "…",
     }
 }
 

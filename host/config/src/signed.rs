@@ -115,11 +115,11 @@ impl<'a> Signatures<'a> {
             return Some(self.demand(Some(publisher.value.clone()), path, problem));
         }
         if let (Some(signature), None) = (&said.signature, &self.of_all) {
-            let message = "`signature` is set, but no publisher";
+            let message = "`signature` has no effect without a publisher whose signature it is";
             problems.error(
                 &signature.span,
                 message,
-                "add `publisher = \"NAME\"`, or `require_signed = true` in [host]",
+                "add `publisher = \"NAME\"`; or, for all components and every publisher, `require_signed = true` in [host]",
             );
         }
         self.of_all.as_ref().map(|demand| self.demand(None, path, demand.problem.clone()))

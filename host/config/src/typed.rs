@@ -13,7 +13,7 @@ use toolcell::{names, toml_text};
 
 use crate::error::Error;
 use crate::paste::quoted;
-use crate::problem::Problems;
+use crate::problem::{Problem, Problems};
 use crate::resolved::name_of_file;
 use crate::secrets::Secrets;
 use crate::{Approval, ComponentConfig, Configuration, Development, Places};
@@ -89,12 +89,17 @@ impl Configuration {
         let mut errors = problems.errors;
         errors
             .extend(parsed.iter().flat_map(|parsed| parsed.unset.values()).filter(|unset| unset.file == FILE).cloned());
-        if let Some(first) = errors.first() {
+        if let Some((last, others)) = errors.split_last() {
             let about =
                 |line: usize| typed.get(lines.get(line.saturating_sub(1)).copied().flatten().unwrap_or_default());
             let about = |line| about(line).map(|typed| quoted(typed)).unwrap_or_default();
-            let told = errors.iter().map(|problem| format!("`--grant {}`: {}", about(problem.line), problem.message));
-            return Err(Error::usage(told.collect::<Vec<_>>().join("\n"), first.hint.clone()));
+            // A key is typed without the section that it is in.
+            let section = format!("components.{name}.grants.");
+            let said = |problem: &Problem| {
+                format!("`--grant {}`: {}", about(problem.line), problem.message.replace(&section, ""))
+            };
+            let others = others.iter().map(|problem| format!("{}\n  hint: {}\n", said(problem), problem.hint));
+            return Err(Error::usage(others.collect::<String>() + &said(last), last.hint.clone()));
         }
         if let Some(mut parsed) = parsed
             && let Some(configured) = parsed.components.remove(&name)

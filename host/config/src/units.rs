@@ -8,11 +8,23 @@ use std::time::Duration;
 
 /// A text that is none of the accepted forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadUnit(&'static str);
+pub struct BadUnit {
+    /// What is expected, with an article.
+    expected: &'static str,
+    forms: &'static str,
+}
+
+impl BadUnit {
+    /// What is expected, with an article: `a size above zero`.
+    #[must_use]
+    pub fn expected(&self) -> &'static str {
+        self.expected
+    }
+}
 
 impl fmt::Display for BadUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
+        write!(f, "write {}: {}", self.expected, self.forms)
     }
 }
 
@@ -48,7 +60,8 @@ impl FromStr for Time {
     type Err = BadUnit;
 
     fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit("write a time of a millisecond or more with its unit: `500ms`, `2s`, `1.5s`, `1m`");
+        let bad =
+            BadUnit { expected: "a time of a millisecond or more with its unit", forms: "`500ms`, `2s`, `1.5s`, `1m`" };
         let (number, unit) = split(text);
         let factor = match unit {
             "ms" => 0.001,
@@ -78,7 +91,7 @@ impl FromStr for Size {
     type Err = BadUnit;
 
     fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit("write a size above zero: `512KiB`, `64MiB`, `1GiB`, or bytes as `1000000`");
+        let bad = BadUnit { expected: "a size above zero", forms: "`512KiB`, `64MiB`, `1GiB`, or bytes as `1000000`" };
         whole(text, &SIZES).map(Self).ok_or(bad)
     }
 }
@@ -113,7 +126,7 @@ impl FromStr for Count {
     type Err = BadUnit;
 
     fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit("write a whole number above zero: `1000000`, `500k`, `500M`, `10G`");
+        let bad = BadUnit { expected: "a whole number above zero", forms: "`1000000`, `500k`, `500M`, `10G`" };
         whole(text, &COUNTS).map(Self).ok_or(bad)
     }
 }

@@ -40,7 +40,7 @@ impl Json {
     pub fn parse(text: String) -> Result<Self, JsonFault> {
         // The parser that keeps text lets through what no tree can hold; this one means what the checks will see.
         check(&text)?;
-        RawValue::from_string(text).map(Self).map_err(|error| JsonFault::Syntax(error.to_string()))
+        RawValue::from_string(text).map(Self).map_err(|error| JsonFault::syntax(&error))
     }
 
     /// `null`.
@@ -161,6 +161,13 @@ pub enum JsonFault {
     /// More than this many values, [`MAX_NODES`].
     #[error("JSON with more than {0} values")]
     TooManyNodes(usize),
+}
+
+impl JsonFault {
+    /// The parser's words, but for a word of its own code: a text that begins like `null` and goes on otherwise.
+    fn syntax(error: &serde_json::Error) -> Self {
+        Self::Syntax(error.to_string().replace("expected ident", "expected a value"))
+    }
 }
 
 #[cfg(test)]

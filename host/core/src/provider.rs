@@ -120,7 +120,11 @@ impl Provider {
                 }
             }
             if definition.output.is_some() && self != Self::Mcp {
-                changes.note("/output", "left out; the host checks results against it", "it travels over MCP only");
+                changes.note(
+                    "/output",
+                    "the schema of results is left out; the host still checks each result",
+                    "only MCP has a place for it",
+                );
             }
             tools.push(match self {
                 Self::OpenAi => openai::chat_tool(definition, &mut changes)?,

@@ -11,20 +11,21 @@ use crate::units::Time;
 /// Make a small project with one working tool
 ///
 /// The project has the tool's source, its cases, a README and what an editor needs to know. JavaScript and TypeScript need no
-/// other program; Python needs componentize-py, and Rust needs cargo and the target `wasm32-wasip2`.
+/// other program; Python needs componentize-py, Rust needs cargo and the target `wasm32-wasip2`, and C needs Zig or clang.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   toolcell new greeter --lang js
   toolcell new tools/greeter --lang rust
   toolcell new summary --lang python
+  toolcell new checksum --lang c
 
 Exit status: 0 the project was made, 1 its folder is not empty or cannot be written, 2 bad usage")]
 pub(crate) struct NewArgs {
     /// The folder to make; its last part is the project's name
     #[arg(value_name = "NAME", value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
-    /// The language: js, ts, python or rust
+    /// The language: js, ts, python, rust or c
     #[arg(long, value_name = "LANGUAGE", default_value = "js")]
     pub(crate) lang: String,
     /// Print one JSON object instead: {"folder", "language", "files", "next"}
@@ -36,7 +37,7 @@ pub(crate) struct NewArgs {
 ///
 /// JavaScript and TypeScript: the file `src/tool.js` or `src/tool.ts` and the files that it imports are evaluated once, and the
 /// component begins each call with what they left. Types are stripped, not checked. Python: componentize-py loads `tool.py` or
-/// `src/tool.py` once. Rust: cargo builds the crate. The
+/// `src/tool.py` once. Rust: cargo builds the crate. C: Zig or clang compiles the C files of the folder of `tool.c`. The
 /// component is `NAME.wasm` in the project's folder, where NAME is the name of the folder.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -47,7 +48,7 @@ Examples:
 
 Exit status: 0 the component was written, 1 it was not, 2 bad usage")]
 pub(crate) struct BuildArgs {
-    /// The folder of the project, or a file of JavaScript, TypeScript or Python
+    /// The folder of the project, or a file of JavaScript, TypeScript, Python or C
     #[arg(default_value = HERE, value_hint = ValueHint::AnyPath)]
     pub(crate) project: PathBuf,
     /// Write the component to this file

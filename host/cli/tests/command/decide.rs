@@ -131,7 +131,13 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     assert!(told.contains("has no value on this host") && !told.contains("NOT_SET"), "{told}");
     assert!(batch.stderr.contains("calls of `asks`, which may use `token`, fail"), "{batch}");
     let checked = place.typed(&["check"]);
-    assert!(checked.status == 1 && checked.stderr.contains("`NOT_SET` is not set; stops `asks`\n"), "{checked}");
+    assert!(
+        checked.status == 1
+            && checked
+                .stderr
+                .contains("`NOT_SET` is not set; until it has one, calls of the tool `asks` are refused\n"),
+        "{checked}"
+    );
     let json = place.typed(&["check", "--json"]).json();
     assert_eq!((&json["ok"], &json["unset_secrets"][0]["tools"][0]), (&false.into(), &"asks".into()), "{json}");
 }

@@ -60,8 +60,8 @@ async fn the_version_before_becomes_current_again() {
     assert_eq!(place.file("one.wasm"), versions[0]);
     let lock = place.file("toolcell.lock");
     for (name, needle) in [
-        ("one", "no version of `one` before"),
-        ("two", "no version of `two` before"),
+        ("one", "no earlier version of `one`"),
+        ("two", "no earlier version of `two`"),
         ("three", "has no component `three`"),
     ] {
         let error = place.read().rollback(name).unwrap_err();

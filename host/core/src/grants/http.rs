@@ -13,7 +13,7 @@ use super::{Access, BadRule};
 
 use crate::defence::{Defence, stands};
 
-const HINT: &str = "write `GET https://api.example.com/v1`, or `https://.example.com` for every host below it";
+const HINT: &str = "write `GET https://api.example.com/v1`, or `https://.example.com` for all its subdomains";
 
 /// The methods that a tool can use at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -181,8 +181,7 @@ impl FromStr for HttpRule {
             (true, Host::Name(name)) if name.contains('.') => HostRule::Below(format!(".{name}")),
             (true, _) => {
                 return Err(fault(
-                    "a suffix needs at least two labels, for example `.example.com`, `.example.com` for instance"
-                        .into(),
+                    "the name after the leading `.` needs at least two labels, such as `.example.com`".into(),
                 ));
             }
         };

@@ -112,7 +112,7 @@ fn read<M: Made>(text: &str) -> Result<M, JsonFault> {
     Strict(PhantomData::<M>)
         .deserialize(&mut parser)
         .and_then(|made| parser.end().map(|()| made))
-        .map_err(|error| JsonFault::Syntax(error.to_string()))
+        .map_err(|error| JsonFault::syntax(&error))
 }
 
 /// What the parser makes of a text.

@@ -203,7 +203,7 @@ impl Suggestion {
         });
         let private = self.http.iter().filter(|(_, networks)| !networks.is_empty()).map(|(rule, networks)| {
             let networks = networks.iter().cloned().collect::<Vec<_>>().join(", ");
-            format!("`{rule}` is not on the public internet: `private` opens {networks} to the tool")
+            format!("`{rule}` is not on the public internet: with `private`, the tool may connect to {networks}")
         });
         let root = self.directories.contains_key("/").then(|| {
             "`/` is the root of the tool's files: grant it a directory made for the tool, and never the whole disk"
