@@ -1,4 +1,4 @@
-import { askUser, halt, kv, output, progress, secrets, tool, ToolFailure } from "toolcell";
+import { askUser, halt, invoke, InvokeError, kv, output, progress, secrets, tool, ToolFailure } from "toolcell";
 import { fail } from "./endings.js";
 
 const parameters = { type: "object", properties: { how: { type: "string" } }, required: ["how"] };
@@ -6,6 +6,7 @@ const needs = [
   { kind: "http", pattern: "GET https://api.example.com/v1", reason: "to look something up" },
   { kind: "secret", pattern: "api_key", reason: "to authenticate there" },
   { kind: "kv", pattern: "write counters/*", reason: "to count" },
+  { kind: "invoke", pattern: "find_place", reason: "to find places" },
 ];
 const read = async () => {
   const answer = await fetch("https://api.example.com/v1/city?q=Bern", { secret: secrets.get("api_key") });
@@ -15,6 +16,14 @@ const count = () => {
   const next = (kv.get("counters/calls") ?? 0) + 1;
   kv.set("counters/calls", next);
   return next;
+};
+const invokeCaught = async (tool) => {
+  try {
+    return await invoke(tool, { name: "Bern" });
+  } catch (error) {
+    if (error instanceof InvokeError) return [error.kind, error.data ?? null];
+    throw error;
+  }
 };
 const loop = { self: null };
 loop.self = loop;
@@ -31,6 +40,9 @@ const endings = {
   read,
   denied: () => fetch("https://elsewhere.example.com/"),
   count,
+  invoke: () => invoke("find_place", { name: "Bern" }),
+  invoke_caught: () => invokeCaught("find_place"),
+  invoke_denied: () => invokeCaught("delete_all"),
   progress: () => progress(1, 2, "half"),
   throws: fail,
   throws_text: () => { throw "just a text"; },

@@ -3,7 +3,9 @@ import datetime
 import random
 
 from endings import fail
-from toolcell import Context, Need, Output, ToolFailure, ask_user, fetch, halt, kv, progress, secrets, tool
+from toolcell import (
+    Context, InvokeError, Need, Output, ToolFailure, ask_user, fetch, halt, invoke, kv, progress, secrets, tool,
+)
 
 
 def read():
@@ -15,6 +17,13 @@ def count():
     following = kv.get("counters/calls", 0) + 1
     kv.set("counters/calls", following)
     return following
+
+
+def invoke_caught(name="find_place"):
+    try:
+        return invoke(name, name="Bern")
+    except InvokeError as error:
+        return [error.kind, error.data]
 
 
 def failure():
@@ -63,6 +72,9 @@ endings = {
     "read": read,
     "denied": lambda: fetch("https://elsewhere.example.com/"),
     "count": count,
+    "invoke": lambda: invoke("find_place", name="Bern"),
+    "invoke_caught": invoke_caught,
+    "invoke_denied": lambda: invoke_caught("delete_all"),
     "progress": lambda: progress(1, 2, "half"),
     "throws": fail,
     "throws_text": throws_text,
@@ -87,6 +99,7 @@ def validate(how):
         Need("http", "GET https://api.example.com/v1", "to look something up"),
         Need("secret", "api_key", "to authenticate there"),
         Need("kv", "write counters/*", "to count"),
+        Need("invoke", "find_place", "to find places"),
     ],
     validate=validate,
 )

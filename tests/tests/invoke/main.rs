@@ -1,5 +1,7 @@
 //! Tools that call other tools: what they were granted, on their caller's budget and rights.
 
+mod run_code;
+
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};

@@ -1,0 +1,263 @@
+//! The example tool `run_code`: code of a model, which calls tools.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use serde_json::{Value, json};
+use toolcell::{
+    CallOptions, Completion, Component, DEFAULT_CALL_DEPTH, Definition, Event, Executor, Grants, Halt, Limits,
+    MAX_SUB_CALLS, Missing, Outcome, Placement, Question, Registry, RunOptions, Runner, Tool, ToolCall,
+};
+use toolcell_test_guests::bytes;
+use toolcell_tests::wait;
+
+use super::{SOME_FUEL, engine, rule, value};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// The component, as `toolcell build` makes it.
+static COMPONENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run_code.wasm");
+    toolcell_build::build(&Path::new(ROOT).join("example-tools/js/run_code"), Some(&out)).expect("it builds");
+    fs::read(out).expect("a component")
+});
+
+/// The code on the page.
+fn page() -> String {
+    let page = fs::read_to_string(Path::new(ROOT).join("docs/run-code.md")).expect("the page");
+    page.split("```js\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block").to_owned()
+}
+
+/// Six tools: four in native code, and two components.
+fn tools() -> Vec<Tool> {
+    let native = |name: &str, answer: Value| {
+        let definition = Definition::new(name, "Knows something.").expect("a definition");
+        Tool::native(definition, async move |_: Value| answer).expect("a tool")
+    };
+    let mut tools = vec![
+        native("find_place", json!({"name": "Bern", "at": [46.9, 7.4]})),
+        native("weather", json!({"celsius": 12.5})),
+        native("distance", json!({"km": 120})),
+        native("exchange_rate", json!({"rate": 0.95})),
+    ];
+    for component in ["calculator", "markdown"] {
+        tools.extend(loaded(bytes(component), Grants::default()).into_iter().filter(|tool| {
+            let name = &tool.definition().name;
+            name == "calculator" || name == "markdown_to_html"
+        }));
+    }
+    tools
+}
+
+fn loaded(component: Vec<u8>, grants: Grants) -> Vec<Tool> {
+    let engine = engine(Placement::Cells, 4);
+    let load = async move { Component::load_with(&engine, component, grants, Missing::Denied).await };
+    wait(load).expect("it loads").tools().to_vec()
+}
+
+fn grants(rules: &[&str]) -> Grants {
+    let mut grants = Grants::default();
+    grants.invoke = rules.iter().map(|text| rule(text)).collect();
+    grants
+}
+
+/// `run_code` with these grants, beside these tools.
+struct Code {
+    tool: Tool,
+    registry: Registry,
+}
+
+impl Code {
+    fn new(grants: Grants, tools: Vec<Tool>) -> Self {
+        let registry = Registry::new();
+        let tool = loaded(COMPONENT.clone(), grants).remove(0);
+        registry.register_all(tools).expect("registered");
+        registry.register(tool.clone()).expect("registered");
+        Self { tool, registry }
+    }
+
+    fn executor(&self) -> Executor {
+        let registry = self.registry.clone();
+        Executor::new().with_callable(move |name| registry.get(name))
+    }
+
+    fn run_with(&self, executor: Executor, code: &str, limits: Limits) -> Completion {
+        let (tool, call) = (self.tool.clone(), ToolCall::with_value("1", "run_code", &json!({ "code": code })));
+        wait(async move { executor.call(&tool, call, CallOptions::default().with_limits(limits)).await })
+    }
+
+    fn run(&self, code: &str) -> Completion {
+        self.run_with(self.executor(), code, Limits::default())
+    }
+
+    fn value(&self, code: &str) -> Value {
+        value(&self.run(code).result)
+    }
+
+    /// The message of the tool's own failure.
+    fn failure(&self, code: &str) -> String {
+        let made = self.run(code);
+        let ended = serde_json::to_value(&made.result).expect("JSON");
+        ended["error"]["message"].as_str().unwrap_or_else(|| panic!("{ended}")).to_owned()
+    }
+}
+
+#[test]
+fn six_calls_are_one_turn() {
+    let rules =
+        ["own find_place", "own weather", "own distance", "own exchange_rate", "calculator", "markdown_to_html"];
+    let code = Code::new(grants(&rules), tools());
+    let events = Arc::<Mutex<Vec<Event>>>::default();
+    let seen = Arc::clone(&events);
+    let executor = Executor::new().with_events(move |event: Event| seen.lock().expect("events").push(event));
+    let runner = Runner::new(code.registry.clone()).with_executor(executor);
+    let call = ToolCall::with_value("1", "run_code", &json!({ "code": page() }));
+    let outcome = wait(async move { runner.run([call], RunOptions::default()).await }).expect("it runs");
+    let [message] = &outcome.messages[..] else { panic!("one message: {outcome:?}") };
+    assert!(message.content.contains("<p><strong>Bern</strong>: 12.5 °C, 43.32 € by train</p>"), "{message:?}");
+
+    let events = events.lock().expect("events");
+    let started = |event: &Event| {
+        if let Event::Started { id, name, .. } = event { Some(format!("{id} {name}")) } else { None }
+    };
+    let expected = [
+        "1 run_code",
+        "1/1 find_place",
+        "1/2 weather",
+        "1/3 distance",
+        "1/4 exchange_rate",
+        "1/5 calculator",
+        "1/6 markdown_to_html",
+    ];
+    assert_eq!(events.iter().filter_map(started).collect::<Vec<_>>(), expected);
+    let receipt = |event: &Event| {
+        if let Event::Completed { name, usage, .. } = event { Some((name.clone(), *usage)) } else { None }
+    };
+    let receipts: Vec<_> = events.iter().filter_map(receipt).collect();
+    assert_eq!(receipts.len(), 7, "{receipts:?}");
+    let fuel = |name: &str| {
+        let (_, usage) = receipts.iter().find(|(known, _)| known == name).expect("a receipt");
+        usage.fuel.unwrap_or_default()
+    };
+    let (called, all) = (fuel("calculator") + fuel("markdown_to_html"), fuel("run_code"));
+    assert!(fuel("calculator") > 0 && all > called, "{receipts:?}");
+    assert_eq!(outcome.usage[0].fuel, Some(all));
+}
+
+#[test]
+fn the_calls_of_code_use_one_budget() {
+    let code = Code::new(grants(&["calculator"]), tools());
+    let calculated = "await tools.calculator({ expression: '1 + 1' });";
+    let limits = Limits::unlimited().with_fuel(SOME_FUEL);
+    let one = code.run_with(code.executor(), calculated, limits);
+    let used = one.usage.fuel.expect("it is metered");
+    assert!(one.result.value().is_some() && used < SOME_FUEL, "{one:?}");
+    let all = code.run_with(code.executor(), &format!("for (;;) {calculated}"), limits);
+    let ended = serde_json::to_value(&all.result).expect("JSON");
+    assert_eq!(ended["tool_error"]["reason"], "timeout", "{ended}");
+    assert_eq!(all.usage.fuel, Some(SOME_FUEL));
+}
+
+#[test]
+fn a_loop_of_calls_in_code_ends_at_a_limit() {
+    let code = Code::new(grants(&["own find_place", "run_code"]), tools());
+    let counted = "let calls = 0; try { for (;;) { await tools.find_place(); calls++; } } \
+                   catch (error) { return [calls, error.kind]; }";
+    assert_eq!(code.value(counted), json!([MAX_SUB_CALLS, "limit"]));
+    // Code that runs the same code ends at a depth.
+    let nested = "const run = async (left) => left === 0 ? 'deep' : \
+                  tools.run_code({ code: `const run = ${run}; return run(${left - 1});` });";
+    let deep = |levels: u32| format!("{nested} return run({levels});");
+    assert_eq!(code.value(&deep(DEFAULT_CALL_DEPTH)), "deep");
+    let told = code.failure(&deep(DEFAULT_CALL_DEPTH + 1));
+    assert!(told.contains(&format!("tools may call tools {DEFAULT_CALL_DEPTH} deep")), "{told}");
+}
+
+#[test]
+fn each_ending_of_a_called_tool_is_an_error_of_its_kind() {
+    let ends = |name: &'static str, outcome: Outcome| {
+        let definition = Definition::new(name, "Ends.").expect("a definition");
+        let definition =
+            definition.with_parameters(json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
+        Tool::native(definition, async move |_: Value| outcome).expect("a tool")
+    };
+    let endings = vec![
+        ends("works", Outcome::ok(json!(7))),
+        ends("fails", Outcome::error("no such place")),
+        ends("asks", Outcome::AskUser(Question::new("Which one?"))),
+        ends("halts", Outcome::Halt(Halt::new("enough", json!(1)))),
+    ];
+    let code = Code::new(grants(&["own works", "own fails", "own asks", "own halts", "gone"]), endings);
+    let told = |name: &str, arguments: &str| {
+        format!(
+            "try {{ return await tools.{name}({arguments}); }} catch (e) {{ return [e.name, e.kind, e.message, e.data]; }}"
+        )
+    };
+    assert_eq!(code.value(&told("works", "")), 7);
+    for (name, arguments, kind, message, data) in [
+        ("fails", "", "failed", "tools.fails: no such place", Value::Null),
+        ("asks", "", "ask_user", "the other tool asks a person: Which one?", json!({"question": "Which one?"})),
+        ("halts", "", "halt", "the other tool stops the loop: enough", json!({"reason": "enough", "result": 1})),
+        ("gone", "", "tool_error", "the other tool failed: ", json!({"reason": "not_found"})),
+        ("works", "{ n: 'x' }", "refused", "the host refused the call: ", json!({"kind": "invalid_arguments"})),
+        ("notes", "", "denied", r#"invoke = ["notes"]"#, Value::Null),
+    ] {
+        let ended = code.value(&told(name, arguments));
+        assert_eq!((&ended[0], &ended[1]), (&json!("InvokeError"), &json!(kind)), "{ended}");
+        assert!(ended[2].as_str().is_some_and(|told| told.contains(message)), "{ended}");
+        let has = |member: &String| ended[3][member] == data[member];
+        assert!(data.as_object().is_none_or(|data| data.keys().all(has)), "{ended}");
+    }
+    let alone = code.run_with(Executor::new(), &told("works", ""), Limits::default());
+    assert_eq!(value(&alone.result)[1], "unavailable");
+    // What is not caught is the failure of the code, and names its line.
+    assert_eq!(code.failure("\nawait tools.fails();"), "line 2 of the code: tools.fails: no such place");
+}
+
+#[test]
+fn code_has_no_right_but_to_call_tools() {
+    let component = COMPONENT.clone();
+    let imports = |interface: &str| component.windows(interface.len()).any(|part| part == interface.as_bytes());
+    assert!(imports("toolcell:tool/invoke@"));
+    for interface in ["http", "kv", "reveal", "secrets"].map(|name| format!("toolcell:tool/{name}@")) {
+        assert!(!imports(&interface), "{interface}");
+    }
+    // Even where the operator grants more.
+    let mut more = grants(&["own find_place"]);
+    more.http.push("GET https://example.com".parse().expect("a rule"));
+    more.keys.push("write *".parse().expect("a rule"));
+    more.reveal.insert("token".to_owned());
+    let code = Code::new(more, tools());
+    for asked in [
+        "fetch('https://example.com/')",
+        "sdk.kv.get('a')",
+        "sdk.kv.set('a', 1)",
+        "sdk.secrets.get('token')",
+        "sdk.secrets.reveal('token')",
+        "tools.weather()",
+    ] {
+        let asks = format!(
+            "const sdk = await import('toolcell'); try {{ return await {asked}; }} catch (e) {{ return e.kind; }}"
+        );
+        assert_eq!(code.value(&asks), "denied", "{asked}");
+    }
+    let reached = code.value("return [typeof __toolcell, typeof require, typeof process, typeof Deno];");
+    assert_eq!(reached, json!(["undefined", "undefined", "undefined", "undefined"]));
+}
+
+#[test]
+fn what_is_wrong_with_code_names_its_line() {
+    let code = Code::new(Grants::default(), Vec::new());
+    for (source, told) in [
+        ("const a = 1;\nconst b = ;", "line 2 of the code: SyntaxError: "),
+        ("\n\nnull.length", "line 3 of the code: TypeError: cannot read property 'length' of null"),
+        ("throw 'no'", "the code threw a value that is not an Error: \"no\""),
+        ("return 1n", "BigInt"),
+        ("const all = []; for (;;) all.push(new Uint8Array(1 << 20).fill(1));", "memory"),
+        ("const f = () => f() + 1; return f();", "stack"),
+    ] {
+        let failure = code.failure(source);
+        assert!(failure.contains(told), "{source}: {failure}");
+    }
+}
