@@ -1,0 +1,145 @@
+//! What a small tool costs in each language: the size of its component, its build, its first call and a call, against raw
+//! wasmtime with the same component in the same run.
+//!
+//! `cargo bench --workspace --profile dev --bench languages`
+//!
+//! Python needs componentize-py; `PATH` must have the version that `toolcell build` asks for. Without it, the table says so.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use tokio::runtime::{Builder, Runtime};
+use toolcell::{CallOptions, Component, Engine, Executor, Placement, Tool};
+use toolcell_benches::floor::Floor;
+use toolcell_benches::timing::{Contender, interleaved};
+use toolcell_benches::tools::{optimised, to};
+use toolcell_build::{ErrorKind, Language};
+
+const ROUNDS: usize = 15;
+const CALLS: usize = 300;
+const FIRST_CALLS: usize = 9;
+const GREET: &str = r#"{"name":"Ada"}"#;
+
+/// What is asked of a language, if anything is: bytes, seconds of a build, milliseconds of a first call, microseconds of a
+/// call, and its ratio to the floor.
+struct Targets {
+    bytes: f64,
+    build_s: f64,
+    first_ms: f64,
+    call_us: f64,
+    ratio: f64,
+}
+
+const NONE: f64 = f64::INFINITY;
+const JAVASCRIPT: Targets = Targets { bytes: 1.5e6, build_s: 2.0, first_ms: 5.0, call_us: 300.0, ratio: 1.5 };
+const PYTHON: Targets = Targets { bytes: NONE, build_s: NONE, first_ms: 20.0, call_us: NONE, ratio: 2.0 };
+const RUST: Targets = Targets { bytes: NONE, build_s: NONE, first_ms: NONE, call_us: NONE, ratio: 1.25 };
+
+fn main() -> Result<()> {
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
+    let folder = tempfile::tempdir()?;
+    println("One small tool (JSON in, text out), in microseconds unless another unit is given; targets in brackets")?;
+    measure(&runtime, "Rust (calculator)", &toolcell_test_guests::bytes("calculator"), SUM, &RUST)?;
+    let languages =
+        [(Language::JavaScript, &JAVASCRIPT), (Language::TypeScript, &JAVASCRIPT), (Language::Python, &PYTHON)];
+    for (language, targets) in languages {
+        let project = folder.path().join(format!("greet-{language}"));
+        toolcell_build::create(&project, language)?;
+        match toolcell_build::build(&project, None) {
+            Ok(built) => {
+                let bytes = std::fs::read(&built.component)?;
+                println(&format!(
+                    "\n{language}: built in {:.2} s {}",
+                    built.time.as_secs_f64(),
+                    within(built.time.as_secs_f64(), targets.build_s)
+                ))?;
+                measure(&runtime, language.name(), &bytes, ("greet", GREET), targets)?;
+            }
+            Err(error) if error.kind() == ErrorKind::Toolchain => {
+                println(&format!("\n{language}: not measured: {error} ({})", error.hint()))?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+const SUM: (&str, &str) = ("calculator", r#"{"expression":"2 * (3 + 4) - sqrt(16)"}"#);
+
+fn measure(
+    runtime: &Runtime,
+    title: &str,
+    bytes: &[u8],
+    (name, arguments): (&str, &str),
+    targets: &Targets,
+) -> Result<()> {
+    let executor = Executor::new();
+    let call = |tool: &Tool| {
+        let answered = runtime.block_on(executor.call(tool, to(tool, arguments), CallOptions::default()));
+        assert!(answered.result.value().is_some(), "{answered:?}");
+    };
+    println(&format!("{title}: {} bytes {}", bytes.len(), within(bytes.len() as f64, targets.bytes)))?;
+    let first = first_call(runtime, bytes, name, &call)?;
+    println(&format!("  first call from the cache: {first:.2} ms {}", within(first, targets.first_ms)))?;
+    let engine = Engine::builder().placement(Placement::Inline).build()?;
+    let tool = runtime.block_on(optimised(&engine, bytes, name))?;
+    let floor = Floor::new(bytes, name)?;
+    let summaries = interleaved(
+        &mut [
+            Contender::new("raw wasmtime (the floor)", || {
+                floor.call(arguments).expect("a good call");
+            }),
+            Contender::new("Executor::call, inline", || call(&tool)),
+        ],
+        ROUNDS,
+        CALLS,
+    );
+    let [floor, ours] = summaries.as_slice() else { anyhow::bail!("two contenders") };
+    for summary in [floor, ours] {
+        println(&format!(
+            "  {:28} p50 {:8.1}   p99 {:8.1}   rounds {:.1} to {:.1}",
+            summary.name, summary.p50, summary.p99, summary.spread.0, summary.spread.1
+        ))?;
+    }
+    let ratio = ours.p50 / floor.p50;
+    println(&format!(
+        "  call {:.1} {}, {ratio:.2} x the floor {}",
+        ours.p50,
+        within(ours.p50, targets.call_us),
+        within(ratio, targets.ratio)
+    ))
+}
+
+/// The median time, in milliseconds, that a new engine takes to load a component that its cache has, and to call it once.
+fn first_call(runtime: &Runtime, bytes: &[u8], name: &str, call: &impl Fn(&Tool)) -> Result<f64> {
+    let cache = tempfile::tempdir()?;
+    let engine = |path: &Path| Engine::builder().placement(Placement::Inline).cache(path).build();
+    runtime.block_on(optimised(&engine(cache.path())?, bytes, name))?;
+    let mut times = Vec::new();
+    for _ in 0..FIRST_CALLS {
+        let engine = engine(cache.path())?;
+        let began = Instant::now();
+        let component = runtime.block_on(Component::load(&engine, bytes.to_vec()))?;
+        call(component.tool(name).context("the tool")?);
+        times.push(began.elapsed());
+    }
+    let mut times = toolcell_benches::timing::micros(times);
+    let median = toolcell_benches::timing::percentile(&mut times, 50.0) / 1000.0;
+    ensure!(median > 0.0, "a call takes time");
+    Ok(median)
+}
+
+/// Whether a target is met, if there is one.
+fn within(value: f64, target: f64) -> String {
+    match (target.is_finite(), value <= target) {
+        (false, _) => String::new(),
+        (true, true) => format!("[{target}: met]"),
+        (true, false) => format!("[{target}: missed]"),
+    }
+}
+
+fn println(line: &str) -> Result<()> {
+    Ok(writeln!(std::io::stdout().lock(), "{line}")?)
+}
