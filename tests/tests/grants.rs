@@ -11,7 +11,7 @@ use toolcell::{
     CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, HttpRule, Missing, Overlay, Placed,
     Placement, Secret, SecretUse, StoredSecrets, Tenant, Tool, ToolCall,
 };
-use toolcell_test_guests::bytes;
+use toolcell_test_guests::{asker, bytes};
 use toolcell_tests::server::Server;
 use toolcell_tests::{context, wait};
 
@@ -66,6 +66,39 @@ fn without_a_grant_it_is_not_loaded_and_the_refusal_says_what_to_grant() {
     assert!(load(&engine, "notes", grants, Missing::Refused).is_ok());
     let error = load(&engine, "fetch", Grants::default(), Missing::Refused).expect_err("no grant");
     assert!(error.is_not_granted() && error.to_string().contains("toolcell:tool/http"), "{error}");
+}
+
+/// Language runtimes import all that their SDK has, whatever the tool needs.
+#[test]
+fn an_import_that_no_tool_declares_needs_no_grant_and_gives_access_to_nothing() {
+    let engine = engine();
+    for (needs, is_loaded) in [
+        (&[["kv", "read notes/*", "to look"]][..], true),
+        (&[["kv", "read notes/*", "to look"], ["reveal", "key", "to sign"]], false),
+        // What is silent may need each of its imports.
+        (&[], false),
+    ] {
+        let (engine, bytes) = (engine.clone(), asker(needs));
+        let loaded = wait(async move { Component::load(&engine, bytes).await });
+        match &loaded {
+            Ok(component) => {
+                let events = Arc::new(Mutex::new(Vec::new()));
+                let kept = Arc::clone(&events);
+                let executor = Executor::new().with_events(move |event: Event| {
+                    if let Event::Denied { denial, .. } = event {
+                        kept.lock().expect("denials").push(serde_json::to_value(denial).expect("JSON").to_string());
+                    }
+                });
+                let answered = said(&executor, &component.tools()[0], &json!({"text": "x"}));
+                let denied = events.lock().expect("denials").join("\n");
+                assert!(answered["ok"].is_object() && denied.contains("reveal"), "{answered} {denied}");
+            }
+            Err(error) => {
+                assert!(error.is_not_granted() && error.to_string().contains("toolcell:tool/reveal"), "{error}")
+            }
+        }
+        assert_eq!(loaded.is_ok(), is_loaded, "{needs:?}");
+    }
 }
 
 #[test]

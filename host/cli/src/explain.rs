@@ -133,7 +133,7 @@ fn unusable(printer: &Printer, config: &Config, chosen: &Chosen<'_>, component: 
         printer
             .note("note", &format!("a call is refused until the component is approved: {approve} shows it and asks"));
     }
-    let missing = inspect::ungranted(component.examination(), &chosen.grants());
+    let missing = inspect::missing(component.examination(), component.definitions(), &chosen.grants());
     if !missing.is_empty() {
         let missing = missing.join(", ");
         printer.note(

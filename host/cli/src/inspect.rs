@@ -31,8 +31,10 @@ struct Seen<'a> {
     contents: &'a Contents,
     signer: Option<&'a Signer>,
     kind: &'a ComponentKind,
-    /// Imports that it is not granted.
+    /// The imports that have to be granted, and those that would have to be if nothing were.
     missing: &'a [String],
+    barred: &'a [String],
+    grants: &'a Grants,
 }
 
 /// Shows it.
@@ -52,13 +54,17 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
             chosen.check_tools(names.into_iter())?;
             Ok(component)
         });
-    let missing = ungranted(&examination, &chosen.grants());
-    let (signer, missing) = (signer.as_ref(), &*missing);
-    let seen = Seen { chosen: &chosen, examination: &examination, contents: &contents, signer, kind: &kind, missing };
+    let grants = chosen.grants();
+    let tools = || loaded.iter().flat_map(Component::definitions);
+    let (barred, missing) =
+        (missing(&examination, tools(), &Grants::default()), missing(&examination, tools(), &grants));
+    let (signer, missing, barred, grants) = (signer.as_ref(), &*missing, &*barred, &grants);
+    let (chosen, examination, contents, kind) = (&chosen, &examination, &contents, &kind);
+    let seen = Seen { chosen, examination, contents, signer, kind, missing, barred, grants };
     let usable = match &loaded {
         Ok(component) if !missing.is_empty() => {
             let message = format!("the component imports interfaces that are not granted: {}", missing.join(", "));
-            Err(Failure::not_granted(message, components::how_to_grant(&config, &chosen, component)))
+            Err(Failure::not_granted(message, components::how_to_grant(&config, chosen, component)))
         }
         Ok(_) => Ok(()),
         Err(failure) => Err(Failure::of_words(&failure.to_words())),
@@ -100,7 +106,7 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
         printer.note("hint", failure.hint());
         let tool = component.definitions().next().map_or("TOOL", |tool| &*tool.name);
         if component.definitions().any(|tool| !tool.needs.is_empty()) {
-            let learn = components::learn_command(&config, &chosen, tool);
+            let learn = components::learn_command(&config, chosen, tool);
             printer.note("hint", &format!("to grant only what one call asks for, see {learn}"));
         }
     }
@@ -125,9 +131,13 @@ pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
     }
 }
 
-/// Names of the imports that are not granted.
-pub(crate) fn ungranted(examination: &Examination, grants: &Grants) -> Vec<String> {
-    examination.ungranted(grants).map(|(name, _)| name.clone()).collect()
+/// Names of the imports that have to be granted before a component with these tools can be called.
+pub(crate) fn missing<'a>(
+    examination: &'a Examination,
+    tools: impl IntoIterator<Item = &'a Definition>,
+    grants: &'a Grants,
+) -> Vec<String> {
+    examination.missing(tools, grants).map(|(name, _)| name.clone()).collect()
 }
 
 fn to_json(
@@ -135,7 +145,7 @@ fn to_json(
     loaded: Option<&Component>,
     usable: &Result<(), Failure>,
 ) -> Result<serde_json::Value, Failure> {
-    let Seen { chosen, examination, contents, signer, kind, .. } = seen;
+    let Seen { chosen, examination, contents, signer, kind, barred, .. } = seen;
     let imports = examination.imports.iter().map(|(name, standing)| {
         let modules: Vec<_> = contents.callers(name).collect();
         json!({ "name": name, "standing": standing, "modules": modules })
@@ -149,7 +159,7 @@ fn to_json(
         "isolation": chosen.isolation,
         "loadable": usable.is_ok(),
     });
-    contents::add_to(&mut shown, examination, contents);
+    contents::add_to(&mut shown, examination, contents, barred);
     if let Err(failure) = usable {
         shown["error"] = failure.to_json();
     }
@@ -181,7 +191,7 @@ fn left(chosen: &Chosen<'_>, tool: &Definition) -> Result<Effective, Failure> {
 }
 
 fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failure> {
-    let Seen { chosen, examination, contents, signer, kind, missing } = seen;
+    let Seen { chosen, examination, contents, signer, kind, missing, barred, grants } = seen;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut facts = vec![
         row("component", path(&chosen.path)),
@@ -203,8 +213,8 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
         let memory = if component.is_pooled() { "from the pool" } else { "on demand, not from the pool" };
         facts.push(row("cells", format!("{}; memory {memory}", chosen.isolation.word())));
     }
-    facts.push(row("ungranted", contents::without_grants_shown(examination)));
-    let imports = imports(examination, missing, Some(contents));
+    facts.push(row("ungranted", contents::without_grants_shown(examination, barred)));
+    let imports = imports(examination, missing, grants, Some(contents));
     let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports];
     for definition in loaded.iter().flat_map(|component| component.definitions()) {
         text.extend([String::new(), tool(definition)]);
@@ -239,12 +249,15 @@ fn tier(code: Code) -> &'static str {
 
 /// The imports of a component and what each means, in lines. `missing` names those that are not granted; `contents` tells which
 /// modules have an import that is not the author's own.
-pub(crate) fn imports(seen: &Examination, missing: &[String], contents: Option<&Contents>) -> String {
+pub(crate) fn imports(seen: &Examination, missing: &[String], grants: &Grants, contents: Option<&Contents>) -> String {
     let is_inert = |standing: &Standing| *standing == Standing::Inert;
     let row = |(name, standing): &(String, Standing)| {
         let (word, meaning) = match standing {
             Standing::Offered => ("offered", "a service of the host; needs no grant"),
             Standing::NeedsGrant if missing.contains(name) => ("needs_grant", "not granted"),
+            Standing::NeedsGrant if seen.ungranted(grants).any(|(other, _)| other == name) => {
+                ("needs_grant", "no tool declares it: each use is denied")
+            }
             Standing::NeedsGrant => ("needs_grant", "granted"),
             Standing::Unknown => ("unknown", "not known to this host"),
             Standing::Inert | _ => ("other", ""),

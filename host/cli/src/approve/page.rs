@@ -118,8 +118,9 @@ impl Seen<'_> {
     fn page(&self) -> Page {
         let mut page = Page::default();
         page.lines.push(format!("  digest {}", self.examination.digest));
-        let missing = inspect::ungranted(&self.examination, &self.chosen.grants());
-        page.indented(&inspect::imports(&self.examination, &missing, None));
+        let grants = self.chosen.grants();
+        let missing = inspect::missing(&self.examination, self.now.tools.values(), &grants);
+        page.indented(&inspect::imports(&self.examination, &missing, &grants, None));
         for definition in self.now.tools.values() {
             let shown = inspect::tool(definition);
             page.indented(&shown);

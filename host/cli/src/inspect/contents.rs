@@ -1,7 +1,7 @@
 //! What a component is made of, and what it can do without any grant, as a person reads it.
 
 use serde_json::{Value, json};
-use toolcell::{Contents, Examination, Producer, Standing};
+use toolcell::{Contents, Examination, Producer};
 
 use crate::clean;
 use crate::units::Size;
@@ -46,8 +46,8 @@ pub(super) fn sizes(size: u64, contents: &Contents) -> String {
 }
 
 /// What the component can do where nothing is granted, as one word or phrase each. `None` if it cannot be called.
-pub(super) fn without_grants(examination: &Examination) -> Option<Vec<&'static str>> {
-    if examination.imports.iter().any(|(_, standing)| !matches!(standing, Standing::Inert | Standing::Offered)) {
+pub(super) fn without_grants(examination: &Examination, barred: &[String]) -> Option<Vec<&'static str>> {
+    if !barred.is_empty() {
         return None;
     }
     let mut can = vec!["compute"];
@@ -60,8 +60,8 @@ pub(super) fn without_grants(examination: &Examination) -> Option<Vec<&'static s
 }
 
 /// The same in a sentence.
-pub(super) fn without_grants_shown(examination: &Examination) -> String {
-    match without_grants(examination) {
+pub(super) fn without_grants_shown(examination: &Examination, barred: &[String]) -> String {
+    match without_grants(examination, barred) {
         Some(can) => format!("can {}; files, variables, keys and the network are denied", can.join(", ")),
         None => "cannot be called".to_owned(),
     }
@@ -79,10 +79,10 @@ pub(super) fn brought_by(contents: &Contents, import: &str) -> Option<String> {
 }
 
 /// The members that `--json` has of it.
-pub(super) fn add_to(shown: &mut Value, examination: &Examination, contents: &Contents) {
+pub(super) fn add_to(shown: &mut Value, examination: &Examination, contents: &Contents, barred: &[String]) {
     shown["producers"] = json!(contents.producers);
     shown["modules"] = json!(contents.modules);
     shown["sections"] = json!(contents.sections);
-    let can = without_grants(examination);
+    let can = without_grants(examination, barred);
     shown["without_grants"] = json!({ "callable": can.is_some(), "can": can.unwrap_or_default() });
 }

@@ -1,6 +1,7 @@
 //! What can be seen of a component without compiling or running it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use sha2::{Digest as _, Sha256};
 
@@ -9,6 +10,7 @@ use super::load::hex;
 use super::{command, functions, preview1, scan};
 use crate::component_kind::ComponentKind;
 use crate::defence::{Defence, stands};
+use crate::definition::Definition;
 use crate::error::Error;
 use crate::grants::Grants;
 
@@ -87,6 +89,23 @@ impl Examination {
             Standing::Unknown => true,
             Standing::Inert | Standing::Offered => false,
         })
+    }
+
+    /// The imports that keep a component with these tools from being loaded: [`ungranted`](Self::ungranted), without those of
+    /// a kind that no tool declares where tools declare their needs. Language runtimes bring such imports; each use is
+    /// denied.
+    pub fn missing<'a>(
+        &'a self,
+        tools: impl IntoIterator<Item = &'a Definition>,
+        grants: &'a Grants,
+    ) -> impl Iterator<Item = &'a (String, Standing)> {
+        let (mut is_declared, mut kinds) = (false, BTreeSet::new());
+        for tool in tools {
+            is_declared |= tool.declares_needs();
+            kinds.extend(tool.needs.iter().map(|need| need.kind.as_str()));
+        }
+        let is_needed = move |name: &str| imports::kind(name).is_none_or(|kind| kinds.contains(kind));
+        self.ungranted(grants).filter(move |(name, _)| !is_declared || is_needed(name))
     }
 
     /// Refuses, before anything is compiled, what no grant could make usable.

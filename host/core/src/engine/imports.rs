@@ -119,6 +119,17 @@ pub(super) fn is_granted(name: &str, grants: &Grants) -> Option<bool> {
     is_served(interface, version).then_some(granted)
 }
 
+/// The kind of need that an import serves. `None` for one that serves none.
+pub(super) fn kind(name: &str) -> Option<&'static str> {
+    match name.split_once('@')?.0 {
+        "toolcell:tool/http" | "wasi:http/types" | "wasi:http/outgoing-handler" => Some("http"),
+        "toolcell:tool/reveal" => Some("reveal"),
+        "toolcell:tool/kv" => Some("kv"),
+        "toolcell:tool/invoke" => Some("invoke"),
+        _ => None,
+    }
+}
+
 /// A linker with everything that this host has. What needs a grant is refused when a component is loaded without one, and
 /// asks again at each use. Made once per engine.
 pub(super) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {

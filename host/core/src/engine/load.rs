@@ -101,7 +101,8 @@ pub(super) fn load(
         None => loaded(inner, bytes, wiring, turn)?,
         Some(source) => on_demand(inner, bytes, wiring, turn, source)?,
     };
-    let denied: Vec<_> = loaded.examination.ungranted(grants).map(|(name, _)| name.clone()).collect();
+    let denied: Vec<_> =
+        (loaded.examination.missing(&loaded.definitions, grants)).map(|(name, _)| name.clone()).collect();
     if denied.is_empty() || missing == Missing::Denied || !stands(Defence::UngrantedImports) {
         return Ok(loaded);
     }
