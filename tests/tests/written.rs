@@ -35,7 +35,7 @@ fn refused<T: DeserializeOwned + Debug>(table: &[Value]) {
 
 fn tool_errors() -> Vec<Value> {
     let raised = json!({"kind": "unreachable", "limit": {"kind": "memory", "limit": 1, "asked": 2},
-        "backtrace": ["f"], "panic_message": "no"});
+        "backtrace": ["f"], "frames": [{"function": 1, "offset": 2}], "panic_message": "no"});
     let fault = json!({"path": "/a", "expected": "a number", "got": "\"b\"", "nearest": "1"});
     let rule = |rule: Value| json!({"reason": "invalid_return", "cause": rule});
     let mut errors = vec![
@@ -131,6 +131,9 @@ fn ends_of_calls_are_read_again() {
         same::<Completion>(&json!({"id": "c1", "tool": "t", "outcome": result, "usage": usage()}));
         same::<Event>(
             &json!({"type": "tool_execution_completed", "id": "c1", "name": "t", "result": result, "usage": usage()}),
+        );
+        same::<Event>(
+            &json!({"type": "tool_execution_completed", "id": "c1/1", "name": "t", "result": result, "usage": usage(), "parent": "c1"}),
         );
     }
 }

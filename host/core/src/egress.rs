@@ -329,6 +329,13 @@ fn redactor_of(credentials: &[Credential]) -> Result<Option<Redactor>, SendError
     redactor.map(Some).ok_or_else(|| outgoing::invalid("it has too many secrets"))
 }
 
+impl Egress {
+    /// How many connections there can be, how many there are, and how many there ever were.
+    pub(crate) fn counts(&self) -> (usize, usize, u64) {
+        self.connections.counts()
+    }
+}
+
 impl Default for Egress {
     fn default() -> Self {
         Self::new()

@@ -82,6 +82,9 @@ pub enum Event {
         result: CallResult,
         /// What it used.
         usage: Usage,
+        /// The call whose tool made this one, if a tool did. What this call used is part of what that one used.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
     },
 }
 

@@ -230,8 +230,14 @@ impl Executor {
     }
 
     /// The end of a call whose name no tool has, with its events.
-    pub(crate) fn not_found(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
-        let (invocation, unknown) = self.arrived(tool, call, options, None);
+    pub(crate) fn not_found(
+        &self,
+        tool: &Tool,
+        call: ToolCall,
+        options: CallOptions,
+        caller: Option<Arc<Caller>>,
+    ) -> Completion {
+        let (invocation, unknown) = self.arrived(tool, call, options, caller);
         let result = unknown.map_or(CallResult::ToolError(ToolError::NotFound), CallResult::Refusal);
         Terminal::open(tool, invocation).close(result)
     }

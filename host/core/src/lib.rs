@@ -108,8 +108,8 @@ pub use egress::{Answer, DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots,
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
     Code, Contents, DEFAULT_CACHE_BYTES, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, DEFAULT_COMPILES, DEFAULT_LINKED_BYTES,
-    DEFAULT_PANICS, Engine, EngineBuilder, Examination, HOST_BYTES, Isolation, MAX_CELLS, MAX_COMPONENT, Missing,
-    Module, Optimise, PathUse, Placement, Producer, Recorded, Recorder, Section, Standing, compile_worker,
+    DEFAULT_PANICS, Engine, EngineBuilder, Examination, HOST_BYTES, InUse, Isolation, MAX_CELLS, MAX_COMPONENT,
+    Missing, Module, Optimise, PathUse, Placement, Producer, Recorded, Recorder, Section, Standing, compile_worker,
 };
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
@@ -155,7 +155,7 @@ pub use step::{
 };
 pub use suspicion::{Suspicion, SuspicionKind, is_unseen};
 pub use tool::Tool;
-pub use tool_error::{Exit, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout, ToolError};
+pub use tool_error::{Exit, Frame, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout, ToolError};
 pub use usage::Usage;
 pub use view::ResultView;
 pub use wasm::Component;

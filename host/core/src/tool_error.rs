@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::refusal::Fault;
 
-pub use raised::{LimitHit, LimitKind, Raised, RaisedKind};
+pub use raised::{Frame, LimitHit, LimitKind, Raised, RaisedKind};
 
 /// Why a handler gave no valid answer: a closed set.
 ///

@@ -3,6 +3,7 @@
 //! Invariants: no call and no tenant holds more than its share; whoever waits for its own share keeps nothing from others.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -18,6 +19,10 @@ const NAMES: usize = 64;
 #[derive(Debug)]
 pub(super) struct Slots {
     pub(super) all: Arc<Semaphore>,
+    /// How many there are, free or not.
+    count: usize,
+    /// How many were ever taken.
+    taken: AtomicU64,
     of_tenant: usize,
     tenants: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
@@ -34,7 +39,13 @@ impl Slots {
     /// This many, one at least.
     pub(super) fn new(count: usize) -> Self {
         let count = count.clamp(1, Semaphore::MAX_PERMITS);
-        Self { all: Arc::new(Semaphore::new(count)), of_tenant: count.div_ceil(4), tenants: Mutex::default() }
+        Self {
+            all: Arc::new(Semaphore::new(count)),
+            count,
+            taken: AtomicU64::new(0),
+            of_tenant: count.div_ceil(4),
+            tenants: Mutex::default(),
+        }
     }
 
     /// Waits for one, on behalf of a tenant and within the share of a call. From the smallest circle to the largest.
@@ -51,7 +62,15 @@ impl Slots {
             Some(tenant) => Some(one(counted(Defence::RequestsOfATenant, &self.share(tenant))).await?),
             None => None,
         };
-        Some(Slot { _all: one(counted(Defence::Connections, &self.all)).await?, _tenant: tenant, _call: call })
+        let all = one(counted(Defence::Connections, &self.all)).await?;
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        Some(Slot { _all: all, _tenant: tenant, _call: call })
+    }
+
+    /// How many there are, how many of them are held, and how many were ever taken.
+    pub(super) fn counts(&self) -> (usize, usize, u64) {
+        let held = self.count.saturating_sub(self.all.available_permits());
+        (self.count, held, self.taken.load(Ordering::Relaxed))
     }
 
     fn share(&self, tenant: &str) -> Arc<Semaphore> {
@@ -88,10 +107,12 @@ mod tests {
         let small = Arc::new(Semaphore::new(3));
         let own: Vec<_> = (0..10).map_while(|_| now(&slots, &small, None)).collect();
         assert_eq!(own.len(), 3);
+        assert_eq!(slots.counts(), (8, 7, 7));
         drop(held);
         assert!(now(&slots, &ample, Some("a")).is_some(), "what is given back is there again");
         drop((others, own));
         assert_eq!(slots.all.available_permits(), 8);
+        assert_eq!(slots.counts(), (8, 0, 8));
     }
 
     #[test]

@@ -73,6 +73,7 @@ fn raise(mut raised: Raised, error: &wasmtime::Error, cell: &Cell) -> ToolError 
     raised.panic_message = cell.last_words().map(|words| plain(panic_text(&words), usize::MAX));
     if let Some(trace) = error.downcast_ref::<WasmBacktrace>() {
         raised.backtrace = frames::names(trace);
+        raised.frames = frames::positions(trace);
     }
     ToolError::HandlerRaised(raised)
 }

@@ -1,7 +1,7 @@
-//! Names of the guest functions on a trap's backtrace, as an author reads them.
+//! The guest functions on a trap's backtrace: their names as an author reads them, and their positions.
 //!
-//! In: the engine's backtrace. Out: names, innermost first: demangled, and without the functions of the Rust standard
-//! library and of the guest SDK.
+//! In: the engine's backtrace. Out, innermost first: names, demangled, without the functions of the Rust standard library
+//! and of the guest SDK; the positions of all functions in their core modules.
 //! Invariants: a name is text of a stranger, so it is bounded, and reduced to plain characters.
 
 use std::fmt::{self, Write};
@@ -9,6 +9,7 @@ use std::fmt::{self, Write};
 use wasmtime::{FrameInfo, WasmBacktrace};
 
 use crate::defence::{Defence, stands};
+use crate::tool_error::Frame;
 
 /// Characters of a guest function's name that are kept.
 const NAME_CHARS: usize = 120;
@@ -28,6 +29,8 @@ const LIBRARIES: [&str; 11] = [
     "wasip2",
     "wit_bindgen",
 ];
+/// How the names of modules begin that adapt a core module to the component model.
+const ADAPTERS: &str = "wit-component:";
 /// Functions without a crate that are not the author's either.
 const RUNTIME: [&str; 7] = ["_Exit", "__main_void", "abort", "cabi_realloc", "exit", "rust_begin_unwind", "rust_panic"];
 
@@ -35,6 +38,13 @@ const RUNTIME: [&str; 7] = ["_Exit", "__main_void", "abort", "cabi_realloc", "ex
 pub(super) fn names(trace: &WasmBacktrace) -> Vec<String> {
     let name = |frame: &FrameInfo| frame.func_name().map_or_else(|| format!("func[{}]", frame.func_index()), readable);
     trace.frames().iter().map(name).filter(|name| !is_library(name)).collect()
+}
+
+/// The positions of the functions of this backtrace, without those of adapters: their indices count in other modules.
+pub(super) fn positions(trace: &WasmBacktrace) -> Vec<Frame> {
+    let is_adapter = |frame: &&FrameInfo| frame.module().name().is_some_and(|name| name.starts_with(ADAPTERS));
+    let position = |frame: &FrameInfo| Some(Frame::new(frame.func_index(), u64::try_from(frame.func_offset()?).ok()?));
+    trace.frames().iter().filter(|frame| !is_adapter(frame)).filter_map(position).collect()
 }
 
 /// Whether a function is of the standard library, of the guest SDK or of what `#[tool]` and `tools!` write.

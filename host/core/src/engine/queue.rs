@@ -33,6 +33,7 @@ const OWN: usize = 0;
 /// A bounded number of cells, or of other places to work in, and the calls that wait for one.
 #[derive(Debug)]
 pub(crate) struct Queue {
+    cells: usize,
     state: Mutex<State>,
     waiting: Arc<SharedBytes>,
 }
@@ -88,7 +89,13 @@ impl Queue {
             names: HashMap::new(),
             unused: Vec::new(),
         });
-        Arc::new(Self { state, waiting: SharedBytes::new(WAITING_BYTES) })
+        Arc::new(Self { cells, state, waiting: SharedBytes::new(WAITING_BYTES) })
+    }
+
+    /// How many cells there are, how many of them are taken, and how many calls wait for one.
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
+        let state = self.state.lock();
+        (self.cells, self.cells - state.free, state.waiting)
     }
 
     /// A cell for a call of this tenant that came with so many bytes of text, now or before the deadline. None where too many

@@ -26,6 +26,7 @@ struct Written {
     denial: Option<Denial>,
     result: Option<CallResult>,
     usage: Option<Usage>,
+    parent: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -44,8 +45,9 @@ enum Kind {
 
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Written { r#type, id, name, arguments, done, total, message, source, level, denial, result, usage } =
-            Written::deserialize(deserializer)?;
+        let written = Written::deserialize(deserializer)?;
+        let Written { r#type, id, name, arguments, done, total, message, .. } = written;
+        let Written { source, level, denial, result, usage, parent, .. } = written;
         Ok(match r#type {
             Kind::Started => {
                 Self::Started { id, name: needed(name, "name")?, arguments: needed(arguments, "arguments")? }
@@ -63,6 +65,7 @@ impl<'de> Deserialize<'de> for Event {
                 name: needed(name, "name")?,
                 result: needed(result, "result")?,
                 usage: needed(usage, "usage")?,
+                parent,
             },
         })
     }

@@ -77,7 +77,9 @@ impl Invoker for Executor {
     ) -> Pin<Box<dyn Future<Output = Completion> + Send + 'a>> {
         let found = self.callable.as_ref().and_then(|Callable(find)| find(&call.name));
         Box::pin(async move {
-            let Some(tool) = found else { return self.not_found(&Tool::unknown(&call.name), call, options) };
+            let Some(tool) = found else {
+                return self.not_found(&Tool::unknown(&call.name), call, options, Some(caller));
+            };
             let is_bound = caller.rights.is_some();
             // Native code does what it does: no rights bind it.
             if is_bound && tool.rights().is_none() && stands(Defence::CallerRights) {

@@ -76,8 +76,13 @@ impl<'a> Terminal<'a> {
             }
             span.in_scope(|| tracing::debug!(wall = ?usage.wall, fuel = usage.fuel, "completed"));
         }
-        let completed =
-            || Event::Completed { id: call.id.clone(), name: call.name.clone(), result: result.clone(), usage };
+        let completed = || Event::Completed {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            result: result.clone(),
+            usage,
+            parent: self.invocation.caller.as_ref().map(|caller| caller.id.clone()),
+        };
         self.invocation.events.close(|| self.invocation.started_event(), completed);
     }
 }

@@ -40,6 +40,8 @@ pub(crate) trait Invoker: Send + Sync {
 /// A call that was made by a tool: what it has of that tool's own call.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
+    /// The id of that tool's call.
+    pub(crate) id: String,
     /// 1 for a call that is made by a tool of the outermost call.
     pub(crate) depth: u32,
     /// Calls that the outermost call has led to.
@@ -87,8 +89,14 @@ impl Invocation {
             return Err(Excess::Count);
         }
         let number = self.meter.sub_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        let caller =
-            Caller { depth, made: Arc::clone(made), rights, egress: self.egress_budget(), meter: Arc::default() };
+        let caller = Caller {
+            id: self.call.id.clone(),
+            depth,
+            made: Arc::clone(made),
+            rights,
+            egress: self.egress_budget(),
+            meter: Arc::default(),
+        };
         let mut context = CallContext::clone(&self.context);
         (context.attempt, context.resume) = (None, None);
         let mut options = CallOptions::default()

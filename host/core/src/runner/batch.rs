@@ -118,7 +118,7 @@ async fn missing(shared: Arc<Shared>, index: usize, call: ToolCall, kept: Option
     let completion = if options.abort.is_raised() {
         shared.executor.not_made(&tool, call, options)
     } else {
-        shared.executor.not_found(&tool, call, options)
+        shared.executor.not_found(&tool, call, options, None)
     };
     match settle(&shared, (index, Some(words)), completion, kept, &tool, counting) {
         Ok(ended) => ended,

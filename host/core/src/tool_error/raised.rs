@@ -10,7 +10,7 @@ use crate::fence;
 /// How a handler was ended by a trap, a panic or a limit.
 ///
 /// # Shape
-/// As JSON: `{"kind", "limit"?, "backtrace"?, "panic_message"?}`.
+/// As JSON: `{"kind", "limit"?, "backtrace"?, "frames"?, "panic_message"?}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Raised {
@@ -24,6 +24,10 @@ pub struct Raised {
     /// in Rust, `strip = "debuginfo"` in the profile keeps the names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backtrace: Vec<String>,
+    /// The positions of all functions on the stack, innermost first: at most 24. Functions of adapters are left out. Where
+    /// the component has debug information, their source lines can be found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frames: Vec<Frame>,
     /// The text of the panic: of a Rust guest from `panicked at` on, of another guest the last lines on its standard error,
     /// of a native handler the panic's message. At most 2 KiB of a guest.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +36,7 @@ pub struct Raised {
 
 impl Raised {
     pub(crate) fn new(kind: RaisedKind) -> Self {
-        Self { kind, limit: None, backtrace: Vec::new(), panic_message: None }
+        Self { kind, limit: None, backtrace: Vec::new(), frames: Vec::new(), panic_message: None }
     }
 
     /// A panic of the host.
@@ -43,6 +47,27 @@ impl Raised {
     /// A panic of a native handler.
     pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
         Self { panic_message: Some(fence::text(panic)), ..Self::new(RaisedKind::NativePanic) }
+    }
+}
+
+/// A position in the code of a component.
+///
+/// # Shape
+/// As JSON: `{"function", "offset"}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Frame {
+    /// The index of the function in its core module.
+    pub function: u32,
+    /// The position of the instruction, in bytes from the start of the function's code.
+    pub offset: u64,
+}
+
+impl Frame {
+    /// The instruction at this position of this function.
+    #[must_use]
+    pub const fn new(function: u32, offset: u64) -> Self {
+        Self { function, offset }
     }
 }
 

@@ -167,3 +167,15 @@ fn text_that_waits_is_bounded_in_bytes() {
     assert!(wait(Some("a"), u64::MAX).now_or_never().flatten().is_some());
     assert!(is_as_new(&queue, 1));
 }
+
+#[test]
+fn cells_and_calls_that_wait_are_counted() {
+    let queue = Queue::new(2);
+    assert_eq!(queue.counts(), (2, 0, 0));
+    let held = [now(&queue, 'n'), now(&queue, 'n')];
+    let mut waits = call(&queue, 'n');
+    assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(queue.counts(), (2, 2, 1));
+    drop((held, waits));
+    assert_eq!(queue.counts(), (2, 0, 0));
+}
