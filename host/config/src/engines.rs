@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt as _;
 use parking_lot::RwLock;
-use toolcell::{Engine, EngineBuilder, KnownFuture, SecretError, SecretFuture, SecretSource, StoredSecrets};
+use toolcell::{Engine, EngineBuilder, InUse, KnownFuture, SecretError, SecretFuture, SecretSource, StoredSecrets};
 
 use crate::{COUNTS, Configuration, Error, Isolation, Keys};
 
@@ -25,12 +25,12 @@ pub struct EnginesBuilder {
 }
 
 /// The engines that components of a configuration run on: one with a pool, one with strict isolation, which is made when a
-/// component first needs it.
-#[derive(Debug)]
+/// component first needs it. Cheap to clone; clones share the engines.
+#[derive(Debug, Clone)]
 pub struct Engines {
     builder: EngineBuilder,
     pooled: Engine,
-    strict: OnceLock<Engine>,
+    strict: Arc<OnceLock<Engine>>,
     pub(crate) secrets: CurrentSecrets,
 }
 
@@ -59,7 +59,7 @@ impl EnginesBuilder {
     pub fn build(self) -> Result<Engines, Error> {
         let Self { builder, secrets } = self;
         let pooled = builder.clone().build()?;
-        Ok(Engines { builder, pooled, strict: OnceLock::new(), secrets })
+        Ok(Engines { builder, pooled, strict: Arc::default(), secrets })
     }
 }
 
@@ -80,6 +80,14 @@ impl Engines {
                 Ok(self.strict.get_or_init(|| engine))
             }
         }
+    }
+}
+
+impl Engines {
+    /// What the engines have in use now, by the names of their isolation.
+    pub fn in_use(&self) -> Vec<(&'static str, InUse)> {
+        let strict = self.strict.get().map(|engine| ("strict", engine.in_use()));
+        [("pooled", self.pooled.in_use())].into_iter().chain(strict).collect()
     }
 }
 

@@ -112,11 +112,15 @@ impl Account {
 
     /// Charges a call that has ended.
     pub(crate) fn charge(&self, event: &Event) {
-        let Event::Completed { result, usage, .. } = event else { return };
+        let Event::Completed { result, usage, parent, .. } = event else { return };
         let mut state = self.state.lock();
         let State { totals, fuel: bucket, .. } = &mut *state;
         totals.calls += 1;
         *totals.endings.entry(ending(result).to_owned()).or_default() += 1;
+        // What a call of a tool's own has used is charged with the call that led to it.
+        if parent.is_some() {
+            return;
+        }
         let fuel = usage.fuel.unwrap_or_default();
         totals.fuel = totals.fuel.saturating_add(fuel);
         totals.wall_us = totals.wall_us.saturating_add(u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
@@ -177,5 +181,28 @@ pub(crate) fn ending(result: &CallResult) -> &'static str {
         CallResult::Outcome(Outcome::Halt(_)) => "halt",
         CallResult::ToolError(error) => error.reason().name(),
         CallResult::Refusal(_) => "refusal",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolcell::{SystemClock, Usage};
+
+    use super::*;
+
+    #[test]
+    fn what_a_tools_own_call_uses_is_charged_once() {
+        let account = Account::new(Arc::new(SystemClock));
+        let ended = |id: &str, fuel: u64, parent: Option<&str>| {
+            let mut usage = Usage::default();
+            usage.fuel = Some(fuel);
+            let result = CallResult::Outcome(Outcome::ok(json!(1)));
+            Event::Completed { id: id.into(), name: "tool".into(), result, usage, parent: parent.map(Into::into) }
+        };
+        account.charge(&ended("1/1", 40, Some("1")));
+        account.charge(&ended("1", 100, None));
+        let usage = account.usage(&Quota::default());
+        assert_eq!((usage.calls, usage.fuel, usage.endings["ok"]), (2, 100, 2));
     }
 }

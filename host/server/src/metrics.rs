@@ -4,6 +4,7 @@
 //! Invariants: a label is the name of a tenant, a tool, an ending or a code: nothing that a tool or a client has written; the
 //! number of names is bounded; the numbers of one tenant are shown to no tenant.
 
+mod engines;
 mod listener;
 
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ use toolcell::defence::{Defence, stands};
 use toolcell::{Event, Layer};
 
 use crate::account::ending;
+pub(crate) use engines::InUseSource;
 pub use listener::{MetricsError, MetricsServer};
 
 /// Pairs of a tenant and a tool that have numbers of their own.
@@ -55,6 +57,7 @@ struct Inner {
     refused: Family<Labels, Counter>,
     requests: Gauge,
     sessions: Gauge,
+    engines: engines::Engines,
 }
 
 /// The numbers of one tenant.
@@ -83,7 +86,8 @@ impl Drop for OpenSession {
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    /// `engines` says what engines have in use.
+    pub(crate) fn new(engines: InUseSource) -> Self {
         let mut registry = Registry::with_prefix("toolcell");
         let seconds: fn() -> Histogram = || Histogram::new(SECONDS);
         let units: fn() -> Histogram = || Histogram::new(FUEL);
@@ -101,10 +105,21 @@ impl Metrics {
         registry.register("call_fuel", "Instruction units of calls", fuel.clone());
         registry.register("requests_running", "Requests with calls that run", requests.clone());
         registry.register("mcp_sessions_open", "Open MCP sessions", sessions.clone());
-        let pairs = Mutex::default();
-        let inner =
-            Inner { registry, pairs, calls, duration, fuel, waiting, host_calls, denials, refused, requests, sessions };
-        Self(Arc::new(inner))
+        let engines = engines::Engines::new(engines, &mut registry);
+        Self(Arc::new(Inner {
+            registry,
+            pairs: Mutex::default(),
+            calls,
+            duration,
+            fuel,
+            waiting,
+            host_calls,
+            denials,
+            refused,
+            requests,
+            sessions,
+            engines,
+        }))
     }
 
     /// The numbers of this tenant, which has these tools.
@@ -122,6 +137,7 @@ impl Metrics {
     /// All of it, in the text format of OpenMetrics.
     pub(crate) fn text(&self, running: usize) -> String {
         self.0.requests.set(i64::try_from(running).unwrap_or(i64::MAX));
+        self.0.engines.update();
         let mut text = String::new();
         // Writing to a text does not fail.
         let _ = encode(&mut text, &self.0.registry);

@@ -11,12 +11,12 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use toolcell::{AbortSignal, Clock, Error, Event, Executor, Sealer, SystemClock};
+use toolcell::{AbortSignal, Clock, Error, Event, Executor, InUse, Sealer, SystemClock};
 
 use crate::account::{Account, Slots, TenantUsage};
 use crate::artifacts::Artifacts;
 use crate::health::Reports;
-use crate::metrics::Metrics;
+use crate::metrics::{InUseSource, Metrics};
 use crate::principal::Principal;
 use crate::probe::Probe;
 use crate::refused::Refused;
@@ -123,6 +123,7 @@ pub struct ServiceBuilder {
     artifacts: Option<Artifacts>,
     state: Option<PathBuf>,
     clock: Arc<dyn Clock>,
+    engines: InUseSource,
 }
 
 impl ServiceBuilder {
@@ -151,6 +152,12 @@ impl ServiceBuilder {
         self
     }
 
+    /// With this function for what the engines have in use, by names such as those of their isolation: the metrics show it.
+    pub fn with_engines(mut self, in_use: impl Fn() -> Vec<(&'static str, InUse)> + Send + Sync + 'static) -> Self {
+        self.engines = InUseSource(Arc::new(in_use));
+        self
+    }
+
     /// With this clock for quotas.
     pub fn with_clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
@@ -162,10 +169,10 @@ impl ServiceBuilder {
     /// # Errors
     /// [`Error::is_environment`] if no sealer was given and the system has no randomness.
     pub fn build(self) -> Result<Service, Error> {
-        let Self { served, limits, sealer, artifacts, state, clock } = self;
+        let Self { served, limits, sealer, artifacts, state, clock, engines } = self;
         let sealer = sealer.map_or_else(Sealer::generate, Ok)?;
         let accounts = Accounts::default();
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(engines);
         let version = served.version(artifacts.as_ref(), &metrics, |tenant| account(&accounts, &clock, tenant));
         Ok(Service(Arc::new(Inner {
             version: ArcSwap::from_pointee(version),
@@ -186,8 +193,15 @@ impl ServiceBuilder {
 impl Service {
     /// Begins a service of these tools.
     pub fn builder(served: Served) -> ServiceBuilder {
-        let limits = ServiceLimits::default();
-        ServiceBuilder { served, limits, sealer: None, artifacts: None, state: None, clock: Arc::new(SystemClock) }
+        ServiceBuilder {
+            served,
+            limits: ServiceLimits::default(),
+            sealer: None,
+            artifacts: None,
+            state: None,
+            clock: Arc::new(SystemClock),
+            engines: InUseSource::default(),
+        }
     }
 
     /// Serves this from now on. Requests that run end on the version that they began with. Quotas and totals of tenants

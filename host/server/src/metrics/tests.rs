@@ -7,12 +7,12 @@ use super::*;
 
 fn completed(name: &str) -> Event {
     let result = toolcell::CallResult::Outcome(Outcome::ok(json!("canary-result")));
-    Event::Completed { id: "canary-id".into(), name: name.into(), result, usage: Usage::default() }
+    Event::Completed { id: "canary-id".into(), name: name.into(), result, usage: Usage::default(), parent: None }
 }
 
 #[test]
 fn invented_names_are_counted_as_other() {
-    let metrics = Metrics::new();
+    let metrics = Metrics::new(InUseSource::default());
     let acme = metrics.of_tenant(Some("acme"), ["echo".to_owned()].into_iter());
     acme.count(&completed("echo"));
     for number in 0..5000 {
@@ -33,7 +33,7 @@ fn invented_names_are_counted_as_other() {
 
 #[test]
 fn a_denial_and_a_refusal_say_no_more_than_their_kind() {
-    let metrics = Metrics::new();
+    let metrics = Metrics::new(InUseSource::default());
     let acme = metrics.of_tenant(Some("acme"), std::iter::empty());
     let denial: Denial =
         serde_json::from_value(json!({"layer": "granted", "request": "GET https://canary.example", "grant": "canary"}))
@@ -54,4 +54,23 @@ fn a_denial_and_a_refusal_say_no_more_than_their_kind() {
     assert!(!text.contains("canary"), "{text}");
     drop(session);
     assert!(metrics.text(0).contains("toolcell_mcp_sessions_open 0\n"));
+}
+
+#[test]
+fn what_engines_have_in_use_is_shown_as_it_is_when_it_is_read() {
+    let engine = toolcell::Engine::builder().cells(3).build().expect("an engine");
+    let source = InUseSource(std::sync::Arc::new(move || vec![("pooled", engine.in_use())]));
+    let metrics = Metrics::new(source);
+    for _ in 0..2 {
+        let text = metrics.text(0);
+        for line in [
+            r#"toolcell_cells_in_use{isolation="pooled"} 0"#,
+            r#"toolcell_cells_max{isolation="pooled"} 3"#,
+            r#"toolcell_calls_waiting_for_a_cell{isolation="pooled"} 0"#,
+            r#"toolcell_connections_open{isolation="pooled"} 0"#,
+            r#"toolcell_connections_total{isolation="pooled"} 0"#,
+        ] {
+            assert!(text.lines().any(|told| told == line), "{line}: {text}");
+        }
+    }
 }

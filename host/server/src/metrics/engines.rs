@@ -1,0 +1,79 @@
+//! What engines have in use: cells, calls that wait for one, and connections of tools.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use toolcell::InUse;
+
+use super::Labels;
+
+/// Says what engines have in use, by the names of their isolation.
+#[derive(Clone)]
+pub(crate) struct InUseSource(pub(crate) Arc<dyn Fn() -> Vec<(&'static str, InUse)> + Send + Sync>);
+
+impl Default for InUseSource {
+    fn default() -> Self {
+        Self(Arc::new(Vec::new))
+    }
+}
+
+impl fmt::Debug for InUseSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InUseSource")
+    }
+}
+
+/// The numbers of engines. They are read when they are shown.
+#[derive(Debug)]
+pub(super) struct Engines {
+    /// Locked while the numbers are read: two readers at once would both add to the total.
+    source: Mutex<InUseSource>,
+    cells: Family<Labels, Gauge>,
+    cells_max: Family<Labels, Gauge>,
+    waiting: Family<Labels, Gauge>,
+    connections: Family<Labels, Gauge>,
+    connections_max: Family<Labels, Gauge>,
+    connections_total: Family<Labels, Counter>,
+}
+
+impl Engines {
+    pub(super) fn new(source: InUseSource, registry: &mut Registry) -> Self {
+        let mut gauge = |name: &str, help: &str| {
+            let family = Family::default();
+            registry.register(name, help, family.clone());
+            family
+        };
+        let cells = gauge("cells_in_use", "Cells that calls have");
+        let cells_max = gauge("cells_max", "Cells that can exist at the same time");
+        let waiting = gauge("calls_waiting_for_a_cell", "Calls that wait for a cell");
+        let connections = gauge("connections_open", "Connections of tools to other hosts");
+        let connections_max = gauge("connections_max", "Connections that can exist at the same time");
+        let connections_total = Family::default();
+        registry.register("connections", "Connections of tools to other hosts", connections_total.clone());
+        Self { source: Mutex::new(source), cells, cells_max, waiting, connections, connections_max, connections_total }
+    }
+
+    /// Reads the numbers again.
+    pub(super) fn update(&self) {
+        let source = self.source.lock();
+        for (isolation, now) in source.0() {
+            let labels = vec![("isolation", isolation.to_owned())];
+            for (family, value) in [
+                (&self.cells, now.cells),
+                (&self.cells_max, now.max_cells),
+                (&self.waiting, now.calls_waiting),
+                (&self.connections, now.connections),
+                (&self.connections_max, now.max_connections),
+            ] {
+                family.get_or_create(&labels).set(i64::try_from(value).unwrap_or(i64::MAX));
+            }
+            let total = self.connections_total.get_or_create(&labels);
+            total.inc_by(now.connections_total.saturating_sub(total.get()));
+        }
+    }
+}
