@@ -3,6 +3,7 @@
 //! In: a folder with `tool.c`. Out: the component. Not here: which compiler, and how it is started ([`compiler`]).
 
 mod compiler;
+mod lines;
 mod names;
 
 use std::fs;
@@ -23,8 +24,17 @@ const WIT: [(&str, &str); 2] =
     [("io.wit", include_str!("../wit/deps/io.wit")), ("toolcell.wit", include_str!("../wit/toolcell.wit"))];
 /// The header that authors include.
 pub(crate) const HEADER: &str = include_str!("../c/toolcell.h");
-const HEADERS: [(&str, &str); 2] =
-    [("toolcell.h", HEADER), ("toolbox_with_grants.h", include_str!("../c/toolbox_with_grants.h"))];
+/// What is included: the headers, and the parts of `toolcell.c`.
+const INCLUDED: [(&str, &str); 8] = [
+    ("toolcell.h", HEADER),
+    ("toolbox_with_grants.h", include_str!("../c/toolbox_with_grants.h")),
+    ("memory.inc", include_str!("../c/memory.inc")),
+    ("values.inc", include_str!("../c/values.inc")),
+    ("json.inc", include_str!("../c/json.inc")),
+    ("endings.inc", include_str!("../c/endings.inc")),
+    ("exports.inc", include_str!("../c/exports.inc")),
+    ("host.inc", include_str!("../c/host.inc")),
+];
 /// What is compiled besides the author's files.
 const SOURCES: [(&str, &str); 2] = [
     ("toolcell.c", include_str!("../c/toolcell.c")),
@@ -44,16 +54,19 @@ pub(crate) fn build(folder: &Path, entry: &str, is_project: bool) -> Result<Comp
     let folder = folder.canonicalize().map_err(|error| Error::file("read the folder", folder, &error))?;
     let scratch = Scratch::new("c")?;
     let compiler = Compiler::find(&folder, &scratch)?;
-    for (path, text) in HEADERS {
+    for (path, text) in INCLUDED {
         scratch.write(&format!("sdk/{path}"), text)?;
     }
-    let mut sources = if is_project { files_beside(&folder, entry)? } else { vec![argument(Path::new(entry))] };
+    let authors = if is_project { files_beside(&folder, entry)? } else { vec![argument(Path::new(entry))] };
+    let mut sources = authors.clone();
     for (path, text) in SOURCES {
         let text = if path == "toolcell.c" { text.to_owned() } else { format!("{GENERATED}{text}") };
         sources.push(scratch.write(&format!("sdk/{path}"), &text)?);
     }
     let module = scratch.join("tool.wasm");
     let mut command = compiler.command();
+    // So that the same source makes the same component: the SDK is in another folder each time.
+    command.arg(format!("-fmacro-prefix-map={}=toolcell", scratch.join("sdk").display()));
     command.current_dir(&folder).arg("-I").arg(scratch.join("sdk")).arg("-o").arg(&module).args(&sources);
     let done = command.output().map_err(|error| compiler::missing(&error.to_string()))?;
     // The author knows no place of the header: it is in the temporary folder.
@@ -63,7 +76,7 @@ pub(crate) fn build(folder: &Path, entry: &str, is_project: bool) -> Result<Comp
         return Err(refused(&said));
     }
     let module = fs::read(&module).map_err(|error| Error::file("read", &module, &error))?;
-    Ok(Compiled { component: component(&module)?, warnings: said })
+    Ok(Compiled { component: component(&module, &folder, &authors)?, warnings: said })
 }
 
 /// The C files in the folder of `entry`, each a path below `folder`.
@@ -87,8 +100,8 @@ fn argument(path: &Path) -> PathBuf {
     if path.as_os_str().as_encoded_bytes().starts_with(b"-") { Path::new(".").join(path) } else { path.to_owned() }
 }
 
-/// The component of a core module. It imports the interfaces that the module calls, and no others.
-fn component(module: &[u8]) -> Result<Vec<u8>, Error> {
+/// The component of a core module of these files in this folder. It imports the interfaces that the module calls, and no others.
+fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>, Error> {
     let mut resolve = Resolve::default();
     let mut package = None;
     for (name, text) in WIT {
@@ -96,7 +109,7 @@ fn component(module: &[u8]) -> Result<Vec<u8>, Error> {
     }
     let world = resolve.select_world(package.as_slice(), Some(WORLD));
     let world = world.map_err(|error| Error::internal(format!("{error:#}")))?;
-    let mut module = names::only_names(module)?;
+    let mut module = names::only_needed(module, folder, files)?;
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
         .map_err(|error| Error::internal(format!("{error:#}")))?;
     let encoded = ComponentEncoder::default()

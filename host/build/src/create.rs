@@ -4,6 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind as IoError, Write as _};
 use std::path::{Path, PathBuf};
 
+use rust_embed::RustEmbed;
+
 use crate::{Error, ErrorKind, Language, c};
 
 /// A file of a template: its path, and its text with `NAME` for the project's name.
@@ -39,9 +41,16 @@ const C: [File; 4] = [
     ("compile_flags.txt", include_str!("templates/c/compile_flags.txt")),
     (".gitignore", "*.wasm\n.venv/\n"),
 ];
+/// Where the SDK is in a Rust project.
+const RUST_SDK: &str = "toolcell-guest";
 const README: &str = include_str!("templates/README.md");
 /// Characters of a project's name.
 const MAX_NAME: usize = 64;
+
+/// The guest SDK for Rust. A project gets a copy: so it builds with the version that this program was built with.
+#[derive(RustEmbed)]
+#[folder = "rust"]
+struct RustSdk;
 
 /// A project that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +58,7 @@ const MAX_NAME: usize = 64;
 pub struct Created {
     /// Its folder.
     pub folder: PathBuf,
-    /// Its files, relative to the folder.
+    /// Its files, relative to the folder. A name with `/` at its end is a folder with files that are not the author's.
     pub files: Vec<String>,
 }
 
@@ -86,8 +95,24 @@ pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
         write(&folder.join(path), &text)?;
         files.push(path.to_owned());
     }
+    if language == Language::Rust {
+        write_rust_sdk(&folder.join(RUST_SDK))?;
+        files.push(format!("{RUST_SDK}/"));
+    }
     files.sort();
     Ok(Created { folder: folder.to_owned(), files })
+}
+
+fn write_rust_sdk(folder: &Path) -> Result<(), Error> {
+    for path in RustSdk::iter() {
+        let Some(file) = RustSdk::get(&path) else { continue };
+        // Cargo packages no folder that has a manifest of its own.
+        let name = path.strip_suffix(".txt").unwrap_or(&path);
+        let text = String::from_utf8_lossy(&file.data);
+        let text = if name == path { text } else { text.replace("VERSION", env!("CARGO_PKG_VERSION")).into() };
+        write(&folder.join(name), &text)?;
+    }
+    Ok(())
 }
 
 /// An error if the folder exists and has something in it.

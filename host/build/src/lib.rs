@@ -1,4 +1,5 @@
-//! What the author of a tool needs: a new project ([`create`]), its component ([`build`]), and its cases ([`cases`]).
+//! What the author of a tool needs: a new project ([`create`]), its component ([`build`]), its cases ([`cases`]), and the
+//! source lines of a trap ([`source_lines`]).
 //!
 //! ```text
 //! modules → (types stripped) → evaluated once in the JavaScript runtime → snapshot → component
@@ -15,6 +16,7 @@ pub mod cases;
 mod create;
 mod error;
 mod language;
+mod lines;
 mod machine;
 mod modules;
 mod project;
@@ -27,4 +29,5 @@ mod trim;
 pub use create::{Created, create};
 pub use error::{Error, ErrorKind, Fault};
 pub use language::Language;
+pub use lines::{SourceLine, source_lines};
 pub use project::{Built, build, component_of};

@@ -129,6 +129,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_and_the_checks_install_the_same_version() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for file in ["docs/authoring/python.md", "tests/languages/requirements.txt"] {
+            let text = fs::read_to_string(root.join(file)).expect("a file of the repository");
+            assert!(text.contains(&format!("componentize-py=={VERSION}\n")), "{file}");
+        }
+    }
+
+    #[test]
     fn a_traceback_has_the_lines_of_the_author_alone() {
         let told = "noise\nTraceback (most recent call last):\n  File \"/0/toolcell_entry.py\", line 3, in <module>\n    \
                     load()\n  File \"<frozen importlib._bootstrap>\", line 1, in f\n  File \"/1/tool.py\", line 2, in \

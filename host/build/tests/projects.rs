@@ -305,11 +305,57 @@ fn the_page_on_c_shows_the_tool_of_a_new_project() {
 
 #[test]
 fn the_page_on_python_shows_the_tool_of_a_new_project() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/authoring/python.md");
-    let page = fs::read_to_string(page).expect("the page");
-    let shown = page.split("```python\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let shown = block("python.md", "python", 0);
     let place = tempfile::tempdir().expect("a folder");
     let folder = place.path().join("greeter");
     create(&folder, Language::Python).expect("a project");
     assert_eq!(shown, fs::read_to_string(folder.join("tool.py")).expect("the tool"));
+}
+
+/// The code of the block of this number and language on a page of `docs/authoring`.
+fn block(page: &str, language: &str, number: usize) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/authoring").join(page);
+    let text = fs::read_to_string(path).expect("the page");
+    let found = text.split(&format!("```{language}\n")).nth(number + 1).and_then(|rest| rest.split("```").next());
+    found.expect("the block").to_owned()
+}
+
+/// Builds this module and runs these cases, which all pass.
+fn passes(module: &str, cases: &str) {
+    let place = tempfile::tempdir().expect("a folder");
+    fs::write(place.path().join("tool.js"), module).expect("written");
+    fs::write(place.path().join("cases.yaml"), cases).expect("written");
+    let built = build(place.path(), None).expect("it builds");
+    let report = run(&built.component, &find(place.path()).expect("cases"), &Options::default());
+    assert!(report.passed > 0 && report.failed == 0, "{report:#?}");
+}
+
+#[test]
+fn the_tool_on_the_page_on_javascript_calls_another_tool() {
+    let tools = block("testing.md", "yaml", 1);
+    let case = |name: &str, place: &str, expected: &str| {
+        format!("  - name: {name}\n    arguments: {{ name: {place} }}\n{tools}    expect: {{ ok: {expected} }}\n")
+    };
+    let cases = [case("known", "Bern", "{ at: [46.9, 7.4] }"), case("unknown", "Atlantis", "null")].concat();
+    passes(&block("javascript.md", "js", 0), &format!("cases:\n{cases}"));
+}
+
+#[test]
+fn the_case_on_the_page_on_testing_passes() {
+    const WEATHER: &str = r#"import { kv, secrets, tool } from "toolcell";
+const needs = [
+  { kind: "http", pattern: "GET https://api.example.com/v1", reason: "to look up the weather" },
+  { kind: "secret", pattern: "weather_key", reason: "to authenticate there" },
+  { kind: "kv", pattern: "write last", reason: "to remember the city" },
+];
+const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+const handler = async ({ city }, { tenant }) => {
+  if (tenant !== "acme" || kv.get("last") !== "Paris" || new Date().getUTCFullYear() !== 2026) throw new Error("not the case's");
+  kv.set("last", city);
+  const answer = await fetch(`https://api.example.com/v1/now?q=${city}`, { secret: secrets.get("weather_key") });
+  return (await answer.json()).degrees;
+};
+export default tool({ name: "weather", description: "Tells the weather.", parameters, needs, handler });
+"#;
+    passes(WEATHER, &block("testing.md", "yaml", 0));
 }

@@ -14,10 +14,12 @@ const VERSIONS: [(u32, u32); 2] = [(0, 14), (0, 17)];
 /// Bytes of the stack: that of a Rust tool.
 const STACK: &str = "-Wl,-z,stack-size=1048576";
 /// What every compiler gets. The warnings that are errors are those of code whose behaviour is undefined.
-const ARGUMENTS: [&str; 14] = [
+const ARGUMENTS: [&str; 16] = [
     "-mexec-model=reactor",
     "-std=gnu17",
     "-O2",
+    "-gdwarf-4",
+    "-gline-tables-only",
     // Zig would take assertions out.
     "-UNDEBUG",
     "-fno-sanitize=undefined",

@@ -1,10 +1,13 @@
-//! The sections of a core module that a component needs: no debug information, and the names of functions.
+//! The sections of a core module that a component needs: the names of functions, and the lines of the author's files.
 //!
 //! Functions of the SDK are named after it: the host leaves those out of a backtrace.
 
-use wasm_encoder::{Module, NameMap, NameSection, RawSection};
+use std::path::{Path, PathBuf};
+
+use wasm_encoder::{CustomSection, Module, NameMap, NameSection, RawSection};
 use wasmparser::{KnownCustom, Name, Parser, Payload};
 
+use super::lines;
 use crate::Error;
 
 /// What the host knows the SDK by.
@@ -14,8 +17,9 @@ const PREFIXES: [&str; 5] = ["tc_", "exports_toolcell_tool_", "__wasm_export_", 
 /// Functions of the SDK that the compiler does not merge into others.
 const STATIC: [&str; 3] = ["raise_in_parts", "out_of_memory", "parsed"];
 
-/// The module without custom sections, but with the names of its functions.
-pub(super) fn only_names(module: &[u8]) -> Result<Vec<u8>, Error> {
+/// The module without custom sections, but with the names of its functions and the lines of the author's
+/// files, these in this folder.
+pub(super) fn only_needed(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>, Error> {
     let mut kept = Module::new();
     let mut functions = NameMap::new();
     for payload in Parser::new(0).parse_all(module) {
@@ -38,6 +42,9 @@ pub(super) fn only_names(module: &[u8]) -> Result<Vec<u8>, Error> {
     let mut names = NameSection::new();
     names.functions(&functions);
     kept.section(&names);
+    for (name, data) in lines::of_authors(module, folder, files)? {
+        kept.section(&CustomSection { name: name.into(), data: data.into() });
+    }
     Ok(kept.finish())
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 use toolcell::{CallResult, Completion, Outcome};
 
 use super::file::{Budget, Expect};
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, SourceLine};
 
 /// Characters of an ending that are shown.
 const SHOWN: usize = 2000;
@@ -23,10 +23,15 @@ pub(super) fn seen(result: &CallResult) -> Expect {
     seen
 }
 
-/// Everything that is not as expected.
-pub(super) fn failures(completion: &Completion, expect: &Expect, budget: Option<Budget>) -> Result<Vec<String>, Error> {
+/// Everything that is not as expected. A trap is shown with these places in the source.
+pub(super) fn failures(
+    completion: &Completion,
+    lines: &[SourceLine],
+    expect: &Expect,
+    budget: Option<Budget>,
+) -> Result<Vec<String>, Error> {
     let seen = seen(&completion.result);
-    let ending = shown(&completion.result);
+    let ending = shown(&completion.result) + &lines.iter().map(|line| format!("\n    at {line}")).collect::<String>();
     let mut failures = Vec::new();
     let mut check = |holds: bool, wanted: String| {
         if !holds {

@@ -8,16 +8,16 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use toolcell::kv::{KeyStore as _, MemoryStore, Namespace};
 use toolcell::{
-    Answer, CallContext, CallOptions, Completion, Component, Definition, Egress, Engine, EngineBuilder, Grants,
-    HttpRule, Isolation, Json, Method, Missing, Need, Optimise, Placed, Resume, Secret, SecretUse, StoredSecrets,
-    Target, ToolCall,
+    Answer, CallContext, CallOptions, CallResult, Completion, Component, Definition, Egress, Engine, EngineBuilder,
+    Grants, HttpRule, Isolation, Json, Method, Missing, Need, Optimise, Placed, Resume, Secret, SecretUse,
+    StoredSecrets, Target, ToolCall, ToolError,
 };
 
 use super::coverage::coverage;
 use super::file::{self, Case, Context, Exchange, OtherTool, Suite};
 use super::judge;
 use super::{CaseReport, Report, others};
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, source_lines};
 
 /// The store of keys that a case has.
 const STORE: &str = "case";
@@ -104,6 +104,14 @@ impl Cases {
         Ok(report)
     }
 
+    /// The names of the tools of the component, in its order.
+    ///
+    /// # Errors
+    /// The component cannot be loaded.
+    pub async fn tools(&self) -> Result<Vec<String>, Error> {
+        Ok(self.offered().await?.into_iter().map(|tool| tool.name).collect())
+    }
+
     /// The tools of the component, in its order.
     pub(super) async fn offered(&self) -> Result<Vec<Offered>, Error> {
         let engine = self.engine.clone().build().map_err(unusable)?;
@@ -131,7 +139,14 @@ impl Cases {
                 .ok_or_else(|| fault(format!("there is no tool `{name}`"), &format!("name one of: {}", known())))?,
         };
         let completion = self.complete(case, tool).await.map_err(|(problem, hint)| fault(problem, &hint))?;
-        let failures = judge::failures(&completion, &case.expect.clone().unwrap_or_default(), case.budget)?;
+        // The component is the author's own, so reading its debug information needs no bounds.
+        let lines = if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &completion.result {
+            source_lines(&self.component, &raised.frames)
+        } else {
+            Vec::new()
+        };
+        let expect = case.expect.clone().unwrap_or_default();
+        let failures = judge::failures(&completion, &lines, &expect, case.budget)?;
         Ok(CaseReport {
             file: path.to_owned(),
             name: case.name.clone(),

@@ -1,0 +1,298 @@
+//! The source lines of a trap, from the debug information (DWARF) of a component.
+//!
+//! In: a component or a core module, and the positions of the functions on the stack. Out: places in the author's files,
+//! innermost first, inlined functions included. Lines of the standard library and of packages are left out.
+//! Not here: bounds on the work. Debug information can be made so that it costs any amount of time and memory: for a
+//! component of a stranger, call this in a process that has limits for both.
+
+use std::ops::Range;
+
+use addr2line::{Context, LookupResult};
+use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
+use serde::{Deserialize, Serialize};
+use toolcell::Frame;
+use wasmparser::{Encoding, KnownCustom, Name, NameSectionReader, Parser, Payload, TypeRef};
+
+/// Places that are returned.
+const MOST: usize = 24;
+/// Characters of the name of a file or a function that are kept.
+const CHARS: usize = 160;
+/// Bytes of a name that is demangled: demangling a longer one is work that a stranger asks for.
+const MANGLED_BYTES: usize = 512;
+/// Parts of the paths of files that are not the author's: the standard library, packages, and the C library.
+const LIBRARIES: [&str; 8] = [
+    "/rustc/",
+    "/.cargo/registry/",
+    "/.cargo/git/",
+    "/rustlib/",
+    "guest-sdk/",
+    "toolcell-guest/",
+    "/lib/libc/",
+    "/wasi-libc/",
+];
+
+/// A place in the source of a tool.
+///
+/// # Shape
+/// As JSON: `{"file", "line", "function"?}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SourceLine {
+    /// The file, as the compiler was told: usually a path from the folder of the project. At most 160 plain characters.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The function, if the debug information has its name. At most 160 plain characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+}
+
+impl std::fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.function {
+            Some(function) => write!(f, "{function} ({}:{})", self.file, self.line),
+            None => write!(f, "{}:{}", self.file, self.line),
+        }
+    }
+}
+
+/// The places in the author's files of these positions, innermost first: at most 24. None if the component has no debug
+/// information, or if it cannot be read.
+///
+/// The debug information decides how much time and memory this takes. For a component that you do not trust, call it in a
+/// process that has limits for both.
+#[must_use]
+pub fn source_lines(component: &[u8], frames: &[Frame]) -> Vec<SourceLine> {
+    let modules = modules(component);
+    let lookups: Vec<_> = modules.iter().filter_map(|module| Some((module, module.lookup()?))).collect();
+    let places = frames.iter().flat_map(|frame| {
+        let found = lookups.iter().find_map(|(module, lookup)| module.places(lookup, *frame));
+        found.unwrap_or_default()
+    });
+    places.take(MOST).collect()
+}
+
+type Reader<'a> = EndianSlice<'a, LittleEndian>;
+
+/// A core module: its code and its debug information.
+#[derive(Default)]
+struct Module<'a> {
+    /// Where the content of its code section begins in the file: the debug information counts from there.
+    code: usize,
+    /// The index of its first function that is not imported.
+    first: u32,
+    /// The place of each function's code in the file.
+    bodies: Vec<Range<usize>>,
+    sections: Vec<(&'a str, &'a [u8])>,
+    /// The names of its functions.
+    names: Vec<(u32, &'a str)>,
+}
+
+impl<'a> Module<'a> {
+    fn lookup(&self) -> Option<Context<Reader<'a>>> {
+        let section = |id: SectionId| {
+            let found = self.sections.iter().find(|(name, _)| *name == id.name());
+            Ok::<_, gimli::Error>(EndianSlice::new(found.map_or(&[][..], |(_, data)| data), LittleEndian))
+        };
+        section(SectionId::DebugInfo).ok().filter(|data| !data.is_empty())?;
+        Context::from_dwarf(Dwarf::load(section).ok()?).ok()
+    }
+
+    /// The author's places of this position, if the module has such a position.
+    fn places(&self, lookup: &Context<Reader<'a>>, frame: Frame) -> Option<Vec<SourceLine>> {
+        let mut places = places(lookup, self.address(frame)?);
+        // Where there are lines alone, the module has the name of the function that is not inlined.
+        if let Some(Some(SourceLine { function: function @ None, .. })) = places.last_mut() {
+            let name = self.names.iter().find(|(index, _)| *index == frame.function);
+            *function = name.map(|(_, name)| short(name));
+        }
+        Some(places.into_iter().flatten().collect())
+    }
+
+    /// The address of this position in the debug information, if the module has such a position.
+    fn address(&self, frame: Frame) -> Option<u64> {
+        let body = self.bodies.get(usize::try_from(frame.function.checked_sub(self.first)?).ok()?)?;
+        let position = body.start.checked_add(usize::try_from(frame.offset).ok()?).filter(|at| body.contains(at))?;
+        u64::try_from(position.checked_sub(self.code)?).ok()
+    }
+}
+
+/// The core modules of a component that can be read, or the file itself if it is one.
+fn modules(component: &[u8]) -> Vec<Module<'_>> {
+    let mut found = Vec::new();
+    let mut open: Option<Module<'_>> = None;
+    for payload in Parser::new(0).parse_all(component) {
+        let Ok(payload) = payload else { break };
+        match (payload, &mut open) {
+            (Payload::Version { encoding: Encoding::Module, .. }, _) => open = Some(Module::default()),
+            (Payload::ImportSection(section), Some(module)) => {
+                let imports = section.into_imports().flatten();
+                let functions = imports.filter(|import| matches!(import.ty, TypeRef::Func(_) | TypeRef::FuncExact(_)));
+                module.first = u32::try_from(functions.count()).unwrap_or(u32::MAX);
+            }
+            (Payload::CodeSectionStart { range, .. }, Some(module)) => module.code = range.start,
+            (Payload::CodeSectionEntry(body), Some(module)) => module.bodies.push(body.range()),
+            (Payload::CustomSection(section), Some(module)) if section.name().starts_with(".debug_") => {
+                module.sections.push((section.name(), section.data()));
+            }
+            (Payload::CustomSection(section), Some(module)) => {
+                if let KnownCustom::Name(names) = section.as_known() {
+                    module.names = functions(names);
+                }
+            }
+            (Payload::End(_), open) => found.extend(open.take()),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The names of functions, as far as they can be read.
+fn functions<'a>(names: NameSectionReader<'a>) -> Vec<(u32, &'a str)> {
+    let maps = names.flatten().filter_map(|name| if let Name::Function(map) = name { Some(map) } else { None });
+    maps.flat_map(|map| map.into_iter().flatten().map(|naming| (naming.index, naming.name))).collect()
+}
+
+/// The places of one address: an inlined function before the one that it is inlined into. None stands for one that is not
+/// the author's.
+fn places(lookup: &Context<Reader<'_>>, address: u64) -> Vec<Option<SourceLine>> {
+    // Debug information in other files is not looked for.
+    let LookupResult::Output(Ok(mut frames)) = lookup.find_frames(address) else { return Vec::new() };
+    let LookupResult::Output(unit) = lookup.find_dwarf_and_unit(address) else { return Vec::new() };
+    let folder = unit.and_then(|unit| unit.comp_dir).map(|folder| folder.to_string_lossy()).unwrap_or_default();
+    let mut places = Vec::new();
+    while let Ok(Some(frame)) = frames.next()
+        && places.len() < MOST
+    {
+        let place = frame.location.and_then(|place| Some((place.file?, place.line.filter(|line| *line > 0)?)));
+        let place = place.filter(|(file, _)| !LIBRARIES.iter().any(|part| file.contains(part)));
+        let Some((file, line)) = place else {
+            places.push(None);
+            continue;
+        };
+        let file = file.strip_prefix(&*folder).map_or(file, |file| file.trim_start_matches('/'));
+        let function = frame.function.and_then(|name| Some(short(&name.raw_name().ok()?)));
+        places.push(Some(SourceLine { file: plain(file.trim_start_matches("./")), line, function }));
+    }
+    places
+}
+
+/// The last part of a path, demangled if it is Rust's: `Deep<T>::pick` of `_RN…`.
+fn short(name: &str) -> String {
+    if name.len() > MANGLED_BYTES {
+        return plain(name);
+    }
+    let name = format!("{:#}", rustc_demangle::demangle(name));
+    plain(name.rsplit("::").find(|part| !part.starts_with("{closure")).unwrap_or(&name))
+}
+
+/// A text of a stranger on one line.
+fn plain(text: &str) -> String {
+    let shown = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+    text.chars().take(CHARS).map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use gimli::write::{Address, AttributeValue, Dwarf as Written, EndianVec, LineProgram, LineString, Sections, Unit};
+    use gimli::{DW_AT_comp_dir, DW_AT_high_pc, DW_AT_low_pc, DW_AT_name, Encoding, Format, LineEncoding};
+    use wasm_encoder::{CodeSection, CustomSection, Function, FunctionSection, Instruction, Module, TypeSection};
+
+    use super::*;
+
+    /// Where the second of two functions begins in the code section, and its bytes.
+    const BODY: (u64, u64) = (6, 3);
+
+    /// A module whose second function traps, with debug information of a file of these names.
+    fn module(folder: &str, file: &str, line: u64) -> Vec<u8> {
+        let encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: 4 };
+        let name = |text: &str| LineString::String(text.as_bytes().to_vec());
+        let mut program = LineProgram::new(encoding, LineEncoding::default(), name(folder), None, name(file), None);
+        let file_id = program.add_file(name(file), program.default_directory(), None);
+        program.begin_sequence(Some(Address::Constant(BODY.0)));
+        program.row().file = file_id;
+        program.row().line = line;
+        program.generate_row();
+        program.end_sequence(BODY.1);
+        let mut dwarf = Written::new();
+        let unit = dwarf.units.add(Unit::new(encoding, program));
+        let unit = dwarf.units.get_mut(unit);
+        let root = unit.root();
+        let root = unit.get_mut(root);
+        root.set(DW_AT_name, AttributeValue::String(file.into()));
+        root.set(DW_AT_comp_dir, AttributeValue::String(folder.into()));
+        root.set(DW_AT_low_pc, AttributeValue::Address(Address::Constant(BODY.0)));
+        root.set(DW_AT_high_pc, AttributeValue::Udata(BODY.1));
+        let mut sections = Sections::new(EndianVec::new(LittleEndian));
+        dwarf.write(&mut sections).expect("debug information");
+
+        let (mut types, mut functions, mut code) = (TypeSection::new(), FunctionSection::new(), CodeSection::new());
+        types.ty().function([], []);
+        for _ in 0..2 {
+            functions.function(0);
+            let mut body = Function::new([]);
+            body.instruction(&Instruction::Unreachable).instruction(&Instruction::End);
+            code.function(&body);
+        }
+        let mut module = Module::new();
+        module.section(&types).section(&functions).section(&code);
+        let each = sections.for_each(|id, data| {
+            module.section(&CustomSection { name: id.name().into(), data: data.slice().into() });
+            Ok::<_, gimli::Error>(())
+        });
+        each.expect("sections");
+        module.finish()
+    }
+
+    fn shown(module: &[u8], frames: &[Frame]) -> Vec<String> {
+        source_lines(module, frames).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_position_has_its_line() {
+        for (folder, file, shows) in [
+            ("/home/ada/tool", "src/tool.c", &["src/tool.c:7"][..]),
+            ("/home/ada/tool", "/home/ada/tool/src/tool.c", &["src/tool.c:7"]),
+            (".", "./tool.c", &["tool.c:7"]),
+            ("/tool", "a\u{1b}[2J\u{202e}.c", &["a?[2J?.c:7"]),
+            ("/rustc/0123", "library/core/src/panicking.rs", &[]),
+            ("/home/ada/.cargo/registry/src/index/serde-1.0.0", "src/lib.rs", &[]),
+        ] {
+            assert_eq!(shown(&module(folder, file, 7), &[Frame::new(1, 1)]), shows, "{folder} {file}");
+        }
+    }
+
+    #[test]
+    fn positions_outside_of_the_debug_information_have_none() {
+        let module = module("/tool", "tool.c", 7);
+        for (function, offset) in [(0, 1), (1, 3), (1, u64::MAX), (2, 0), (u32::MAX, 0)] {
+            assert_eq!(shown(&module, &[Frame::new(function, offset)]), [""; 0], "{function} {offset}");
+        }
+        assert_eq!(shown(&module[..module.len() / 2], &[Frame::new(1, 1)]), [""; 0]);
+        assert_eq!(shown(b"\0asm", &[Frame::new(1, 1)]), [""; 0]);
+    }
+
+    #[test]
+    fn places_are_bounded() {
+        assert_eq!(shown(&module("/tool", "tool.c", 7), &[Frame::new(1, 1); 100]).len(), MOST);
+        let long = shown(&module("/tool", &"x".repeat(5000), 7), &[Frame::new(1, 1)]);
+        assert_eq!(long, [format!("{}:7", "x".repeat(CHARS))]);
+    }
+
+    #[test]
+    fn damaged_debug_information_is_no_panic() {
+        let module = module("/tool", "tool.c", 7);
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut seen = 0;
+        for _ in 0..2000 {
+            let mut damaged = module.clone();
+            for _ in 0..random.usize(1..4) {
+                let at = random.usize(40..damaged.len());
+                damaged[at] = random.u8(..);
+            }
+            seen += shown(&damaged, &[Frame::new(1, 1)]).len();
+        }
+        // Some of the damage is where it does no harm.
+        assert!(seen > 0);
+    }
+}
