@@ -165,14 +165,22 @@ pub(crate) enum Command {
         /// What the parent's library tells its worker
         order: String,
     },
+    /// Look up source lines in the component on standard input: this command's own child process
+    #[command(name = LINES_WORKER, hide = true)]
+    LinesWorker {
+        /// Positions in the code: `FUNCTION:OFFSET`
+        frames: Vec<String>,
+    },
 }
 
 /// The hidden command by which `toolcell` compiles in a process of its own.
 pub(crate) const COMPILE_WORKER: &str = "compile-worker";
 /// The one by which it runs a tenant's tools in a process of their own.
 pub(crate) const CORDON_WORKER: &str = "cordon-worker";
+/// The one by which it looks up source lines in a process of its own.
+pub(crate) const LINES_WORKER: &str = "lines-worker";
 /// The commands that only this program starts.
-pub(crate) const HIDDEN: [&str; 2] = [COMPILE_WORKER, CORDON_WORKER];
+pub(crate) const HIDDEN: [&str; 3] = [COMPILE_WORKER, CORDON_WORKER, LINES_WORKER];
 
 impl Command {
     /// Whether `--json` was typed.
@@ -194,7 +202,11 @@ impl Command {
             Self::New(args) => args.json,
             Self::Build(args) => args.json,
             Self::Test(args) => args.json,
-            Self::Dev(_) | Self::Completions { .. } | Self::CompileWorker { .. } | Self::CordonWorker(_) => false,
+            Self::Dev(_)
+            | Self::Completions { .. }
+            | Self::CompileWorker { .. }
+            | Self::CordonWorker(_)
+            | Self::LinesWorker { .. } => false,
         }
     }
 }

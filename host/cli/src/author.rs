@@ -7,11 +7,12 @@ mod test;
 
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::json;
 use toolcell_build::{Built, Language};
 use toolcell_config::quoted;
 
-use crate::args::{BuildArgs, NewArgs};
+use crate::args::{BuildArgs, Global, NewArgs};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -37,17 +38,38 @@ pub(crate) fn create(printer: &Printer, args: &NewArgs) -> Result<ExitStatus, Fa
     Ok(ExitStatus::Ok)
 }
 
+/// What `toolcell build --json` prints.
+#[derive(Serialize)]
+struct BuiltJson<'a> {
+    component: &'a str,
+    bytes: u64,
+    language: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<String>,
+    seconds: f64,
+}
+
 /// Builds a project.
-pub(crate) fn build(printer: &Printer, args: &BuildArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn build(printer: &Printer, global: &Global, args: &BuildArgs) -> Result<ExitStatus, Failure> {
     let built = built(printer, &args.project, args.output.as_deref())?;
     if args.json {
-        printer.json(&json!({
-            "component": built.component.to_string_lossy(),
-            "bytes": built.bytes,
-            "language": built.language.name(),
-            "tools": built.tools,
-            "seconds": built.time.as_secs_f64(),
-        }))?;
+        // A component of Python takes long to compile, and its first call compiles it.
+        let tools = match built.language {
+            Language::JavaScript | Language::TypeScript => Some(built.tools),
+            Language::Rust | Language::C => Some(test::tools(printer, global, &built.component).await?),
+            Language::Python | _ => None,
+        };
+        let warnings = Some(built.warnings).filter(|warnings| !warnings.is_empty());
+        printer.json(&BuiltJson {
+            component: &built.component.to_string_lossy(),
+            bytes: built.bytes,
+            language: built.language.name(),
+            tools,
+            warnings,
+            seconds: built.time.as_secs_f64(),
+        })?;
         return Ok(ExitStatus::Ok);
     }
     let size = Size(built.bytes).rounded();

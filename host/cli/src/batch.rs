@@ -202,9 +202,12 @@ impl Batch<'_> {
         let mut run = self.watched();
         while let Some(event) = run.next().await {
             match event {
-                RunEvent::Call(Event::Completed { usage, .. }) => {
+                RunEvent::Call(Event::Completed { usage, parent, .. }) => {
                     logs.count(&usage);
-                    count();
+                    // A call of a tool's own is not in the list.
+                    if parent.is_none() {
+                        count();
+                    }
                 }
                 RunEvent::Settled { message, .. } => drop(messages.insert(message.tool_call_id.clone(), message)),
                 RunEvent::Error(RunFailure(error)) => return Err(error.into()),

@@ -28,6 +28,7 @@ mod init;
 mod inspect;
 mod interrupt;
 mod learn;
+mod lines;
 mod list;
 mod logging;
 mod mistyped;
@@ -72,6 +73,9 @@ fn main() -> ExitCode {
     if let Command::CompileWorker { order } = &args.command {
         return compile(order);
     }
+    if let Command::LinesWorker { frames } = &args.command {
+        return if lines::work(frames).is_ok() { ExitStatus::Ok } else { ExitStatus::Failed }.into();
+    }
     let printer = if args.global.quiet { printer.quiet() } else { printer };
     if let Some(failure) = unprintable() {
         return failure.show(&printer, false).into();
@@ -110,7 +114,7 @@ fn dispatch(printer: &Printer, interrupt: &Interrupt, traces: &Traces, args: Arg
         Command::Serve(args) => serve::serve(printer, interrupt, traces, &global, &args),
         Command::Tenant(args) => tenant::tenant(printer, &global, &args),
         Command::New(args) => author::create(printer, &args),
-        Command::Build(args) => author::build(printer, &args),
+        Command::Build(args) => waiting.block_on(author::build(printer, &global, &args)),
         Command::Test(args) => waiting.block_on(author::test(printer, &global, &args)),
         Command::Dev(args) => waiting.block_on(author::dev(printer, &global, &args)),
         Command::Completions { shell } => {
@@ -119,7 +123,7 @@ fn dispatch(printer: &Printer, interrupt: &Interrupt, traces: &Traces, args: Arg
         }
         Command::CordonWorker(args) => cordon::work(printer, &global, &args, &waiting),
         // Answered by `main`, before there is a printer's worth of set-up.
-        Command::CompileWorker { .. } => Ok(ExitStatus::Failed),
+        Command::CompileWorker { .. } | Command::LinesWorker { .. } => Ok(ExitStatus::Failed),
     }
 }
 

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use toolcell::{
     CallContext, CallOptions, CallResult, Completion, Executor, Limits, Outcome, Question, Refusal, Registry, Resume,
-    Tool, ToolCall,
+    Tool, ToolCall, ToolError,
 };
+use toolcell_build::SourceLine;
 
 use crate::args::{Global, RunArgs};
 use crate::config::{self, Again, Chosen, Config};
@@ -23,7 +24,7 @@ use crate::interrupt::{self, Interrupt};
 use crate::printer::Printer;
 use crate::target::{self, Target};
 use crate::units::Size;
-use crate::{components, context, host, state};
+use crate::{components, context, host, lines, state};
 use live::Live;
 
 /// The command line, and what was made of it.
@@ -102,7 +103,8 @@ pub(crate) async fn run(
         } else if args.json {
             printer.json(&completion)?;
         } else {
-            report::show(printer, &typed, tool, &completion.result)?;
+            let lines = source_lines(&chosen, &completion.result);
+            report::show(printer, &typed, tool, &completion.result, &lines)?;
         }
         if args.receipt {
             printer.note("receipt", &receipt(&completion));
@@ -119,6 +121,13 @@ async fn callable(printer: &Printer, global: &Global, config: &Config) -> Result
     let registry = Registry::new();
     registry.register_all(components::tools(printer, &engines, config, &components).await?)?;
     Ok(registry)
+}
+
+/// Where a trap was in the author's source, if the component has debug information.
+fn source_lines(chosen: &Chosen<'_>, result: &CallResult) -> Vec<SourceLine> {
+    let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result else { return Vec::new() };
+    // A component that cannot be read any more has no lines to show.
+    chosen.bytes().map_or_else(|_| Vec::new(), |(bytes, _)| lines::find(bytes, &raised.frames))
 }
 
 /// The answer of the person at the terminal, if there is one who gives one.

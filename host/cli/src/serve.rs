@@ -70,7 +70,7 @@ async fn serving(
         || configuration.issuer.is_some()
         || !keys.list().map_err(tenant::failed)?.is_empty();
     let engines = engines(printer, global, args, &configuration)?.build()?;
-    let reloader = Reloader::start(configuration, engines).await?;
+    let reloader = Reloader::start(configuration, engines.clone()).await?;
     let loaded = reloader.loaded();
     let problems = told(printer, args, &loaded)?;
     let auth = authenticator(keys, has_keys);
@@ -87,6 +87,7 @@ async fn serving(
     }
     let service = Service::builder(served(&loaded, args)).with_sealer(state::sealer(global.state_dir.as_deref())?);
     let service = state::dir(global).into_iter().fold(service, ServiceBuilder::with_state_directory);
+    let service = service.with_engines(move || engines.in_use());
     let service = service.with_artifacts(artifacts(args)?).build()?;
     traces.report_to(&service);
     if args.stdio {

@@ -54,7 +54,7 @@ pub(crate) struct BuildArgs {
     /// Write the component to this file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Print one JSON object instead: {"component", "bytes", "language", "tools", "seconds"}
+    /// Print one JSON object instead: {"component", "bytes", "language", "tools"?, "warnings"?, "seconds"}
     #[arg(long)]
     pub(crate) json: bool,
 }

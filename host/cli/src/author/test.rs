@@ -82,6 +82,11 @@ pub(super) async fn run(
     Ok(report)
 }
 
+/// The names of the tools of this component.
+pub(super) async fn tools(printer: &Printer, global: &Global, component: &Path) -> Result<Vec<String>, Failure> {
+    Ok(cases(printer, global, component, &[])?.tools().await?)
+}
+
 /// The cases of these files, with the command's cache.
 fn cases(printer: &Printer, global: &Global, component: &Path, files: &[PathBuf]) -> Result<Cases, Failure> {
     let engine = host::compile_worker(global)?(Engine::builder());

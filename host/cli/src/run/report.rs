@@ -10,6 +10,7 @@ use toolcell::{
     CallResult, Exit, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome, Output, Part, Question, Raised,
     RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
 };
+use toolcell_build::SourceLine;
 
 use super::{Typed, resume};
 use crate::config::quoted;
@@ -23,8 +24,14 @@ const FRAMES: usize = 5;
 /// How a function without a name is called there.
 const NAMELESS: &str = "func[";
 
-/// Prints it.
-pub(super) fn show(printer: &Printer, typed: &Typed<'_>, tool: &Tool, result: &CallResult) -> Result<(), Failure> {
+/// Prints it. A trap is printed with these places in the author's source.
+pub(super) fn show(
+    printer: &Printer,
+    typed: &Typed<'_>,
+    tool: &Tool,
+    result: &CallResult,
+    lines: &[SourceLine],
+) -> Result<(), Failure> {
     match result {
         CallResult::Outcome(Outcome::Ok(output)) => ok(printer, output),
         CallResult::Outcome(Outcome::Error(error)) => handler_error(printer, error),
@@ -35,7 +42,7 @@ pub(super) fn show(printer: &Printer, typed: &Typed<'_>, tool: &Tool, result: &C
             Ok(())
         }
         CallResult::ToolError(error) => {
-            tool_error(printer, typed, tool, error);
+            tool_error(printer, typed, tool, error, lines);
             Ok(())
         }
         CallResult::Refusal(refusal) => {
@@ -139,7 +146,7 @@ pub(super) fn has_panic(raised: &Raised) -> bool {
     raised.panic_message.as_deref().is_some_and(|text| text.starts_with("panicked at "))
 }
 
-fn tool_error(printer: &Printer, typed: &Typed<'_>, tool: &Tool, error: &ToolError) {
+fn tool_error(printer: &Printer, typed: &Typed<'_>, tool: &Tool, error: &ToolError, lines: &[SourceLine]) {
     let told = serde_json::to_value(error).unwrap_or_default();
     let mut shown = error.clone();
     if let ToolError::HandlerRaised(raised) = &mut shown
@@ -150,15 +157,21 @@ fn tool_error(printer: &Printer, typed: &Typed<'_>, tool: &Tool, error: &ToolErr
     }
     printer.note("error", &shown.to_string());
     printer.note("  reason", &reason(&told));
-    if let ToolError::HandlerRaised(Raised { backtrace, .. }) = error {
-        let named = backtrace.iter().filter(|frame| !frame.starts_with(NAMELESS)).take(FRAMES);
-        let shown = named.map(|frame| printer.note("  in", frame)).count();
-        if backtrace.len() > shown {
-            let more = if shown > 0 { "more functions" } else { "functions without names" };
-            printer.note("  in", &format!("{} {more}, see `--json`", backtrace.len() - shown));
-        }
+    lines.iter().take(FRAMES).for_each(|line| printer.note("  at", &clean::note(&line.to_string())));
+    if let (ToolError::HandlerRaised(Raised { backtrace, .. }), []) = (error, lines) {
+        functions(printer, backtrace);
     }
     printer.note("hint", &hint(typed, tool, error));
+}
+
+/// The functions on the stack, innermost first.
+fn functions(printer: &Printer, backtrace: &[String]) {
+    let named = backtrace.iter().filter(|frame| !frame.starts_with(NAMELESS)).take(FRAMES);
+    let shown = named.map(|frame| printer.note("  in", frame)).count();
+    if backtrace.len() > shown {
+        let more = if shown > 0 { "more functions" } else { "functions without names" };
+        printer.note("  in", &format!("{} {more}, see `--json`", backtrace.len() - shown));
+    }
 }
 
 /// The reason and its cause, in the words of the contract: `timeout: fuel, budget 1000, used 1000`.
