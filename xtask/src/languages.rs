@@ -1,9 +1,12 @@
-//! Tools in Python and C from their source to their cases, with the compilers of the Python registry.
+//! Tools in Python, C and Rust from their source to their cases, with the compilers of the Python registry and cargo: the
+//! common cases, the example tools, and what `toolcell new` makes.
 //!
 //! Invariants: a common case is run for every language, or is named with a reason in the project's `skipped.txt`; a name there
 //! that no case has is an error.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,6 +18,11 @@ use crate::shell::{cargo, root, say};
 /// What is installed: the versions that `host/build/src/python.rs` and `host/build/src/c/compiler.rs` demand.
 const REQUIREMENTS: &str = "tests/languages/requirements.txt";
 
+/// Words of a command line, texts and paths.
+macro_rules! words {
+    ($($word:expr),*) => { [$(OsStr::new($word)),*] };
+}
+
 /// Builds each project and runs its cases.
 pub(crate) fn run() -> Result<()> {
     let place = root().join("target/languages");
@@ -25,25 +33,34 @@ pub(crate) fn run() -> Result<()> {
     let own = std::env::current_exe().context("the path of this program is unknown")?;
     let toolcell = own.parent().context("this program has no folder")?.join("toolcell");
 
+    let toolcell = |words: &[&OsStr]| -> Result<bool> {
+        let mut command = Command::new(&toolcell);
+        command.args(words).env("PATH", crate::registries::path_with(programs)).env("HOME", &place);
+        // Rust projects share what they have in common.
+        command.env("CARGO_TARGET_DIR", place.join("cargo"));
+        Ok(command.status().context("the command does not start")?.success())
+    };
     let mut failed = Vec::new();
     let common = root().join("tests/languages");
+    let made = place.join("new");
+    remove(&made)?;
     let examples = ["python", "c"].map(|language| projects(&root().join("example-tools").join(language)));
     let examples = examples.into_iter().collect::<Result<Vec<_>>>()?.concat();
-    for project in projects(&common)?.into_iter().chain(examples) {
+    let mut new = Vec::new();
+    for language in ["rust", "python", "c"] {
+        let folder = made.join(format!("new-{language}"));
+        ensure!(toolcell(&words!["new", &folder, "--lang", language])?, "`toolcell new` failed");
+        new.push(folder);
+    }
+    for project in projects(&common)?.into_iter().chain(examples).chain(new) {
         let name = project.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let component = place.join(format!("{name}.wasm"));
-        let toolcell = |words: &[&str], path: &Path| -> Result<bool> {
-            let mut command = Command::new(&toolcell);
-            command.args(words).arg(path).env("PATH", crate::registries::path_with(programs)).env("HOME", &place);
-            Ok(command.status().context("the command does not start")?.success())
-        };
         say(&format!("{name}\n"));
-        let component = component.to_string_lossy();
-        let mut is_good = toolcell(&["build", "--output", &component], &project)?;
+        let mut is_good = toolcell(&words!["build", "--output", &component, &project])?;
         // The cases of every language, and those of the project.
         let shared = if project.starts_with(&common) { Some(common_cases(&common, &project, &place)?) } else { None };
         for cases in shared.into_iter().chain(has_cases(&project).then(|| project.clone())) {
-            is_good = is_good && toolcell(&["test", "--component", &component], &cases)?;
+            is_good = is_good && toolcell(&words!["test", "--component", &component, &cases])?;
         }
         if !is_good {
             failed.push(name);
@@ -75,6 +92,14 @@ fn without(cases: &str, name: &str) -> Option<String> {
     let rest = &cases[begin + 1..];
     let end = rest.find(HEAD).map_or(cases.len(), |end| begin + 1 + end);
     Some(format!("{}{}", &cases[..begin], &cases[end..]))
+}
+
+/// Removes a folder, if there is one.
+fn remove(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context("an old project cannot be removed"),
+        _ => Ok(()),
+    }
 }
 
 /// The folders in a folder.

@@ -28,9 +28,19 @@ const RANDOM: &str = "package wasi:random@0.2.6; interface random {
     get-random-bytes: func(len: u64) -> list<u8>;
 }";
 
-/// Assembles text and makes it a component that exports the contract's interface and these.
-pub(crate) fn component(text: &str, exports: &str) -> Vec<u8> {
+/// Assembles text and makes it a component that exports the contract's interface and these. Its module has these custom
+/// sections.
+pub(crate) fn component(text: &str, exports: &str, sections: &[(&str, &[u8])]) -> Vec<u8> {
     let mut module = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    for (name, data) in sections {
+        let name_length = u8::try_from(name.len()).expect("a short name");
+        let content = [&[name_length], name.as_bytes(), data].concat();
+        module.push(0);
+        // The length as LEB128 of five bytes.
+        let length = u32::try_from(content.len()).expect("a length");
+        module.extend((0..5).map(|at| ((length >> (7 * at)) & 0x7f) as u8 | if at < 4 { 0x80 } else { 0 }));
+        module.extend(content);
+    }
     let mut resolve = Resolve::default();
     resolve.push_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit")).expect("the contract's WIT");
     resolve.push_str("cli.wit", CLI).expect("a WIT package");

@@ -81,6 +81,8 @@ pub struct Hostile {
     pub more_memories: usize,
     /// Pages by which `LeaveMarks` grows its memory first.
     pub pages: u32,
+    /// Custom sections of its module: names and contents.
+    pub sections: &'static [(&'static str, &'static [u8])],
 }
 
 impl Hostile {
@@ -105,6 +107,7 @@ impl Hostile {
             symbol: "recurse",
             more_memories: 0,
             pages: 256,
+            sections: &[],
         }
     }
 
@@ -120,7 +123,8 @@ impl Hostile {
     /// When this crate's own text does not assemble.
     #[must_use]
     pub fn component(&self) -> Vec<u8> {
-        assemble::component(&self.text(), if self.has_resource() { "export keeper;" } else { "" })
+        let exports = if self.has_resource() { "export keeper;" } else { "" };
+        assemble::component(&self.text(), exports, self.sections)
     }
 
     fn has_resource(&self) -> bool {
@@ -312,7 +316,7 @@ pub fn importing(name: &str) -> Vec<u8> {
 fn extended(more: &str, exports: &str) -> Vec<u8> {
     let good = Hostile::answering(Answer::Echo).text();
     let open = good.trim_end().strip_suffix(')').expect("a module ends with a parenthesis");
-    assemble::component(&format!("{open} {more})"), exports)
+    assemble::component(&format!("{open} {more})"), exports, &[])
 }
 
 /// A component that asks for a handle to the secret `token`, then for the value of `key`, and echoes its arguments whatever
@@ -340,7 +344,7 @@ pub fn asking(asks: &Hostile) -> Vec<u8> {
     let execute = r#"#execute") (param i32) (result i32)"#;
     let text = asks.text().replacen(execute, &format!("{execute} {code}"), 1);
     let text = text.replacen("(module", &format!("(module{imports}"), 1);
-    assemble::component(&text, "import toolcell:tool/secrets@0.1.0; import toolcell:tool/reveal@0.1.0;")
+    assemble::component(&text, "import toolcell:tool/secrets@0.1.0; import toolcell:tool/reveal@0.1.0;", &[])
 }
 
 /// Static data, laid out from the front.

@@ -17,7 +17,7 @@ use super::{BIG, granted, load, run, tree};
 const OPENAT2: i64 = 437;
 const ENOSYS: u32 = 38;
 /// Calls that are made at most until a reader has met the door in both its states.
-const ROUNDS: u32 = 50;
+const ROUNDS: u32 = 200;
 
 /// Ends the swapping, also when a reader fails: a test that failed would hang otherwise.
 struct Over<'a>(&'a AtomicBool);
@@ -49,11 +49,11 @@ fn a_door_that_is_swapped_leads_nowhere_else() {
             }
         });
         let _over = Over(&over);
-        let readings = (0..ROUNDS).map(|_| run(&component, &[&["again", "/data/door/word", "2000"]]).remove(0));
+        let readings = (0..ROUNDS).map(|_| run(&component, &[&["again", "/data/door/word", "500"]]).remove(0));
         let mut all = Vec::new();
         for seen in readings {
             all.push(seen);
-            if all.len() > 5 && all.iter().any(|seen| seen.contains("inside") && seen.contains("PermissionDenied")) {
+            if all.len() > 20 && all.iter().any(|seen| seen.contains("inside") && seen.contains("PermissionDenied")) {
                 break;
             }
         }
@@ -82,7 +82,7 @@ fn a_file_that_is_swapped_for_a_pipe_is_not_waited_for() {
         let _over = Over(&over);
         let mut all = BTreeSet::new();
         for _ in 0..ROUNDS {
-            let seen = run(&component, &[&["again", "/data/file", "2000"]]).remove(0);
+            let seen = run(&component, &[&["again", "/data/file", "500"]]).remove(0);
             all.extend(seen.split(' ').map(str::to_owned));
             if all.len() > 1 {
                 break;

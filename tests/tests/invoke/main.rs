@@ -128,13 +128,24 @@ fn each_call_of_a_call_has_its_events_and_its_receipt() {
         .iter()
         .map(|event| match event {
             Event::Started { id, name, .. } => format!("{name} {id} starts"),
-            Event::Completed { id, name, .. } => format!("{name} {id} ends"),
+            Event::Completed { id, name, parent, .. } => {
+                format!(
+                    "{name} {id} ends{}",
+                    parent.as_ref().map(|parent| format!(" for {parent}")).unwrap_or_default()
+                )
+            }
             Event::Progress { .. } | Event::Log { .. } | Event::Denied { .. } | _ => format!("{event:?}"),
         })
         .collect();
-    let expected = ["relay 1 starts", "greet 1/1 starts", "greet 1/1 ends", "greet 1/2 starts", "greet 1/2 ends"];
-    assert_eq!(shown[..5], expected);
-    assert_eq!(shown[5..], ["relay 1 ends"]);
+    let expected = [
+        "relay 1 starts",
+        "greet 1/1 starts",
+        "greet 1/1 ends for 1",
+        "greet 1/2 starts",
+        "greet 1/2 ends for 1",
+        "relay 1 ends",
+    ];
+    assert_eq!(shown, expected);
     let fuel = |event: &Event| if let Event::Completed { usage, .. } = event { usage.fuel } else { None };
     let used: Vec<_> = events.iter().filter_map(fuel).collect();
     let [one, other, all] = used[..] else { panic!("{used:?}") };

@@ -33,6 +33,7 @@ mod server;
 mod shared;
 mod signatures;
 mod single_tools;
+mod source_lines;
 mod story;
 mod target;
 mod tenancy;

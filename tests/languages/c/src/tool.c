@@ -212,6 +212,11 @@ static tc_outcome prints(tc_call *call) {
     return tc_ok_null();
 }
 
+/* Reads memory that the tool does not have. */
+static tc_outcome outside(tc_call *call) {
+    return tc_ok_integer(*(volatile const char *)(uintptr_t)0xfffffff0u);
+}
+
 static const struct {
     const char *name;
     tc_outcome (*end)(tc_call *call);
@@ -222,6 +227,7 @@ static const struct {
     {"clock", clock_of_the_case}, {"random", draw}, {"throws", fail}, {"throws_text", throws_text}, {"circle", circle},
     {"bigint", bigint}, {"bytes", bytes}, {"recursion", recursion}, {"memory", memory}, {"assert", assertion},
     {"parse", parse}, {"mixed", mixed}, {"abort", aborted}, {"missing", missing}, {"prints", prints},
+    {"outside", outside},
 };
 enum { COUNT = sizeof ENDINGS / sizeof *ENDINGS };
 

@@ -1,0 +1,102 @@
+//! The source lines of a trap: they are shown to a person, and reading them is bounded.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use toolcell_test_guests::{Hostile, Misdeed, Place};
+
+use crate::typed::{Shown, command, typed};
+
+type Sections = Vec<(&'static str, Vec<u8>)>;
+
+fn length(bytes: &[u8]) -> [u8; 4] {
+    u32::try_from(bytes.len()).expect("a length").to_le_bytes()
+}
+
+/// A unit of debug information, or a line program: its length, and then itself.
+fn unit(content: &[&[u8]]) -> Vec<u8> {
+    let content = content.concat();
+    [&length(&content)[..], &content].concat()
+}
+
+/// Debug information (DWARF 4) that says of all code that it is line 7 of `src/tool.c` in the folder `/tool`.
+fn lines() -> Sections {
+    // A compile unit without children: name, folder, place of its lines, first address, bytes of code.
+    let abbreviations = [1, 0x11, 0, 3, 8, 0x1b, 8, 0x10, 0x17, 0x11, 1, 0x12, 6, 0, 0, 0];
+    let info = [&[4, 0, 0, 0, 0, 0, 4, 1][..], b"src/tool.c\0/tool\0", &[0; 4], &[1, 0, 0, 0], &[0xff, 0xff, 0, 0]];
+    // The form of the program, its standard instructions, no folders, one file.
+    let head =
+        [&[1, 1, 1, 0xfb, 14, 13][..], &[0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1], b"\0src/tool.c\0\0\0\0\0"].concat();
+    // To the first address and line 7; a row; to the end of the code.
+    let program = [0, 5, 2, 1, 0, 0, 0, 3, 6, 1, 2, 0xff, 0xff, 3, 0, 1, 1];
+    let line = unit(&[&[4, 0], &length(&head), &head, &program]);
+    vec![(".debug_abbrev", abbreviations.to_vec()), (".debug_info", unit(&info)), (".debug_line", line)]
+}
+
+/// Small debug information that takes very long to read and very much memory: thousands of units, each with a table of its
+/// own that is nearly all of the same section.
+fn bomb() -> Sections {
+    const ENTRIES: u32 = 60_000;
+    let mut abbreviations = Vec::new();
+    let mut info = Vec::new();
+    for code in 1..=ENTRIES {
+        info.extend(unit(&[&[4, 0], &length(&abbreviations), &[4, 0]]));
+        // Its number in three bytes, an ordinary tag, no children, no attributes.
+        let number = [code as u8 | 0x80, (code >> 7) as u8 | 0x80, (code >> 14) as u8];
+        abbreviations.extend([&number[..], &[0x11, 0, 0, 0]].concat());
+    }
+    abbreviations.push(0);
+    vec![(".debug_abbrev", abbreviations), (".debug_info", info)]
+}
+
+/// `toolcell run` of a tool that traps and has these sections.
+fn trapped(sections: Sections, words: &[&str]) -> Shown {
+    let sections = sections.into_iter().map(|(name, data)| (name, &*data.leak())).collect::<Vec<_>>().leak();
+    let mut hostile = Hostile::new(Place::Execute, Misdeed::Abort);
+    hostile.sections = sections;
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("trap.wasm.bin");
+    fs::write(&path, hostile.component()).expect("a file");
+    typed(&[&["run", path.to_str().expect("a path"), "hostile", "{}"], words].concat())
+}
+
+#[test]
+fn a_trap_shows_the_authors_line() {
+    let shown = trapped(lines(), &[]);
+    assert_eq!(shown.status, 20, "{shown}");
+    assert!(shown.stderr.lines().any(|line| line.trim() == "at: src/tool.c:7"), "{shown}");
+    assert!(!shown.stderr.contains("in: "), "{shown}");
+    let json = trapped(lines(), &["--json"]).json();
+    let frames = json["outcome"]["tool_error"]["cause"]["frames"].as_array().expect("frames").clone();
+    assert!(frames[0]["function"].is_u64() && frames[0]["offset"].is_u64(), "{json}");
+    let without = trapped(Vec::new(), &[]);
+    assert!(without.status == 20 && !without.stderr.contains("at: "), "{without}");
+}
+
+/// The child that reads it is ended by its limits, and the rest of the error is shown.
+#[test]
+fn debug_information_that_takes_for_ever_to_read_is_given_up() {
+    let shown = trapped(bomb(), &[]);
+    assert_eq!(shown.status, 20, "{shown}");
+    assert!(shown.stderr.contains("reason: handler_raised") && !shown.stderr.contains("at: "), "{shown}");
+}
+
+/// As the kernel sees it, while the child still waits for a component.
+#[test]
+fn the_child_that_reads_debug_information_is_bounded_before_it_reads() {
+    let mut child = command();
+    child.args(["lines-worker", "1:1"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = child.spawn().expect("the binary runs");
+    let limits = format!("/proc/{}/limits", child.id());
+    let bounds = ["Max cpu time 2 2 seconds", "Max address space 1073741824 1073741824 bytes"];
+    let patience = Instant::now() + Duration::from_secs(10);
+    let mut seen = String::new();
+    while !bounds.iter().all(|bound| seen.contains(bound)) && Instant::now() < patience {
+        let lines = fs::read_to_string(&limits).expect("it runs");
+        seen = lines.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    drop(child.stdin.take());
+    child.wait().expect("it ends");
+    assert!(bounds.iter().all(|bound| seen.contains(bound)), "{seen}");
+}
