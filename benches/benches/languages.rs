@@ -3,7 +3,8 @@
 //!
 //! `cargo bench --workspace --profile dev --bench languages`
 //!
-//! Python needs componentize-py; `PATH` must have the version that `toolcell build` asks for. Without it, the table says so.
+//! Python needs componentize-py, and C needs Zig: `PATH` must have the versions that `toolcell build` asks for. Without
+//! them, the table says so.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -20,30 +21,46 @@ use toolcell_build::{ErrorKind, Language};
 const ROUNDS: usize = 15;
 const CALLS: usize = 300;
 const FIRST_CALLS: usize = 9;
+/// A small program of a model.
+const PROGRAM: &str = r#"{"code":"return [1, 2, 3].map((n) => n * n).reduce((a, b) => a + b);"}"#;
+const RUN_CODE_PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../example-tools/js/run_code");
 const GREET: &str = r#"{"name":"Ada"}"#;
 
 /// What is asked of a language, if anything is: bytes, seconds of a build, milliseconds of a first call, microseconds of a
-/// call, and its ratio to the floor.
+/// call, and its ratio to the floor; and whether its runtime calls WASI when it answers.
 struct Targets {
     bytes: f64,
     build_s: f64,
     first_ms: f64,
     call_us: f64,
     ratio: f64,
+    has_wasi: bool,
 }
 
 const NONE: f64 = f64::INFINITY;
-const JAVASCRIPT: Targets = Targets { bytes: 1.5e6, build_s: 2.0, first_ms: 5.0, call_us: 300.0, ratio: 1.5 };
-const PYTHON: Targets = Targets { bytes: NONE, build_s: NONE, first_ms: 20.0, call_us: NONE, ratio: 2.0 };
-const RUST: Targets = Targets { bytes: NONE, build_s: NONE, first_ms: NONE, call_us: NONE, ratio: 1.25 };
+const JAVASCRIPT: Targets =
+    Targets { bytes: 1.5e6, build_s: 2.0, first_ms: 5.0, call_us: 300.0, ratio: 1.5, has_wasi: false };
+const PYTHON: Targets =
+    Targets { bytes: NONE, build_s: NONE, first_ms: 20.0, call_us: NONE, ratio: 2.0, has_wasi: true };
+const RUST: Targets =
+    Targets { bytes: NONE, build_s: NONE, first_ms: NONE, call_us: NONE, ratio: 1.25, has_wasi: false };
+const RUN_CODE: Targets = Targets { call_us: 1000.0, ..JAVASCRIPT };
 
 fn main() -> Result<()> {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
     let folder = tempfile::tempdir()?;
     println("One small tool (JSON in, text out), in microseconds unless another unit is given; targets in brackets")?;
     measure(&runtime, "Rust (calculator)", &toolcell_test_guests::bytes("calculator"), SUM, &RUST)?;
-    let languages =
-        [(Language::JavaScript, &JAVASCRIPT), (Language::TypeScript, &JAVASCRIPT), (Language::Python, &PYTHON)];
+    let languages = [
+        (Language::JavaScript, &JAVASCRIPT),
+        (Language::TypeScript, &JAVASCRIPT),
+        (Language::C, &RUST),
+        (Language::Python, &PYTHON),
+    ];
+    let run_code = folder.path().join("run_code.wasm");
+    toolcell_build::build(Path::new(RUN_CODE_PROJECT), Some(&run_code))?;
+    println("")?;
+    measure(&runtime, "run_code", &std::fs::read(&run_code)?, ("run_code", PROGRAM), &RUN_CODE)?;
     for (language, targets) in languages {
         let project = folder.path().join(format!("greet-{language}"));
         toolcell_build::create(&project, language)?;
@@ -85,11 +102,7 @@ fn measure(
     println(&format!("  first call from the cache: {first:.2} ms {}", within(first, targets.first_ms)))?;
     let engine = Engine::builder().placement(Placement::Inline).build()?;
     let tool = runtime.block_on(optimised(&engine, bytes, name))?;
-    let floor = Floor::new(bytes, name)?;
-    if let Err(error) = floor.call(arguments) {
-        // The floor has no WASI, which Python asks at each call.
-        return println(&format!("  without a floor: {error}; a call takes {:.1}", median(CALLS, || call(&tool))));
-    }
+    let floor = if targets.has_wasi { Floor::with_wasi(bytes, name)? } else { Floor::new(bytes, name)? };
     let summaries = interleaved(
         &mut [
             Contender::new("raw wasmtime (the floor)", || {
@@ -133,17 +146,6 @@ fn first_call(runtime: &Runtime, bytes: &[u8], name: &str, call: &impl Fn(&Tool)
     let median = toolcell_benches::timing::percentile(&mut times, 50.0) / 1000.0;
     ensure!(median > 0.0, "a call takes time");
     Ok(median)
-}
-
-/// The median time of a call, in microseconds.
-fn median(calls: usize, mut call: impl FnMut()) -> f64 {
-    let mut one = || {
-        let began = Instant::now();
-        call();
-        began.elapsed()
-    };
-    let times = (0..calls).map(|_| one()).collect();
-    toolcell_benches::timing::percentile(&mut toolcell_benches::timing::micros(times), 50.0)
 }
 
 /// Whether a target is met, if there is one.
