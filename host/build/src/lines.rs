@@ -251,12 +251,12 @@ mod tests {
     #[test]
     fn a_position_has_its_line() {
         for (folder, file, shows) in [
-            ("/home/ada/tool", "src/tool.c", &["src/tool.c:7"][..]),
-            ("/home/ada/tool", "/home/ada/tool/src/tool.c", &["src/tool.c:7"]),
+            ("/ada/tool", "src/tool.c", &["src/tool.c:7"][..]),
+            ("/ada/tool", "/ada/tool/src/tool.c", &["src/tool.c:7"]),
             (".", "./tool.c", &["tool.c:7"]),
             ("/tool", "a\u{1b}[2J\u{202e}.c", &["a?[2J?.c:7"]),
             ("/rustc/0123", "library/core/src/panicking.rs", &[]),
-            ("/home/ada/.cargo/registry/src/index/serde-1.0.0", "src/lib.rs", &[]),
+            ("/ada/.cargo/registry/src/index/serde-1.0.0", "src/lib.rs", &[]),
         ] {
             assert_eq!(shown(&module(folder, file, 7), &[Frame::new(1, 1)]), shows, "{folder} {file}");
         }

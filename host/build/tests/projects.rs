@@ -346,12 +346,12 @@ fn the_case_on_the_page_on_testing_passes() {
 const needs = [
   { kind: "http", pattern: "GET https://api.example.com/v1", reason: "to look up the weather" },
   { kind: "secret", pattern: "weather_key", reason: "to authenticate there" },
-  { kind: "kv", pattern: "write last", reason: "to remember the city" },
+  { kind: "kv", pattern: "write visits", reason: "to count" },
 ];
 const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
 const handler = async ({ city }, { tenant }) => {
-  if (tenant !== "acme" || kv.get("last") !== "Paris" || new Date().getUTCFullYear() !== 2026) throw new Error("not the case's");
-  kv.set("last", city);
+  if (tenant !== "acme" || kv.get("visits") !== 41 || new Date().getUTCFullYear() !== 2026) throw new Error("not the case's");
+  kv.set("visits", 42);
   const answer = await fetch(`https://api.example.com/v1/now?q=${city}`, { secret: secrets.get("weather_key") });
   return (await answer.json()).degrees;
 };
