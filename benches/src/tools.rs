@@ -1,14 +1,22 @@
 //! Tools to be timed, and calls to them.
 
 use anyhow::{Result, ensure};
-use toolcell::{Code, Component, Engine, Tool, ToolCall};
+use toolcell::{Code, Component, Engine, Grants, Missing, Tool, ToolCall};
 
 /// A tool that runs on optimised code.
 ///
 /// # Errors
 /// When it does not load, or is not optimised in the end.
 pub async fn optimised(engine: &Engine, bytes: &[u8], name: &str) -> Result<Tool> {
-    let component = Component::load(engine, bytes.to_vec()).await?;
+    optimised_with(engine, bytes, name, Grants::default()).await
+}
+
+/// The same with these grants.
+///
+/// # Errors
+/// As [`optimised`].
+pub async fn optimised_with(engine: &Engine, bytes: &[u8], name: &str, grants: Grants) -> Result<Tool> {
+    let component = Component::load_with(engine, bytes.to_vec(), grants, Missing::Refused).await?;
     ensure!(component.optimised().await == Code::Optimised, "{name} is not optimised");
     Ok(component.tool(name)?.clone())
 }
