@@ -81,8 +81,10 @@ fn json(what: &str, typed: &str) -> Result<Json, Failure> {
     Json::parse(typed.to_owned()).map_err(|fault| {
         let hint = if typed.starts_with('@') {
             "this option reads no file: write the JSON itself"
-        } else if !matches!(fault, JsonFault::Syntax(_)) {
-            "pass fewer values, and nest lists and objects less deeply"
+        } else if matches!(fault, JsonFault::TooDeep(_)) {
+            "nest lists and objects less deeply"
+        } else if matches!(fault, JsonFault::TooManyNodes(_)) {
+            "pass fewer values"
         } else {
             "quote it for the shell: '{\"key\": \"value\"}'"
         };

@@ -133,8 +133,9 @@ fn told(rule: &WrittenRule) -> Problem {
             format!("remove the rule; `toolcell inspect {name}` shows what the tools declare"),
         ),
         RuleOf::Tool(name, tool) => (
-            format!("{useless}: `{tool}` does not declare it, or `{name}` is not granted it"),
-            "remove the rule, or grant it to the component: a tool's section can only take away".to_owned(),
+            format!("{useless}: the tool `{tool}` does not declare it, or the component `{name}` is not granted it"),
+            "remove the rule, or grant it to the component first: a tool's section can only narrow those grants"
+                .to_owned(),
         ),
         RuleOf::Tenant(name) => (
             format!("{useless} for the tenant `{name}`: no component is granted it"),

@@ -15,9 +15,19 @@ use crate::rule_lines::RuleLines;
 
 /// Lines, and where they go.
 pub(crate) struct Pasted {
-    /// The end of a sentence: "add to `toolcell.toml`".
-    pub(crate) place: String,
+    /// The end of a sentence: "add LINES to `toolcell.toml`".
+    place: String,
     pub(crate) lines: Vec<String>,
+}
+
+/// What stands for the lines in a place.
+const LINES: &str = "LINES";
+
+impl Pasted {
+    /// What to do with the lines, which are called this: "add these lines to `toolcell.toml`".
+    pub(crate) fn order(&self, lines: &str) -> String {
+        self.place.replacen(LINES, lines, 1)
+    }
 }
 
 /// What grants this to a component.
@@ -26,20 +36,23 @@ pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
     let lines = suggestion.to_paste();
     match chosen.configured {
         Some((name, Configured { section: Section { line, has_grants: true }, .. })) => Pasted {
-            place: format!("change [components.{name}.grants] in `{file}`, line {line}"),
+            place: format!("change [components.{name}.grants] in `{file}`, line {line}, to {LINES}"),
             lines: widened(config, chosen, name, suggestion).unwrap_or(lines),
         },
         Some((name, Configured { section: Section { line, has_grants: false }, .. })) => Pasted {
-            place: format!("add to `{file}`, which names the component in line {line}"),
+            place: format!("add {LINES} to `{file}`, after the section of the component in line {line}"),
             lines: section(name, lines),
         },
         None => {
             let name = free_name(config, &chosen.path);
             let path = toml_text(&seen_from(config, &chosen.path));
             let head = [format!("[components.{name}]"), format!("path = {path}")];
-            let place = if config.file.is_some() { "add to" } else { "create" };
+            let place = match &config.file {
+                Some(_) => format!("add {LINES} to `{file}`"),
+                None => format!("create `{file}` with {LINES}"),
+            };
             let lines = head.into_iter().chain(section(&name, lines)).collect();
-            Pasted { place: format!("{place} `{file}`"), lines }
+            Pasted { place, lines }
         }
     }
 }
@@ -49,10 +62,10 @@ pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
     if let Some((_, Configured { development: Some(Development::Typed), .. })) = chosen.configured {
         return format!("to allow it, add to the command:\n{}", options(suggestion));
     }
-    let Pasted { place, lines } = pasted(config, chosen, suggestion);
+    let pasted = pasted(config, chosen, suggestion);
     let steps = steps(chosen, suggestion);
     let steps = if steps.is_empty() { String::new() } else { format!("\nthen:\n- {}", steps.join("\n- ")) };
-    let file = format!("to allow it, {place}:\n{}{steps}", lines.join("\n"));
+    let file = format!("to allow it, {}:\n{}{steps}", pasted.order("these lines"), pasted.lines.join("\n"));
     if chosen.configured.is_some() {
         return file;
     }

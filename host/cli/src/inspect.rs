@@ -92,9 +92,9 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
         printer.note(
             "note",
             if matches!(kind, ComponentKind::Command(_)) {
-                "this is a program for WASI, not a component for toolcell; it can be used as one tool, which is shown here"
+                "this is a WASI program, not a component for toolcell; the tool shown is what it becomes with `as = \"command\"`"
             } else {
-                "the component does not describe tools; its functions can be used as tools, which are shown here"
+                "the component does not describe tools; the tools shown are what its functions become with `as = \"functions\"`"
             },
         );
         let run = config.hint.command("run", &["--as", word], &[&chosen.word()]);

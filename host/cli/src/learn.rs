@@ -20,7 +20,7 @@ use crate::config::{self, Wanted};
 use crate::exit::ExitStatus;
 use crate::explain::{self, Found};
 use crate::failure::Failure;
-use crate::grant_text::{self, Pasted};
+use crate::grant_text;
 use crate::printer::Printer;
 use crate::stand_in::{StandIn, directory_of};
 use crate::target::Target;
@@ -102,7 +102,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     };
     denials.retain(|denial| !is_granted(denial));
     let declared = components::needs(std::iter::once(definition));
-    let Pasted { place, lines } = grant_text::pasted(&config, &chosen, &asked);
+    let pasted = grant_text::pasted(&config, &chosen, &asked);
     if args.json {
         printer.json(&json!({
             "tool": name, "ended": result, "denied": denials, "grants": asked.to_paste(), "granted": granted,
@@ -116,11 +116,11 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     if asked.is_empty() {
         printer.note("note", "it asked for nothing that needs a further grant");
     } else {
-        printer.text(&lines.join("\n"))?;
-        printer.note("hint", &format!("to grant what this call asked for, {place}: the lines printed above"));
+        printer.text(&pasted.lines.join("\n"))?;
+        printer.note("hint", &format!("to allow this call, {}; then:", pasted.order("the lines printed above")));
         grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.point(step));
         let approve = config.hint.command("approve", &[], &[]);
-        printer.point(&format!("then approve the configuration: {approve}"));
+        printer.point(&format!("approve the configuration: {approve}"));
     }
     if let Some(section) = chosen.section_of(&name) {
         if !asked.is_empty() {

@@ -23,7 +23,13 @@ pub(crate) fn rollback(printer: &Printer, global: &Global, args: &RollbackArgs) 
         }))?;
         return Ok(ExitStatus::Ok);
     }
-    printer.note("note", &format!("`{}` is approved as {} again; it was {}", done.component, done.to, done.from));
+    printer.note(
+        "note",
+        &format!(
+            "`{}` is back at {}, which was approved before; until now it was {}",
+            done.component, done.to, done.from
+        ),
+    );
     if !done.replaced_file {
         let approve = config.hint.command("approve", &[], &[&done.component]);
         printer.note("warning", "the component's file is a version that was never approved, and was left as it is");

@@ -63,7 +63,7 @@ async fn serving(
 ) -> Result<ExitStatus, Failure> {
     let configuration = config::read_with(global, Wanted::All)?;
     if configuration.file.is_none() {
-        return Err(configuration.missing("create one with `toolcell init`, or name one with `--config FILE`: a server serves the components that it names").into());
+        return Err(configuration.missing("create one with `toolcell init`, or name one with `--config FILE`: the server serves the components that the file lists").into());
     }
     let keys = tenant::store(global)?;
     let has_keys = !configuration.tenants.is_empty()

@@ -162,8 +162,13 @@ fn clash(first: &Directory, second: &Directory) -> Option<(String, &'static str)
             hint,
         ));
     }
-    nested(Path::new(read), Path::new(write))
-        .then(|| (format!("one of `{read}` and `{write}` contains the other, but they have different access"), hint))
+    let (outer, inner) = if Path::new(write).starts_with(read) { (read, write) } else { (write, read) };
+    nested(Path::new(read), Path::new(write)).then(|| {
+        (
+            format!("the tool's path `{inner}` is inside of `{outer}`, but they have different access"),
+            "give both the same access, or give one a path outside of the other",
+        )
+    })
 }
 
 fn nested(one: &Path, other: &Path) -> bool {

@@ -43,7 +43,7 @@ impl<'a> Shape<'a, '_, '_> {
                 forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect();
             let expected: Vec<_> = expected.into_iter().map(in_words).collect();
             let expected = expected.join(" or ");
-            let message = format!("`{what}` must be {expected}, not {}", in_words(name_of(value)));
+            let message = format!("`{what}` must be {expected}, not {}", got(name_of(value)));
             self.problems.error(span, message, written(path.last(), &forms, place));
             return;
         }
@@ -165,6 +165,11 @@ fn name_of(value: &DeValue<'_>) -> &'static str {
         DeValue::Array(_) => "array",
         DeValue::Table(_) => "object",
     }
+}
+
+/// What a value is: text on a command line has no quotes.
+fn got(name: &str) -> &str {
+    if name == "string" { "text" } else { in_words(name) }
 }
 
 fn in_words(name: &str) -> &str {

@@ -60,8 +60,7 @@ impl FromStr for Time {
     type Err = BadUnit;
 
     fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad =
-            BadUnit { expected: "a time of a millisecond or more with its unit", forms: "`500ms`, `2s`, `1.5s`, `1m`" };
+        let bad = BadUnit { expected: "a time with its unit, of at least 1ms", forms: "`500ms`, `2s`, `1.5s`, `1m`" };
         let (number, unit) = split(text);
         let factor = match unit {
             "ms" => 0.001,
@@ -91,7 +90,10 @@ impl FromStr for Size {
     type Err = BadUnit;
 
     fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit { expected: "a size above zero", forms: "`512KiB`, `64MiB`, `1GiB`, or bytes as `1000000`" };
+        let bad = BadUnit {
+            expected: "a size in bytes, KiB, MiB or GiB, above zero",
+            forms: "`512KiB`, `64MiB`, `1GiB`, or bytes as `1000000`",
+        };
         whole(text, &SIZES).map(Self).ok_or(bad)
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn check(name: &str, shown: &Shown) {
         (r#""(fuel|wall_us|peak_memory|used_ms)":\d+"#, r#""$1":N"#),
         (r"used_ms \d+", "used_ms N"),
         (r"\d+ fuel, [\d.]+ ms, [\d.]+ MiB", "N fuel, N ms, N MiB"),
-        (r"asked for \d+ bytes", "asked for N bytes"),
+        (r"(asked for|needs) \d+ bytes", "$1 N bytes"),
         (r"size +[\d.]+ ([KM]i)?B.*: .*", "size       …"),
         (r"made with  .*", "made with  …"),
         (r#""size":\d+"#, r#""size":N"#),

@@ -177,22 +177,26 @@ impl Suggestion {
     pub fn steps(&self) -> Vec<String> {
         let directories = self.directories.keys().map(|name| {
             format!(
-                "`{}`: create the directory `{}` beside the configuration, or write the path of another one",
+                "directory `{}`: create the directory `{}` beside the configuration, or write the path of another one",
                 name,
                 beside(name)
             )
         });
-        let variables =
-            self.environment.iter().map(|name| format!("`{name}`: write its value in place of `{PLACEHOLDER}`"));
-        let unbound = self.secrets.iter().filter(|(_, rules)| self.bound_to(rules) == PLACEHOLDER);
-        let unbound = unbound.map(|(name, _)| {
-            format!("`{name}`: write the requests that this secret is for in place of `{PLACEHOLDER}`")
-        });
+        let variables = self
+            .environment
+            .iter()
+            .map(|name| format!("environment variable `{name}`: write its value in place of `{PLACEHOLDER}`"));
         let names: BTreeSet<_> = self.secrets.keys().chain(&self.reveal).collect();
-        let values = names.into_iter().map(|name| {
-            format!("`{name}`: set the environment variable `{name}` to the value of this secret when you run the tool")
+        let secrets = names.into_iter().map(|name| {
+            let is_unbound = self.secrets.get(name).is_some_and(|rules| self.bound_to(rules) == PLACEHOLDER);
+            let bind = if is_unbound {
+                format!("write the requests that it may be sent with in place of `{PLACEHOLDER}`, and ")
+            } else {
+                String::new()
+            };
+            format!("secret `{name}`: {bind}set the environment variable `{name}` to its value when you run the tool")
         });
-        directories.chain(variables).chain(unbound).chain(values).collect()
+        directories.chain(variables).chain(secrets).collect()
     }
 
     /// What an operator should know before granting this, one sentence each.
@@ -203,7 +207,9 @@ impl Suggestion {
         });
         let private = self.http.iter().filter(|(_, networks)| !networks.is_empty()).map(|(rule, networks)| {
             let networks = networks.iter().cloned().collect::<Vec<_>>().join(", ");
-            format!("`{rule}` is not on the public internet: with `private`, the tool may connect to {networks}")
+            format!(
+                "`{rule}` is not on the public internet: a grant with `private` lets the tool connect to {networks}"
+            )
         });
         let root = self.directories.contains_key("/").then(|| {
             "`/` is the root of the tool's files: grant it a directory made for the tool, and never the whole disk"
@@ -211,7 +217,7 @@ impl Suggestion {
         });
         let reveal = self.reveal.iter().map(|name| {
             format!(
-                "with `reveal`, the tool can read the value of `{name}`, and send it to every host that it is granted"
+                "`reveal` lets the tool read the value of the secret `{name}`: it could send it to any host that it is granted"
             )
         });
         metadata.chain(private).chain(root).chain(reveal).collect()

@@ -176,6 +176,9 @@ impl fmt::Display for Raised {
         })?;
         if let Some(LimitHit { kind, limit, asked }) = self.limit {
             match kind {
+                LimitKind::Memory if self.kind == RaisedKind::LimitAtStart => {
+                    write!(f, ": it needs {asked} bytes of memory, and the limit is {limit}")?;
+                }
                 LimitKind::Memory => write!(f, " after it asked for {asked} bytes of memory; the limit is {limit}")?,
                 LimitKind::TableElements => {
                     write!(f, " after it asked for a table of {asked} elements; the limit is {limit}")?;
