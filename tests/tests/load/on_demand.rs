@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use toolcell::{Component, Engine, Grants, Limits, Optimise};
-use toolcell_test_guests::bytes;
+use toolcell_test_guests::{Answer, Hostile, bytes};
 use toolcell_tests::{call, ending, load, wait_here};
 
 use crate::Scratch;
@@ -19,16 +19,27 @@ struct Filed {
     component: Component,
 }
 
+/// A component whose tool has no time limit of its own: a call that compiles first may take long.
+fn patient(description: &'static str) -> Vec<u8> {
+    let mut hostile = Hostile::answering(Answer::Echo);
+    hostile.description = description;
+    hostile.component()
+}
+
 impl Filed {
     fn load(scratch: &Scratch, engine: &Engine, name: &str) -> Self {
+        Self::of(scratch, engine, name, bytes(name))
+    }
+
+    fn of(scratch: &Scratch, engine: &Engine, name: &str, bytes: Vec<u8>) -> Self {
         let (file, reads) = (scratch.0.path().join(name), Arc::<AtomicUsize>::default());
-        fs::write(&file, bytes(name)).expect("written");
+        fs::write(&file, &bytes).expect("written");
         let (path, count) = (file.clone(), Arc::clone(&reads));
         let source = move || {
             count.fetch_add(1, Ordering::Relaxed);
             fs::read(&path)
         };
-        let loaded = Component::load_on_demand(engine, bytes(name), Grants::default(), source);
+        let loaded = Component::load_on_demand(engine, bytes, Grants::default(), source);
         Self { file, reads, component: wait_here(loaded).expect("it loads") }
     }
 
@@ -85,7 +96,7 @@ fn code_over_the_budget_is_released_and_linked_again() {
 fn code_that_is_no_longer_in_the_cache_is_compiled_again_from_the_same_bytes() {
     let scratch = Scratch::new();
     let engine = engine(&scratch, 1);
-    let [one, other] = ["calculator", "hello"].map(|name| Filed::load(&scratch, &engine, name));
+    let [one, other] = ["one", "other"].map(|name| Filed::of(&scratch, &engine, name, patient(name)));
     let released = || {
         assert!(other.answers(), "which releases the first");
         scratch.files("mac").into_iter().for_each(|mac| fs::remove_file(mac).expect("removed"));
