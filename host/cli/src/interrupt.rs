@@ -28,6 +28,8 @@ const LAST: Duration = Duration::from_secs(1);
 const FLUSH: Duration = Duration::from_secs(1);
 /// Attempts at removing what cells that still run may be adding to.
 const ATTEMPTS: usize = 5;
+/// Time between two of them.
+const BETWEEN: Duration = Duration::from_millis(20);
 
 /// One per process. Cheap to clone.
 #[derive(Clone)]
@@ -168,7 +170,8 @@ impl Interrupt {
 fn remove(path: &Path) {
     for _ in 0..ATTEMPTS {
         match remove_tree(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {}
+            // A cell, or a child that dies, has written to it meanwhile.
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => thread::sleep(BETWEEN),
             Ok(()) | Err(_) => return,
         }
     }
