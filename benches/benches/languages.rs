@@ -98,14 +98,11 @@ fn measure(
     println(&format!("  first call from the cache: {first:.2} ms {}", within(first, targets.first_ms)))?;
     let engine = Engine::builder().placement(Placement::Inline).build()?;
     let tool = runtime.block_on(optimised_with(&engine, bytes, name, grants()))?;
-    let floor = Floor::new(bytes, name)?;
-    if floor.call(arguments).is_err() {
-        // The floor has no WASI, which Python asks at each call.
-        return println(&format!(
-            "  call {:.1}, without a floor: its runtime calls WASI",
-            median(CALLS, || call(&tool))
-        ));
-    }
+    let floor = match Floor::new(bytes, name)? {
+        floor if floor.call(arguments).is_ok() => floor,
+        // Python calls WASI in each call.
+        _ => Floor::with_wasi(bytes, name)?,
+    };
     let summaries = interleaved(
         &mut [
             Contender::new("raw wasmtime (the floor)", || {
@@ -150,17 +147,6 @@ fn first_call(runtime: &Runtime, bytes: &[u8], name: &str, call: &impl Fn(&Tool)
     let median = toolcell_benches::timing::percentile(&mut times, 50.0) / 1000.0;
     ensure!(median > 0.0, "a call takes time");
     Ok(median)
-}
-
-/// The median time of a call, in microseconds.
-fn median(calls: usize, mut call: impl FnMut()) -> f64 {
-    let mut one = || {
-        let began = Instant::now();
-        call();
-        began.elapsed()
-    };
-    let times = (0..calls).map(|_| one()).collect();
-    toolcell_benches::timing::percentile(&mut toolcell_benches::timing::micros(times), 50.0)
 }
 
 /// What `run_code` cannot be loaded without; the other tools do not ask for it.

@@ -1,7 +1,8 @@
 //! What serving costs: a call over HTTP and over MCP against a bare route that echoes; many streams; a reload under load; a
 //! tenant over its quota beside another one; many configured tools.
 //!
-//! `cargo bench --workspace --profile dev --bench serve`
+//! `cargo bench --workspace --profile dev --bench serve`, and after `--` the parts to measure: `calls`, `quota`, `streams` or
+//! `tools`. Without one, all are.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -43,11 +44,20 @@ fn main() -> Result<()> {
     servers.block_on(component.optimised());
     let registry = Registry::new();
     registry.register_all(component.tools().to_vec())?;
-    calls(&servers, &clients, &registry)?;
-    quota(&servers, &clients, &registry)?;
-    streams(&servers, &clients)?;
-    for tools in [100, 1000] {
-        many::configured(&servers, tools)?;
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let measures = |part: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == part);
+    if measures("calls") {
+        calls(&servers, &clients, &registry)?;
+    }
+    if measures("quota") {
+        quota(&servers, &clients, &registry)?;
+    }
+    if measures("streams") {
+        streams(&servers, &clients)?;
+    }
+    if measures("tools") {
+        many::configured(&servers, 100)?;
+        many::configured(&servers, 1000)?;
     }
     Ok(())
 }

@@ -34,7 +34,6 @@ pub mod mcp;
 mod metrics;
 #[cfg(feature = "otlp")]
 pub mod otlp;
-#[cfg(feature = "otlp")]
 mod outbound;
 mod principal;
 mod probe;
@@ -62,6 +61,7 @@ pub use health::{Health, Readiness};
 pub use http::{HttpOptions, Problem, api_document, router};
 pub use listener::{BindError, HttpServer, ListenOptions, Tls, TlsError};
 pub use metrics::{MetricsError, MetricsServer};
+pub use outbound::UrlError;
 pub use principal::Principal;
 pub use quota::{Quota, QuotaKind};
 pub use refused::Refused;
