@@ -9,6 +9,7 @@
 //! fails a load, whatever other processes do in the directory.
 
 mod alone;
+mod hash;
 mod room;
 
 use std::fs::{self, File, Permissions};
@@ -101,7 +102,9 @@ impl Cache {
     /// None where it does not fit. What cannot be read may be whole, or another process's that is being written.
     fn read(&self, name: &str) -> io::Result<Option<Entry>> {
         let (written, path) = (self.without_code(name)?, self.path(name, "code"));
-        let found = self.hash(open(&path)?.take(self.most_bytes.max(DEFAULT_CACHE_BYTES)))?;
+        let file = open(&path)?;
+        let length = file.metadata()?.len();
+        let found = hash::keyed(&self.code_key, file.take(self.most_bytes.max(DEFAULT_CACHE_BYTES)), length)?;
         let fits = written.fits_tools(self, name) && written.code_hash() == Some(found);
         if fits || !stands(Defence::ArtefactMac) {
             return Ok(Some(Entry { code: path, tools: written.tools, reading: written.reading }));
@@ -130,7 +133,7 @@ impl Cache {
     /// Writes an entry, in place of those that were not used for longest where there is no more room. The MAC gets its name
     /// last: a half-written entry never fits. What cannot be written replaces nothing.
     pub(super) fn put(&self, name: &str, code: &[u8], tools: &[u8]) -> io::Result<()> {
-        let hash = self.hash(code)?;
+        let hash = hash::keyed(&self.code_key, code, code.len() as u64)?;
         let mac = [*hash.as_bytes(), *self.mac(name, tools, &hash).as_bytes()].concat();
         let parts = [("code", code), ("tools", tools), ("mac", &mac)];
         if tools.len() as u64 > MAX_TOOLS {
@@ -174,12 +177,6 @@ impl Cache {
         let mut file = builder.tempfile_in(&self.dir)?;
         file.write_all(content)?;
         Ok(file)
-    }
-
-    fn hash(&self, code: impl Read) -> io::Result<blake3::Hash> {
-        let mut hash = blake3::Hasher::new_keyed(&self.code_key);
-        hash.update_reader(code)?;
-        Ok(hash.finalize())
     }
 
     fn mac(&self, name: &str, tools: &[u8], code: &blake3::Hash) -> blake3::Hash {

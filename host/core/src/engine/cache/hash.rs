@@ -1,0 +1,51 @@
+//! The hash of an artefact. That of a language runtime has tens of megabytes, and its hash is most of a first call's time:
+//! several threads compute it.
+//!
+//! Invariants: the threads end with the hash; where the system has none to give, one thread computes the same hash.
+
+use std::io::{self, Read};
+use std::thread::available_parallelism;
+
+/// A shorter artefact is hashed faster than threads are started.
+const LONG: u64 = 8 << 20;
+/// Bytes that are read and hashed at once: little enough to stay in the processor's cache.
+const CHUNK: usize = 2 << 20;
+/// More threads than these wait for memory.
+const MOST_THREADS: usize = 4;
+
+/// The keyed hash of what `code` reads, which has about `length` bytes.
+pub(super) fn keyed(key: &[u8; 32], mut code: impl Read, length: u64) -> io::Result<blake3::Hash> {
+    let mut hash = blake3::Hasher::new_keyed(key);
+    let threads = available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let pool = (length >= LONG && threads > 1).then(|| pool(threads)).and_then(Result::ok);
+    let Some(pool) = pool else {
+        return Ok(hash.update_reader(code)?.finalize());
+    };
+    let mut chunk = Vec::with_capacity(CHUNK);
+    while (&mut code).take(CHUNK as u64).read_to_end(&mut chunk)? > 0 {
+        pool.install(|| hash.update_rayon(&chunk));
+        chunk.clear();
+    }
+    Ok(hash.finalize())
+}
+
+fn pool(threads: usize) -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "toolcell-hash".into()).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHUNK, LONG, keyed};
+
+    #[test]
+    fn a_hash_of_several_threads_is_that_of_one() {
+        let key = [7; 32];
+        let bytes: Vec<u8> = (0..2 * CHUNK + 5).map(|at| (at % 251) as u8).collect();
+        for length in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, bytes.len()] {
+            for told in [0, LONG] {
+                let found = keyed(&key, &bytes[..length], told).expect("a slice is read");
+                assert_eq!(found, blake3::keyed_hash(&key, &bytes[..length]), "{length} bytes, {told} told");
+            }
+        }
+    }
+}
