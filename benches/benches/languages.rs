@@ -54,8 +54,10 @@ fn main() -> Result<()> {
         (Language::Python, &PYTHON),
     ];
     let run_code = folder.path().join("run_code.wasm");
-    toolcell_build::build(Path::new(RUN_CODE_PROJECT), Some(&run_code))?;
-    println("")?;
+    // The first build in this process, as `toolcell build` does one: the runtime is compiled for it.
+    let built = toolcell_build::build(Path::new(RUN_CODE_PROJECT), Some(&run_code))?;
+    let seconds = built.time.as_secs_f64();
+    println(&format!("\nrun_code: built in {seconds:.2} s {}", within(seconds, RUN_CODE.build_s)))?;
     measure(&runtime, "run_code", &std::fs::read(&run_code)?, ("run_code", PROGRAM), &RUN_CODE)?;
     for (language, targets) in languages {
         let project = folder.path().join(format!("greet-{language}"));
@@ -63,11 +65,7 @@ fn main() -> Result<()> {
         match toolcell_build::build(&project, None) {
             Ok(built) => {
                 let bytes = std::fs::read(&built.component)?;
-                println(&format!(
-                    "\n{language}: built in {:.2} s {}",
-                    built.time.as_secs_f64(),
-                    within(built.time.as_secs_f64(), targets.build_s)
-                ))?;
+                println(&format!("\n{language}: built in {:.2} s", built.time.as_secs_f64()))?;
                 measure(&runtime, language.name(), &bytes, ("greet", GREET), targets)?;
             }
             Err(error) if error.kind() == ErrorKind::Toolchain => {

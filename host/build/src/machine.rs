@@ -1,9 +1,9 @@
 //! Runs a core module that this crate brings: it gets bytes, and answers with bytes.
 //!
 //! Invariants: the module has no import that answers, so that it cannot do anything but compute; its memory and its
-//! instructions are bounded.
+//! instructions are bounded; a process compiles a module once, however often `toolcell dev` builds.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use wasmtime::{Engine, Instance, Linker, Module, OptLevel, Store, StoreLimits, StoreLimitsBuilder, Trap};
 
@@ -16,7 +16,8 @@ const FUEL: u64 = 20_000_000_000;
 
 static ENGINE: LazyLock<wasmtime::Result<Engine>> = LazyLock::new(|| {
     let mut config = wasmtime::Config::new();
-    config.consume_fuel(true).cranelift_opt_level(OptLevel::None);
+    // Compiling takes most of a build, and no trap in this module is shown with its place in the module.
+    config.consume_fuel(true).cranelift_opt_level(OptLevel::None).generate_address_map(false);
     Engine::new(&config)
 });
 
@@ -34,17 +35,34 @@ pub(crate) enum Stopped {
     Other(Error),
 }
 
-impl Machine {
-    /// Compiles a module and starts it.
-    pub(crate) fn start(wasm: &[u8]) -> Result<Self, Error> {
-        let engine = ENGINE.as_ref().map_err(Error::internal)?;
+/// The compiled form of one module. Compiled when it is first started.
+pub(crate) struct Compiled(OnceLock<Module>);
+
+impl Compiled {
+    pub(crate) const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    fn module(&self, engine: &Engine, wasm: &[u8]) -> Result<&Module, Error> {
+        if let Some(module) = self.0.get() {
+            return Ok(module);
+        }
         let module = Module::new(engine, wasm).map_err(Error::internal)?;
+        Ok(self.0.get_or_init(|| module))
+    }
+}
+
+impl Machine {
+    /// Starts a module. `kept` is always given the same one.
+    pub(crate) fn start(wasm: &[u8], kept: &Compiled) -> Result<Self, Error> {
+        let engine = ENGINE.as_ref().map_err(Error::internal)?;
+        let module = kept.module(engine, wasm)?;
         let mut store = Store::new(engine, StoreLimitsBuilder::new().memory_size(MEMORY).build());
         store.limiter(|limits| limits);
         store.set_fuel(FUEL).map_err(Error::internal)?;
         let mut linker = Linker::new(engine);
-        linker.define_unknown_imports_as_traps(&module).map_err(Error::internal)?;
-        let instance = linker.instantiate(&mut store, &module).map_err(Error::internal)?;
+        linker.define_unknown_imports_as_traps(module).map_err(Error::internal)?;
+        let instance = linker.instantiate(&mut store, module).map_err(Error::internal)?;
         Ok(Self { store, instance })
     }
 

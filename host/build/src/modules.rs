@@ -9,11 +9,13 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::machine::{Machine, Stopped};
+use crate::machine::{Compiled, Machine, Stopped};
 use crate::{Error, ErrorKind, Fault};
 
 /// Reads modules and strips types: `guest-sdk/js/typescript`, built by `cargo xtask js-runtime`.
 const READER: &[u8] = include_bytes!("../runtime/modules.wasm");
+/// The reader.
+static COMPILED: Compiled = Compiled::new();
 /// The module that the runtime brings.
 const SDK: &str = "toolcell";
 /// What an import may leave out, or say in place of `.ts`.
@@ -50,7 +52,7 @@ enum Read {
 /// Reads the module `entry` of a project and all that it imports.
 pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules, Error> {
     let root = project.canonicalize().map_err(|error| Error::file("read the folder", project, &error))?;
-    let mut reader = Machine::start(READER)?;
+    let mut reader = Machine::start(READER, &COMPILED)?;
     let mut found = Modules { entry: entry.to_owned(), ..Modules::default() };
     let mut open = vec![entry.to_owned()];
     while let Some(name) = open.pop() {

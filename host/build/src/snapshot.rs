@@ -11,13 +11,15 @@ use wasmtime::{StoreLimits, Val};
 use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
 use wit_component::ComponentEncoder;
 
-use crate::machine::{Machine, Stopped};
+use crate::machine::{Compiled, Machine, Stopped};
 use crate::modules::Modules;
 use crate::trim::{self, Unused};
 use crate::{Error, ErrorKind};
 
 /// The runtime: `guest-sdk/js`, built by `cargo xtask js-runtime`.
 const RUNTIME: &[u8] = include_bytes!("../runtime/runtime.wasm");
+/// The runtime, as [`Wizer::instrument`] writes it.
+static INSTRUMENTED: Compiled = Compiled::new();
 /// What the runtime exports to end the loading.
 const SEAL: &str = "toolcell_js_seal";
 /// Interfaces that a component imports only if its tools need one of these kinds. Requests take handles of secrets.
@@ -60,7 +62,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     let mut wizer = Wizer::new();
     wizer.init_func(SEAL);
     let (context, instrumented) = wizer.instrument(RUNTIME).map_err(Error::internal)?;
-    let mut machine = Machine::start(&instrumented)?;
+    let mut machine = Machine::start(&instrumented, &INSTRUMENTED)?;
     let given = serde_json::to_vec(modules).map_err(Error::internal)?;
     let answer = machine.ask(&given).map_err(stopped)?;
     let definitions = match serde_json::from_slice(&answer).map_err(Error::internal)? {
