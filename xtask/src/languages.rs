@@ -1,5 +1,5 @@
 //! Tools in Python, C and Rust from their source to their cases, with the compilers of the Python registry and cargo: the
-//! common cases, the example tools, and what `toolcell new` makes.
+//! common cases, the example tools, and what `toolcell new` makes. Tools in TypeScript with the npm packages that they import.
 //!
 //! Invariants: a common case is run for every language, or is named with a reason in the project's `skipped.txt`; a name there
 //! that no case has is an error.
@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::registries::install_python;
+use crate::registries::{Packages, install_python};
 use crate::shell::{cargo, root, say};
 
 /// What is installed: the versions that `host/build/src/python.rs` and `host/build/src/c/compiler.rs` demand.
@@ -46,13 +46,17 @@ pub(crate) fn run() -> Result<()> {
     remove(&made)?;
     let examples = ["python", "c"].map(|language| projects(&root().join("example-tools").join(language)));
     let examples = examples.into_iter().collect::<Result<Vec<_>>>()?.concat();
+    let packages = Packages::install()?;
+    let with_packages = projects(&root().join("example-tools/npm"))?.into_iter();
+    let with_packages = with_packages.map(|project| packages.project(&project, &place.join("npm")));
+    let with_packages = with_packages.collect::<Result<Vec<_>>>()?;
     let mut new = Vec::new();
     for language in ["rust", "python", "c"] {
         let folder = made.join(format!("new-{language}"));
         ensure!(toolcell(&words!["new", &folder, "--lang", language])?, "`toolcell new` failed");
         new.push(folder);
     }
-    for project in projects(&common)?.into_iter().chain(examples).chain(new) {
+    for project in projects(&common)?.into_iter().chain(examples).chain(with_packages).chain(new) {
         let name = project.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let component = place.join(format!("{name}.wasm"));
         say(&format!("{name}\n"));

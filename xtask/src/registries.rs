@@ -41,12 +41,24 @@ impl Packages {
         let modules = typescript.join("node_modules");
         once(&modules, &modules.join("typescript"), &sources.join("package-lock.json"), || {
             say("installing the Node packages of clients/typescript/package-lock.json\n");
-            let mut npm = Command::new(&node);
-            npm.arg(wheel.join("lib/node_modules/npm/bin/npm-cli.js"));
-            npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(&typescript);
-            npm.env("PATH", path_with(&wheel.join("bin"))).reaches("npm")
+            npm_ci(&node, &typescript)
         })?;
         Ok(Self { python: interpreter, node, typescript })
+    }
+
+    /// Copies a project below `place` and installs the packages that its `package-lock.json` pins.
+    pub(crate) fn project(&self, project: &Path, place: &Path) -> Result<PathBuf> {
+        let folder = place.join(project.file_name().context("the project has no name")?);
+        fs::create_dir_all(&folder)?;
+        for source in fs::read_dir(project)?.flatten().filter(|source| source.path().is_file()) {
+            fs::copy(source.path(), folder.join(source.file_name()))?;
+        }
+        let (modules, lock) = (folder.join("node_modules"), project.join("package-lock.json"));
+        once(&modules, &modules, &lock, || {
+            say(&format!("installing the packages of {}\n", lock.display()));
+            npm_ci(&self.node, &folder)
+        })?;
+        Ok(folder)
     }
 
     /// A program of a Node package.
@@ -56,6 +68,15 @@ impl Packages {
         command.current_dir(&self.typescript);
         command
     }
+}
+
+/// Installs what the `package-lock.json` of a folder pins, and runs no script of a package.
+fn npm_ci(node: &Path, folder: &Path) -> Result<()> {
+    let programs = node.parent().context("Node has no folder")?;
+    let mut npm = Command::new(node);
+    npm.arg(programs.with_file_name("lib").join("node_modules/npm/bin/npm-cli.js"));
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(folder);
+    npm.env("PATH", path_with(programs)).reaches("npm")
 }
 
 /// Installs the packages of a file into a virtual environment below `place`, and returns its interpreter.

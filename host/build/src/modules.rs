@@ -1,16 +1,22 @@
-//! Collects the modules of a JavaScript or TypeScript tool: the first one, and what it imports.
+//! The modules of a JavaScript or TypeScript tool: found from the first one on, their types stripped, and what they import
+//! resolved to files of the project and of its npm packages.
 //!
-//! Invariant: no file outside of the project's folder is read, symbolic links included.
+//! Out: the modules as the runtime takes them. Invariant: no file outside of the project's folder is read.
+
+mod commonjs;
+mod package;
+mod resolve;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::machine::{Compiled, Machine, Stopped};
 use crate::{Error, ErrorKind, Fault};
+use resolve::{Resolver, Wanted};
 
 /// Reads modules and strips types: `guest-sdk/js/typescript`, built by `cargo xtask js-runtime`.
 const READER: &[u8] = include_bytes!("../runtime/modules.wasm");
@@ -18,8 +24,6 @@ const READER: &[u8] = include_bytes!("../runtime/modules.wasm");
 static COMPILED: Compiled = Compiled::new();
 /// The module that the runtime brings.
 const SDK: &str = "toolcell";
-/// What an import may leave out, or say in place of `.ts`.
-const ENDINGS: [&str; 3] = [".ts", ".js", ".mjs"];
 /// Bytes of one file of source.
 const MAX_SOURCE: u64 = 8 << 20;
 
@@ -34,15 +38,52 @@ pub(crate) struct Modules {
     lines: BTreeMap<String, Vec<u32>>,
 }
 
+/// One file of the project or of a package.
+struct File {
+    text: Text,
+    /// What its specifiers mean: names of files.
+    meanings: BTreeMap<String, String>,
+}
+
+/// What is in a file.
+enum Text {
+    Module {
+        source: String,
+        /// The names that it imports, by specifier.
+        imports: BTreeMap<String, BTreeSet<String>>,
+        lines: Vec<u32>,
+    },
+    CommonJs {
+        source: String,
+        says: CommonJs,
+    },
+    Json(String),
+}
+
+/// What a CommonJS module says of itself.
+#[derive(Default, Deserialize)]
+struct CommonJs {
+    /// The specifiers that it requires.
+    requires: BTreeSet<String>,
+    /// The names that it exports.
+    exports: BTreeSet<String>,
+    /// The specifiers of modules whose exports it exports too.
+    passes_on: BTreeSet<String>,
+}
+
 /// What the reader answers.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Read {
     Module {
         source: String,
-        imports: BTreeSet<String>,
+        imports: BTreeMap<String, BTreeSet<String>>,
         #[serde(default)]
         lines: Vec<u32>,
+    },
+    CommonJs {
+        source: String,
+        commonjs: CommonJs,
     },
     Faults {
         faults: Vec<Fault>,
@@ -53,31 +94,82 @@ enum Read {
 pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules, Error> {
     let root = project.canonicalize().map_err(|error| Error::file("read the folder", project, &error))?;
     let mut reader = Machine::start(READER, &COMPILED)?;
-    let mut found = Modules { entry: entry.to_owned(), ..Modules::default() };
+    let mut resolver = Resolver::new(&root);
+    let mut files = BTreeMap::new();
     let mut open = vec![entry.to_owned()];
     while let Some(name) = open.pop() {
-        if found.modules.contains_key(&name) {
+        if files.contains_key(&name) {
             continue;
         }
-        let (source, imports, lines) = read(&mut reader, &root, &name)?;
+        let text = if name == resolve::EMPTY { Text::empty() } else { read(&mut reader, &root, &name)? };
         let mut meanings = BTreeMap::new();
-        for specifier in imports.into_iter().filter(|specifier| specifier != SDK) {
-            let target = resolve(&root, &name, &specifier)?;
-            open.push(target.clone());
-            meanings.insert(specifier, target);
+        for specifier in text.specifiers().filter(|specifier| *specifier != SDK) {
+            match (resolver.resolve(&name, specifier, text.wanted()), &text) {
+                (Ok(target), _) => {
+                    open.push(target.clone());
+                    meanings.insert(specifier.clone(), target);
+                }
+                // It may be one that the package does without: `require` throws, if the module comes to it.
+                (Err(_), Text::CommonJs { .. }) => {}
+                (Err(error), _) => return Err(error),
+            }
         }
-        if !lines.is_empty() {
-            found.lines.insert(name.clone(), lines);
-        }
-        found.imports.insert(name.clone(), meanings);
-        found.modules.insert(name, source);
+        files.insert(name, File { text, meanings });
     }
-    Ok(found)
+    Ok(written(&files, entry))
 }
 
-type Module = (String, BTreeSet<String>, Vec<u32>);
+/// The files as modules.
+fn written(files: &BTreeMap<String, File>, entry: &str) -> Modules {
+    let mut done = Modules { entry: entry.to_owned(), ..Modules::default() };
+    let names = commonjs::names(files);
+    for (name, file) in files {
+        let mut meanings = file.meanings.clone();
+        let source = match &file.text {
+            Text::Module { source, lines, .. } => {
+                for target in meanings.values_mut().filter(|target| names.contains_key(target.as_str())) {
+                    *target = commonjs::front(target);
+                }
+                if !lines.is_empty() {
+                    done.lines.insert(name.clone(), lines.clone());
+                }
+                source.clone()
+            }
+            Text::CommonJs { source, says } => commonjs::module(name, source, &says.requires, &file.meanings, files),
+            Text::Json(text) => format!("export default JSON.parse({});", json!(text)),
+        };
+        done.imports.insert(name.clone(), meanings);
+        done.modules.insert(name.clone(), source);
+    }
+    for (name, exports) in names {
+        let front = commonjs::front(name);
+        done.imports.insert(front.clone(), BTreeMap::from([(name.to_owned(), name.to_owned())]));
+        done.modules.insert(front, commonjs::front_module(name, &exports));
+    }
+    done
+}
 
-fn read(reader: &mut Machine, root: &Path, name: &str) -> Result<Module, Error> {
+impl Text {
+    /// What a package has in place of a module that it does without in browsers.
+    fn empty() -> Self {
+        Self::CommonJs { source: String::new(), says: CommonJs::default() }
+    }
+
+    fn specifiers(&self) -> impl Iterator<Item = &String> {
+        let (imports, requires) = match self {
+            Self::Module { imports, .. } => (Some(imports), None),
+            Self::CommonJs { says, .. } => (None, Some(&says.requires)),
+            Self::Json(_) => (None, None),
+        };
+        imports.into_iter().flat_map(BTreeMap::keys).chain(requires.into_iter().flatten())
+    }
+
+    fn wanted(&self) -> Wanted {
+        if matches!(self, Self::CommonJs { .. }) { Wanted::Require } else { Wanted::Import }
+    }
+}
+
+fn read(reader: &mut Machine, root: &Path, name: &str) -> Result<Text, Error> {
     let path = root.join(name);
     let size = fs::metadata(&path).map_err(|error| Error::file("read", &path, &error))?.len();
     if size > MAX_SOURCE {
@@ -85,51 +177,23 @@ fn read(reader: &mut Machine, root: &Path, name: &str) -> Result<Module, Error> 
         return Err(Error::new(ErrorKind::Source, message, "split it into modules"));
     }
     let source = fs::read_to_string(&path).map_err(|error| Error::file("read", &path, &error))?;
-    let answer = reader.ask(json!({ "name": name, "source": source }).to_string().as_bytes());
+    if path.extension().is_some_and(|extension| extension == "json") {
+        return match serde_json::from_str::<serde::de::IgnoredAny>(&source) {
+            Ok(_) => Ok(Text::Json(source)),
+            Err(error) => Err(Error::faults(vec![package::fault(name, &error)])),
+        };
+    }
+    let given = json!({ "name": name, "source": source, "package": resolve::is_of_package(name) });
+    let answer = reader.ask(given.to_string().as_bytes());
     let answer = answer.map_err(|stopped| match stopped {
         Stopped::Fuel => Error::new(ErrorKind::Source, format!("`{name}` takes too long to read"), "simplify it"),
         Stopped::Other(error) => error,
     })?;
     match serde_json::from_slice(&answer).map_err(Error::internal)? {
-        Read::Module { source, imports, lines } => Ok((source, imports, lines)),
+        Read::Module { source, imports, lines } => Ok(Text::Module { source, imports, lines }),
+        Read::CommonJs { source, commonjs: says } => Ok(Text::CommonJs { source, says }),
         Read::Faults { faults } => {
             Err(Error::faults(faults.into_iter().map(|fault| Fault { file: name.to_owned(), ..fault }).collect()))
         }
     }
-}
-
-/// The path in the project of what a module imports.
-fn resolve(root: &Path, from: &str, specifier: &str) -> Result<String, Error> {
-    let fault = |message: String, hint: &str| Err(Error::new(ErrorKind::Source, format!("{from}: {message}"), hint));
-    if !specifier.starts_with("./") && !specifier.starts_with("../") {
-        let message = format!("cannot import `{specifier}`: it is not a path");
-        return fault(message, "import files of the project by path, `./name.js` for instance, and `toolcell`");
-    }
-    let folder = Path::new(from).parent().unwrap_or(Path::new(""));
-    let Some(wanted) = plain(&folder.join(specifier)) else {
-        return fault(format!("`{specifier}` is outside of the project"), "move the file into the project's folder");
-    };
-    let stem = wanted.strip_suffix(".js").or(wanted.strip_suffix(".mjs")).unwrap_or(&wanted);
-    let others = ENDINGS.iter().flat_map(|ending| [format!("{stem}{ending}"), format!("{wanted}/index{ending}")]);
-    let Some(target) = std::iter::once(wanted.clone()).chain(others).find(|name| root.join(name).is_file()) else {
-        return fault(format!("there is no file `{wanted}`, which it imports"), "correct the path, or write the file");
-    };
-    match root.join(&target).canonicalize() {
-        Ok(real) if real.starts_with(root) => Ok(target),
-        _ => fault(format!("`{specifier}` is outside of the project"), "copy the file into the project's folder"),
-    }
-}
-
-/// The path without `.` and `..`. `None` if it leaves the project.
-fn plain(path: &Path) -> Option<String> {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::Normal(name) => plain.push(name),
-            Component::CurDir => {}
-            Component::ParentDir if plain.pop() => {}
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
-        }
-    }
-    plain.to_str().map(str::to_owned)
 }

@@ -1,11 +1,16 @@
-//! Reads one module: its imports, and for TypeScript the JavaScript that is left without types.
+//! Reads one module: its imports, and for TypeScript the JavaScript that is left without types. Of a CommonJS module it
+//! reads what it requires and exports.
 //!
 //! It is a guest so that the program that builds tools runs no parser of its own on source text: it answers in a cell
 //! without imports.
 
 #![allow(unsafe_code, reason = "exports of a core module")]
 
+mod commonjs;
+mod defined;
+
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use oxc_allocator::Allocator;
@@ -14,6 +19,7 @@ use oxc_diagnostics::OxcDiagnostic;
 use oxc_parser::Parser;
 use oxc_semantic::SemanticBuilder;
 use oxc_span::SourceType;
+use oxc_syntax::module_record::{ExportImportName, ImportImportName, ModuleRecord};
 use oxc_transformer::{TransformOptions, Transformer};
 use serde_json::{Value, json};
 
@@ -33,14 +39,19 @@ extern "C" fn toolcell_js_buffer(bytes: u32) -> *mut u8 {
     })
 }
 
-/// Reads `{"name", "source"}` from the buffer. The answer is in the buffer then, and its length is returned:
-/// `{"source", "imports", "lines"?}`, or `{"faults": [{"message", "line", "column"}]}`.
+/// Reads `{"name", "source", "package"?}` from the buffer; `package` is true for a file of an npm package. The answer is in
+/// the buffer then, and its length is returned. It is one of:
+/// - `{"source", "imports", "lines"?}`; `imports` has the names that are imported, by specifier;
+/// - `{"source", "commonjs": {"requires", "exports", "passes_on"}}` for a CommonJS module: specifiers, names, and the
+///   specifiers of modules whose exports are exported too;
+/// - `{"faults": [{"message", "line", "column"}]}`.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_evaluate() -> u32 {
     let given = BUFFER.take();
     let given: Value = serde_json::from_slice(&given).unwrap_or_default();
     let text = |name: &str| given[name].as_str().unwrap_or_default();
-    let answer = match read(text("name"), text("source")) {
+    let is_package = given["package"].as_bool().unwrap_or_default();
+    let answer = match read(text("name"), text("source"), is_package) {
         Ok(answer) => answer,
         Err(faults) => json!({ "faults": faults }),
     };
@@ -56,13 +67,21 @@ extern "C" fn toolcell_js_answer() -> *const u8 {
     BUFFER.with_borrow(|buffer| buffer.as_ptr())
 }
 
-fn read(name: &str, source: &str) -> Result<Value, Vec<Value>> {
-    let is_typed = Path::new(name).extension().is_some_and(|extension| extension == "ts" || extension == "mts");
+fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>> {
+    let extension = Path::new(name).extension().unwrap_or_default();
+    let is_typed = extension == "ts" || extension == "mts";
     let kind = if is_typed { SourceType::ts() } else { SourceType::mjs() };
     let allocator = Allocator::default();
     let parsed = Parser::new(&allocator, source, kind).parse();
+    if extension == "cjs" || (is_package && extension == "js" && !parsed.module_record.has_module_syntax) {
+        let parsed = Parser::new(&allocator, source, SourceType::cjs()).parse();
+        checked(source, parsed.diagnostics)?;
+        let says = commonjs::read(&parsed.program);
+        return Ok(json!({ "source": defined::in_text(source, &parsed.program), "commonjs": says }));
+    }
     checked(source, parsed.diagnostics)?;
     if !is_typed {
+        let source = if is_package { defined::in_text(source, &parsed.program) } else { source.to_owned() };
         return Ok(json!({ "source": source, "imports": imports(&parsed.module_record) }));
     }
     let mut program = parsed.program;
@@ -91,9 +110,20 @@ fn read(name: &str, source: &str) -> Result<Value, Vec<Value>> {
     Ok(json!({ "source": written.code, "imports": imports(&again.module_record), "lines": lines }))
 }
 
-fn imports(record: &oxc_syntax::module_record::ModuleRecord<'_>) -> Vec<String> {
-    let mut names: Vec<_> = record.requested_modules.keys().map(|name| name.to_string()).collect();
-    names.sort();
+/// The names that are imported, by specifier.
+fn imports(record: &ModuleRecord<'_>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut names: BTreeMap<String, BTreeSet<String>> =
+        record.requested_modules.keys().map(|specifier| (specifier.to_string(), BTreeSet::new())).collect();
+    for entry in &record.import_entries {
+        if let ImportImportName::Name(name) = &entry.import_name {
+            names.entry(entry.module_request.name.to_string()).or_default().insert(name.name.to_string());
+        }
+    }
+    for entry in &record.indirect_export_entries {
+        if let (Some(module), ExportImportName::Name(name)) = (&entry.module_request, &entry.import_name) {
+            names.entry(module.name.to_string()).or_default().insert(name.name.to_string());
+        }
+    }
     names
 }
 

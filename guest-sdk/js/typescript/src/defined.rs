@@ -1,0 +1,50 @@
+//! Puts a value for `process.env.NODE_ENV`, which packages ask for and which only Node has.
+
+use oxc_ast::ast::{AssignmentExpression, AssignmentTarget, Expression, Program, StaticMemberExpression};
+use oxc_ast_visit::{Visit, walk};
+use oxc_span::{GetSpan as _, Span};
+
+/// What bundlers put in its place when they build for use.
+const VALUE: &str = "\"production\"";
+
+/// The text with the value in place of the variable. Lines and columns remain: spaces fill up the rest.
+pub(crate) fn in_text(source: &str, program: &Program<'_>) -> String {
+    let mut found = Found::default();
+    found.visit_program(program);
+    let mut text = source.to_owned();
+    for span in found.0 {
+        let place = span.start as usize..span.end as usize;
+        let width = place.len();
+        text.replace_range(place, &format!("{VALUE:width$}"));
+    }
+    text
+}
+
+#[derive(Default)]
+struct Found(Vec<Span>);
+
+impl<'a> Visit<'a> for Found {
+    fn visit_static_member_expression(&mut self, member: &StaticMemberExpression<'a>) {
+        if is_variable(member) {
+            self.0.push(member.span());
+        } else {
+            walk::walk_static_member_expression(self, member);
+        }
+    }
+
+    fn visit_assignment_expression(&mut self, assignment: &AssignmentExpression<'a>) {
+        // A value cannot be assigned to.
+        let is_set = matches!(&assignment.left, AssignmentTarget::StaticMemberExpression(left) if is_variable(left));
+        if is_set {
+            self.visit_expression(&assignment.right);
+        } else {
+            walk::walk_assignment_expression(self, assignment);
+        }
+    }
+}
+
+fn is_variable(member: &StaticMemberExpression<'_>) -> bool {
+    let Expression::StaticMemberExpression(object) = &member.object else { return false };
+    let is_process = matches!(&object.object, Expression::Identifier(name) if name.name == "process");
+    is_process && object.property.name == "env" && member.property.name == "NODE_ENV"
+}

@@ -1,0 +1,100 @@
+//! Writes a CommonJS module of a package as ECMAScript modules.
+//!
+//! Each becomes two: one has the source in a function, `$require`, which evaluates it when it is first called, as Node does;
+//! the other, its front, calls this function and exports what the source assigned to `exports`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use super::{File, SDK, Text};
+
+/// The name of the front of a module.
+pub(super) fn front(name: &str) -> String {
+    format!("{name} (import)")
+}
+
+/// For each CommonJS module, the names that its front exports: those that its text exports, and those that are imported.
+pub(super) fn names(files: &BTreeMap<String, File>) -> BTreeMap<&str, BTreeSet<&str>> {
+    let is_common = |name: &str| files.get(name).is_some_and(|file| matches!(file.text, Text::CommonJs { .. }));
+    let common = files.keys().filter(|name| is_common(name));
+    let mut names: BTreeMap<_, _> = common.map(|name| (name.as_str(), exported(files, name))).collect();
+    for file in files.values() {
+        let Text::Module { imports, .. } = &file.text else { continue };
+        for (specifier, imported) in imports {
+            if let Some(known) = file.meanings.get(specifier).and_then(|target| names.get_mut(target.as_str())) {
+                known.extend(imported.iter().map(String::as_str));
+            }
+        }
+    }
+    for known in names.values_mut() {
+        known.retain(|name| is_identifier(name) && *name != "default");
+    }
+    names
+}
+
+/// The names that the text of a module exports, and of those whose exports it passes on.
+fn exported<'f>(files: &'f BTreeMap<String, File>, name: &'f str) -> BTreeSet<&'f str> {
+    let (mut names, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![name]);
+    while let Some(name) = open.pop() {
+        let Some(File { text: Text::CommonJs { says, .. }, meanings }) = files.get(name) else { continue };
+        if seen.insert(name) {
+            names.extend(says.exports.iter().map(String::as_str));
+            open.extend(says.passes_on.iter().filter_map(|specifier| meanings.get(specifier)).map(String::as_str));
+        }
+    }
+    names
+}
+
+/// The module with the source in a function. What comes before the source is in its first line, so that lines remain.
+pub(super) fn module(
+    name: &str,
+    source: &str,
+    requires: &BTreeSet<String>,
+    meanings: &BTreeMap<String, String>,
+    files: &BTreeMap<String, File>,
+) -> String {
+    let (mut imports, mut found) = (String::new(), String::new());
+    for (number, specifier) in requires.iter().enumerate() {
+        let quoted = json!(specifier);
+        let target = meanings.get(specifier).and_then(|target| files.get(target));
+        let (clause, value) = match target.map(|file| &file.text) {
+            Some(Text::CommonJs { .. }) => (format!("{{ $require as ${number} }}"), format!("${number}")),
+            Some(Text::Json(_)) => (format!("${number}"), format!("() => ${number}")),
+            Some(Text::Module { .. }) => (format!("* as ${number}"), format!("() => ${number}")),
+            None if specifier == SDK => (format!("* as ${number}"), format!("() => ${number}")),
+            None => continue,
+        };
+        imports.push_str(&format!("import {clause} from {quoted}; "));
+        found.push_str(&format!("[{quoted}, {value}], "));
+    }
+    let folder = name.rsplit_once('/').map_or(".", |(folder, _)| folder);
+    let (name, folder) = (json!(name), json!(folder));
+    format!(
+        "{imports}var $module; export function $require() {{ if (!$module) {{ \
+         $module = {{ exports: {{}} }}; const $found = new Map([{found}]); \
+         const $get = (name) => {{ if ($found.has(name)) return $found.get(name)(); \
+         throw Object.assign(new Error(`Cannot find module '${{name}}'`), {{ code: \"MODULE_NOT_FOUND\" }}); }}; \
+         ((global) => (function (exports, require, module, __filename, __dirname) {{ {source}\n}})\
+         .call($module.exports, $module.exports, $get, $module, {name}, {folder}))\
+         (globalThis); }} return $module.exports; }}"
+    )
+}
+
+/// The front of a module.
+pub(super) fn front_module(name: &str, exports: &BTreeSet<&str>) -> String {
+    let mut text = format!(
+        "import {{ $require }} from {}; const $all = $require(); \
+         export default $all?.__esModule && \"default\" in $all ? $all.default : $all;\n",
+        json!(name)
+    );
+    for (number, export) in exports.iter().enumerate() {
+        text.push_str(&format!("const ${number} = $all?.{export}; export {{ ${number} as {export} }};\n"));
+    }
+    text
+}
+
+fn is_identifier(name: &str) -> bool {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '$';
+    name.chars().all(is_part) && name.chars().next().is_some_and(|first| !first.is_ascii_digit())
+}

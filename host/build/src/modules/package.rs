@@ -1,0 +1,152 @@
+//! `package.json` of an npm package: which file a specifier means.
+
+use std::fs;
+use std::path::Path;
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+use super::resolve::Wanted;
+use crate::{Error, Fault};
+
+/// Bytes of one `package.json`.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// What is used of a `package.json`.
+#[derive(Default, Deserialize)]
+pub(super) struct Package {
+    main: Option<String>,
+    module: Option<String>,
+    #[serde(default)]
+    browser: Browser,
+    exports: Option<Target>,
+    #[serde(default)]
+    imports: IndexMap<String, Target>,
+}
+
+/// What takes the place of files in a browser: of the main one, or of some.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Browser {
+    Main(String),
+    Files(IndexMap<String, Replacement>),
+    Other(serde::de::IgnoredAny),
+}
+
+/// `false` says that the package does without.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Replacement {
+    File(String),
+    Without(serde::de::IgnoredAny),
+}
+
+/// A value in `exports` and `imports`. The conditions of an object are tried in its order.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Target {
+    File(String),
+    Any(Vec<Self>),
+    Conditions(IndexMap<String, Self>),
+    None(()),
+}
+
+impl Package {
+    /// Reads the file. `name` is for errors. `None` if there is no such file.
+    pub(super) fn read(path: &Path, name: &str) -> Result<Option<Self>, Error> {
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_BYTES => {}
+            Ok(metadata) if metadata.is_file() => {
+                return Err(Error::faults(vec![at_start(name, &format!("is larger than {MAX_BYTES} bytes"))]));
+            }
+            _ => return Ok(None),
+        }
+        let bytes = fs::read(path).map_err(|error| Error::file("read", path, &error))?;
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::faults(vec![fault(name, &error)]))
+    }
+
+    pub(super) fn has_exports(&self) -> bool {
+        self.exports.is_some()
+    }
+
+    /// The file that `exports` has for `.` or `./path`.
+    pub(super) fn exported(&self, subpath: &str, wanted: Wanted) -> Option<String> {
+        match self.exports.as_ref()? {
+            Target::Conditions(paths) if paths.keys().any(|key| key.starts_with('.')) => mapped(paths, subpath, wanted),
+            target if subpath == "." => target.chosen("", wanted),
+            _ => None,
+        }
+    }
+
+    /// What `imports` has for `#name`: a file, or another package.
+    pub(super) fn imported(&self, specifier: &str, wanted: Wanted) -> Option<String> {
+        mapped(&self.imports, specifier, wanted)
+    }
+
+    /// The main files, the preferred one first. For `require`, a module with CommonJS is preferred: it gives what was
+    /// assigned to its exports.
+    pub(super) fn mains(&self, wanted: Wanted) -> impl Iterator<Item = &str> {
+        let browser = if let Browser::Main(main) = &self.browser { Some(main) } else { None };
+        let [first, second] = match wanted {
+            Wanted::Import => [&self.module, &self.main],
+            Wanted::Require => [&self.main, &self.module],
+        };
+        [browser, first.as_ref(), second.as_ref()].into_iter().flatten().map(String::as_str)
+    }
+
+    /// What takes the place of a file, `./path`, or of a package in a browser.
+    pub(super) fn replaced(&self, name: &str) -> Option<&Replacement> {
+        let Browser::Files(files) = &self.browser else { return None };
+        files.get(name).or_else(|| files.get(name.strip_suffix(".js")?))
+    }
+}
+
+impl Default for Browser {
+    fn default() -> Self {
+        Self::Files(IndexMap::new())
+    }
+}
+
+impl Target {
+    /// The first file whose conditions hold; `star` is what `*` means.
+    fn chosen(&self, star: &str, wanted: Wanted) -> Option<String> {
+        match self {
+            Self::File(file) => Some(file.replace('*', star)),
+            Self::Any(targets) => targets.iter().find_map(|target| target.chosen(star, wanted)),
+            Self::Conditions(conditions) => {
+                let mut hold = conditions.iter().filter(|(condition, _)| wanted.holds(condition));
+                hold.find_map(|(_, target)| target.chosen(star, wanted))
+            }
+            Self::None(()) => None,
+        }
+    }
+}
+
+/// The target of the key that fits: the same, or the one with the longest text before its `*`.
+fn mapped(targets: &IndexMap<String, Target>, key: &str, wanted: Wanted) -> Option<String> {
+    if let Some(target) = targets.get(key) {
+        return target.chosen("", wanted);
+    }
+    let fitting = targets.iter().filter_map(|(pattern, target)| {
+        let (before, after) = pattern.split_once('*')?;
+        let star = key.strip_prefix(before)?.strip_suffix(after)?;
+        (!star.is_empty()).then_some((before.len(), star, target))
+    });
+    let (_, star, target) = fitting.max_by_key(|(length, ..)| *length)?;
+    target.chosen(star, wanted)
+}
+
+/// A fault of JSON.
+pub(super) fn fault(name: &str, error: &serde_json::Error) -> Fault {
+    let place = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).max(1);
+    Fault {
+        file: name.to_owned(),
+        line: place(error.line()),
+        column: place(error.column()),
+        message: format!("this is not the JSON that is expected here: {error}"),
+    }
+}
+
+fn at_start(name: &str, message: &str) -> Fault {
+    Fault { file: name.to_owned(), line: 1, column: 1, message: message.to_owned() }
+}

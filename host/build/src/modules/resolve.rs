@@ -1,0 +1,329 @@
+//! What a specifier means: a file of the project, or of a package in `node_modules`.
+//!
+//! Packages are resolved as bundlers do for browsers, because a tool has no Node. Invariant: a file that is found is in the
+//! project's folder, links followed.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+
+use super::package::{Package, Replacement};
+use crate::{Error, ErrorKind};
+
+/// The name of an empty module.
+pub(super) const EMPTY: &str = "(empty)";
+/// Where packages are.
+const PACKAGES: &str = "node_modules";
+/// What an import in the project may leave out, or say in place of `.ts`.
+const ENDINGS: [&str; 3] = [".ts", ".js", ".mjs"];
+/// What an import in a package may leave out.
+const PACKAGE_ENDINGS: [&str; 4] = [".js", ".mjs", ".cjs", ".json"];
+/// Specifiers that lead from one to another, at most.
+const MAX_STEPS: u32 = 16;
+/// Modules that Node brings, without those that are packages too.
+const NODE: [&str; 32] = [
+    "assert",
+    "async_hooks",
+    "buffer",
+    "child_process",
+    "cluster",
+    "console",
+    "crypto",
+    "dgram",
+    "dns",
+    "events",
+    "fs",
+    "http",
+    "http2",
+    "https",
+    "module",
+    "net",
+    "os",
+    "path",
+    "perf_hooks",
+    "process",
+    "querystring",
+    "readline",
+    "stream",
+    "timers",
+    "tls",
+    "tty",
+    "url",
+    "util",
+    "v8",
+    "vm",
+    "worker_threads",
+    "zlib",
+];
+
+/// How a module asks for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Import,
+    Require,
+}
+
+impl Wanted {
+    /// Whether a condition of a package holds.
+    pub(super) fn holds(self, condition: &str) -> bool {
+        match condition {
+            "worker" | "browser" | "module" | "production" | "default" => true,
+            "import" => self == Self::Import,
+            "require" => self == Self::Require,
+            _ => false,
+        }
+    }
+}
+
+/// Resolves the specifiers of one project.
+pub(super) struct Resolver<'p> {
+    root: &'p Path,
+    /// By folder in the project.
+    packages: BTreeMap<String, Option<Rc<Package>>>,
+}
+
+/// Whether a file is in a package.
+pub(super) fn is_of_package(name: &str) -> bool {
+    name.split('/').any(|part| part == PACKAGES)
+}
+
+impl<'p> Resolver<'p> {
+    pub(super) fn new(root: &'p Path) -> Self {
+        Self { root, packages: BTreeMap::new() }
+    }
+
+    /// The file that `specifier` means in the file `from`, as a path in the project; or [`EMPTY`].
+    pub(super) fn resolve(&mut self, from: &str, specifier: &str, wanted: Wanted) -> Result<String, Error> {
+        self.step(from, specifier, wanted, MAX_STEPS)
+    }
+
+    fn step(&mut self, from: &str, specifier: &str, wanted: Wanted, steps: u32) -> Result<String, Error> {
+        if steps == 0 {
+            return fault(from, &format!("`{specifier}` leads to itself"), "correct the `package.json` of the package");
+        }
+        let is_path = specifier.starts_with("./") || specifier.starts_with("../") || [".", ".."].contains(&specifier);
+        if is_path && !is_of_package(from) {
+            return self.project_file(from, specifier);
+        }
+        if is_path {
+            let Some(path) = plain(&folder(from).join(specifier)) else { return self.outside(from, specifier) };
+            return match self.package_file(&path, wanted)? {
+                Some(found) => self.in_browser(from, specifier, &found, wanted, steps),
+                None => {
+                    fault(from, &format!("there is no file `{path}`, which it imports"), "install the package again")
+                }
+            };
+        }
+        let own = self.package_of(from)?;
+        if let Some((home, package)) = &own {
+            if specifier.starts_with('#') {
+                return match package.imported(specifier, wanted) {
+                    Some(target) => self.step(&format!("{home}/package.json"), &target, wanted, steps - 1),
+                    None => fault(from, &format!("its package has no import `{specifier}`"), "install it again"),
+                };
+            }
+            match package.replaced(specifier) {
+                Some(Replacement::Without(_)) => return Ok(EMPTY.to_owned()),
+                Some(Replacement::File(file)) if file != specifier => {
+                    return self.step(&format!("{home}/package.json"), file, wanted, steps - 1);
+                }
+                _ => {}
+            }
+        }
+        self.package(from, specifier, wanted, steps)
+    }
+
+    /// A file of the project, by path.
+    fn project_file(&self, from: &str, specifier: &str) -> Result<String, Error> {
+        let Some(wanted) = plain(&folder(from).join(specifier)) else { return self.outside(from, specifier) };
+        let stem = wanted.strip_suffix(".js").or(wanted.strip_suffix(".mjs")).unwrap_or(&wanted);
+        let others = ENDINGS.iter().flat_map(|ending| [format!("{stem}{ending}"), format!("{wanted}/index{ending}")]);
+        let found = std::iter::once(wanted.clone()).chain(others).find(|name| self.root.join(name).is_file());
+        match found.map(|name| (self.real(&name), name)) {
+            // A file of the project has the name by which it is imported, links included.
+            Some((Some(_), name)) => Ok(name),
+            Some((None, _)) => self.outside(from, specifier),
+            None => {
+                let message = format!("there is no file `{wanted}`, which it imports");
+                fault(from, &message, "correct the path, or write the file")
+            }
+        }
+    }
+
+    /// A file of a package, by the package's name.
+    fn package(&mut self, from: &str, specifier: &str, wanted: Wanted, steps: u32) -> Result<String, Error> {
+        let Some((name, subpath)) = split(specifier) else {
+            let hint = "import files of the project by path, `./name.js` for instance, and packages by name";
+            return fault(
+                from,
+                &format!("cannot import `{specifier}`: it is not a path or the name of a package"),
+                hint,
+            );
+        };
+        let from_folder = folder(from);
+        let places = from_folder.ancestors().filter_map(Path::to_str).filter(|place| !place.ends_with(PACKAGES));
+        let homes: Vec<_> = places.map(|place| join(place, &format!("{PACKAGES}/{name}"))).collect();
+        let home = homes.into_iter().find(|home| self.root.join(home).is_dir());
+        let Some(home) = home.filter(|_| !specifier.starts_with("node:")) else {
+            let module = specifier.strip_prefix("node:").unwrap_or(name);
+            if specifier.starts_with("node:") || NODE.contains(&module) {
+                let hint = "use what the module `toolcell` exports, or a package that is written for browsers";
+                return fault(
+                    from,
+                    &format!("cannot import `{specifier}`: Node brings it, and a tool has no Node"),
+                    hint,
+                );
+            }
+            let hint = format!("`npm install {name}`; a file of the project is imported by path: `./{name}.js`");
+            return fault(from, &format!("cannot import `{specifier}`: {PACKAGES} has no package `{name}`"), &hint);
+        };
+        let package = self.manifest(&home)?.unwrap_or_default();
+        let found = if package.has_exports() {
+            let Some(file) = package.exported(&subpath, wanted) else {
+                let message = format!("cannot import `{specifier}`: the package `{name}` does not export it");
+                return fault(from, &message, &format!("look at `exports` in {home}/package.json"));
+            };
+            let path = file.strip_prefix("./").and_then(|file| plain(&Path::new(&home).join(file)));
+            match path.filter(|path| self.root.join(path).is_file()) {
+                Some(path) => self.real(&path),
+                None => None,
+            }
+        } else if let Some(file) = subpath.strip_prefix("./") {
+            self.package_file(&join(&home, file), wanted)?
+        } else {
+            self.package_file(&home, wanted)?
+        };
+        match found {
+            Some(found) => self.in_browser(from, specifier, &found, wanted, steps),
+            None => {
+                let message =
+                    format!("cannot import `{specifier}`: the package `{name}` has no such file in the project");
+                fault(from, &message, "install the package again, into the project's folder")
+            }
+        }
+    }
+
+    /// The file of a package that `path` means: itself, with an ending, or the main file of a folder.
+    fn package_file(&mut self, path: &str, wanted: Wanted) -> Result<Option<String>, Error> {
+        if let Some(found) = self.with_ending(path) {
+            return Ok(Some(found));
+        }
+        if !self.root.join(path).is_dir() {
+            return Ok(None);
+        }
+        let package = self.manifest(path)?.unwrap_or_default();
+        let mut mains: Vec<_> = package.mains(wanted).filter_map(|main| plain(&Path::new(path).join(main))).collect();
+        mains.push(path.to_owned());
+        let mut candidates = mains.iter().flat_map(|main| [main.clone(), format!("{main}/index")]);
+        Ok(candidates.find_map(|main| self.with_ending(&main)))
+    }
+
+    fn with_ending(&self, path: &str) -> Option<String> {
+        let endings = std::iter::once("").chain(PACKAGE_ENDINGS);
+        let found = endings.map(|ending| format!("{path}{ending}")).find(|name| self.root.join(name).is_file())?;
+        self.real(&found)
+    }
+
+    /// The file that takes the place of `found` in browsers, or itself.
+    fn in_browser(
+        &mut self,
+        from: &str,
+        specifier: &str,
+        found: &str,
+        wanted: Wanted,
+        steps: u32,
+    ) -> Result<String, Error> {
+        let Some((home, package)) = self.package_of(found)? else { return Ok(found.to_owned()) };
+        let Some(path) = found.strip_prefix(&home) else { return Ok(found.to_owned()) };
+        match package.replaced(&format!(".{path}")) {
+            Some(Replacement::Without(_)) => Ok(EMPTY.to_owned()),
+            Some(Replacement::File(file)) if *file != format!(".{path}") => {
+                if steps == 1 {
+                    return fault(
+                        from,
+                        &format!("`{specifier}` leads to itself"),
+                        "install another version of the package",
+                    );
+                }
+                self.step(&format!("{home}/package.json"), file, wanted, steps - 1)
+            }
+            _ => Ok(found.to_owned()),
+        }
+    }
+
+    /// The package that a file is in, and its folder.
+    fn package_of(&mut self, file: &str) -> Result<Option<(String, Rc<Package>)>, Error> {
+        if !is_of_package(file) {
+            return Ok(None);
+        }
+        let mut place = folder(file);
+        while is_of_package(&place.to_string_lossy()) && !place.ends_with(PACKAGES) {
+            let home = place.to_string_lossy().into_owned();
+            if let Some(package) = self.manifest(&home)? {
+                return Ok(Some((home, package)));
+            }
+            place = place.parent().unwrap_or(Path::new("")).to_owned();
+        }
+        Ok(None)
+    }
+
+    fn manifest(&mut self, home: &str) -> Result<Option<Rc<Package>>, Error> {
+        if let Some(known) = self.packages.get(home) {
+            return Ok(known.clone());
+        }
+        let name = format!("{home}/package.json");
+        let read = match self.real(&name) {
+            Some(_) => Package::read(&self.root.join(&name), &name)?.map(Rc::new),
+            None => None,
+        };
+        self.packages.insert(home.to_owned(), read.clone());
+        Ok(read)
+    }
+
+    /// The path in the project with links followed. `None` if that leads out of it.
+    fn real(&self, name: &str) -> Option<String> {
+        let real = self.root.join(name).canonicalize().ok()?;
+        real.strip_prefix(self.root).ok()?.to_str().map(str::to_owned)
+    }
+
+    fn outside(&self, from: &str, specifier: &str) -> Result<String, Error> {
+        let message = format!("`{specifier}` is outside of the project");
+        fault(from, &message, "copy the file into the project's folder")
+    }
+}
+
+fn fault(from: &str, message: &str, hint: &str) -> Result<String, Error> {
+    Err(Error::new(ErrorKind::Source, format!("{from}: {message}"), hint))
+}
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(name).parent().unwrap_or(Path::new("")).to_owned()
+}
+
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// The name of the package, and `.` or `./path`. `None` if it is not the name of a package.
+fn split(specifier: &str) -> Option<(&str, String)> {
+    let names = if specifier.starts_with('@') { 2 } else { 1 };
+    let end = specifier.match_indices('/').nth(names - 1).map_or(specifier.len(), |(at, _)| at);
+    let (name, rest) = specifier.split_at(end);
+    let is_name = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', ':', '%']);
+    let is_valid = specifier.starts_with("node:") || (name.split('/').count() == names && name.split('/').all(is_name));
+    is_valid.then(|| (name, format!(".{rest}")))
+}
+
+/// The path without `.` and `..`. `None` if it leaves the project.
+fn plain(path: &Path) -> Option<String> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => plain.push(name),
+            Component::CurDir => {}
+            Component::ParentDir if plain.pop() => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    plain.to_str().map(str::to_owned)
+}

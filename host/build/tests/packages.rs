@@ -1,0 +1,190 @@
+//! Packages of npm in a JavaScript tool: which file an import means, and CommonJS.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::run;
+use toolcell_build::cases::Options;
+use toolcell_build::{Error, ErrorKind, build};
+
+/// A package of each kind. The tool's answer shows which files were used.
+const FILES: &[(&str, &str)] = &[
+    (
+        "node_modules/esm/package.json",
+        r#"{"exports": {".": {"node": "./node.js", "import": "./esm.js"}, "./x/*": "./x/*.js"}}"#,
+    ),
+    ("node_modules/esm/node.js", "export const where = 'node'"),
+    (
+        "node_modules/esm/esm.js",
+        "import inner from 'inner'; export const where = `esm, ${inner}, ${process.env.NODE_ENV}`",
+    ),
+    ("node_modules/esm/x/deep.js", "export default 'deep'"),
+    ("node_modules/esm/node_modules/inner/index.js", "export default 'its own inner'"),
+    ("node_modules/inner/index.js", "export default 'another inner'"),
+    (
+        "node_modules/old/package.json",
+        r#"{"main": "lib/main", "browser": {"./lib/fs.js": false, "./lib/a.js": "./lib/b.js"}}"#,
+    ),
+    (
+        "node_modules/old/lib/main.js",
+        "'use strict';\nconst process = { env: {} };\nprocess.env.NODE_ENV = 'x';\nexports.a = require('./a');\nexports.fs = Object.keys(require('./fs'));\n\
+         exports.data = require('../data.json').n;\nexports.self = () => require('./cycle').b();\n\
+         exports.strict = this === exports;\ntry { require('crypto') } catch (error) { exports.missing = error.code }\n",
+    ),
+    ("node_modules/old/lib/a.js", "module.exports = 'for Node'"),
+    ("node_modules/old/lib/b.js", "module.exports = typeof global.TextEncoder + ' ' + process.env.NODE_ENV"),
+    ("node_modules/old/lib/fs.js", "module.exports = require('fs')"),
+    ("node_modules/old/lib/cycle.js", "var main = require('./main'); exports.b = () => Object.keys(main).length"),
+    ("node_modules/old/data.json", r#"{"n": 7}"#),
+    (
+        "node_modules/typescripts/index.js",
+        "exports.__esModule = true; exports.default = 'its default'; exports.named = 1",
+    ),
+    ("node_modules/passes/index.js", "module.exports = require('./inner')"),
+    (
+        "node_modules/passes/inner.js",
+        "Object.defineProperty(exports, 'far', { get: () => 'far' }); 0 && (module.exports = { near });",
+    ),
+    ("node_modules/@scope/one/package.json", r##"{"imports": {"#x": "./y.cjs"}, "module": "m.js", "main": "no.js"}"##),
+    ("node_modules/@scope/one/m.js", "import y from '#x'; export default y"),
+    ("node_modules/@scope/one/y.cjs", "module.exports = 'scoped'"),
+    ("own.json", r#"{"own": "data"}"#),
+];
+
+const TOOL: &str = r#"import { tool } from "toolcell";
+import { where } from "esm";
+import deep from "esm/x/deep";
+import old, { a, missing } from "old";
+import typescripts, { named } from "typescripts";
+import * as passes from "passes";
+import one from "@scope/one";
+import own from "./own.json" with { type: "json" };
+const handler = () => [where, deep, a, missing, old.fs, old.data, old.self(), old.strict, typescripts, named,
+  passes.far, "near" in passes, one, own.own];
+export default tool({ name: "all", description: "Tells.", parameters: { type: "object" }, handler });
+"#;
+
+const EXPECTED: &str = r#"["esm, its own inner, production", "deep", "function production", "MODULE_NOT_FOUND", [], 7, 6, true,
+    "its default", 1, "far", true, "scoped", "data"]"#;
+
+fn write(folder: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("written");
+    }
+}
+
+fn fault(files: &[(&str, &str)]) -> Error {
+    let place = tempfile::tempdir().expect("a folder");
+    write(place.path(), files);
+    build(place.path(), None).expect_err("it is at fault")
+}
+
+#[test]
+fn packages_are_used_as_bundlers_use_them_for_browsers() {
+    let place = tempfile::tempdir().expect("a folder");
+    write(place.path(), FILES);
+    let cases = format!(r#"{{"cases": [{{"name": "all", "expect": {{"ok": {EXPECTED}}}}}]}}"#);
+    write(place.path(), &[("tool.js", TOOL), ("cases.json", &cases)]);
+    let built = build(place.path(), None).expect("it builds");
+    let report = run(&built.component, &[place.path().join("cases.json")], &Options::default());
+    assert!(report.passed == 1, "{report:#?}");
+}
+
+#[test]
+fn a_package_that_cannot_be_used_is_named_with_the_reason() {
+    const IN: &str = "import 'p'";
+    for (files, told, hint) in [
+        (
+            &[("tool.js", "import 'left-pad'")][..],
+            "tool.js: cannot import `left-pad`: node_modules has no package",
+            "`npm install left-pad`",
+        ),
+        (&[("tool.js", "import '@a/b/c'")], "node_modules has no package `@a/b`", "`npm install @a/b`"),
+        (&[("tool.js", "import 'node:fs'")], "cannot import `node:fs`: Node brings it", "browsers"),
+        (&[("tool.js", "import 'fs'")], "cannot import `fs`: Node brings it", "browsers"),
+        (
+            &[("tool.js", "import 'https://a.example/x.js'")],
+            "it is not a path or the name of a package",
+            "packages by name",
+        ),
+        (&[("tool.js", "import '@a'")], "it is not a path or the name of a package", "packages by name"),
+        (&[("tool.js", "import '/etc/passwd'")], "it is not a path or the name of a package", "packages by name"),
+        (
+            &[("tool.js", IN), ("node_modules/p/package.json", r#"{"exports": {"./x": "./x.js"}}"#)],
+            "the package `p` does not export it",
+            "node_modules/p/package.json",
+        ),
+        (
+            &[("tool.js", IN), ("node_modules/p/package.json", r#"{"exports": "./no.js"}"#)],
+            "the package `p` has no such file",
+            "install",
+        ),
+        (
+            &[("tool.js", IN), ("node_modules/p/package.json", r#"{"exports": "./../../tool.js"}"#)],
+            "no tool was made",
+            "",
+        ),
+        (
+            &[("tool.js", IN), ("node_modules/p/package.json", r#"{"exports": "./../../../x.js"}"#)],
+            "the package `p` has no such file",
+            "install",
+        ),
+        (
+            &[("tool.js", IN), ("node_modules/p/package.json", "{\n!")],
+            "node_modules/p/package.json:2:1: this is not the JSON",
+            "correct",
+        ),
+        (
+            &[
+                ("tool.js", IN),
+                (
+                    "node_modules/p/package.json",
+                    r#"{"main": "a.js", "browser": {"./a.js": "./b.js", "./b.js": "./a.js"}}"#,
+                ),
+                ("node_modules/p/a.js", ""),
+                ("node_modules/p/b.js", ""),
+            ],
+            "leads to itself",
+            "version",
+        ),
+        (
+            &[("tool.js", IN), ("node_modules/p/index.js", "import './gone'; export {}")],
+            "node_modules/p/index.js: there is no file `node_modules/p/gone`",
+            "again",
+        ),
+        (
+            &[("tool.js", IN), ("node_modules/p/index.js", "require('gone')")],
+            "Error: Cannot find module 'gone'\n    at",
+            "",
+        ),
+        (
+            &[("tool.js", IN), ("node_modules/p/index.js", "exports.a = 1;\nthrow new Error('boom')")],
+            "Error: boom\n    at <anonymous> (node_modules/p/index.js:2:",
+            "",
+        ),
+        (
+            &[("tool.js", "import x from './x.json'"), ("x.json", "{\n  a: 1 }")],
+            "x.json:2:3: this is not the JSON",
+            "correct",
+        ),
+    ] {
+        let error = fault(files);
+        assert_eq!(error.kind(), ErrorKind::Source, "{files:?}: {error}");
+        assert!(error.to_string().contains(told), "{files:?}: {error}");
+        assert!(error.hint().contains(hint), "{files:?}: {}", error.hint());
+    }
+}
+
+#[test]
+fn a_link_out_of_the_project_is_not_followed() {
+    let (outside, place) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    write(outside.path(), &[("p/index.js", "export {}"), ("p/package.json", "{}")]);
+    write(place.path(), &[("tool.js", "import 'p'"), ("node_modules/.keep", "")]);
+    std::os::unix::fs::symlink(outside.path().join("p"), place.path().join("node_modules/p")).expect("a link");
+    let error = build(place.path(), None).expect_err("it is outside");
+    assert!(error.to_string().contains("the package `p` has no such file in the project"), "{error}");
+}
