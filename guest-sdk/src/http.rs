@@ -34,7 +34,7 @@ pub use response::Response;
 
 /// A request that is not sent yet.
 #[derive(Clone, Debug)]
-#[must_use = "it goes out with `send`"]
+#[must_use = "a request is sent only by `send`"]
 pub struct Request<'a> {
     pub(crate) method: &'static str,
     pub(crate) url: String,

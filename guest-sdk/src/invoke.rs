@@ -57,8 +57,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |value: &Value, member: &str| value[member].as_str().unwrap_or_default().to_owned();
         match self {
-            Self::Denied(sentence) | Self::Limit(sentence) | Self::Unavailable(sentence) => f.write_str(sentence),
-            Self::Unexpected(problem) => write!(f, "a value of another tool has an unexpected shape: {problem}"),
+            Self::Denied(sentence)
+            | Self::Limit(sentence)
+            | Self::Unavailable(sentence)
+            | Self::Unexpected(sentence) => f.write_str(sentence),
             Self::Failed(error) => f.write_str(&text(error, "message")),
             Self::AskUser(question) => write!(f, "the other tool asks a person: {}", text(question, "question")),
             Self::Halt(halt) => write!(f, "the other tool stops the loop: {}", text(halt, "reason")),
@@ -70,14 +72,21 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl Error {
+    pub(crate) fn unexpected_value(error: &serde_json::Error) -> Self {
+        Self::Unexpected(format!("the value of the other tool has an unexpected shape: {error}"))
+    }
+}
+
 /// Calls a tool and returns its value. `arguments` become a JSON object.
 ///
 /// # Errors
 /// [`Error`].
 pub fn call<T: DeserializeOwned>(name: &str, arguments: impl Serialize) -> Result<T, Error> {
-    let unexpected = |error: serde_json::Error| Error::Unexpected(error.to_string());
-    let mut output = imports::invoke(name, serde_json::to_value(arguments).map_err(unexpected)?)?;
-    serde_json::from_value(output["value"].take()).map_err(unexpected)
+    let arguments = serde_json::to_value(arguments)
+        .map_err(|error| Error::Unexpected(format!("the arguments cannot be written as JSON: {error}")))?;
+    let mut output = imports::invoke(name, arguments)?;
+    serde_json::from_value(output["value"].take()).map_err(|error| Error::unexpected_value(&error))
 }
 
 /// Sets what answers the calls of this thread outside of a cell: a function of the tool's name and its arguments. In a cell,

@@ -89,8 +89,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Denied(sentence) => f.write_str(sentence),
-            Self::InvalidKey(problem) => write!(f, "the store has no such key: {problem}"),
-            Self::OverQuota(problem) => write!(f, "the store is full: {problem}"),
+            Self::InvalidKey(problem) => write!(f, "the key or the cursor is not valid: {problem}"),
+            Self::OverQuota(problem) => write!(f, "the store cannot keep the value: {problem}"),
             Self::Unavailable(problem) => write!(f, "the store does not answer: {problem}"),
             Self::Unexpected(problem) => write!(f, "the kept value has an unexpected shape: {problem}"),
         }

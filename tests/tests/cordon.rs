@@ -207,8 +207,8 @@ fn a_call_that_may_be_made_twice_is_made_once_more() {
 #[test]
 fn what_is_no_child_is_told_at_the_start() {
     for (mode, needle) in [
-        ("rubbish", "something else than a child"),
-        ("gigabyte", "a frame of 1073741824 bytes"),
+        ("rubbish", "cannot be read as messages of this version"),
+        ("gigabyte", "a message has 1073741824 bytes"),
         ("dies", "it ended (signal: 6"),
         ("", "it ended (exit status: 1)"),
     ] {

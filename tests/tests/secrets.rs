@@ -132,7 +132,7 @@ fn a_value_leaves_with_no_request_but_to_where_it_is_bound() {
     for how in ["query", "header", "body"] {
         let denied = scene.gossip(how, &server.url("/x"));
         let message = denied["error"]["message"].as_str().unwrap_or_else(|| panic!("{how}: {denied}"));
-        assert!(message.contains("carries the value of a secret") && !shows(message, OWN), "{message}");
+        assert!(message.contains("contains the value of a secret") && !shows(message, OWN), "{message}");
         let denials = scene.heard().into_iter().filter_map(|event| {
             let Event::Denied { denial, .. } = event else { return None };
             Some(serde_json::to_string(&denial).expect("JSON"))

@@ -19,7 +19,7 @@ impl abi::Guest for Component {
         match text {
             Some(Ok(text)) => outcome::definitions(&text).unwrap_or_else(|error| raise(&error)),
             Some(Err(error)) => raise(&error.to_string()),
-            None => raise("this is the runtime without a tool: build one with `toolcell build`"),
+            None => raise("this is the JavaScript runtime without a tool: build a tool with `toolcell build`"),
         }
     }
 
@@ -49,7 +49,7 @@ fn asked<T>(
     match answered {
         Some(Ok(answer)) => answer,
         Some(Err(thrown)) => raise(&thrown.text()),
-        None => raise("this is the runtime without a tool: build one with `toolcell build`"),
+        None => raise("this is the JavaScript runtime without a tool: build a tool with `toolcell build`"),
     }
 }
 

@@ -98,8 +98,8 @@ fn no_secret(fault: secrets::Fault) -> Fault {
 fn not_kept(fault: kv::Fault) -> Fault {
     match fault {
         kv::Fault::Denied(sentence) => ("denied", sentence),
-        kv::Fault::InvalidKey(problem) => ("invalid_key", format!("the store has no such key: {problem}")),
-        kv::Fault::OverQuota(problem) => ("over_quota", format!("the store is full: {problem}")),
+        kv::Fault::InvalidKey(problem) => ("invalid_key", format!("the key or the cursor is not valid: {problem}")),
+        kv::Fault::OverQuota(problem) => ("over_quota", format!("the store cannot keep the value: {problem}")),
         kv::Fault::Unavailable(problem) => ("unavailable", format!("the store does not answer: {problem}")),
     }
 }
@@ -166,7 +166,9 @@ fn sent(request: &str, body: Option<Vec<u8>>) -> std::result::Result<http::Respo
         http::Fault::Invalid(problem) => ("invalid", format!("the request cannot be sent: {problem}")),
         http::Fault::Unreachable(problem) => ("unreachable", format!("the server cannot be reached: {problem}")),
         http::Fault::Timeout => ("timeout", "the server did not answer in time".to_owned()),
-        http::Fault::OverBudget(problem) => ("over_budget", format!("the call may not request more: {problem}")),
+        http::Fault::OverBudget(problem) => {
+            ("over_budget", format!("the limits of the call do not allow the request: {problem}"))
+        }
         http::Fault::Broken(problem) => ("broken", format!("the connection broke: {problem}")),
     })
 }

@@ -69,7 +69,7 @@ fn evaluate(modules: &[u8]) -> Result<serde_json::Value, String> {
         let done = evaluated(ctx, &known.0);
         state::settled(ctx, done).map_err(state::Thrown::text)
     })
-    .ok_or_else(|| "there is no context".to_owned())?
+    .ok_or_else(|| "the JavaScript context was not created".to_owned())?
     .and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()))
 }
 

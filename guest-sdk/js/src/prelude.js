@@ -287,7 +287,7 @@ const written = (what, value) => {
     throw new ToolFailure(`the tool's ${what} cannot be written as JSON: ${error.message}`);
   }
   if (text === undefined && value !== undefined) {
-    throw new ToolFailure(`the tool's ${what} cannot be written as JSON: it is a ${typeof value}`);
+    throw new ToolFailure(`the tool's ${what} cannot be written as JSON: the type ${typeof value} has no JSON form`);
   }
   return text ?? "null";
 };

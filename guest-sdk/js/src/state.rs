@@ -19,7 +19,8 @@ pub(crate) fn create() -> Result<(), String> {
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     runtime.set_max_stack_size(STACK);
     let context = Context::full(&runtime).map_err(|error| error.to_string())?;
-    CONTEXT.with(|cell| cell.set((runtime, context)).map_err(|_| "the modules are loaded already".to_owned()))
+    let again = |_| "the modules can be loaded only once, and were loaded before".to_owned();
+    CONTEXT.with(|cell| cell.set((runtime, context)).map_err(again))
 }
 
 /// Uses the runtime, to set it up.

@@ -85,8 +85,8 @@ fn arguments(mut typed: Vec<(PatType, Vec<Attribute>)>, errors: &mut Errors) -> 
         if is_whole(&parameter.pat) {
             errors.at(
                 &parameter,
-                "this parameter takes all arguments as one struct, so there can be no other: put the others into the \
-                 struct, or write one parameter with a plain name for each argument",
+                "a parameter that is a pattern, or is named `args` or `arguments`, takes all arguments as one struct: \
+                 put the other arguments into the struct, or write one parameter with another name for each argument",
             );
             continue;
         }
@@ -123,8 +123,8 @@ fn check_whole(parameter: &PatType, errors: &mut Errors) {
         errors.at(
             parameter,
             format!(
-                "a single parameter of this name takes the whole argument object, which `{}` cannot hold: \
-                 rename it after what it means, or use a struct as its type",
+                "a single parameter named `args` or `arguments` takes the whole argument object, and `{}` cannot hold \
+                 an object: give it another name, or use a struct as its type",
                 last.ident
             ),
         );

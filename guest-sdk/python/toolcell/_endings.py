@@ -74,7 +74,7 @@ def _plain(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, enum.Enum):
         return value.value
-    raise TypeError(f"it is a {type(value).__name__}")
+    raise TypeError(f"the type {type(value).__name__} has no JSON form")
 
 
 def written(what, value):

@@ -23,10 +23,10 @@ _KINDS = {
     "Fault_Invalid": ("invalid", "the request cannot be sent: {}"),
     "Fault_Unreachable": ("unreachable", "the server cannot be reached: {}"),
     "Fault_Timeout": ("timeout", "the server did not answer in time"),
-    "Fault_OverBudget": ("over_budget", "the call's budget of requests is used up: {}"),
+    "Fault_OverBudget": ("over_budget", "the limits of the call do not allow the request: {}"),
     "Fault_Broken": ("broken", "the connection broke: {}"),
-    "Fault_InvalidKey": ("invalid_key", "the store has no such key: {}"),
-    "Fault_OverQuota": ("over_quota", "the store is full: {}"),
+    "Fault_InvalidKey": ("invalid_key", "the key or the cursor is not valid: {}"),
+    "Fault_OverQuota": ("over_quota", "the store cannot keep the value: {}"),
     "Fault_Unavailable": ("unavailable", "not available: {}"),
     "Fault_Limit": ("limit", "{}"),
 }

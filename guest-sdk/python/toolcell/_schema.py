@@ -29,7 +29,7 @@ def schema_of(hint):
         return {"type": "array"} | ({"items": schema_of(arguments[0])} if arguments else {})
     if hint is dict or origin is dict:
         if arguments and arguments[0] is not str:
-            raise TypeError(f"the keys of {hint} are not str, as JSON wants them")
+            raise TypeError(f"the keys of {hint} must be of the type str, as in JSON")
         return {"type": "object"} | ({"additionalProperties": schema_of(arguments[1])} if arguments else {})
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return {"enum": [member.value for member in hint]}

@@ -90,7 +90,7 @@ def _make(function, name, description, needs, options):
     fields, context = [], None
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise TypeError(f"{about}: the parameter {parameter} cannot be filled by name")
+            raise TypeError(f"{about}: the parameter {parameter} cannot be passed by name: use neither *args, **kwargs nor `/`")
         hint = hints.get(parameter.name, Any)
         if hint is Context:
             context = parameter.name

@@ -152,7 +152,7 @@ pub(crate) fn invoke(name: &str, arguments: Value) -> Result<Value, calls::Error
     type Case = fn(Value) -> calls::Error;
     let (case, text): (Case, String) = match call(name, &arguments.to_string()) {
         Ok(Ending::Ok(output)) => {
-            return serde_json::from_str(&output).map_err(|error| calls::Error::Unexpected(error.to_string()));
+            return serde_json::from_str(&output).map_err(|error| calls::Error::unexpected_value(&error));
         }
         Ok(Ending::Error(text)) => (calls::Error::Failed, text),
         Ok(Ending::AskUser(text)) => (calls::Error::AskUser, text),
@@ -163,7 +163,7 @@ pub(crate) fn invoke(name: &str, arguments: Value) -> Result<Value, calls::Error
         Err(Fault::Limit(sentence)) => return Err(calls::Error::Limit(sentence)),
         Err(Fault::Unavailable(sentence)) => return Err(calls::Error::Unavailable(sentence)),
     };
-    Err(serde_json::from_str(&text).map_or_else(|error| calls::Error::Unexpected(error.to_string()), case))
+    Err(serde_json::from_str(&text).map_or_else(|error| calls::Error::unexpected_value(&error), case))
 }
 
 /// Here other tools answer.

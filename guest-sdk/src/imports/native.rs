@@ -43,7 +43,7 @@ impl Wish {
     }
 
     pub(crate) fn block(&self) {
-        panic!("outside of a cell nobody asks a tool to stop: this wait would never end");
+        panic!("outside of a cell no caller asks a tool to stop: this wait would never end");
     }
 
     pub(crate) fn handle(self) -> Option<u32> {
@@ -77,7 +77,9 @@ pub(crate) fn secret(name: &str) -> Result<Secret, secrets::Error> {
 
 pub(crate) fn reveal(name: &str) -> Result<String, secrets::Error> {
     SECRETS.with_borrow(|secrets| secrets.get(name).cloned()).ok_or_else(|| {
-        secrets::Error::Unavailable(format!("outside of a cell there is none but after `secrets::keep(\"{name}\", …)`"))
+        let problem =
+            format!("outside of a cell there is no secret of this name: set it with `secrets::keep(\"{name}\", …)`");
+        secrets::Error::Unavailable(problem)
     })
 }
 
@@ -89,7 +91,10 @@ pub(crate) fn send(request: http::Request<'_>) -> Result<http::Response, http::E
     // Not borrowed while it runs: an answer may set the next one.
     match ANSWER.with_borrow(Clone::clone) {
         Some(answer) => answer(&request),
-        None => Err(http::Error::Unreachable("outside of a cell nobody answers but `http::answer_with(…)`".to_owned())),
+        None => {
+            let problem = "outside of a cell no server answers: set the answers with `http::answer_with(…)`";
+            Err(http::Error::Unreachable(problem.to_owned()))
+        }
     }
 }
 
@@ -103,7 +108,7 @@ pub(crate) fn invoke(name: &str, arguments: Value) -> Result<Value, calls::Error
     match CALLED.with_borrow(Clone::clone) {
         Some(called) => called(name, &arguments).map(|value| json!({ "value": value })),
         None => {
-            let problem = "outside of a cell no tool answers but `invoke::answer_with(…)`";
+            let problem = "outside of a cell no other tool answers: set the answers with `invoke::answer_with(…)`";
             Err(calls::Error::Unavailable(problem.to_owned()))
         }
     }
@@ -124,9 +129,9 @@ const MAX_KEY: usize = 1 << 10;
 
 fn check(key: &str) -> Result<(), kv::Error> {
     match key.len() {
-        0 => Err(kv::Error::InvalidKey("it is empty".to_owned())),
+        0 => Err(kv::Error::InvalidKey("the key is empty".to_owned())),
         1..=MAX_KEY => Ok(()),
-        length => Err(kv::Error::InvalidKey(format!("it has {length} bytes of {MAX_KEY}"))),
+        length => Err(kv::Error::InvalidKey(format!("the key has {length} bytes, and at most {MAX_KEY} are allowed"))),
     }
 }
 

@@ -77,7 +77,7 @@ impl Error {
         let message = match faults.as_slice() {
             [only] => only.to_string(),
             [first, ..] => format!("{first} (and {} more)", faults.len() - 1),
-            [] => "the source cannot be read".to_owned(),
+            [] => "the source cannot be parsed".to_owned(),
         };
         Self { faults, ..Self::new(ErrorKind::Source, message, "correct the source at this place") }
     }

@@ -186,7 +186,7 @@ fn read(reader: &mut Machine, root: &Path, name: &str) -> Result<Text, Error> {
     let given = json!({ "name": name, "source": source, "package": resolve::is_of_package(name) });
     let answer = reader.ask(given.to_string().as_bytes());
     let answer = answer.map_err(|stopped| match stopped {
-        Stopped::Fuel => Error::new(ErrorKind::Source, format!("`{name}` takes too long to read"), "simplify it"),
+        Stopped::Fuel => Error::new(ErrorKind::Source, format!("`{name}` takes too long to parse"), "simplify it"),
         Stopped::Other(error) => error,
     })?;
     match serde_json::from_slice(&answer).map_err(Error::internal)? {

@@ -104,8 +104,8 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
             "`npm install left-pad`",
         ),
         (&[("tool.js", "import '@a/b/c'")], "node_modules has no package `@a/b`", "`npm install @a/b`"),
-        (&[("tool.js", "import 'node:fs'")], "cannot import `node:fs`: Node brings it", "browsers"),
-        (&[("tool.js", "import 'fs'")], "cannot import `fs`: Node brings it", "browsers"),
+        (&[("tool.js", "import 'node:fs'")], "cannot import `node:fs`: it is a module of Node.js", "browsers"),
+        (&[("tool.js", "import 'fs'")], "cannot import `fs`: it is a module of Node.js", "browsers"),
         (
             &[("tool.js", "import 'https://a.example/x.js'")],
             "it is not a path or the name of a package",
@@ -120,7 +120,7 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
         ),
         (
             &[("tool.js", IN), ("node_modules/p/package.json", r#"{"exports": "./no.js"}"#)],
-            "the package `p` has no such file",
+            "its file in the package `p` is missing",
             "install",
         ),
         (
@@ -130,7 +130,7 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
         ),
         (
             &[("tool.js", IN), ("node_modules/p/package.json", r#"{"exports": "./../../../x.js"}"#)],
-            "the package `p` has no such file",
+            "its file in the package `p` is missing",
             "install",
         ),
         (
@@ -153,7 +153,7 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
         ),
         (
             &[("tool.js", IN), ("node_modules/p/index.js", "import './gone'; export {}")],
-            "node_modules/p/index.js: there is no file `node_modules/p/gone`",
+            "node_modules/p/index.js: cannot import `./gone`: there is no file `node_modules/p/gone`",
             "again",
         ),
         (
@@ -186,5 +186,5 @@ fn a_link_out_of_the_project_is_not_followed() {
     write(place.path(), &[("tool.js", "import 'p'"), ("node_modules/.keep", "")]);
     std::os::unix::fs::symlink(outside.path().join("p"), place.path().join("node_modules/p")).expect("a link");
     let error = build(place.path(), None).expect_err("it is outside");
-    assert!(error.to_string().contains("the package `p` has no such file in the project"), "{error}");
+    assert!(error.to_string().contains("its file in the package `p` is missing or outside of the project"), "{error}");
 }

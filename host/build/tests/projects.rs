@@ -170,7 +170,7 @@ fn faults_of_the_source_are_told_with_their_place() {
     for (file, source, told) in [
         ("tool.ts", "const x: number = ;", "tool.ts:1:19: "),
         ("tool.js", "throw new Error('boom')", "Error: boom\n    at <anonymous> (tool.js:1:"),
-        ("tool.js", "import './other.js'", "tool.js: there is no file `other.js`"),
+        ("tool.js", "import './other.js'", "tool.js: cannot import `./other.js`: there is no file `other.js`"),
         ("tool.js", "import '../secret.js'", "is outside of the project"),
         ("tool.js", "1", "no tool was made"),
         ("tool.js", "import {tool} from 'toolcell'; tool({name: 'a b'})", "`name` has 1 to 64"),
@@ -191,8 +191,8 @@ fn files_of_cases_with_faults_are_refused() {
         ("cases: [", "line"),
         ("cases: [{ name: a, expects: {} }]", "unknown field `expects`"),
         ("cases: [{ name: a }, { name: a }]", "two cases are called `a`"),
-        ("cases: [{ name: a, tools: [{ name: b }] }]", "the case `a` has not one ending for the tool `b`"),
-        ("cases: [{ name: a, tools: [{ name: b, ok: 1, halt: c }] }]", "has not one ending for the tool `b`"),
+        ("cases: [{ name: a, tools: [{ name: b }] }]", "the case `a` must have exactly one ending for the tool `b`"),
+        ("cases: [{ name: a, tools: [{ name: b, ok: 1, halt: c }] }]", "must have exactly one ending for the tool `b`"),
     ] {
         fs::write(&file, text).expect("written");
         let error = read(&file).expect_err("it is at fault");

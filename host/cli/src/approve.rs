@@ -66,7 +66,9 @@ struct Matter<'a> {
 pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveArgs) -> Result<ExitStatus, Failure> {
     let config = config::read_with(global, Wanted::None)?;
     let Some(file) = config.file.as_deref() else {
-        return Err(config.missing("a component that is run by its path needs no approval: it has no grants").into());
+        let hint = "go to the directory of the file, or name one with `--config FILE`; \
+                    a component that is run by its path needs no approval";
+        return Err(config.missing(hint).into());
     };
     let again = |options: &[&str]| {
         config.hint.command("approve", options, &args.components.iter().map(String::as_str).collect::<Vec<_>>())
@@ -275,7 +277,11 @@ impl Matter<'_> {
     fn tell(&self, printer: &Printer) {
         let file = if self.is_found() { format!("`{}` for this user, ", self.file) } else { String::new() };
         let only = self.only().filter(|_| self.is_found());
-        let components = only.as_ref().map_or_else(|| "its components".to_owned(), |_| names_of(self));
+        let components = match only {
+            None if self.is_found() => "its components".to_owned(),
+            None if self.seen.is_empty() => format!("the components of `{}`", self.file),
+            _ => names_of(self),
+        };
         printer.note("note", &format!("approved: {file}{components} in `{}`", self.lock.shown()));
         if let Some(only) = only {
             let rest = self.config.components.keys().filter(|name| !only.contains(*name)).map(String::as_str);

@@ -97,14 +97,14 @@ pub(crate) struct Global {
     /// Keep compiled components in this directory [default: the user's cache]
     #[arg(long, global = true, hide_short_help = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
     pub(crate) cache_dir: Option<PathBuf>,
-    /// Disk space for compiled components; the least recently used are removed first
+    /// Limit on disk space for compiled components; the least recently used are removed first
     #[arg(long, global = true, hide_short_help = true, value_name = "SIZE", default_value_t = Size(DEFAULT_CACHE_BYTES), help_heading = "Global options")]
     pub(crate) cache_size: Size,
     /// Neither read nor write the cache of compiled components
     #[arg(long, global = true, hide_short_help = true, help_heading = "Global options")]
     pub(crate) no_cache: bool,
-    /// Keep the key that seals questions, the tools' stored keys and the approvals in this directory [default: the user's
-    /// state directory]
+    /// Keep the approvals, the tools' stored keys and the key that seals questions in this directory [default: the
+    /// user's state directory]
     #[arg(long, global = true, hide_short_help = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
     pub(crate) state_dir: Option<PathBuf>,
     /// Derive the tools' random numbers from this number and the call's id, to repeat a run
@@ -113,7 +113,8 @@ pub(crate) struct Global {
     /// Start the clock of every call at this date, for instance `2026-01-31T12:00:00Z`, to repeat a run
     #[arg(long, global = true, hide_short_help = true, value_name = "DATE", help_heading = "Global options")]
     pub(crate) now: Option<Date>,
-    /// Processor time to compile a component that is not in the cache; to optimise it, twice as much
+    /// Limit on the processor time to compile a component that is not in the cache; optimising it may take twice as
+    /// much
     #[arg(long, global = true, hide_short_help = true, value_name = "TIME", default_value_t = Time(DEFAULT_COMPILE_TIME), help_heading = "Global options")]
     pub(crate) compile_time: Time,
     /// Log to standard error; -vv logs more
@@ -162,7 +163,7 @@ pub(crate) enum Command {
     /// Compile the component on standard input: this command's own child process
     #[command(name = COMPILE_WORKER, hide = true)]
     CompileWorker {
-        /// What the parent's library tells its worker
+        /// The order of the parent process: how to compile
         order: String,
     },
     /// Look up source lines in the component on standard input: this command's own child process
@@ -277,7 +278,8 @@ Grants for development, in the short form; a value of `toolcell.toml` is underst
   --grant reveal=token                               the tool reads the value itself
   --grant scratch
 
-A text result is exact, plus a newline; on a terminal control and invisible characters are left out.
+A text result is printed exactly, plus a newline. On a terminal, control characters and invisible characters are left \
+out.
 
 Exit status: 0 ok, 10 the tool's error, 11 question, 12 halt, 20 tool error, 21 refusal, 2 bad usage, 1 anything else";
 
@@ -339,8 +341,9 @@ pub(crate) struct InspectArgs {
 
 /// List the tools of components, one a line
 ///
-/// Tools are listed whether their imports are granted or not. Texts in a definition that seem to be written to steer a model are warnings
-/// on standard error. A component that cannot be loaded is an error there, the others are listed; the exit status is then 1.
+/// Tools are listed whether their imports are granted or not. Texts in a definition that seem to be written to steer a
+/// model are warnings on standard error. If a component cannot be loaded, an error is printed there, the other
+/// components are listed, and the exit status is 1.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  toolcell list tools/*.wasm")]
 pub(crate) struct ListArgs {

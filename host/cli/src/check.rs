@@ -28,7 +28,8 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     }
     let config = config::read(global)?;
     let Some(file) = config.file.clone() else {
-        return Err(config.missing("write one, or name one with `--config FILE`").into());
+        let hint = "create a configuration with `toolcell init`, or name one with `--config FILE`";
+        return Err(config.missing(hint).into());
     };
     let lock = Lock::beside(&config)?;
     let engines = host::engines(printer, global, 1, &config)?;
@@ -90,9 +91,9 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     for (secret, problem) in &config.unset {
         let tools = users(&config, secret, &components);
         let stops = if tools.is_empty() {
-            "no tool may use it".to_owned()
+            "no tool may use the secret".to_owned()
         } else {
-            format!("until it has one, calls of {} are refused", named(&tools))
+            format!("until this is corrected, calls of {} are refused", named(&tools))
         };
         printer.note("error", &format!("{problem}; {stops}"));
         printer.note("hint", &problem.hint);
@@ -244,7 +245,7 @@ fn to_text(
         for (name, tenant) in &config.tenants {
             let theirs = left(tool, tenant.overlay.as_ref());
             if theirs == own {
-                text.push(format!("    for {name}: the same"));
+                text.push(format!("    for {name}: the same grants"));
             } else {
                 text.push(format!("    for {name}:"));
                 text.push(table::columns(6, WIDEST, &effective::rows(&theirs)));

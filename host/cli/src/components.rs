@@ -87,7 +87,7 @@ pub(crate) async fn approved(
         let approve = config.hint.command("approve", &[], &[name]);
         printer.note(
             "hint",
-            &format!("{approve} records the new code; `digest` in `[components.{name}]` makes other code an error"),
+            &format!("{approve} records the new code; set `digest` in `[components.{name}]` to refuse any other code"),
         );
     }
     Ok(component)
@@ -113,11 +113,13 @@ pub(crate) async fn loaded(
     let (engine, grants) = (engines.of(chosen.isolation)?, chosen.grants());
     if let (Some(written), false) = (grants.directories.iter().find(|dir| dir.access == Access::Write), engines.counts)
     {
-        let message =
-            anyhow!("no place for the usage count of `{}`: neither `XDG_STATE_HOME` nor `HOME` is set", written.name);
+        let message = anyhow!(
+            "no place for the usage count of the directory `{}`: neither `XDG_STATE_HOME` nor `HOME` is set",
+            written.name
+        );
         return Err(Failure::file(
             message,
-            "pass `--state-dir DIR`: commands that share it share the directory's quota",
+            "pass `--state-dir DIR`: commands with the same DIR share the quota of the granted directory",
         ));
     }
     let component = ComponentBytes::new(bytes, chosen.kind());
@@ -235,7 +237,7 @@ pub(crate) async fn tools(
                 return Err(twice(name, &first, &chosen.shown()));
             }
             for (secret, problem) in tool.rights().into_iter().flat_map(|rights| config.unset_of(rights)) {
-                printer.note("warning", &format!("{problem}; calls of `{name}`, which may use `{secret}`, fail"));
+                printer.note("warning", &format!("{problem}; the tool `{name}` may use `{secret}`, so its calls fail"));
                 printer.note("hint", &problem.hint);
             }
             tools.push(config.stopped(tool.clone().with_limits(chosen.limits_of(name))));
@@ -245,7 +247,10 @@ pub(crate) async fn tools(
         Some((tool, other)) if stands(Defence::LookAlikes) => {
             let place = |name: &str| homes.get(name).cloned().unwrap_or_default();
             let message = anyhow!("`{tool}` of `{}` looks like `{other}` of `{}`", place(tool), place(other));
-            Err(Failure::file(message, "leave one of them out: a model could call one for the other"))
+            Err(Failure::file(
+                message,
+                "rename one of the tools, or leave out its component: a model could call one for the other",
+            ))
         }
         Some(_) | None => Ok(tools),
     }

@@ -112,8 +112,10 @@ pub(crate) fn on_behalf(
         && !config.tenants.contains_key(tenant)
     {
         let near = names::nearest(tenant, config.tenants.keys().map(String::as_str));
-        let hint = near
-            .map_or_else(|| "add [tenants.NAME]: it may be empty".to_owned(), |near| format!("did you mean `{near}`?"));
+        let hint = near.map_or_else(
+            || "add a section [tenants.NAME], which may be empty".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
         return Err(Failure::usage(format!("`{file}` names no tenant `{}`", tenant.escape_debug()), hint));
     }
     Ok(context)

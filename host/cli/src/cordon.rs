@@ -38,7 +38,7 @@ pub(crate) enum Together {
 
 /// Starts the child and waits for its tools.
 pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>) -> Result<Cordon, Failure> {
-    let program = host::known(env::own_program(), "runs tools in a process of their own")?;
+    let program = host::known(env::own_program(), "run tools in a separate process")?;
     let chosen = components::chosen(config, hosted.components)?;
     let secrets = config.secrets_of(hosted.tenant, &chosen);
     let typed = config.typed.iter().map(|grant| format!("--grant={grant}").into()).collect();

@@ -249,7 +249,7 @@ fn hint(
                     Suggestion::of(request).lines()
                 }
             };
-            format!("to allow it, widen [{section}]: {}", lines.join(", "))
+            format!("to allow it, add this to the rules in [{section}]: {}", lines.join(", "))
         }
     }
 }

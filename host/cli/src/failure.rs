@@ -180,7 +180,7 @@ impl Failure {
     /// What a child's words say.
     pub(crate) fn of_words(words: &str) -> Self {
         let Ok(Words { kind, status, message, causes, hint, problems }) = serde_json::from_str(words) else {
-            return Self::environment(anyhow!("{words}"), "see what it printed before");
+            return Self::environment(anyhow!("{words}"), "see what the worker process printed before");
         };
         let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or("environment");
         let status = STATUSES.into_iter().find(|known| *known as u8 == status).unwrap_or(ExitStatus::Failed);

@@ -109,7 +109,7 @@ pub(crate) fn answer() -> Option<String> {
 fn text(bytes: Vec<u8>, source: &str) -> Result<String, Failure> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let error = anyhow::Error::from(error.utf8_error()).context(format!("{source} is not UTF-8 text"));
-        Failure::file(error, "JSON is UTF-8: convert it first")
+        Failure::file(error, "convert it to UTF-8 first")
     })?;
     if text.starts_with('\u{feff}') {
         text.remove(0);

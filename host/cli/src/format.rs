@@ -34,6 +34,6 @@ pub(crate) fn tell(printer: &Printer, notes: &[Note]) {
         printer.note("note", note);
     }
     if let more @ 1.. = notes.len().saturating_sub(MAX_NOTES) {
-        printer.note("note", &format!("{more} more changes of this kind"));
+        printer.note("note", &format!("{more} more changes are not listed"));
     }
 }

@@ -36,11 +36,11 @@ pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
     let lines = suggestion.to_paste();
     match chosen.configured {
         Some((name, Configured { section: Section { line, has_grants: true }, .. })) => Pasted {
-            place: format!("change [components.{name}.grants] in `{file}`, line {line}, to {LINES}"),
+            place: format!("apply {LINES} to [components.{name}.grants] in `{file}`, line {line}"),
             lines: widened(config, chosen, name, suggestion).unwrap_or(lines),
         },
         Some((name, Configured { section: Section { line, has_grants: false }, .. })) => Pasted {
-            place: format!("add {LINES} to `{file}`, after the section of the component in line {line}"),
+            place: format!("add {LINES} to `{file}`, after the component's section, which begins in line {line}"),
             lines: section(name, lines),
         },
         None => {

@@ -104,7 +104,7 @@ impl Engines<'_> {
         self.builder.clone().isolation(kind).cache(dir).build().or_else(|error| {
             let engine = keeping_nothing()?;
             self.printer.note("warning", &format!("{error}; compiled components are not kept"));
-            self.printer.note("hint", &format!("{}, with `--cache-dir DIR` or `--no-cache`", error.hint()));
+            self.printer.note("hint", &format!("{} with `--cache-dir DIR`, or pass `--no-cache`", error.hint()));
             Ok(engine)
         })
     }
@@ -113,20 +113,21 @@ impl Engines<'_> {
 /// The engine's settings. Without a program for the child there is no engine: what a stranger made to stall a compiler
 /// would stall this process.
 fn builder(worker: io::Result<PathBuf>, compile_time: Duration) -> Result<EngineBuilder, Failure> {
-    let worker = known(worker, "compiles in a process of its own")?;
+    let worker = known(worker, "compile in a separate process")?;
     Ok(Engine::builder().compile_in(worker, [args::COMPILE_WORKER], compile_time))
 }
 
 /// Makes an engine compile in a child of this program.
 pub(crate) fn compile_worker(global: &Global) -> Result<impl FnOnce(EngineBuilder) -> EngineBuilder, Failure> {
-    let worker = known(env::own_program(), "compiles in a process of its own")?;
+    let worker = known(env::own_program(), "compile in a separate process")?;
     let time = global.compile_time.0;
     Ok(move |builder: EngineBuilder| builder.compile_in(worker, [args::COMPILE_WORKER], time))
 }
 
-/// The file of this program, which does such a thing.
-pub(crate) fn known(program: io::Result<PathBuf>, does: &'static str) -> Result<PathBuf, Failure> {
-    let program = program.with_context(|| format!("cannot find the file of this program, which {does}"));
+/// The file of this program, which is needed for such a purpose.
+pub(crate) fn known(program: io::Result<PathBuf>, purpose: &'static str) -> Result<PathBuf, Failure> {
+    let program =
+        program.with_context(|| format!("cannot find the file of this program, which is needed to {purpose}"));
     program
         .map_err(|error| Failure::environment(error, "mount `/proc`: toolcell finds the path of its own program there"))
 }

@@ -114,7 +114,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         printer.note("warning", &warning);
     }
     if asked.is_empty() {
-        printer.note("note", "it asked for nothing that needs a further grant");
+        printer.note("note", "the tool asked for nothing that needs a further grant");
     } else {
         printer.text(&pasted.lines.join("\n"))?;
         printer.note("hint", &format!("to allow this call, {}; then:", pasted.order("the lines printed above")));
@@ -137,14 +137,14 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     }
     if !is_approved && chosen.is_granted_anything() {
         let approve = config.hint.command("approve", &[], &[]);
-        printer.note("note", &format!("grants that are not approved were not used: {approve} shows it and asks"));
+        printer.note("note", &format!("grants that are not approved were not used: {approve} shows them and asks"));
     }
     for denial in denials.iter().filter(|denial| matches!(denial.layer, Layer::Declared | Layer::Host)) {
         printer.note("note", &format!("{denial}; {}", denial.hint()));
     }
     if recorded.environment && !definition.needs.iter().any(|need| need.kind == "environment") {
         let message =
-            "it read its environment variables, and declares none: toolcell cannot see which ones it looks for";
+            "the tool read its environment variables, but declares none: toolcell cannot see which ones the tool needs";
         printer.note("note", message);
     }
     if names_host {

@@ -130,7 +130,10 @@ fn dispatch(printer: &Printer, interrupt: &Interrupt, traces: &Traces, args: Arg
 /// A command whose result would be lost does not run.
 fn unprintable() -> Option<Failure> {
     let fault = stdout::fault()?;
-    Some(Failure::file(anyhow::anyhow!(fault), "open it, or send it to `/dev/null` if you do not want the result"))
+    Some(Failure::file(
+        anyhow::anyhow!(fault),
+        "open standard output for writing, or send it to `/dev/null` if you do not want the result",
+    ))
 }
 
 /// Compiles one component for the process that started this one.

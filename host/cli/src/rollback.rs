@@ -12,9 +12,9 @@ use crate::printer::Printer;
 pub(crate) fn rollback(printer: &Printer, global: &Global, args: &RollbackArgs) -> Result<ExitStatus, Failure> {
     let config = config::read_with(global, Wanted::None)?;
     if config.file.is_none() {
-        return Err(config
-            .missing("a component that is run by its path needs no approval: there is no earlier one")
-            .into());
+        let hint = "go to the directory of the file, or name one with `--config FILE`; \
+                    a component that is run by its path has no earlier version";
+        return Err(config.missing(hint).into());
     }
     let done = config.rollback(&args.component)?;
     if args.json {

@@ -203,5 +203,5 @@ fn receipt(completion: &Completion) -> String {
     let usage = &completion.usage;
     let fuel = usage.fuel.map_or_else(|| "no fuel".to_owned(), |fuel| format!("{fuel} fuel"));
     let wall = usage.wall.as_secs_f64() * 1000.0;
-    format!("{fuel}, {wall:.1} ms, {} at most", Size(usage.peak_memory).rounded())
+    format!("{fuel}, {wall:.1} ms, {} peak memory", Size(usage.peak_memory).rounded())
 }

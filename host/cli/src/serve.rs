@@ -63,7 +63,7 @@ async fn serving(
 ) -> Result<ExitStatus, Failure> {
     let configuration = config::read_with(global, Wanted::All)?;
     if configuration.file.is_none() {
-        return Err(configuration.missing("create one with `toolcell init`, or name one with `--config FILE`: the server serves the components that the file lists").into());
+        return Err(configuration.missing("create a configuration with `toolcell init`, or name one with `--config FILE`: the server serves the components that the file lists").into());
     }
     let keys = tenant::store(global)?;
     let has_keys = !configuration.tenants.is_empty()
@@ -118,7 +118,7 @@ async fn serving(
             "serving",
             &format!(
                 "{tools} tools at {url}/v1 and {url}/mcp, {}",
-                if has_keys { "for API keys" } else { "for this machine" }
+                if has_keys { "each request needs a key or a token" } else { "for this machine only" }
             ),
         );
     }
@@ -170,7 +170,10 @@ async fn on_stdio(
         () = reloading(printer, reloader, &service, &auth, &tokens, args) => Ok(()),
     };
     interrupt.drained();
-    ended.map_err(|error| Failure::environment(error, "the client sends one JSON-RPC message a line"))?;
+    ended.map_err(|error| {
+        let hint = "check that the client speaks MCP, and that it keeps standard input and output open";
+        Failure::environment(error, hint)
+    })?;
     Ok(ExitStatus::Ok)
 }
 
@@ -238,7 +241,8 @@ fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
         None => Artifacts::temporary(options),
     };
     opened.map_err(|error| {
-        Failure::environment(error, "give `--artifacts` a directory that you can write to, and each server its own")
+        let hint = "give `--artifacts` a directory that you can write to and that no other server uses";
+        Failure::environment(error, hint)
     })
 }
 

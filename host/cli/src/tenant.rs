@@ -46,7 +46,8 @@ pub(crate) fn tenant(printer: &Printer, global: &Global, args: &TenantArgs) -> R
         }
         TenantCommand::Key { name, json } => {
             if !config.tenants.contains_key(name) {
-                let message = format!("`toolcell.toml` names no tenant `{}`", name.escape_debug());
+                let file = config.file.as_deref().unwrap_or(config::NAME);
+                let message = format!("`{file}` names no tenant `{}`", name.escape_debug());
                 let add = config.hint.command("tenant", &["add"], &[name]);
                 return Err(Failure::usage(message, format!("{add} adds it")));
             }

@@ -12,7 +12,7 @@ pub(crate) struct BadDate;
 
 impl fmt::Display for BadDate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("write a date up to the year 9999, such as `2026-01-31T12:00:00Z`, or seconds since 1970")
+        f.write_str("write a date from 1970 to 9999, such as `2026-01-31T12:00:00Z`, or whole seconds since 1970")
     }
 }
 

@@ -54,7 +54,7 @@ impl Configuration {
         let put = written.map_or(Ok(()), crate::written::Written::put);
         let failed = |error| {
             let message = format!("cannot write `{}`", lock.shown());
-            Error::caused(message, error, "you need write permission for its directory")
+            Error::caused(message, error, "check that its directory is writable and its disk is not full")
         };
         put.map_err(failed)
     }

@@ -195,7 +195,7 @@ impl Configuration {
                 problems.error(
                     &error.span().unwrap_or_default(),
                     error.message(),
-                    "`toolcell check --schema` shows the form",
+                    "compare the file with its JSON Schema: `toolcell check --schema`",
                 );
                 None
             }
@@ -343,10 +343,11 @@ fn pinned(problems: &mut Problems<'_>, digest: &file::At<String>) -> Option<(Str
     let is_digest = |hex: &str| hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if !hex.is_some_and(is_digest) {
         let message = format!("`{}` is not a digest", digest.value.escape_debug());
-        problems.error(&digest.span, message, "write `sha256:` and 64 hex digits, as `toolcell inspect` prints them");
+        let hint = "write `sha256:` and 64 lower-case hex digits, as `toolcell inspect` prints them";
+        problems.error(&digest.span, message, hint);
         return None;
     }
-    let hint = "compare the file with its source; if it is the one you want, write its digest here";
+    let hint = "check where the file comes from; if it is the version you want, write its digest here";
     Some((
         digest.value.clone(),
         problems.at(&digest.span, "the component does not have the digest that is written here", hint),

@@ -55,7 +55,7 @@ impl Folders {
         for folder in &said.folders {
             if found.is_some() && stands(Defence::FoundDevelopment) {
                 let message = "[dev] is not used: this file was found, not named";
-                problems.warning(&folder.span, message, "name the file with `--config FILE` to use it");
+                problems.warning(&folder.span, message, "to use [dev], name the file with `--config FILE`");
                 continue;
             }
             // Before the first build there is none.

@@ -102,7 +102,7 @@ impl<'a> Difference<'a> {
 
     /// Who signed it and who does now, in words, where that is not the same.
     fn publishers(&self) -> Option<(&'a str, &'a str)> {
-        let name = |approved: &'a Approved| approved.publisher.as_deref().unwrap_or("not asked for");
+        let name = |approved: &'a Approved| approved.publisher.as_deref().unwrap_or("not checked");
         self.old.filter(|old| old.publisher != self.new.publisher).map(|old| (name(old), name(self.new)))
     }
 
@@ -154,9 +154,9 @@ impl<'a> Difference<'a> {
             changes.into_iter().map(move |change| format!("{tool}{}", clean::shown(&change.place)))
         });
         let publisher =
-            self.publishers().map(|(old, new)| format!("its publisher is {new}, and was {}", clean::shown(old)));
-        let kind = self.kinds();
-        let kind = kind.map(|(old, new)| format!("it is used as {}, and was {}", clean::shown(new), clean::shown(old)));
+            self.publishers().map(|(old, new)| format!("its publisher was {}, and is {new} now", clean::shown(old)));
+        let kind = self.kinds().map(|(old, new)| (clean::shown(old), clean::shown(new)));
+        let kind = kind.map(|(old, new)| format!("it was used as {old}, and is used as {new} now"));
         let named: Vec<_> = publisher
             .into_iter()
             .chain(kind)

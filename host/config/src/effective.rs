@@ -19,7 +19,7 @@ const ANY_KEY: char = '\u{10ffff}';
 /// Rules that are compared with each other: a stranger's definition can name any number.
 const MAX_RULES: usize = 1024;
 /// What is shown where there are more: none of them, so that a part is not taken for all.
-pub const TOO_MANY: &str = "more rules than can be shown here: ask `toolcell explain`";
+pub const TOO_MANY: &str = "more rules than can be shown here: `toolcell explain` says whether one request is allowed";
 
 /// Rules by kind of grant, in the notation of a configuration.
 pub type Effective = BTreeMap<&'static str, Vec<String>>;

@@ -106,11 +106,12 @@ impl SecretSource for CurrentSecrets {
     fn secret<'a>(&'a self, tenant: Option<&'a str>, name: &'a str) -> SecretFuture<'a> {
         // Stored secrets answer at once.
         let found = self.0.read().secret(tenant, name).now_or_never();
-        Box::pin(std::future::ready(found.unwrap_or_else(|| Err(SecretError::new("the value is not there yet")))))
+        Box::pin(std::future::ready(found.unwrap_or_else(|| Err(SecretError::new("its value is not loaded yet")))))
     }
 
     fn known<'a>(&'a self, tenant: Option<&'a str>) -> KnownFuture<'a> {
         let found = self.0.read().known(tenant).now_or_never();
-        Box::pin(std::future::ready(found.unwrap_or_else(|| Err(SecretError::new("the values are not there yet")))))
+        let unread = || Err(SecretError::new("the values of the secrets are not loaded yet"));
+        Box::pin(std::future::ready(found.unwrap_or_else(unread)))
     }
 }

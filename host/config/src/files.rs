@@ -29,6 +29,10 @@ const SIGNATURE_HINT: &str = "give the file that `ssh-keygen -Y sign` makes";
 
 /// What to give where a configuration is wanted.
 const CONFIG_HINT: &str = "give a TOML file, for instance `toolcell.toml`";
+/// What to give where an issuer's keys are wanted.
+const ISSUER_HINT: &str = "give the file that holds the issuer's JWK set";
+/// What to do about a lock that cannot be used.
+const LOCK_HINT: &str = "remove it, and approve anew";
 
 /// Bytes of a configuration: thousands of components.
 const MAX_CONFIG: u64 = 4 << 20;
@@ -67,13 +71,14 @@ pub fn component(path: &Path) -> Result<Vec<u8>, Error> {
 
 /// The text of a configuration. One that others could have written is not read.
 pub fn configuration(path: &Path) -> Result<String, Error> {
-    own_text(path, "configuration", MAX_CONFIG, "name a configuration of your own with `--config FILE`")
+    let instead = "name a configuration of your own with `--config FILE`";
+    own_text(path, "configuration", MAX_CONFIG, CONFIG_HINT, instead)
 }
 
 /// The public keys of an issuer. A file that others could have written is not read.
 pub fn issuer_keys(path: &Path) -> Result<String, Error> {
-    let hint = "give the issuer's JWK set as a file of yours that no other user can write to";
-    own_text(path, "JWK set", MAX_CONFIG, hint)
+    let instead = "give the issuer's JWK set as a file of yours that no other user can write to";
+    own_text(path, "JWK set", MAX_CONFIG, ISSUER_HINT, instead)
 }
 
 /// The text of a lock, if there is one. One that others could have written is not read.
@@ -81,7 +86,7 @@ pub fn lock(path: &Path) -> Result<Option<String>, Error> {
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(None);
     }
-    own_text(path, "lock", MAX_LOCK, "remove it, and approve anew").map(Some)
+    own_text(path, "lock", MAX_LOCK, LOCK_HINT, LOCK_HINT).map(Some)
 }
 
 /// The file of a signature, if there is one; of one that is too large, enough to see that.
@@ -96,20 +101,21 @@ pub fn signature(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 }
 
 /// Text that decides what tools may do. It is refused unless this user or root owns it and no other user can write to it.
-fn own_text(path: &Path, what: &str, limit: u64, instead: &str) -> Result<String, Error> {
+/// `hint` says what to give instead of something else, `instead` what to do about a file of another user.
+fn own_text(path: &Path, what: &str, limit: u64, hint: &str, instead: &str) -> Result<String, Error> {
     let shown = path.display();
-    let file = open(path, CONFIG_HINT)?;
+    let file = open(path, hint)?;
     let metadata = file.metadata().map_err(|error| not_opened(path, error))?;
     owned(path, &metadata, instead)?;
     let mut bytes = Vec::new();
     match read_bounded(file, limit, &mut bytes) {
         Ok(size) if size > limit => {
             let message = format!("`{shown}` is too large for a {what}: the limit is {}", Size(limit));
-            Err(Error::file(message, instead))
+            Err(Error::file(message, hint))
         }
         Ok(_) => String::from_utf8(bytes)
-            .map_err(|_| Error::file(format!("`{shown}` is not UTF-8 text"), "TOML is UTF-8: convert it first")),
-        Err(error) => Err(Error::caused(format!("cannot read `{shown}`"), error, instead)),
+            .map_err(|_| Error::file(format!("`{shown}` is not UTF-8 text"), "convert the file to UTF-8")),
+        Err(error) => Err(Error::caused(format!("cannot read `{shown}`"), error, hint)),
     }
 }
 
@@ -169,7 +175,7 @@ fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Erro
     if mode & WRITABLE_BY_OTHERS != 0 && stands(Defence::ConfigurationFile) {
         return Err(Error::file(
             format!(
-                "others than you can write to `{shown}` (mode {:04o}), and could grant rights to tools",
+                "other users can write to `{shown}` (mode {:04o}), and could use it to grant rights",
                 mode & 0o7777
             ),
             format!("`chmod go-w {}`", quoted(&path.to_string_lossy())),
@@ -177,7 +183,7 @@ fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Erro
     }
     if is_others(metadata.uid(), rustix::process::geteuid().as_raw()) {
         let foreign = Foreign { path: path.to_owned(), owner: metadata.uid() };
-        return Err(Error::file(format!("{foreign}, who could grant rights to tools"), instead));
+        return Err(Error::file(format!("{foreign}, who could use it to grant rights"), instead));
     }
     Ok(())
 }
@@ -190,7 +196,7 @@ pub fn secret(path: &Path) -> Result<String, (String, String)> {
     let metadata = file.metadata().map_err(|error| failed(not_opened(path, error)))?;
     if metadata.mode() & OPEN_TO_OTHERS != 0 && stands(Defence::SecretFile) {
         let mode = metadata.mode() & 0o7777;
-        let message = format!("others can read `{shown}` (mode {mode:04o})");
+        let message = format!("other users have access to `{shown}` (mode {mode:04o})");
         return Err((message, format!("`chmod go= {}`", quoted(&path.to_string_lossy()))));
     }
     let mut bytes = Vec::new();
@@ -198,8 +204,8 @@ pub fn secret(path: &Path) -> Result<String, (String, String)> {
     if size > MAX_SECRET {
         return Err((format!("`{shown}` is too large for a secret"), format!("the limit is {}", Size(MAX_SECRET))));
     }
-    let mut value =
-        String::from_utf8(bytes).map_err(|_| (format!("`{shown}` is not text"), "encode it first".to_owned()))?;
+    let not_text = |_| (format!("`{shown}` is not UTF-8 text"), "encode the value, for instance as base64".to_owned());
+    let mut value = String::from_utf8(bytes).map_err(not_text)?;
     let end = value.trim_end_matches(['\n', '\r']).len();
     value.truncate(end);
     Ok(value)
@@ -270,8 +276,12 @@ pub fn not_opened(path: &Path, error: io::Error) -> Error {
 fn nearest(path: &Path) -> String {
     let asked = path.file_name().unwrap_or_default().to_string_lossy();
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Ok(entries) = fs::read_dir(dir) else {
-        return format!("there is no directory `{}`", dir.display());
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return format!("there is no directory `{}`", dir.display());
+        }
+        Err(_) => return "check the path".to_owned(),
     };
     let names: Vec<_> = entries
         .take(MAX_NEIGHBOURS)

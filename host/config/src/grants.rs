@@ -66,7 +66,8 @@ pub(crate) fn grants(
         if said.secrets.contains_key(&name.value) {
             grants.reveal.insert(name.value.clone());
         } else {
-            let message = format!("the secret `{}` has no value to reveal", name.value.escape_debug());
+            let message =
+                format!("`reveal` names the secret `{}`, but `secrets` does not have it", name.value.escape_debug());
             problems.error(
                 &name.span,
                 message,
@@ -87,7 +88,7 @@ fn http(problems: &mut Problems<'_>, line: &At<Either<String, file::HttpTable>>)
                     Ok(parsed) => networks.push(parsed),
                     Err(_) => {
                         let message = format!("`{}` is not a network", network.value.escape_debug());
-                        problems.error(&network.span, message, "write an address and its bits: `127.0.0.0/8`");
+                        problems.error(&network.span, message, "write an address and a prefix length: `127.0.0.0/8`");
                     }
                 }
             }
@@ -130,9 +131,8 @@ fn directories(problems: &mut Problems<'_>, said: &file::Grants, base: &Path, gu
             }
         };
         if said.scratch.is_some() && nested(Path::new(&made.name), Path::new(SCRATCH)) {
-            let message =
-                format!("one of the directories `{}` and `{SCRATCH}` of the tool contains the other", made.name);
-            problems.error(&name.span, message, "give the directory a name outside of it");
+            let message = format!("the tool's directories `{}` and `{SCRATCH}` overlap", made.name);
+            problems.error(&name.span, message, "give the directory another name, for instance `/data`");
         }
         for other in &grants.directories {
             if let Some((message, hint)) = clash(other, &made) {
@@ -218,7 +218,7 @@ fn placed(problems: &mut Problems<'_>, said: &At<Either<String, file::Placed>>) 
         },
     };
     if placed.is_none() {
-        let hint = "write as = \"bearer\", { basic = \"USER\" }, { header = \"X-Key\" } or { query = \"key\" }";
+        let hint = "for `as`, write \"bearer\", { basic = \"USER\" }, { header = \"X-Key\" } or { query = \"key\" }";
         problems.error(&said.span, "this is not a way to put a secret into a request", hint);
     }
     placed

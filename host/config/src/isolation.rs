@@ -46,8 +46,8 @@ pub(crate) fn said(isolation: &Option<At<Isolation>>) -> Isolation {
 /// As far as a component's section says, which can be no process.
 pub(crate) fn of_component(problems: &mut Problems<'_>, isolation: &Option<At<Isolation>>) -> Isolation {
     if let Some(process) = isolation.as_ref().filter(|said| said.value == Isolation::Process) {
-        let hint = "write it in [tenants.NAME] or [host]; one component can have `isolation = \"strict\"`";
-        let message = "one component cannot have `isolation = \"process\"`: each process runs the tools of one tenant";
+        let hint = "write it in [tenants.NAME] or [host]; a component can have `isolation = \"strict\"`";
+        let message = "a component cannot have `isolation = \"process\"`: each process runs the tools of one tenant";
         problems.error(&process.span, message, hint);
     }
     said(isolation)

@@ -48,7 +48,8 @@ impl Keys {
             Some(state) => opened(state, &self.project)
                 .map_err(|error| StoreError::Unavailable(format!("{error}; hint: {}", error.hint()))),
             None => Err(StoreError::Unavailable(
-                "there is no place for keys: neither `XDG_STATE_HOME` nor `HOME` is set; hint: pass `--state-dir DIR`"
+                "no place for the key-value store: neither `XDG_STATE_HOME` nor `HOME` is set; \
+                 hint: pass `--state-dir DIR`"
                     .into(),
             )),
         };

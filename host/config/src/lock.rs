@@ -33,15 +33,16 @@ pub(crate) fn place(config: &Path) -> Result<PathBuf, Error> {
     let name = config.file_name().unwrap_or_default();
     let usual = Path::new(NAME).with_extension(ENDING);
     let own = if name == NAME { usual.clone() } else { Path::new(name).with_added_extension(ENDING) };
-    let problem = if Path::new(name).extension().is_some_and(|ending| ending == ENDING) {
-        format!("that is the name of a lock; a configuration is called `{NAME}`")
+    let rename = format!("give it another name, for instance `{NAME}`");
+    let (problem, hint) = if Path::new(name).extension().is_some_and(|ending| ending == ENDING) {
+        ("that is the name of a lock".to_owned(), format!("name the configuration, not its lock, or {rename}"))
     } else if name != NAME && own == usual {
-        format!("its lock would have the same name as the lock of `{NAME}`")
+        (format!("its lock would have the same name as the lock of `{NAME}`"), rename)
     } else {
         return Ok(config.with_file_name(own));
     };
     let message = format!("a configuration cannot be called `{}`: {problem}", config.display());
-    Err(Error::file(message, format!("give it another name, for instance `{NAME}`")))
+    Err(Error::file(message, hint))
 }
 
 /// What was approved.
@@ -179,7 +180,7 @@ impl Lock {
             Error::caused(
                 format!("cannot write `{}`", self.shown()),
                 error,
-                "you need write permission for its directory",
+                "check that its directory is writable and its disk is not full",
             )
         };
         Written::new(&self.path, &text, MODE).map(Some).map_err(failed)

@@ -158,22 +158,22 @@ impl ComponentProblem {
         let message = format!(
             "the component `{component}` has changed code since it was approved, with the same tools and imports"
         );
-        let error = Error::NotApproved {
-            what: Unapproved::Changed,
-            message,
-            hint: format!("`toolcell approve {component}` records the new code; `digest` makes other code an error"),
-        };
+        let hint = format!(
+            "`toolcell approve {component}` records the new code; \
+             set `digest` in `[components.{component}]` to refuse any other code"
+        );
+        let error = Error::NotApproved { what: Unapproved::Changed, message, hint };
         Self::new(component, Reason::Rebuilt, Serving::Current, error)
     }
 
     pub(crate) fn apart(component: &str) -> Self {
-        let message = "its calls are to be made in a process of their own, which this program does not start";
+        let message = "the component's calls need a process of their own, and this program does not start one";
         let error = Error::usage(message, "write `isolation = \"strict\"` in [host], or use `toolcell run`");
         Self::new(component, Reason::NeedsProcess, Serving::Nothing, error)
     }
 
     pub(crate) fn of_tenant(tenant: &str) -> Self {
-        let message = "its calls are to be made in a process of their own, which this program does not start";
+        let message = "the tenant's calls need a process of their own, and this program does not start one";
         let error =
             Error::usage(message, "write `isolation = \"strict\"` for the tenant, or use `toolcell run --tenant`");
         let problem = Self::new("", Reason::NeedsProcess, Serving::Nothing, error);
@@ -186,7 +186,7 @@ impl ComponentProblem {
         } else {
             format!("`{tool}` of `{one}` looks like `{other}` of `{two}`")
         };
-        let hint = "leave one of them out: a model could call one for the other".to_owned();
-        Self::of(component, Serving::Nothing, Error::SameName { message, hint })
+        let hint = "rename one of the tools, or leave out its component: a model could call one for the other";
+        Self::of(component, Serving::Nothing, Error::SameName { message, hint: hint.to_owned() })
     }
 }

@@ -49,12 +49,12 @@ impl Configuration {
         let chosen = self.used(name.as_ref())?;
         let is_in_development = chosen.configured.is_some_and(|(_, configured)| configured.development.is_some());
         if is_in_development {
-            let message = format!("`{name}` is in development and needs no approval: there is no earlier one");
+            let message = format!("`{name}` is in development: it needs no approval, so it cannot be rolled back");
             return Err(Error::usage(message, "build the version that you want"));
         }
         let lock = Lock::beside(self)?;
         let current = lock.components.get(name).ok_or_else(|| {
-            let message = format!("the component `{name}` is not approved: there is nothing to go back from");
+            let message = format!("the component `{name}` is not approved, so it cannot be rolled back");
             Error::not_approved(crate::Unapproved::New, message, self.how_to_approve(name))
         })?;
         let (previous, kept) = self.before(name, current)?;
@@ -63,7 +63,7 @@ impl Configuration {
         // On the disk before the lock is written, in its place after: a lock that cannot be written changes nothing.
         let failed = |error| {
             let message = format!("cannot write `{}`", chosen.shown());
-            Error::caused(message, error, "you need write permission for its directory")
+            Error::caused(message, error, "check that its directory is writable and its disk is not full")
         };
         let mut writes = Vec::new();
         if replaced_file {

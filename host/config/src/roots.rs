@@ -51,10 +51,10 @@ impl Guarded {
             return Some(format!("is in `~/{place}`, from which your programs start"));
         }
         if self.own.iter().any(|own| path.starts_with(own) || own.starts_with(path)) {
-            return Some("contains toolcell's own files".to_owned());
+            return Some("contains toolcell's own files, or is among them".to_owned());
         }
         if let Some(file) = self.unread.iter().find(|file| file.starts_with(path)) {
-            return Some(format!("contains `{}`, the value of a secret", file.display()));
+            return Some(format!("contains `{}`, which holds the value of a secret", file.display()));
         }
         let file = self.unwritten.iter().find(|file| access == Access::Write && file.starts_with(path))?;
         Some(format!("contains `{}`, which tools must not change", file.display()))

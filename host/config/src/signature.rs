@@ -124,7 +124,7 @@ impl fmt::Display for Fault {
             Self::OtherAlgorithm => f.write_str("is not made with an Ed25519 key"),
             Self::OtherPurpose(purpose) => write!(f, "is made for `{purpose}`, not for `{NAMESPACE}`"),
             Self::OtherBytes => f.write_str("is not a signature of these bytes"),
-            Self::UnknownKey(key) => write!(f, "is made with a key of no publisher in the configuration: {key}"),
+            Self::UnknownKey(key) => write!(f, "is made with a key that no publisher in the configuration has: {key}"),
             Self::Revoked(Signer { publisher, key }) => {
                 write!(f, "is made with a key of `{publisher}` that was revoked: {key}")
             }
@@ -137,23 +137,31 @@ impl Fault {
     /// What to do about it.
     pub(crate) fn hint(&self) -> String {
         match self {
-            Self::Missing => {
-                format!(
-                    "its publisher makes it: `ssh-keygen -Y sign -n {NAMESPACE} -f KEY FILE`; `signature` names another place"
-                )
-            }
+            Self::Missing => format!(
+                "get the signature from the publisher (`ssh-keygen -Y sign -n {NAMESPACE} -f KEY FILE`), \
+                 or name its file in `signature`"
+            ),
             Self::TooLarge => format!("the limit is {}: get the signature anew", Size(MAX_SIGNATURE)),
-            Self::NoSignature => "get it anew: it is what `ssh-keygen -Y sign` writes, and nothing else".to_owned(),
-            Self::OtherAlgorithm => "its publisher needs a key of `ssh-keygen -t ed25519`".to_owned(),
-            Self::OtherPurpose(_) => format!("its publisher signs it with `ssh-keygen -Y sign -n {NAMESPACE}`"),
+            Self::NoSignature => {
+                "get the signature anew: the file has what `ssh-keygen -Y sign` writes, and nothing else".to_owned()
+            }
+            Self::OtherAlgorithm => {
+                "ask the publisher to sign the component with a key of `ssh-keygen -t ed25519`".to_owned()
+            }
+            Self::OtherPurpose(_) => {
+                format!("ask the publisher to sign the component with `ssh-keygen -Y sign -n {NAMESPACE}`")
+            }
             Self::OtherBytes => "get the component and its signature anew, both of one version".to_owned(),
             Self::UnknownKey(_) => {
-                "do not use it, unless its publisher says elsewhere that the key is theirs: then add it to `keys`"
+                "do not use the component, unless its publisher confirms the key elsewhere: then add the key to `keys`"
                     .to_owned()
             }
-            Self::Revoked(_) => "do not use it: ask its publisher for one that is signed with another key".to_owned(),
+            Self::Revoked(_) => {
+                "do not use the component: ask its publisher for one that is signed with another key".to_owned()
+            }
             Self::OtherPublisher(_) => {
-                "do not use it, unless you meant this publisher: then name it in `publisher`".to_owned()
+                "do not use the component, unless you trust this publisher for it: then write its name in `publisher`"
+                    .to_owned()
             }
         }
     }

@@ -85,7 +85,7 @@ impl Found {
         let state = state.map(Path::to_owned);
         let mut found = Self { path: path.to_owned(), text: text.to_owned(), lock, state, kept: Ok(None) };
         found.kept = found.read().map_err(|failure| {
-            tracing::warn!(error = failure.message(), "the record of approvals is not used");
+            tracing::warn!(error = failure.message(), "the record of your approvals cannot be used");
             failure.message()
         });
         found
@@ -128,7 +128,8 @@ impl Found {
         if ![DIRECTORY, OLD_DIRECTORY].iter().any(|dir| state.join(dir).is_dir()) {
             return Ok(None);
         }
-        let kept = records(state)?.get(&namespace(), &self.name()).map_err(unkept)?;
+        let kept = records(state)?.get(&namespace(), &self.name());
+        let kept = kept.map_err(|error| Error::caused("cannot read the record of the approval", error, ELSEWHERE))?;
         Ok(kept.and_then(|kept| self.parsed(&String::from_utf8(kept.data).ok()?)))
     }
 
@@ -187,15 +188,15 @@ fn hash(lock: &str) -> String {
 
 /// The records of a state directory, with those of earlier versions.
 fn records(state: &Path) -> Result<DiskStore, Error> {
-    let kept = |failure: Error| {
-        let error = format!("cannot keep the approval in `{}`: {}", state.display(), failure.message());
+    let failed = |failure: Error| {
+        let error = format!("cannot open the record of approvals in `{}`: {}", state.display(), failure.message());
         Error::file(error, ELSEWHERE)
     };
-    let store = DiskStore::open(&state.join(DIRECTORY)).map_err(|error| kept(error.into()))?;
+    let store = DiskStore::open(&state.join(DIRECTORY)).map_err(|error| failed(error.into()))?;
     let store = store.with_quota(Quota { bytes: u64::MAX, keys: u64::MAX, value: u64::MAX });
     let old = state.join(OLD_DIRECTORY);
     if old.is_dir() {
-        carry_over(&old, &store).map_err(kept)?;
+        carry_over(&old, &store).map_err(failed)?;
     }
     Ok(store)
 }
@@ -211,7 +212,11 @@ fn carry_over(old: &Path, store: &DiskStore) -> Result<(), Error> {
                 store.compare_and_swap(&namespace(), &name, None, content.as_bytes(), None).map_err(unkept)?;
             }
             Ok(None) => {}
-            Err(failure) => tracing::warn!(error = failure.message(), "the record of an approval is not carried over"),
+            Err(failure) => tracing::warn!(
+                error = failure.message(),
+                "an approval that an earlier version of toolcell recorded cannot be used: \
+                 approve that configuration again"
+            ),
         }
     }
     // Another command may have done it meanwhile.

@@ -62,7 +62,7 @@ impl Configuration {
             (Some((name, _)), Some(file)) => {
                 let message = format!("`--grant` cannot be used for `{name}`, which `{file}` configures");
                 let hint = format!(
-                    "add them to [components.{name}.grants], or give the path of a file that is not in `{file}`"
+                    "add the grants to [components.{name}.grants], or give the path of a file that is not in `{file}`"
                 );
                 return Err(Error::usage(message, hint));
             }

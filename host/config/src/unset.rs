@@ -65,7 +65,8 @@ impl Middleware for Stopped {
         match self.unset.iter().find(|name| may_use(&rights, name)) {
             Some(name) => {
                 let error = HandlerError::new(format!(
-                    "the secret `{name}`, which this tool may use, has no value on this host: set it on this host; `toolcell check` names it"
+                    "the secret `{name}`, which this tool may use, has no usable value on this host: \
+                     the operator has to set the value; `toolcell check` says what is wrong"
                 ));
                 Box::pin(std::future::ready(CallResult::Outcome(Outcome::Error(error))))
             }

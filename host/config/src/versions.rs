@@ -27,7 +27,7 @@ const MOST: usize = 8;
 /// Characters of a digest.
 const HEX: usize = 64;
 /// What to do about a list that cannot be used.
-const RESTORE: &str = "remove its directory: approvals from then on are kept anew";
+const RESTORE: &str = "remove the directory of the kept versions: later approvals make it again";
 /// What to do where nothing can be kept.
 const ELSEWHERE: &str = "name a state directory that you can write to: `--state-dir DIR`";
 
@@ -63,7 +63,7 @@ impl Configuration {
             versions.keep(approved, before, &bytes, signature.as_deref())
         });
         if let Err(error) = kept {
-            tracing::warn!(component = name, %error, "the approved version is not kept");
+            tracing::warn!(component = name, %error, "cannot keep a copy of the approved version");
         }
     }
 
@@ -95,7 +95,8 @@ impl Versions {
             return Ok(());
         };
         let failed = |error: std::io::Error| {
-            Error::caused(format!("cannot keep a version in `{}`", self.dir.display()), error, ELSEWHERE)
+            let message = format!("cannot keep a copy of an approved version in `{}`", self.dir.display());
+            Error::caused(message, error, ELSEWHERE)
         };
         DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(failed)?;
         files::own_directory(&self.dir, ELSEWHERE)?;

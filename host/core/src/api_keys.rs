@@ -41,7 +41,7 @@ impl ApiKey {
     pub fn generate() -> Result<Self, Error> {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
         getrandom::fill(bytes.as_mut_slice())
-            .map_err(|error| Error::engine("there is no randomness for a key").with_source(error))?;
+            .map_err(|error| Error::engine("the system has no randomness for a key").with_source(error))?;
         let mut key = Zeroizing::new(PREFIX.to_owned());
         URL_SAFE_NO_PAD.encode_string(bytes.as_slice(), &mut key);
         Ok(Self(key))

@@ -274,10 +274,10 @@ impl Circuit {
         }
         drop(state);
         if let (State::Closed { .. }, State::Open { .. }) = (was, is) {
-            tracing::warn!(tool = self.tool, "failed too often and rests");
+            tracing::warn!(tool = self.tool, "the tool failed too often: its calls are refused for a while");
         }
         if let (State::HalfOpen { .. }, State::Closed { .. }) = (was, is) {
-            tracing::info!(tool = self.tool, "works again after a rest");
+            tracing::info!(tool = self.tool, "the tool works again: its calls are no longer refused");
         }
     }
 

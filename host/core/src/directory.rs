@@ -79,7 +79,7 @@ impl Mounts {
         for directory in &grants.directories {
             let taken = grants.scratch.is_some() && directory.name == SCRATCH;
             if taken || mounts.iter().any(|other| other.name == directory.name) {
-                return Err(fault(directory, "another directory has this name", "give each a name of its own"));
+                return Err(fault(directory, "another directory has this name", "give each directory a different name"));
             }
             let mount = Mount::open(directory, counts)?;
             if let Some(other) = mounts.iter().find(|other| mount.conflicts(other)) {
@@ -90,7 +90,8 @@ impl Mounts {
         }
         let nest = |room| {
             Nest::new(room).map_err(|error| {
-                Error::directory(SCRATCH, Path::new(""), "there is no place for it", "see the cause").with_source(error)
+                let problem = "the temporary directory for it cannot be made";
+                Error::directory(SCRATCH, Path::new(""), problem, "see the cause").with_source(error)
             })
         };
         Ok(Some(Self { mounts, scratch: grants.scratch.map(nest).transpose()? }))
@@ -142,14 +143,15 @@ impl Mount {
         };
         let found = path.symlink_metadata().map_err(cannot)?;
         if found.is_symlink() && stands(Defence::MountedLinks) {
-            return Err(fault(directory, "it is a symbolic link", "grant what it leads to, by its own path"));
+            let hint = "grant the directory that the link leads to, by that directory's own path";
+            return Err(fault(directory, "it is a symbolic link", hint));
         }
         if !found.is_dir() {
-            return Err(fault(directory, "it is no directory", "grant the directory that it lies in"));
+            return Err(fault(directory, "it is not a directory", "grant the directory that it lies in"));
         }
         let path = path.canonicalize().map_err(cannot)?;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(cannot)?.into_std_file();
-        let kernels = || is_kernels(&dir).then(|| "is the kernel's own, which is the system's".to_owned());
+        let kernels = || is_kernels(&dir).then(|| "is in a filesystem of the kernel, such as proc or sysfs".to_owned());
         if let Some(why) = forbidden_root(&path).or_else(kernels).filter(|_| stands(Defence::MachineDirectories)) {
             return Err(fault(directory, format!("it {why}"), "grant a directory made for the tool"));
         }
@@ -158,7 +160,7 @@ impl Mount {
             Access::Write => {
                 let counts = counts.filter(|_| stands(Defence::SharedCounts));
                 let ledger = Ledger::of(&dir, counts).map_err(|error| {
-                    let place = counts.map_or_else(String::new, |dir| format!(" in {}", dir.display()));
+                    let place = counts.map_or_else(String::new, |dir| format!(" (its count is in {})", dir.display()));
                     let problem = format!("its contents cannot be counted{place}: {error}");
                     let hint = "check the permissions of the directory and of the files that keep its count";
                     fault(directory, problem, hint).with_source(error)
@@ -192,7 +194,7 @@ fn there(opened: io::Result<File>, name: &str) -> io::Result<Option<File>> {
             Err(error)
         }
         Err(error) => {
-            tracing::warn!(%error, name, "a granted directory is gone");
+            tracing::warn!(%error, name, "a granted directory is gone or cannot be opened");
             Ok(None)
         }
     }

@@ -197,7 +197,7 @@ impl Egress {
         match resumed(task.await) {
             Some(Ok(answered)) => answered,
             Some(Err(_elapsed)) => Err(SendError::Timeout(Stage::Whole)),
-            None => Err(SendError::broken("the host has ended")),
+            None => Err(SendError::broken("toolcell is shutting down")),
         }
     }
 

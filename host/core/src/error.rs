@@ -307,14 +307,14 @@ impl Error {
             }
             Kind::TooCostly(_) => "if you trust the component, allow more time to compile it".into(),
             Kind::NotGranted { grants, .. } if grants.is_empty() => {
-                "build the tool without these imports, or declare its needs: `#[tool(needs = […])]`".into()
+                "build it without these imports, or declare those that can be granted: `#[tool(needs = […])]`".into()
             }
             Kind::NotGranted { grants, .. } => format!("to allow what it declares, grant: {}", grants.join(", ")),
             Kind::NoTools(_, Some(kind)) => format!(
-                "it can be used as it is: `toolcell run --as {kind}`, or `as = \"{kind}\"` in its section of `toolcell.toml`"
+                "use it as it is: `toolcell run --as {kind}`, or `as = \"{kind}\"` in its section of `toolcell.toml`"
             ),
             Kind::NoTools(_, None) => {
-                "export the interface `toolcell:tool/tool@0.1.0`; in Rust: `toolcell_guest::tools![my_tool];`".into()
+                "offer tools through `toolcell:tool/tool@0.1.0`; in Rust: `toolcell_guest::tools![my_tool];`".into()
             }
             Kind::UnknownTool { asked, known } => {
                 match crate::names::nearest(asked, known.iter().map(String::as_str)) {
@@ -330,14 +330,14 @@ impl Error {
             Kind::DuplicateTool(_) => "unregister the other tool first, or rename this one".into(),
             Kind::DuplicateCall(_) => "give each call of a run its own id".into(),
             Kind::Options { option, .. } => format!("correct `{option}`; no call was made"),
-            Kind::Describe(_) => "make `describe` return quickly, without using any grant".into(),
+            Kind::Describe(_) => "correct `describe`: it must return quickly, and cannot use any grant".into(),
             Kind::Quota { after, .. } => {
                 let seconds = after.as_millis().div_ceil(1000);
                 format!("try again in {seconds} s; components that were compiled before can still be loaded")
             }
             Kind::Cordon => "see the cause".into(),
-            Kind::NoCell(_) => "load it again later, or give the engine more cells".into(),
-            Kind::Engine(_) => "see the cause; the engine needs a 64-bit machine with enough address space".into(),
+            Kind::NoCell(_) => "load the component again later, or give the engine more cells".into(),
+            Kind::Engine(_) => "see the cause; if address space is missing, allow more or use a 64-bit machine".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
             Kind::SealKey { hint, .. } | Kind::Store { hint, .. } | Kind::Directory { hint, .. } => (*hint).into(),
         }
@@ -364,7 +364,7 @@ impl fmt::Display for Error {
             }
             Kind::TooLarge { what, got, limit } => write!(f, "{what}: {got} is over the limit of {limit}"),
             Kind::TooCostly(limit) => {
-                write!(f, "the component cannot be compiled within the limits of {limit:?} of CPU time and of memory")
+                write!(f, "the component cannot be compiled within the limits of CPU time ({limit:?}) and memory")
             }
             Kind::NotGranted { imports, .. } => {
                 write!(f, "the component imports interfaces that are not granted: {}", imports.join(", "))
@@ -384,7 +384,7 @@ impl fmt::Display for Error {
             Kind::Quota { problem, .. } => f.write_str(problem),
             Kind::Cordon => f.write_str("the worker process could not load the tools"),
             Kind::NoCell(_) => f.write_str("all cells are busy, so the component could not describe its tools"),
-            Kind::Engine(problem) => write!(f, "the engine cannot be set up: {problem}"),
+            Kind::Engine(problem) => write!(f, "the engine failed: {problem}"),
             Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),
             Kind::SealKey { problem, .. } => write!(f, "the key that seals questions cannot be used: {problem}"),
             Kind::Store { problem, .. } => write!(f, "the store cannot be opened: {problem}"),

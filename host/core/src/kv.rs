@@ -73,7 +73,7 @@ pub struct Page {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The key, the prefix or the cursor is not valid.
-    #[error("a key has 1 to {MAX_KEY} bytes, and a cursor is what the page before gave")]
+    #[error("a key must have 1 to {MAX_KEY} bytes, and a cursor must be the one that the previous page returned")]
     InvalidKey,
     /// The quota is used up. The text can be shown to the tool.
     #[error("{0}")]

@@ -107,7 +107,7 @@ impl Provider {
         for definition in definitions {
             let mut changes = Changes::new(self, &definition.name, &mut notes);
             if check_name(&definition.name).is_err() {
-                return Err(changes.refusal("/name", "it is not 1 to 64 of the characters A-Z a-z 0-9 _ -"));
+                return Err(changes.refusal("/name", "the name must be 1 to 64 of the characters A-Z a-z 0-9 _ -"));
             }
             if !names.insert(&definition.name) {
                 return Err(changes.refusal("/name", "there are two tools of this name"));
@@ -116,7 +116,7 @@ impl Provider {
                 let is_too_large =
                     |schema: &Value| is_too_deep(schema) || Json::from(schema.clone()).check_size().is_err();
                 if schema.as_ref().is_some_and(is_too_large) {
-                    return Err(changes.refusal(pointer, "it is nested too deep"));
+                    return Err(changes.refusal(pointer, "the schema is nested too deep or has too many values"));
                 }
             }
             if definition.output.is_some() && self != Self::Mcp {
@@ -213,7 +213,7 @@ pub enum ProviderError {
         asked: String,
     },
     /// An API has no form for a definition.
-    #[error("`{tool}` has no form for {provider}: at `{pointer}`: {problem}")]
+    #[error("`{tool}` cannot be offered to {provider}: at `{pointer}`: {problem}")]
     Inexpressible {
         /// The API.
         provider: Provider,

@@ -87,9 +87,9 @@ impl Denial {
             Layer::Tool => format!("`{request}` is denied for this tool"),
             Layer::Tenant => format!("`{request}` is denied for this tenant"),
             Layer::Call => format!("`{request}` is denied for this call"),
-            Layer::Caller => format!("`{request}` is denied: the tool that made this call is not allowed it"),
+            Layer::Caller => format!("`{request}` is denied: the tool that made this call does not have this right"),
             Layer::Secrets => {
-                format!("`{request}` is denied: it carries the value of a secret that is not bound to it")
+                format!("`{request}` is denied: it contains the value of a secret that is not bound to its destination")
             }
             Layer::Host => format!("`{request}` is denied: no tool gets a socket"),
         }
@@ -108,15 +108,17 @@ impl Denial {
                 )
             }
             Layer::Granted => format!("to allow it, grant: {}", self.grant),
-            Layer::Tool => format!("to allow it, widen what this tool is left: {}", self.grant),
+            Layer::Tool => format!("to allow it, widen the tool's overlay: {}", self.grant),
             Layer::Tenant => format!("to allow it, widen the tenant's overlay: {}", self.grant),
             Layer::Call => format!("to allow it, widen the call's overlay: {}", self.grant),
             Layer::Caller => {
-                "to allow it, let the calling tool call this one with its own rights: invoke = [\"own NAME\"]"
+                "to allow it, let this tool keep its own rights: grant the calling tool invoke = [\"own NAME\"]"
                     .to_owned()
             }
             Layer::Host => "no grant allows it: to reach a server, use HTTP".to_owned(),
-            Layer::Secrets => "have the host put the secret in, where a grant binds it to the destination".to_owned(),
+            Layer::Secrets => {
+                "do not send the value: let the host put the secret into requests to which a grant binds it".to_owned()
+            }
         }
     }
 }
@@ -219,7 +221,7 @@ impl Rights {
         if request.len() > MAX_REQUEST {
             // A stranger's text: long enough to be seen for what it is, and no rule.
             let start: String = request.chars().take(MAX_REQUEST / 8).collect();
-            let grant = "none: the request is too long to be granted by itself".to_owned();
+            let grant = "none: the request is too long to be written as a grant".to_owned();
             return Decision::Denied(Denial { layer, request: format!("{start}…"), grant });
         }
         Decision::Denied(Denial { layer, request, grant })

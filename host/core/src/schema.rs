@@ -63,7 +63,7 @@ impl Schema {
         // Even the first error may hold all those of its alternatives.
         Err(vec![Fault::new(
             "",
-            "expected a value that fits the tool's schema; it is too large to say where it does not",
+            "expected a value that fits the tool's schema; this value does not, and is too large to say where",
         )])
     }
 }

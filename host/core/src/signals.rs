@@ -25,7 +25,7 @@ pub fn survive_file_size_limit() {
             return;
         }
         if let Err(error) = flag::register(signal, Arc::<AtomicBool>::default()) {
-            tracing::warn!(%error, "a write past the file-size limit would end this process");
+            tracing::warn!(%error, "SIGXFSZ has no handler: a write past the file-size limit would end this process");
         }
     });
 }

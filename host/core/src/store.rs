@@ -205,7 +205,7 @@ fn verified(connection: &Connection, file: &Path) -> Result<(), Error> {
         return Err(Error::store(format!("{place} is a database that toolcell did not create"), DAMAGED));
     }
     if schema > SCHEMA {
-        let problem = format!("{place} has the layout {schema}, and this version knows those up to {SCHEMA}");
+        let problem = format!("{place} has layout {schema}; this version of toolcell reads layouts up to {SCHEMA}");
         return Err(Error::store(problem, NEWER));
     }
     let found = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));

@@ -112,7 +112,7 @@ impl Component {
         let grants = Arc::new(grants);
         let tools = loaded.definitions().iter().map(|definition| {
             let rights = Rights::in_component(Arc::clone(&grants), definition, loaded.definitions())
-                .map_err(|bad| Error::definition(&definition.name, format_args!("a need of it: {bad}")))?;
+                .map_err(|bad| Error::definition(&definition.name, format_args!("in `needs`: {bad}")))?;
             let (loaded, checks) = (loaded.clone(), definition.checks);
             let handler = WasmHandler { loaded, checks, rights: Arc::new(rights.clone()), reads_arguments };
             Tool::with_handler(definition.clone(), handler).map(|tool| tool.with_rights(rights))

@@ -131,16 +131,16 @@ pub enum ArtifactError {
     #[error("there is no such artifact")]
     NotFound,
     /// The content is longer than an artifact can be.
-    #[error("an artifact has at most {limit} bytes")]
+    #[error("the content has more than {limit} bytes, the limit of an artifact")]
     TooLarge {
         /// The most bytes.
         limit: usize,
     },
     /// The tenant has no room for it.
-    #[error("the artifacts of the tenant use up its quota")]
+    #[error("the artifact would exceed the tenant's limit of bytes or number of artifacts")]
     Quota,
     /// The name is not one of a file.
-    #[error("the name of an artifact has 1 to 128 of the characters A-Z a-z 0-9 . _ -, and does not begin with . or -")]
+    #[error("the name of an artifact must be 1 to 128 of the characters A-Z a-z 0-9 . _ -, and not begin with . or -")]
     BadName,
     /// The media type cannot be kept.
     #[error("the media type is not 1 to 128 visible ASCII characters")]

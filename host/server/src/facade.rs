@@ -76,13 +76,13 @@ pub(crate) fn facade(many: ManyTools, tools: &BTreeMap<String, Tool>) -> Option<
         return None;
     }
     if let Some(taken) = tools.keys().find(|name| is_part(name)) {
-        tracing::warn!(tool = %taken, "the whole list is served: a tool has a name that the search of tools needs");
+        tracing::warn!(tool = %taken, "all tools are listed, without search: this tool has the name of a search tool");
         return None;
     }
     let catalogue =
         Arc::new(Catalogue { tools: tools.clone(), index: OnceLock::new(), bytes: many.tokens * BYTES_PER_TOKEN });
     let made = catalogue.facade();
-    made.inspect_err(|error| tracing::error!(%error, "the whole list is served: the search of tools is not usable"))
+    made.inspect_err(|error| tracing::error!(%error, "all tools are listed: the search of tools cannot be set up"))
         .ok()
 }
 

@@ -27,7 +27,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 #[non_exhaustive]
 pub enum UrlError {
     /// It is not `https://` or `http://` with a host, or it has a user name or a fragment.
-    #[error("it is not a URL with `https://` and a host")]
+    #[error("it is not a URL with `https://` and a host, or it has a user name or a fragment")]
     NotAUrl,
     /// It has no TLS, and is not of this machine.
     #[error("it has no TLS, and its host is not this machine")]

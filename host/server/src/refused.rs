@@ -111,7 +111,7 @@ impl Refused {
             Self::TooManyCalls { .. } => "split the request".into(),
             Self::Draining => "send the request to another server, or try again later".into(),
             Self::DuplicateRequest => "give each request its own id".into(),
-            Self::NotRunning => "the request has ended, or its id is another one".into(),
+            Self::NotRunning => "check the id; the request may have ended already".into(),
             Self::Run(error) => error.hint(),
         }
     }

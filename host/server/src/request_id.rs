@@ -46,7 +46,7 @@ impl fmt::Display for RequestId {
 
 /// A text that is not a request id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a request id has 1 to 128 of the characters A-Z a-z 0-9 . _ : -")]
+#[error("a request id must be 1 to 128 of the characters A-Z a-z 0-9 . _ : -")]
 pub struct BadRequestId;
 
 impl FromStr for RequestId {

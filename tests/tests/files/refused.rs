@@ -28,7 +28,7 @@ fn what_cannot_be_mounted_is_named_with_a_hint() {
     fs::create_dir_all(at(".ssh/sub")).expect("a directory");
     for (path, expected) in [
         ("missing", "cannot be opened"),
-        ("file", "no directory"),
+        ("file", "not a directory"),
         ("link", "symbolic link"),
         ("link/", "symbolic link"),
         ("root", "symbolic link"),

@@ -105,7 +105,7 @@ fn functions_that_cannot_be_tools_are_named() {
     let long = format!("package a:b@0.1.0; world plain {{ export {}: func(); }}", "x".repeat(65));
     let long_module = format!(r#"(func (export "{}"))"#, "x".repeat(65));
     for (wit, module, is, needle) in [
-        (resource, make, definition, "the function `a:b/i@0.1.0#make` has a resource, which has no form as JSON"),
+        (resource, make, definition, "`a:b/i@0.1.0#make` cannot be a tool: it takes or returns a resource"),
         ("package a:b; world plain {}", "", component, "it exports no function"),
         (&long, &long_module, definition, "is not a tool name"),
     ] {
@@ -118,7 +118,7 @@ fn functions_that_cannot_be_tools_are_named() {
     }
     let wit = format!("package a:b@0.1.0; interface i {{ {types} f: func(t: t12); }} world plain {{ export i; }}");
     let loaded = functions(&wit, r#"(func (export "a:b/i@0.1.0#f") (param i32))"#);
-    assert_refused(loaded, definition, "`a:b/i@0.1.0#f` has types with more than 1500 parts");
+    assert_refused(loaded, definition, "#f` cannot be a tool: it takes or returns types with more than 1500 parts");
 }
 
 fn command(change: impl FnOnce(&mut Command)) -> ComponentKind {

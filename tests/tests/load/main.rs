@@ -76,7 +76,7 @@ fn every_truncation_is_refused() {
         match load(&ENGINE, whole[..end].to_vec()) {
             Ok(component) => assert!(whole[end] == CUSTOM && answers(&component), "{end} of {}", whole.len()),
             Err(error) => {
-                assert!(error.is_component() && !error.to_string().contains("gave up"), "{end}: {error}");
+                assert!(error.is_component() && !error.to_string().contains("engine panicked"), "{end}: {error}");
                 assert!(!error.hint().is_empty());
             }
         }
@@ -106,7 +106,7 @@ fn mutated_components_do_no_harm() {
             Err(error) => {
                 let kinds = [error.is_component(), error.is_definition(), error.is_not_granted()];
                 assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{round}: {error:?}");
-                assert!(!error.to_string().contains("gave up") && !error.hint().is_empty(), "{round}: {error}");
+                assert!(!error.to_string().contains("engine panicked") && !error.hint().is_empty(), "{round}: {error}");
             }
         }
     }
@@ -124,7 +124,7 @@ fn definitions_that_cannot_be_served() {
         (Hostile { name: long, ..echo() }, definition, "is not a tool name"),
         (Hostile { name: "a\u{1b}[31m", ..echo() }, definition, r"`a\u{1b}[31m` is not a tool name"),
         (Hostile { listed: 2, ..echo() }, definition, "two tools of this name"),
-        (Hostile { listed: 0, ..echo() }, component, "names none"),
+        (Hostile { listed: 0, ..echo() }, component, "returns no tools"),
         (Hostile { parameters: Some(r#"{"type": "array"}"#), ..echo() }, definition, "arguments are always an object"),
         (Hostile { parameters: Some(r#"{"type": 7}"#), ..echo() }, definition, "`hostile` is not valid"),
         (Hostile { output: Some(r#"{"type": "text"}"#), ..echo() }, definition, "`hostile` is not valid"),

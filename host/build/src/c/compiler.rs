@@ -111,7 +111,7 @@ impl Compiler {
 /// An error that says why there is no compiler.
 pub(super) fn missing(why: &str) -> Error {
     let message = format!("C tools are built by Zig, or by clang: {why}");
-    Error::new(ErrorKind::Toolchain, message, format!("install it with `pip install ziglang=={INSTALLED}`"))
+    Error::new(ErrorKind::Toolchain, message, format!("install Zig with `pip install ziglang=={INSTALLED}`"))
 }
 
 /// What a program says on standard output, if it ends well.
@@ -139,7 +139,7 @@ mod tests {
         };
         assert_eq!(error.kind(), ErrorKind::Toolchain);
         assert!(error.to_string().contains("no Zig, and no clang with wasi-libc and lld, is installed"), "{error}");
-        assert_eq!(error.hint(), format!("install it with `pip install ziglang=={INSTALLED}`"));
+        assert_eq!(error.hint(), format!("install Zig with `pip install ziglang=={INSTALLED}`"));
     }
 
     #[test]

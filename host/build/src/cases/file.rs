@@ -264,7 +264,8 @@ pub fn read(path: &Path) -> Result<Suite, Error> {
     } else {
         serde_norway::from_str(&text).map_err(|error| error.to_string())
     };
-    let suite = read.map_err(|problem| fault(problem, "`cases.schema.json` of a new project describes the file"))?;
+    let hint = "`cases.schema.json`, which `toolcell new` writes, describes this format";
+    let suite = read.map_err(|problem| fault(problem, hint))?;
     let mut names = BTreeSet::new();
     for case in &suite.cases {
         if !names.insert(&case.name) {
@@ -275,7 +276,8 @@ pub fn read(path: &Path) -> Result<Suite, Error> {
             return Err(fault(problem, "keep one of them"));
         }
         if let Some(other) = case.tools.iter().find(|other| other.endings() != 1) {
-            let problem = format!("the case `{}` has not one ending for the tool `{}`", case.name, other.name);
+            let problem =
+                format!("the case `{}` must have exactly one ending for the tool `{}`", case.name, other.name);
             return Err(fault(problem, "give one of `ok`, `error`, `ask_user` and `halt`"));
         }
     }

@@ -45,7 +45,8 @@ pub(super) fn failures(
         let validator = jsonschema::draft202012::new(schema).map_err(|error| {
             Error::new(ErrorKind::Cases, format!("`ok_schema` is not a JSON Schema: {error}"), "correct the schema")
         })?;
-        check(seen.ok.as_ref().is_some_and(|value| validator.is_valid(value)), format!("ok, of the schema {schema}"));
+        let fits = seen.ok.as_ref().is_some_and(|value| validator.is_valid(value));
+        check(fits, format!("ok, with a value that fits the schema {schema}"));
     }
     if let Some(part) = &expect.ok_contains {
         check(seen.ok.as_ref().is_some_and(|value| text(value).contains(part)), format!("ok, with {part:?} in it"));
@@ -69,7 +70,9 @@ pub(super) fn failures(
         check(ending.contains(part), format!("a message with {part:?} in it"));
     }
     if *expect == Expect::default() {
-        check(false, "an ending that is not written yet (`--bless` writes it)".to_owned());
+        failures.push(format!(
+            "the case has no expected ending yet (`--bless` writes it); the call ended with {ending}"
+        ));
     }
     let usage = &completion.usage;
     if let Some(most) = budget.and_then(|budget| budget.fuel)

@@ -212,8 +212,9 @@ fn answers(
     for exchange in exchanges {
         let method = Method::parse(&exchange.method)
             .ok_or_else(|| (format!("there is no method `{}`", exchange.method), "use GET, POST and so on"))?;
+        let hint = "write an absolute URL, for instance `https://api.example.com/v1`";
         let target = Target::parse(&exchange.url)
-            .map_err(|problem| (format!("`{}` is not a URL: {problem}", exchange.url), "write it with `https://`"))?;
+            .map_err(|problem| (format!("`{}` is not a URL: {problem}", exchange.url), hint))?;
         let mut headers: Vec<_> = exchange.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let body = match (&exchange.body, &exchange.json) {
             (Some(body), _) => body.clone(),

@@ -57,7 +57,7 @@ impl Package {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_BYTES => {}
             Ok(metadata) if metadata.is_file() => {
-                return Err(Error::faults(vec![at_start(name, &format!("is larger than {MAX_BYTES} bytes"))]));
+                return Err(Error::faults(vec![at_start(name, &format!("the file is larger than {MAX_BYTES} bytes"))]));
             }
             _ => return Ok(None),
         }

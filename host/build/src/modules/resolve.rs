@@ -99,7 +99,7 @@ impl<'p> Resolver<'p> {
 
     fn step(&mut self, from: &str, specifier: &str, wanted: Wanted, steps: u32) -> Result<String, Error> {
         if steps == 0 {
-            return fault(from, &format!("`{specifier}` leads to itself"), "correct the `package.json` of the package");
+            return fault(from, &circular(specifier), "correct the `package.json` of the package");
         }
         let is_path = specifier.starts_with("./") || specifier.starts_with("../") || [".", ".."].contains(&specifier);
         if is_path && !is_of_package(from) {
@@ -109,9 +109,7 @@ impl<'p> Resolver<'p> {
             let Some(path) = plain(&folder(from).join(specifier)) else { return self.outside(from, specifier) };
             return match self.package_file(&path, wanted)? {
                 Some(found) => self.in_browser(from, specifier, &found, wanted, steps),
-                None => {
-                    fault(from, &format!("there is no file `{path}`, which it imports"), "install the package again")
-                }
+                None => fault(from, &no_file(specifier, &path), "install the package again"),
             };
         }
         let own = self.package_of(from)?;
@@ -119,7 +117,11 @@ impl<'p> Resolver<'p> {
             if specifier.starts_with('#') {
                 return match package.imported(specifier, wanted) {
                     Some(target) => self.step(&format!("{home}/package.json"), &target, wanted, steps - 1),
-                    None => fault(from, &format!("its package has no import `{specifier}`"), "install it again"),
+                    None => {
+                        let message =
+                            format!("cannot import `{specifier}`: {home}/package.json has no such entry in `imports`");
+                        fault(from, &message, "install the package again")
+                    }
                 };
             }
             match package.replaced(specifier) {
@@ -143,10 +145,7 @@ impl<'p> Resolver<'p> {
             // A file of the project has the name by which it is imported, links included.
             Some((Some(_), name)) => Ok(name),
             Some((None, _)) => self.outside(from, specifier),
-            None => {
-                let message = format!("there is no file `{wanted}`, which it imports");
-                fault(from, &message, "correct the path, or write the file")
-            }
+            None => fault(from, &no_file(specifier, &wanted), "correct the path, or write the file"),
         }
     }
 
@@ -168,13 +167,12 @@ impl<'p> Resolver<'p> {
             let module = specifier.strip_prefix("node:").unwrap_or(name);
             if specifier.starts_with("node:") || NODE.contains(&module) {
                 let hint = "use what the module `toolcell` exports, or a package that is written for browsers";
-                return fault(
-                    from,
-                    &format!("cannot import `{specifier}`: Node brings it, and a tool has no Node"),
-                    hint,
+                let message = format!(
+                    "cannot import `{specifier}`: it is a module of Node.js, and a tool does not run in Node.js"
                 );
+                return fault(from, &message, hint);
             }
-            let hint = format!("`npm install {name}`; a file of the project is imported by path: `./{name}.js`");
+            let hint = format!("run `npm install {name}`, or import a file of the project by path: `./{name}.js`");
             return fault(from, &format!("cannot import `{specifier}`: {PACKAGES} has no package `{name}`"), &hint);
         };
         let package = self.manifest(&home)?.unwrap_or_default();
@@ -196,8 +194,9 @@ impl<'p> Resolver<'p> {
         match found {
             Some(found) => self.in_browser(from, specifier, &found, wanted, steps),
             None => {
-                let message =
-                    format!("cannot import `{specifier}`: the package `{name}` has no such file in the project");
+                let message = format!(
+                    "cannot import `{specifier}`: its file in the package `{name}` is missing or outside of the project"
+                );
                 fault(from, &message, "install the package again, into the project's folder")
             }
         }
@@ -239,11 +238,7 @@ impl<'p> Resolver<'p> {
             Some(Replacement::Without(_)) => Ok(EMPTY.to_owned()),
             Some(Replacement::File(file)) if *file != format!(".{path}") => {
                 if steps == 1 {
-                    return fault(
-                        from,
-                        &format!("`{specifier}` leads to itself"),
-                        "install another version of the package",
-                    );
+                    return fault(from, &circular(specifier), "install another version of the package");
                 }
                 self.step(&format!("{home}/package.json"), file, wanted, steps - 1)
             }
@@ -290,6 +285,15 @@ impl<'p> Resolver<'p> {
         let message = format!("`{specifier}` is outside of the project");
         fault(from, &message, "copy the file into the project's folder")
     }
+}
+
+/// What is wrong where replacements of a package go round in a circle.
+fn circular(specifier: &str) -> String {
+    format!("`{specifier}` leads to itself through `imports` or `browser` in `package.json`")
+}
+
+fn no_file(specifier: &str, path: &str) -> String {
+    format!("cannot import `{specifier}`: there is no file `{path}`")
 }
 
 fn fault(from: &str, message: &str, hint: &str) -> Result<String, Error> {

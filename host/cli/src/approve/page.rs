@@ -16,7 +16,7 @@ impl Matter<'_> {
     pub(super) fn to_page(&self) -> Page {
         let mut page = Page::default();
         if let Some(found) = self.unapproved() {
-            page.lines.push(format!("configuration {}: found here, not approved or changed since", self.file));
+            page.lines.push(format!("configuration {}: found here, and not approved in its present form", self.file));
             // All of it, whatever it means: publishers, pins, tenants, isolation.
             page.append(Page::of_texts(found.before(), found.text.clone()));
         }
@@ -64,7 +64,7 @@ impl Matter<'_> {
             warnings.extend(difference.warnings().into_iter().map(|warning| format!("{}: {warning}", seen.name)));
         }
         for (name, first) in self.look_alikes() {
-            warnings.push(format!("the tool name `{name}` looks like `{first}`: a model may call one for the other"));
+            warnings.push(format!("the tool name `{name}` looks like `{first}`: a model may confuse the two tools"));
         }
         for (tool, gap) in self.seen.iter().flat_map(|seen| &seen.gaps) {
             warnings.push(format!("`{tool}` {}", gap.text()));

@@ -35,10 +35,10 @@ pub(crate) struct NewArgs {
 
 /// Build the component of a project
 ///
-/// JavaScript and TypeScript: the file `src/tool.js` or `src/tool.ts` and the files that it imports are evaluated once, and the
-/// component begins each call with what they left. Types are stripped, not checked. Python: componentize-py loads `tool.py` or
-/// `src/tool.py` once. Rust: cargo builds the crate. C: Zig or clang compiles the C files of the folder of `tool.c`. The
-/// component is `NAME.wasm` in the project's folder, where NAME is the name of the folder.
+/// JavaScript and TypeScript: the build evaluates `src/tool.js` or `src/tool.ts`, and the files that it imports, once.
+/// Each call begins with the state after this evaluation. Types are stripped, not checked. Python: componentize-py
+/// loads `tool.py` or `src/tool.py` once. Rust: cargo builds the crate. C: Zig or clang compiles the C files of the
+/// folder of `tool.c`. The component is `NAME.wasm` in the project's folder, where NAME is the name of the folder.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -61,9 +61,9 @@ pub(crate) struct BuildArgs {
 
 /// Build a project and run its cases
 ///
-/// Cases are in `cases.yaml`, `cases.json` or the folder `cases`: a call, what answers its requests, its secrets, keys and time,
-/// and the expected ending. The tool is granted what it declares as needs. Requests are answered from the case only:
-/// nothing leaves the machine.
+/// Cases are in `cases.yaml`, `cases.json` or the folder `cases`. A case is a call with the answers to its requests,
+/// its secrets, stored keys and time, and the expected ending. The tool is granted what it declares as needs. Requests
+/// are answered from the case only: nothing leaves the machine.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -75,10 +75,10 @@ Examples:
   toolcell test --coverage                                 which endings, parameters and values no case has
   toolcell test --fuzz 200                                 arguments made from the schemas of the parameters
 
-With `--fuzz`, an ending fails that no tool chooses: a trap, a panic, a timeout, or a value that does not match the output
-schema. It is told with the smallest arguments that were found.
+With `--fuzz`, a call fails if it ends in a way that no tool chooses: a trap, a panic, a timeout, or a value that does \
+not match the output schema. A failure is printed with the smallest arguments that were found.
 
-Exit status: 0 all cases passed, 1 a case failed or could not be run, 2 bad usage")]
+Exit status: 0 all cases passed, 1 a case or a call of `--fuzz` failed, or a case could not be run, 2 bad usage")]
 pub(crate) struct TestArgs {
     /// The folder of the project
     #[arg(default_value = HERE, value_hint = ValueHint::DirPath)]
@@ -98,7 +98,7 @@ pub(crate) struct TestArgs {
     /// Tell which endings, parameters and values of an `enum` no case has
     #[arg(long)]
     pub(crate) coverage: bool,
-    /// Then call each tool this many times with arguments made from its schema
+    /// After the cases, call each tool this many times with arguments made from its schema
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) fuzz: Option<u32>,
     /// Make the arguments of `--fuzz` from this number: the same one makes the same arguments

@@ -46,7 +46,7 @@ pub(crate) struct BatchArgs {
     /// The other calls run to their end either way.
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = OnFailure::Continue)]
     pub(crate) on_tool_error: OnFailure,
-    /// Calls at once [default: two for each core]
+    /// The most calls at once [default: two for each core]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=i64::from(MAX_CELLS)))]
     pub(crate) max_concurrency: Option<u16>,
     /// If the run cannot start, print JSON all the same: {"error"}
@@ -107,7 +107,7 @@ impl From<Unknown> for UnknownTools {
 const HELP: &str = "\
 Calls in our own form are a JSON array, or one JSON object a line:
   {\"id\": \"c1\", \"name\": \"greet\", \"arguments\": {\"name\": \"Ada\"}}
-  id         the id that the call's message repeats; without one it is `call-N`, N its place from 1
+  id         the id that the call's message repeats; if missing, `call-N`, N the call's place from 1
   name       the tool's name
   arguments  an object, or JSON text of one; {} if missing
 
@@ -118,12 +118,13 @@ A provider's whole response, its message, or the bare list of its calls is read 
   gemini            a response with `candidates`, a content with `parts`, or that list
   mcp               a `tools/call` request, or a list of requests
   agui              a message with `toolCalls`, or a list of events
-A line of a file can be such a document too. A call of a provider that cannot be read counts as a failed call.
+A line of a file can be such a document too. If a call in a document cannot be read, it counts as a failed call.
 
-The output is {\"messages\": […]}, one message for each call. With a provider's `--format` the list goes into `messages`, \
-`input` or `contents` of its API; a `note:` tells what that form cannot say. If an agent's loop must stop, `halt` stands \
-beside it: {\"halted_reason\", …} with the question, the halting tool's result, or the call that failed; of several calls \
-the first of the list. If log text of the tools was lost, `log_bytes` counts what was kept and `log_bytes_lost` the rest.
+The output is {\"messages\": […]}, one message for each call. With a provider's `--format` you append the list to \
+`messages`, `input` or `contents` of the next request to its API; a `note:` tells what that form cannot express. If an \
+agent's loop must stop, the output has `halt` too: {\"halted_reason\", …} with the question, the halting tool's \
+result, or the call that failed. If several calls halt the run, `halt` is about the first of them in the list. If log \
+text of the tools was lost, `log_bytes` counts what was kept and `log_bytes_lost` the rest.
 
 With --stream each call has these events: `tool_execution_started`, any number of `tool_progress` and `tool_log`, \
 `tool_execution_completed` with its usage, and one of `tool_result_encoded`, `ask_user_requested` and `tool_halt`. \

@@ -15,8 +15,8 @@ pub(crate) struct GrantArgs {
     /// `directory`, `variable`, `secret`, `reveal`, `kv`, `invoke` or `scratch`; RULE is as in `toolcell.toml`
     #[arg(long = "grant", value_name = "KIND=RULE")]
     pub(crate) rules: Vec<String>,
-    /// Use a component that no configuration names, and that does not describe its tools itself, as `functions`, each exported
-    /// function is a tool, or as `command`, a program that is one tool
+    /// What a component is used as. `functions`: each exported function is a tool. `command`: the program is one tool.
+    /// Only for a component that no configuration names and that does not describe its tools itself
     #[arg(long = "as", value_name = "KIND", value_parser = ["functions", "command"])]
     pub(crate) kind: Option<String>,
 }
@@ -30,14 +30,14 @@ impl GrantArgs {
 
 /// Show what is new or changed in the components of `toolcell.toml`, and approve it
 ///
-/// A component of the configuration is used only in the form that was approved. `toolcell.lock`, beside the configuration,
-/// records that form: the definitions of its tools, its imports, its digest. Keep it under version control. A new component is
-/// shown as `inspect` shows it, a changed one as a difference, then the effective grants, and warnings last. After a yes the
-/// lock is written.
+/// A component of the configuration is used only in the form that was approved. `toolcell.lock`, beside the
+/// configuration, records that form: the definitions of its tools, its imports, its digest. Keep this file under
+/// version control. A new component is shown as `inspect` shows it, a changed one as a difference. The effective grants
+/// follow, then the warnings. If you answer yes, the lock is written.
 ///
-/// A configuration that was found, not named with `--config`, is approved together with its components, for this user. A
-/// comment or white space changes nothing; any other change needs a new approval. A component that no configuration names
-/// needs no approval: it has no grants.
+/// A configuration that was found, not named with `--config`, is approved together with its components, for this user.
+/// A change of comments, white space or the order of keys needs no new approval; any other change does. A component
+/// that no configuration names needs no approval: it has only the grants that you type with `--grant`.
 ///
 /// Approval covers exactly what was shown. If the page is too long for a terminal, or standard output is not a terminal, read
 /// `--json` and approve with `--yes`.
@@ -64,9 +64,9 @@ pub(crate) struct ApproveArgs {
 
 /// Make the previously approved version of a component current again
 ///
-/// Each approved version of a component is kept in the state directory, at most eight of each. The version before the current
-/// one becomes current: in `toolcell.lock`, and as the component's file. A file that was never approved is left as it is. A
-/// second rollback goes back one version more; `toolcell approve` goes forward.
+/// The state directory keeps the last eight approved versions of each component. The version before the current one
+/// becomes current: in `toolcell.lock`, and as the component's file. A file that was never approved is left as it is. A
+/// second rollback goes back one version more. To go forward, put the newer file in place and run `toolcell approve`.
 ///
 /// The versions are those that you approved or used on this machine. The demands of `toolcell.toml`, a signature or a digest,
 /// apply to an earlier version too.
@@ -88,11 +88,12 @@ pub(crate) struct RollbackArgs {
 
 /// Validate `toolcell.toml` and show the effective grants of each tool
 ///
-/// Prints all errors at once, each with its line. Then loads every component and prints the effective grants of each tool, for
-/// each tenant: what the tool declares, reduced to what the file grants, reduced by the sections of the tool and the tenant.
-/// If no tool of a component declares needs, each gets everything that the component is granted; if one does, a tool without
-/// needs gets nothing. Also prints what a tool declares and is not granted, rules that allow nothing, and secrets without a
-/// value. Waits until the components are optimised, so that later commands start faster.
+/// Prints all errors at once, each with its line. Then loads every component and prints the effective grants of each
+/// tool, for each tenant: what the tool declares, reduced to what the file grants, then reduced by the sections of the
+/// tool and the tenant. If no tool of a component declares needs, each tool gets everything that the component is
+/// granted. If any tool declares needs, a tool without needs gets nothing. Also prints what a tool declares and is not
+/// granted, rules that allow nothing, and secrets without a value. Waits until the components are optimised, so that
+/// later commands start faster.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -112,9 +113,9 @@ pub(crate) struct CheckArgs {
 
 /// Say whether a tool may do something, which rule decides, and what would allow it
 ///
-/// Decides as a call does, private networks included: the name of a host is looked up, and nothing is sent to it. The rule
-/// that decides is shown with its line in `toolcell.toml`. Where no grant can help, the hint shows what the tool's author
-/// has to declare.
+/// The decision is the same as in a call. The name of a host is looked up, because private networks are denied unless
+/// the grant names them; nothing is sent to the host. The rule that decides is shown with its line in `toolcell.toml`.
+/// Where no grant can help, the hint shows what the tool's author has to declare.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "toolcell explain [OPTIONS] [COMPONENT] [TOOL] <REQUEST>",
@@ -162,10 +163,10 @@ impl ExplainArgs {
 
 /// Run a tool without effects, and print the grants that this call needs
 ///
-/// A dry run. What is not granted is noted and answered by a stand-in: a request by status 200 and `{}`, a file by an empty
-/// one, a secret by a handle without a value; keys and files are kept for the dry run only. Of what is granted and approved
-/// the tool reads directories, variables and, by GET, HEAD and OPTIONS without a secret, servers. It changes nothing. It is
-/// run again, at most 16 times, while it looks for more files.
+/// A dry run. What is not granted is noted and answered by a stand-in: a request by status 200 and `{}`, a file by an
+/// empty one, a secret by a handle without a value. Keys and files that the tool writes are kept for the dry run only.
+/// What is granted and approved is used for reading only: directories, variables, and servers by GET, HEAD and OPTIONS
+/// without a secret. The tool is run again as long as it looks for more files, at most 16 times in all.
 ///
 /// Standard output gets the smallest grants that are missing, as lines for `toolcell.toml`. Standard error gets what is granted
 /// already, what you have to fill in, and warnings. Host names are not looked up.

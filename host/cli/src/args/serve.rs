@@ -21,12 +21,12 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 /// HTTP is at `/v1`, described at `/openapi.json`, MCP at `/mcp`. With `--stdio` it is MCP on standard input and output.
 ///
 /// The tools are those of the components in `toolcell.toml` that you have approved. The configuration, its lock and the
-/// components are watched: a change is served without a restart, calls that run end on what they began with, and a file
-/// that cannot be used changes nothing.
+/// components are watched: a change is served without a restart. A running call ends with the version that it began
+/// with. If a changed file cannot be used, the server goes on with what it served before.
 ///
 /// Without tenants and API keys the server listens on loopback only, and accepts every request from there. Once
-/// `toolcell.toml` has a `[tenants.NAME]` or there is a key, each request needs a key: `toolcell tenant add NAME` makes one.
-/// A server that runs asks for keys from then on, until it ends.
+/// `toolcell.toml` has a `[tenants.NAME]` or there is a key, each request needs a key: `toolcell tenant add NAME` makes
+/// one. A running server then requires keys until it ends, even if the tenants and keys are removed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -35,8 +35,8 @@ Examples:
   toolcell serve --check                           what would be served, and what is wrong
   toolcell serve --listen 0.0.0.0:8700 --tls-cert cert.pem --tls-key key.pem
 
-SIGTERM and Ctrl-C end the server: it takes no new calls, gives those that run `--drain`, and cancels the rest.
-SIGHUP ends it too, unless it is ignored.
+SIGTERM and Ctrl-C end the server: it takes no new calls, waits up to `--drain` for running calls, and cancels the rest.
+SIGHUP ends the server too, unless this signal is ignored.
 
 Exit status: 0 it served until a signal ended it, or `--check` found nothing wrong, 2 bad usage, 1 anything else")]
 pub(crate) struct ServeArgs {
@@ -70,7 +70,7 @@ pub(crate) struct ServeArgs {
     /// Check the files for changes this often
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(1)))]
     pub(crate) watch: Time,
-    /// Calls that run at once
+    /// The most calls that run at once
     #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) cells: u32,
     /// Offer a search instead of the list if there are more tools than this
@@ -79,16 +79,16 @@ pub(crate) struct ServeArgs {
     /// Keep artifacts in this directory; without it they are lost when the server ends
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) artifacts: Option<PathBuf>,
-    /// Keep parts of results that are longer than this as artifacts
+    /// Keep a part of a result as an artifact if the part is longer than this
     #[arg(long, value_name = "SIZE", default_value_t = Size(256 << 10))]
     pub(crate) artifact_above: Size,
-    /// Bytes of the artifacts of each tenant
+    /// The most bytes of artifacts that one tenant can keep
     #[arg(long, value_name = "SIZE", default_value_t = Size(256 << 20))]
     pub(crate) artifact_quota: Size,
     /// Time after which an artifact is removed
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(24 * 60 * 60)))]
     pub(crate) artifact_time: Time,
-    /// Answer `GET /metrics` for Prometheus at this address of this machine
+    /// Answer `GET /metrics` for Prometheus at this loopback address
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) metrics: Option<SocketAddr>,
     /// Send spans to this OpenTelemetry collector, for example `http://127.0.0.1:4318`

@@ -8,19 +8,19 @@ use super::Global;
 /// Host the tools of components for the process that started this one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkerArgs {
-    /// Calls at once
+    /// The most calls at once
     #[arg(long)]
     pub(crate) calls: usize,
-    /// A secret that may be looked at
+    /// A secret whose value this process may read
     #[arg(long = "secret")]
     pub(crate) secrets: Vec<String>,
-    /// A grant that was typed
+    /// A grant that the user typed for the parent process
     #[arg(long = "grant", value_name = "KIND=RULE")]
     pub(crate) grants: Vec<String>,
-    /// The tools are offered beside each other
+    /// Offer the tools of all components together
     #[arg(long)]
     pub(crate) beside: bool,
-    /// The components, as they were typed
+    /// The components, as the user typed them for the parent process
     #[arg(required = true)]
     pub(crate) components: Vec<PathBuf>,
 }

@@ -76,8 +76,8 @@ pub(super) async fn run(
 ) -> Result<Report, Failure> {
     let report = cases(printer, global, component, files)?.run(options).await?;
     if report.cases.is_empty() {
-        let message = "no case was run: the files have none, or none has a name that contains the text of `--filter`";
-        return Err(Failure::usage(message, "run `toolcell test` without `--filter`"));
+        let message = "no case was run: the files have no cases, or no name of a case contains the text of `--filter`";
+        return Err(Failure::usage(message, "add a case to the files, or run `toolcell test` without `--filter`"));
     }
     Ok(report)
 }
@@ -117,7 +117,8 @@ fn coverage(of: &Coverage) -> String {
 fn told(of: &FuzzReport) -> String {
     let mut lines = vec![format!("fuzz {}: {} calls, {} failures", of.tool, of.calls, of.failures.len())];
     if of.calls == 0 {
-        lines.push("         no arguments were found that match its schema: give `examples` in the schema".to_owned());
+        let none = "         no arguments were found that match the tool's schema: give `examples` in the schema";
+        lines.push(none.to_owned());
     }
     for failure in &of.failures {
         let message = failure.message.lines().map(clean::shown).collect::<Vec<_>>().join("\n         ");

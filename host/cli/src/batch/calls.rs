@@ -27,7 +27,7 @@ const MAX_CALLS: usize = 1_000_000;
 const MAX_PROBLEM: usize = 200;
 
 /// What is wrong with how calls are written.
-const HINT: &str = r#"write a JSON array of calls, or one call a line: {"id": "c1", "name": "greet", "arguments": {}}; `toolcell batch --help` lists the other forms, and `--calls-format` says which it is"#;
+const HINT: &str = r#"write a JSON array of calls, or one call a line: {"id": "c1", "name": "greet", "arguments": {}}; `toolcell batch --help` lists the other forms, and `--calls-format FORM` selects one"#;
 
 /// The calls of a batch.
 #[derive(Debug, Default, PartialEq)]
@@ -135,7 +135,7 @@ fn sent(text: &str, form: Option<Provider>) -> Result<List, String> {
             list.extend(read);
         }
         if list.len() > MAX_CALLS {
-            return Err(format!("{place}: more than {MAX_CALLS} calls"));
+            return Err(format!("{place}: more than {MAX_CALLS} calls: make several batches"));
         }
     }
     Ok(list)
@@ -209,13 +209,13 @@ struct Function<'a> {
 /// Adds one call. One without an id is named after its place, from 1.
 fn push<E: serde::de::Error>(list: &mut List, written: Written<'_>) -> Result<(), E> {
     if list.len() == MAX_CALLS {
-        return Err(E::custom(format_args!("more than {MAX_CALLS} calls")));
+        return Err(E::custom(format_args!("more than {MAX_CALLS} calls: make several batches")));
     }
     let (name, arguments) = match written {
         Written { name: Some(name), arguments, kind: None, function: None, .. } => (name, arguments),
         Written { name: None, arguments: None, function: Some(function), .. } => (function.name, function.arguments),
         Written { name: None, function: None, .. } => return Err(E::missing_field("name")),
-        Written { .. } => return Err(E::custom("either `name` and `arguments`, or `type` and `function`")),
+        Written { .. } => return Err(E::custom("a call has either `name` and `arguments`, or `type` and `function`")),
     };
     // The parser's own words have a place within the string, which says nothing here.
     let text = arguments.map_or_else(|| Ok(String::new()), text);
@@ -370,6 +370,6 @@ mod tests {
     fn there_is_an_end() {
         let most = "{\"name\":\"\"}\n".repeat(MAX_CALLS + 1);
         let problem = parse(&most).unwrap_err();
-        assert_eq!(problem, "line 1000001: more than 1000000 calls");
+        assert_eq!(problem, "line 1000001: more than 1000000 calls: make several batches");
     }
 }

@@ -103,7 +103,8 @@ pub(super) fn findings(seen: &Seen<'_>, tools: &[&Definition]) -> Vec<Finding> {
         found.push(Finding { code: "debug_information", tool: None, message });
     }
     if examination.size > LARGE {
-        let message = format!("{} take long to compile and to send", Size(examination.size).rounded());
+        let size = Size(examination.size).rounded();
+        let message = format!("the component has {size}, which take long to compile and to send");
         found.push(Finding { code: "large", tool: None, message });
     }
     found.truncate(MOST);

@@ -210,8 +210,8 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
             "this is a bug in toolcell, not in the tool: the message above says where".to_owned()
         }
         ToolError::HandlerRaised(Raised { backtrace, .. }) if is_nameless(backtrace) => {
-            "a bug in the tool: tell its author; built with `strip = \"debuginfo\"` in `[profile.release]`, it has names of \
-             functions to show here"
+            "a bug in the tool: tell its author; to see the names of functions here, build the tool with \
+             `strip = \"debuginfo\"` in `[profile.release]`"
                 .to_owned()
         }
         ToolError::HandlerRaised(_) => "a bug in the tool: tell its author, with the output of `--json`".to_owned(),
@@ -229,9 +229,9 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
         }
         ToolError::InvalidReturn(ReturnRule::TooLarge { .. }) => {
             let (by_all, own) = (Size(typed.limits.result), Size(own.result));
-            raise_or(typed, ("result", "max-result"), by_all, own, "ask it for less")
+            raise_or(typed, ("result", "max-result"), by_all, own, "ask the tool for less")
         }
-        ToolError::InvalidReturn(ReturnRule::TooManyParts { .. }) => "ask it for less".to_owned(),
+        ToolError::InvalidReturn(ReturnRule::TooManyParts { .. }) => "ask the tool for less".to_owned(),
         ToolError::InvalidReturn(_) => "a bug in the tool: tell its author".to_owned(),
         ToolError::NotFound => "this tool has no handler here: the program that offers it answers its calls".to_owned(),
         ToolError::EncodingFailed(_) => "look at the result with `--json`".to_owned(),
@@ -242,9 +242,12 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
 fn fixed(kind: LimitKind) -> &'static str {
     match kind {
         LimitKind::HostCalls => "the tool calls the host again and again: tell its author",
-        LimitKind::HostBytes => "the host keeps too much for it at once: give the tool less to do, or tell its author",
+        LimitKind::HostBytes => {
+            "the host keeps too much data for the tool at once: give the tool less to do, or tell its author"
+        }
         LimitKind::OpenFiles => {
-            "too many files are open in this call and those beside it: try again with fewer at once; if the call was alone, the tool has a bug"
+            "too many files are open in this call and the calls that run beside it: run fewer calls at once; if this \
+             call ran alone, the tool has a bug"
         }
         LimitKind::TableElements => {
             "the tool asked for a very large WebAssembly table, which is probably a bug: tell its author"

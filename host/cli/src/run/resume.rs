@@ -55,9 +55,9 @@ pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
 pub(super) fn remedy(fault: ResumeFault) -> &'static str {
     match fault {
         ResumeFault::Missing => "repeat the `--state` that came with the question",
-        ResumeFault::Tampered => "copy `--state` whole, and keep the state directory of the call that asked",
+        ResumeFault::Tampered => "copy `--state` whole, and use the state directory of the call that asked",
         ResumeFault::Expired | ResumeFault::Upgraded => "leave out `--answer` and `--state`: the tool asks again",
-        ResumeFault::Foreign => "name the tenant of the call that asked with `--tenant`",
+        ResumeFault::Foreign => "with `--tenant`, name the tenant of the call that asked",
         ResumeFault::OtherTool => "call the tool that asked",
         ResumeFault::OtherArguments => "pass the same arguments as in the call that asked the question",
     }

@@ -86,7 +86,7 @@ impl Tokens {
     async fn fetched(&self, printer: &Printer, service: &Service, said: Option<Issuer>) {
         let published = said.and_then(|said| Some((published(&said).ok().flatten()?, said)));
         let Some((keys, said)) = published else { return std::future::pending().await };
-        service.report(ISSUER, Some("its keys are not fetched yet".into()));
+        service.report(ISSUER, Some("the keys of the issuer are not fetched yet".into()));
         let mut was_good = true;
         keys.keep(&self.auth, |found| {
             let issuer = found.map_err(not_fetched).and_then(|text| with_keys(&said, &text));
@@ -96,7 +96,7 @@ impl Tokens {
                     self.auth.replace_jwt(Some(issuer));
                     service.report(ISSUER, None);
                     if !was_good {
-                        printer.note("note", "the keys of the issuer are fetched again");
+                        printer.note("note", "the keys of the issuer can be fetched and used again");
                     }
                 }
                 // Told once, not with each try.
@@ -111,8 +111,8 @@ impl Tokens {
 }
 
 fn refused(printer: &Printer, service: &Service, failure: &Failure) {
-    service.report(ISSUER, Some("its keys cannot be used".into()));
-    printer.note("warning", "the keys of the issuer are not used: those from before go on");
+    service.report(ISSUER, Some("the keys of the issuer cannot be used".into()));
+    printer.note("warning", "the keys of the issuer are not used: the server goes on with the keys that it has");
     failure.tell(printer);
 }
 

@@ -84,7 +84,7 @@ fn a_component_of_the_configuration_is_used_when_somebody_approved_it() {
     let approved = place.typed(&named(&["approve", "mine", "--yes"]));
     assert_eq!(
         (approved.status, approved.stderr.as_str()),
-        (0, "note: approved: its components in `HERE/toolcell.lock`\n"),
+        (0, "note: approved: `mine` in `HERE/toolcell.lock`\n"),
         "{approved}"
     );
     check("lock", &Shown { status: 0, stdout: lock(&place).unwrap(), stderr: String::new() });
@@ -322,7 +322,7 @@ fn each_configuration_has_its_own_lock_and_a_hint_that_can_be_pasted() {
     fs::write(place.path().join("mine.lock"), PLAIN).unwrap();
     let shown = place.typed(&["--config", "mine.lock", "check"]);
     assert!(shown.status == 1 && shown.stderr.contains("that is the name of a lock"), "{shown}");
-    assert!(shown.stderr.contains("\nhint: give it another name"), "{shown}");
+    assert!(shown.stderr.contains("\nhint: name the configuration, not its lock, or give it another name"), "{shown}");
 }
 
 #[test]
@@ -353,8 +353,8 @@ fn a_lock_that_cannot_be_trusted_approves_nothing() {
         (good[..good.len() / 2].to_owned(), 0o644, "toolcell.lock:"),
         (good.replace("Greets", "Mocks"), 0o644, "toolcell.lock:"),
         ("\u{0}".repeat(9), 0o644, "toolcell.lock:1:10: the lock is damaged"),
-        (good.clone(), 0o664, "others than you can write to"),
-        (good.clone(), 0o646, "others than you can write to"),
+        (good.clone(), 0o664, "other users can write to"),
+        (good.clone(), 0o646, "other users can write to"),
     ] {
         fs::write(&path, &bad).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();

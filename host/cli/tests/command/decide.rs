@@ -114,7 +114,7 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     for needle in [
         "error: toolcell.toml:6:",
         "the secret `token` has no value: the environment variable `NOT_SET` is not set",
-        "the secret `key`: others can read `HERE/open`",
+        "the secret `key`: other users have access to `HERE/open`",
         "\nhint: `chmod go= ",
     ] {
         assert!(refused.stderr.contains(needle), "{needle}: {refused}");
@@ -128,14 +128,14 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     let messages = &batch.json()["messages"];
     assert_eq!((batch.status, &messages[0]["content"]), (0, &"Hello, Ada!".into()), "{batch}");
     let told = messages[1]["content"].as_str().expect("a text");
-    assert!(told.contains("has no value on this host") && !told.contains("NOT_SET"), "{told}");
-    assert!(batch.stderr.contains("calls of `asks`, which may use `token`, fail"), "{batch}");
+    assert!(told.contains("has no usable value on this host") && !told.contains("NOT_SET"), "{told}");
+    assert!(batch.stderr.contains("the tool `asks` may use `token`, so its calls fail"), "{batch}");
     let checked = place.typed(&["check"]);
     assert!(
         checked.status == 1
             && checked
                 .stderr
-                .contains("`NOT_SET` is not set; until it has one, calls of the tool `asks` are refused\n"),
+                .contains("`NOT_SET` is not set; until this is corrected, calls of the tool `asks` are refused\n"),
         "{checked}"
     );
     let json = place.typed(&["check", "--json"]).json();

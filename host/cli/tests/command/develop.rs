@@ -141,7 +141,7 @@ fn a_folder_of_builds_needs_no_approval() {
     // Others who can write into it could put in what they like.
     fs::set_permissions(place.path().join("target"), fs::Permissions::from_mode(0o777)).expect("a place");
     let open = named(&GREET);
-    assert!(open.status == 1 && open.stderr.contains("others than you can write to `HERE/target`"), "{open}");
+    assert!(open.status == 1 && open.stderr.contains("other users can write to `HERE/target`"), "{open}");
     // Nor is a whole home, or a folder of the system's.
     for folder in [".", "/etc", "/"] {
         place.write(&DEV.replacen("target", folder, 1));
@@ -165,6 +165,6 @@ fn a_configuration_that_was_found_waives_no_approval() {
     let shown = place.typed(&GREET);
     assert!(shown.status == 21 && shown.stderr.contains("is not the one that was approved"), "{shown}");
     let warning = "warning: toolcell.toml:2:12: [dev] is not used: this file was found, not named\n\
-                   hint: name the file with `--config FILE` to use it\n";
+                   hint: to use [dev], name the file with `--config FILE`\n";
     assert!(place.typed(&["check"]).stderr.contains(warning), "{}", place.typed(&["check"]));
 }

@@ -45,7 +45,7 @@ fn inspect_says_what_a_component_can_be_used_as() {
         let refused = place.typed(&["run", file, "{}"]);
         assert_eq!(refused.status, 1, "{refused}");
         assert!(
-            refused.stderr.contains(&format!("hint: it can be used as it is: `toolcell run --as {kind}`")),
+            refused.stderr.contains(&format!("hint: use it as it is: `toolcell run --as {kind}`")),
             "{refused}"
         );
     }

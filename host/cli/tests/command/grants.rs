@@ -142,7 +142,7 @@ fn which_file_it_is() {
     {
         fs::set_permissions(place.path().join(spoilt), fs::Permissions::from_mode(mode)).unwrap();
         let open = place.typed(&call);
-        assert!(open.status == 1 && open.stderr.contains("others than you can write to `"), "{open}");
+        assert!(open.status == 1 && open.stderr.contains("other users can write to `"), "{open}");
         assert!(open.stderr.contains("hint: `chmod go-w "), "{open}");
         fs::set_permissions(place.path().join(spoilt), fs::Permissions::from_mode(good)).unwrap();
     }
@@ -221,7 +221,7 @@ fn explained() {
     for (asked, line) in [("secret token", r#"secrets = ["token"]"#), ("environment LANG", r#"environment = ["LANG"]"#)]
     {
         let shown = place.typed(&["explain", "hello", "greet", asked, "--tenant", "acme"]);
-        assert!(shown.stderr.contains(&format!("widen [tenants.acme]: {line}")), "{shown}");
+        assert!(shown.stderr.contains(&format!("add this to the rules in [tenants.acme]: {line}")), "{shown}");
     }
     place.write(GOOD);
     let json = place.typed(&["explain", "hello", "greet", "write /data/x", "--json"]).json();

@@ -153,7 +153,7 @@ fn what_is_dangerous_is_warned_of_before_it_is_proposed() {
 fn an_environment_that_was_read_is_told() {
     let place = place("[components.clerk]\npath = \"clerk.wasm\"\n", &["clerk"]);
     let told = |asked: &str| place.typed(&["learn", "clerk", &steps(&[&[asked]])]).stderr;
-    let note = "note: it read its environment variables, and declares none";
+    let note = "note: the tool read its environment variables, but declares none";
     assert!(told("environment").contains(note), "{}", told("environment"));
     assert!(!told("date").contains(note), "{}", told("date"));
 }

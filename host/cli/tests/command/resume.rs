@@ -33,7 +33,7 @@ fn a_state_is_good_for_the_call_that_asked() {
         (ARGUMENTS, with(&quoted), 0, "", ""),
         (ARGUMENTS, acme.to_vec(), 21, "resume_missing", "repeat the `--state`"),
         (ARGUMENTS, with(cut), 21, "resume_tampered", "copy `--state` whole"),
-        (ARGUMENTS, with("{}"), 21, "resume_tampered", "keep the state directory"),
+        (ARGUMENTS, with("{}"), 21, "resume_tampered", "use the state directory"),
         (ARGUMENTS, vec!["--state", &state], 21, "resume_foreign", "name the tenant"),
         (&other, with(&state), 21, "resume_other_arguments", "pass the same arguments"),
         ("{}", with(&state), 21, "resume_other_arguments", "pass the same arguments"),
@@ -81,7 +81,7 @@ fn the_key_lies_where_it_was_said_and_is_kept() {
     for shown in [answered(ARGUMENTS, &with_state), typed(&["run", "desk.wasm", "book_table", words[0], words[1]])] {
         assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
         assert!(shown.stderr.contains("resume.key can be read or written by others"), "{shown}");
-        assert!(shown.stderr.contains("hint: remove it, and a new one is made"), "{shown}");
+        assert!(shown.stderr.contains("hint: remove the file, and a new key is made"), "{shown}");
     }
     assert_eq!(typed(&["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#, words[0], words[1]]).status, 0);
 }

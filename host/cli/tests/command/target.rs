@@ -107,5 +107,5 @@ fn an_answer_beyond_its_limit_says_so_at_any_size() {
     }
     assert_eq!(answer(2 << 20, &["--max-result", "4MiB"]).status, 0, "it raises the limit too");
     let person = typed(&["run", "jq.wasm", r#"filter="x" * 2000"#, "input:=null", "--max-result", "1KiB"]);
-    assert!(person.stderr.contains("hint: raise `--max-result` (now 1KiB), or ask it for less\n"), "{person}");
+    assert!(person.stderr.contains("hint: raise `--max-result` (now 1KiB), or ask the tool for less\n"), "{person}");
 }

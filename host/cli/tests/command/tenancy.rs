@@ -105,7 +105,7 @@ fn keys_that_the_issuer_publishes_are_fetched() {
     let (status, ready) = server.asked("GET", "/ready", None, None);
     assert_eq!((status, ready["problems"]["issuer"].is_string()), (503, true), "{ready}");
     *page.lock() = (200, KEYS.to_owned());
-    server.told("the keys of the issuer are fetched again");
+    server.told("the keys of the issuer can be fetched and used again");
     assert_eq!([Some(TOKEN), Some(OTHER)].map(|token| server.greets(token).0), [200, 401]);
     assert_eq!(server.asked("GET", "/ready", None, None).0, 200);
     assert_eq!(check().status, 0);

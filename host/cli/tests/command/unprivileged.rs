@@ -80,9 +80,10 @@ fn what_needs_a_place_says_so() {
         typed(&place, environment, &[&["--no-cache", "--config", config.as_str()], words].concat())
     };
     let home = place.path().join("home");
-    for (words, needle) in
-        [(&list, "neither `XDG_STATE_HOME` nor `HOME`"), (&look, "no place for the usage count of `/data`")]
-    {
+    for (words, needle) in [
+        (&list, "neither `XDG_STATE_HOME` nor `HOME`"),
+        (&look, "no place for the usage count of the directory `/data`"),
+    ] {
         let shown = named(words, &[]);
         assert!(shown.status != 0 && shown.stderr.contains(needle), "{shown}");
         assert!(shown.stderr.contains("--state-dir DIR"), "{shown}");
@@ -94,7 +95,7 @@ fn what_needs_a_place_says_so() {
     let shown = typed(&place, &[], &["--no-cache", "approve", "--yes"]);
     assert!(shown.status != 0 && shown.stderr.contains("no place to keep the approval"), "{shown}");
     let shown = typed(&place, &[("HOME", &home)], &["--no-cache", "approve", "--yes"]);
-    assert!(shown.status != 0 && shown.stderr.contains("cannot keep the approval"), "{shown}");
+    assert!(shown.status != 0 && shown.stderr.contains("cannot open the record of approvals in `"), "{shown}");
 }
 
 /// The output goes to a disk that is full.

@@ -64,7 +64,7 @@ impl<'de, S: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Forms<S, T>
     type Value = Either<S, T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the short form or a table")
+        f.write_str("the short form of this value, or a table")
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {

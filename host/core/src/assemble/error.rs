@@ -10,19 +10,19 @@ const SHOWN: usize = 80;
 #[non_exhaustive]
 pub enum AssembleError {
     /// A piece or an end of a call that has not started, or has ended.
-    #[error("no call `{}` is open", shown(.id))]
+    #[error("the call `{}` was not started, or it has ended", shown(.id))]
     NotOpen {
         /// The call.
         id: String,
     },
     /// A start of a call that is open.
-    #[error("the call `{}` was started twice", shown(.id))]
+    #[error("the call `{}` had not ended when a call with the same id or index started", shown(.id))]
     StartedTwice {
         /// The call.
         id: String,
     },
     /// All open calls together would be over the bound.
-    #[error("the call `{}` brings the arguments over {limit} bytes", shown(.id))]
+    #[error("with the call `{}`, the calls that have not ended are over the limit of {limit} bytes", shown(.id))]
     TooLarge {
         /// The call.
         id: String,
@@ -72,7 +72,7 @@ impl AssembleError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotOpen { .. } => "send the call's start first, and nothing after its end",
-            Self::StartedTwice { .. } => "give each call of a stream an id of its own",
+            Self::StartedTwice { .. } => "give each call of a stream its own id and its own index",
             Self::TooLarge { .. } => "have the model write shorter arguments, or raise the assembler's limit",
             Self::Malformed { .. } => "tell the model what is wrong with its JSON and let it call again",
             Self::Incomplete { .. } => "pass on every piece of the stream; the provider sends id and name at the start",

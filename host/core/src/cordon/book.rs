@@ -101,7 +101,7 @@ pub(super) struct Asker {
 }
 
 /// A question that is over, on its way out of the book.
-#[must_use = "somebody waits for it"]
+#[must_use = "the caller waits for this reply"]
 pub(super) struct Ended(Option<(Asker, Reply)>);
 
 impl Ended {

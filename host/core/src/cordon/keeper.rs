@@ -59,13 +59,13 @@ impl Drop for Tie {
 enum End {
     #[error("it could not be started: {0}")]
     NotStarted(io::Error),
-    #[error("it said something else than a child of this version says ({0})")]
+    #[error("its output cannot be read as messages of this version ({0})")]
     BadFrame(BadFrame),
-    #[error("it spoke out of turn")]
+    #[error("it sent a message at the wrong time")]
     OutOfTurn,
     #[error("it sent too many messages about calls that it does not have")]
     Strays,
-    #[error("it offers other tools than the one before")]
+    #[error("it offers other tools than the worker process before it")]
     OtherTools,
     #[error("it refused: {0}")]
     Refused(String),
@@ -135,7 +135,7 @@ impl Keeper {
             for tool in quarantined {
                 tracing::error!(
                     tool,
-                    "a cordon's children died too often with this tool at work: it is not called again"
+                    "the worker process died too often while it ran this tool: the tool is not called again"
                 );
             }
             let mut book = self.book();
@@ -153,7 +153,7 @@ impl Keeper {
                 }
             }
             drop(book);
-            tracing::warn!(%end, "a cordon's child is followed by the next");
+            tracing::warn!(%end, "the worker process has ended, and the next one is started");
         }
     }
 
@@ -267,7 +267,7 @@ impl Keeper {
                 _ => None,
             };
             if let Some(number) = serving.filter(|_| stands(Defence::CordonGrace)) {
-                tracing::warn!("a cordon's child keeps a call that is over, and is killed");
+                tracing::warn!("the worker process did not end a call in time, and is killed");
                 keeper.kill(number);
             }
         });

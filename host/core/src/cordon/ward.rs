@@ -36,14 +36,15 @@ impl Ward {
     /// # Errors
     /// [`Error::is_environment`] if the operating system refuses one of the two.
     pub fn begin() -> Result<Self, Error> {
-        let failed = |error: rustix::io::Errno| {
-            Error::engine("the worker process cannot be made to end with its parent")
-                .with_source(io::Error::from(error))
+        let failed = |problem: &'static str| {
+            move |error: rustix::io::Errno| Error::engine(problem).with_source(io::Error::from(error))
         };
         survive_file_size_limit();
         #[cfg(target_os = "linux")]
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(failed)?;
-        setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).map_err(failed)?;
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+            .map_err(failed("the worker process cannot be made to end with its parent"))?;
+        setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
+            .map_err(failed("the worker process cannot turn core dumps off"))?;
         Ok(Self(()))
     }
 

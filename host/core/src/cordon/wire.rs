@@ -175,9 +175,9 @@ pub(super) fn unreadable(context: &CallContext) -> Vec<Fault> {
 /// Why what came is no frame.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadFrame {
-    #[error("a frame of {0} bytes, of {MAX_FRAME} at most")]
+    #[error("a message has {0} bytes, and the limit is {MAX_FRAME}")]
     TooLong(usize),
-    #[error("what came is nothing that the other end says: {0}")]
+    #[error("a message cannot be parsed: {0}")]
     Unreadable(#[from] serde_json::Error),
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -137,7 +137,7 @@ impl Ledger {
         match shared.counted_alone(|| shared.nameless_here()) {
             Ok(Some(sum)) => used.sum = sum,
             Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "a granted directory could not be counted again"),
+            Err(error) => tracing::warn!(%error, "the contents of a granted directory could not be counted again"),
         }
     }
 }

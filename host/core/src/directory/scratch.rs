@@ -83,7 +83,7 @@ impl Drop for Nest {
     fn drop(&mut self) {
         let _alone = self.removals.write();
         if let Err(error) = self.place.remove() {
-            tracing::warn!(%error, "the place of calls' own directories could not be removed");
+            tracing::warn!(%error, "the temporary directory of the calls' scratch directories could not be removed");
         }
     }
 }
@@ -106,7 +106,7 @@ impl Drop for Scratch {
             let _one = removals.read();
             let removed = if stands(Defence::ScratchRemoval) { place.remove() } else { Ok(()) };
             if let Err(error) = removed {
-                tracing::warn!(%error, "a call's own directory could not be removed");
+                tracing::warn!(%error, "a call's scratch directory could not be removed");
             }
         };
         match crate::clock::sleeps() {

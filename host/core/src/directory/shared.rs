@@ -84,7 +84,7 @@ impl Shared {
         lock(&self.count, PATIENCE)?;
         let begun = self.read().and_then(|(state, mut sum)| {
             if state != CLEAN {
-                tracing::info!("a process died while it changed a granted directory: it is counted again");
+                tracing::info!("a process died while it changed a granted directory: its contents are counted again");
                 let (bytes, files) = tree::count(&self.dir)?;
                 sum = Sum { bytes: bytes.saturating_add(sum.nameless), files, ..sum };
             }
@@ -97,7 +97,7 @@ impl Shared {
     pub(super) fn end(&self, sum: Sum) {
         // Where it cannot be written it says that a turn did not end, and the next one counts.
         if let Err(error) = self.write(CLEAN, sum).and_then(|()| self.count.unlock()) {
-            tracing::error!(%error, "the count of a granted directory could not be kept");
+            tracing::error!(%error, "the count of a granted directory could not be saved");
         }
     }
 
@@ -163,7 +163,7 @@ fn lock(file: &File, patience: Duration) -> io::Result<()> {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if Instant::now() >= until => {
-                tracing::warn!("another process does not end its turn at the count of a granted directory");
+                tracing::warn!("another process holds the lock of the count of a granted directory for too long");
                 return Err(io::ErrorKind::ResourceBusy.into());
             }
             Err(TryLockError::WouldBlock) => thread::sleep(pause),

@@ -91,7 +91,7 @@ fn collect_in(parent: &Path) {
         if let Some(_locks) = abandoned(&path)
             && let Err(error) = remove_tree(&path)
         {
-            tracing::debug!(%error, path = %path.display(), "temporary files could not be collected");
+            tracing::debug!(%error, path = %path.display(), "temporary files of an ended process could not be removed");
         }
         if Instant::now() >= until {
             return;

@@ -49,7 +49,7 @@ pub(super) fn count(dir: &File) -> io::Result<(u64, u64)> {
         if let Some(above) = levels.last() {
             here = place(&here, c"..")?;
             if inode(&here)? != above.inode {
-                return Err(io::Error::other("a directory in it was moved while it was counted"));
+                return Err(io::Error::other("a directory below it was moved during the count"));
             }
         }
     }

@@ -88,7 +88,8 @@ impl Budget {
     /// One request, whatever becomes of it.
     pub(super) fn take_request(&self) -> Result<(), SendError> {
         if self.0.is_closed.load(Ordering::Relaxed) {
-            let problem = "an earlier request of this call carried a secret: further requests are refused";
+            let problem = "an earlier request of this call was refused, because it carried a secret or could not be \
+                           searched for one: all further requests are refused";
             return Err(SendError::OverBudget(Share::Closed, problem.to_owned()));
         }
         take(Defence::Requests, &self.0.requests, 1, Share::Requests, "the call has used all its requests")

@@ -65,7 +65,7 @@ async fn secured(target: &Target, stream: TcpStream, tls: Arc<ClientConfig>) -> 
     let name = match target.host() {
         Host::Address(address) => ServerName::IpAddress(address.into()),
         Host::Name(name) => ServerName::try_from(name)
-            .map_err(|_| SendError::unreachable(target, "no certificate can be made out to its name"))?,
+            .map_err(|_| SendError::unreachable(target, "its name is not a valid DNS name for a certificate"))?,
     };
     match TlsConnector::from(tls).connect(name, stream).await {
         Ok(stream) => Ok(Box::new(stream)),
@@ -76,7 +76,7 @@ async fn secured(target: &Target, stream: TcpStream, tls: Arc<ClientConfig>) -> 
 /// What went wrong, in words of ours.
 fn refusal(error: &io::Error) -> &'static str {
     match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
-        Some(rustls::Error::InvalidCertificate(_)) => "its certificate is not trusted, or not its own",
-        _ => "no TLS could be agreed on with it",
+        Some(rustls::Error::InvalidCertificate(_)) => "its certificate is untrusted, expired or for another name",
+        _ => "the TLS handshake failed",
     }
 }

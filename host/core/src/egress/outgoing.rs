@@ -103,20 +103,26 @@ impl Outgoing {
         }
         let is_partial = [RANGE, IF_RANGE].iter().any(|name| all.contains_key(name));
         if !credentials.is_empty() && is_partial && stands(Defence::WholeAnswers) {
-            return Err(invalid("a part of what is answered could begin or end within a secret: ask for all of it"));
+            return Err(invalid("with a secret it must not ask for a part of the response (`range`, `if-range`)"));
         }
         for credential in credentials {
             match credential.placing() {
-                Placing::Header(name, _)
-                    if stands(Defence::SecretPlace) && (all.contains_key(name) || is_forbidden(name.as_str())) =>
-                {
-                    return Err(invalid(format!("the header `{name}` is the host's to set here")));
+                Placing::Header(name, _) if is_forbidden(name.as_str()) && stands(Defence::SecretPlace) => {
+                    let problem =
+                        format!("the header `{name}` cannot carry a secret: name another header in the grant");
+                    return Err(invalid(problem));
+                }
+                Placing::Header(name, _) if all.contains_key(name) && stands(Defence::SecretPlace) => {
+                    let problem = format!("the host puts a secret into the header `{name}`: the tool must not set it");
+                    return Err(invalid(problem));
                 }
                 Placing::Header(name, value) => {
                     all.insert(name, value.clone());
                 }
                 Placing::Query(name, _) if has_parameter(&target, name) => {
-                    return Err(invalid(format!("the parameter `{name}` is the host's to set here")));
+                    let problem =
+                        format!("the host puts a secret into the parameter `{name}`: the tool must not set it");
+                    return Err(invalid(problem));
                 }
                 Placing::Query(name, secret) => target = target.with_query_pair(name, secret.expose()),
             }
@@ -157,7 +163,7 @@ fn checked(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, SendError> {
         let name = HeaderName::from_bytes(written.as_bytes())
             .map_err(|_| invalid(format!("`{}` is not a valid name of a header", quoted(written))))?;
         if is_forbidden(name.as_str()) && stands(Defence::OwnHeaders) {
-            return Err(invalid(format!("the header `{}` is the host's to set", quoted(name.as_str()))));
+            return Err(invalid(format!("the tool must not set the header `{}`", quoted(name.as_str()))));
         }
         let value = value(name.as_str(), bytes)?;
         all.append(name, value);
@@ -187,7 +193,7 @@ fn origin_form(target: &Target) -> Result<Uri, SendError> {
         Some(query) => PathAndQuery::from_maybe_shared(Bytes::from(format!("{}?{query}", target.path()))),
         None => PathAndQuery::try_from(target.path()),
     };
-    path.map(Uri::from).map_err(|_| invalid("its path or its query has a character that HTTP does not know"))
+    path.map(Uri::from).map_err(|_| invalid("its path or its query has a character that HTTP does not allow"))
 }
 
 fn http_method(method: Method) -> http::Method {

@@ -108,7 +108,7 @@ impl Names {
         match resumed(asked.await) {
             Some(Ok(Ok(found))) => Ok(found),
             Some(Ok(Err(_)) | Err(_)) => Err(SendError::unreachable(target, "its name cannot be resolved")),
-            None => Err(SendError::broken("the host has ended")),
+            None => Err(SendError::broken("toolcell is shutting down")),
         }
     }
 }

@@ -110,15 +110,15 @@ pub(super) fn accept(
 
 fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), SendError> {
     if status.is_informational() {
-        return Err(SendError::broken("it speaks another protocol from here on"));
+        return Err(SendError::broken("it switches to another protocol"));
     }
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     if let Some(coding) = codings.next() {
         if headers.contains_key(header::CONTENT_LENGTH) && stands(Defence::Framing) {
-            return Err(SendError::broken("it says its length in two ways"));
+            return Err(SendError::broken("it has both `content-length` and `transfer-encoding`"));
         }
         if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
-            return Err(SendError::broken("it is encoded for its way in a form other than chunks"));
+            return Err(SendError::broken("its `transfer-encoding` is not `chunked` alone"));
         }
     }
     Ok(())
@@ -128,7 +128,7 @@ fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), SendError> {
 fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendError> {
     let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
     if stands(Defence::Searchable) && !headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
-        return Err(SendError::broken("it is compressed, which cannot be searched for the secret of its request"));
+        return Err(SendError::broken("it is compressed, so it cannot be searched for secrets"));
     }
     let spread = spread(headers, redactor);
     let mut kept = HeaderMap::new();
@@ -138,7 +138,7 @@ fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendE
         }
         let value = if is_spread { MARK.to_vec() } else { redactor.redact(value.as_bytes()) };
         let value =
-            HeaderValue::from_bytes(&value).map_err(|_| SendError::broken("one of its headers cannot be written"))?;
+            HeaderValue::from_bytes(&value).map_err(|_| SendError::broken("one of its redacted headers is invalid"))?;
         kept.append(name, value);
     }
     Ok(kept)

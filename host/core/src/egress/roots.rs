@@ -42,7 +42,7 @@ impl Roots {
             return Err(fault("there is none"));
         }
         for certificate in certificates {
-            self.0.add(certificate).map_err(|_| fault("one of them is not a certificate of an authority"))?;
+            self.0.add(certificate).map_err(|_| fault("one of them cannot be read as a certificate"))?;
         }
         Ok(self)
     }

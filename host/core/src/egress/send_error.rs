@@ -85,9 +85,11 @@ impl SendError {
             Self::Private(_) => "to allow it, name the network in the rule that grants the request, as in \
                  `http = [{ rule = \"GET http://localhost:8080/\", private = [\"127.0.0.0/8\"] }]`"
                 .into(),
-            Self::Unreachable(_) => "see whether the host is up, and its name and port are right".into(),
+            Self::Unreachable(_) => "check that the host is up and its name, port and certificate are right".into(),
             Self::Timeout(_) => "give the call more time, or ask for less".into(),
-            Self::OverBudget(Share::Closed, _) => "the call may go on without requests".into(),
+            Self::OverBudget(Share::Closed, _) => {
+                "correct the earlier request; the call can go on without requests".into()
+            }
             Self::OverBudget(Share::Framing, _) => "see what the server answers to another client".into(),
             Self::OverBudget(Share::Requests | Share::Sent | Share::Received, _) => "ask for less in one call".into(),
             Self::Broken(_) => "see what the server answers to another client".into(),

@@ -224,7 +224,8 @@ fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     file.write_all(&fresh)?;
     // Whoever comes first wins; everybody reads the winner's.
     let _ = file.persist_noclobber(&path);
-    secret_in(open(&path), &path)?.ok_or_else(|| io::Error::other("the key does not stay as it was written"))
+    let unfit = || io::Error::other("the key file still has the wrong owner, permissions or length");
+    secret_in(open(&path), &path)?.ok_or_else(unfit)
 }
 
 /// Opens a plain file of the directory: never through a link, never waiting for the other end of a pipe.

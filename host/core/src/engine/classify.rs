@@ -49,7 +49,7 @@ pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell
         };
     }
     if error.downcast_ref::<WasmtimeBug>().is_some() {
-        tracing::error!(error = format!("{error:#}"), "the engine found a mistake of its own");
+        tracing::error!(error = format!("{error:#}"), "the engine reported a bug in itself");
         return ToolError::HandlerRaised(Raised::by_the_host());
     }
     if error.downcast_ref::<WasmBacktrace>().is_some() {

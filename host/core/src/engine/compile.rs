@@ -270,7 +270,7 @@ impl Order {
 pub fn compile_worker(order: &str, input: impl Read, mut output: impl Write, mut complaints: impl Write) -> u8 {
     let done = match Order::of(order) {
         Some(order) => bounded_compile(&order, input, &mut output),
-        None => Err((FAILED, "it was started with no order to compile".to_owned())),
+        None => Err((FAILED, "the compile worker was started without a valid order".to_owned())),
     };
     match done {
         Ok(()) => 0,
@@ -311,7 +311,7 @@ fn bounded_compile(order: &Order, input: impl Read, output: &mut impl Write) -> 
         Some(names) => (UNSUPPORTED, names),
         None => (REFUSED, format!("{error:#}")),
     })?;
-    let rest = code.strip_prefix(MAGIC).ok_or_else(|| (FAILED, "its code has an unknown format".to_owned()))?;
+    let rest = code.strip_prefix(MAGIC).ok_or_else(|| (FAILED, "the compiled code has an unknown format".to_owned()))?;
     output.write_all(rest).and_then(|()| output.flush()).map_err(failed)
 }
 

@@ -34,7 +34,7 @@ pub(super) fn describe(inner: &Arc<Inner>, ready: &Arc<Ready>) -> Result<Vec<Def
     let limits = Limits::default().with_timeout(DESCRIBE_TIMEOUT).with_fuel(DESCRIBE_FUEL).with_result(DESCRIBE_RESULT);
     let definitions = ready.exports.definitions().unwrap_or_else(|| asked(inner, ready, limits))?;
     if definitions.is_empty() {
-        return Err(Error::no_tools("its `describe` names none", None));
+        return Err(Error::no_tools("its `describe` returns no tools", None));
     }
     if definitions.len() > MAX_TOOLS && stands(Defence::Tools) {
         return Err(Error::too_large("tools of the component", definitions.len() as u64, MAX_TOOLS as u64));

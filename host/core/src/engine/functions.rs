@@ -129,7 +129,7 @@ impl Function {
         let Found { interface, name, index, ty } = found;
         let place = interface.map_or_else(|| name.clone(), |interface| format!("{interface}#{name}"));
         let refused = |what: &str| {
-            let problem = format!("the function `{place}` has {what}, which has no form as JSON");
+            let problem = format!("the function `{place}` cannot be a tool: it takes or returns {what}");
             Error::definition(&tool, problem)
         };
         if ty.async_() {

@@ -182,6 +182,6 @@ fn fuel_used(store: &Store<Cell>) -> u64 {
 
 /// The host is out of memory for a store: nothing of the guest has run.
 fn set_up_failed(error: &wasmtime::Error) -> ToolError {
-    tracing::error!(error = format!("{error:#}"), "no store for a cell");
+    tracing::error!(error = format!("{error:#}"), "a cell cannot be created");
     ToolError::HandlerExit(crate::tool_error::Exit::Died)
 }

@@ -255,7 +255,7 @@ pub(super) fn keep(inner: &Inner, tier: Tier, names: &Names, code: &[u8], defini
     match (cache.put(names.of(tier), code, &tools), tier) {
         (Ok(()), Tier::Quick) => {}
         (Ok(()), Tier::Optimised) => names.all_but_optimised().for_each(|name| cache.remove(name)),
-        (Err(error), _) => tracing::warn!(%error, "the compiled component could not be kept"),
+        (Err(error), _) => tracing::warn!(%error, "the compiled component could not be kept in the cache"),
     }
 }
 
@@ -267,7 +267,12 @@ fn told(inner: &Inner, name: &str, definitions: &[Definition]) {
     };
     let tools = serde_json::to_vec(definitions).unwrap_or_default();
     let kept = std::fs::read(&entry.code).and_then(|code| cache.put(name, &code, &tools));
-    let _ = kept.inspect_err(|error| tracing::warn!(%error, "the component is asked again when it is loaded again"));
+    let _ = kept.inspect_err(|error| {
+        tracing::warn!(
+            %error,
+            "the component's tools could not be kept in the cache: the next load asks the component for them again"
+        );
+    });
 }
 
 /// The entry, if there is one that works. One that does not is no error: it is made again, and replaced by that.
@@ -282,7 +287,10 @@ pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, wiring: &Wiring) -> Opt
             .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
         Ok(Found { ready, pooled, definitions, compile_time: None })
     });
-    linked.inspect_err(|error| tracing::warn!(%error, "a kept component could not be used and is compiled again")).ok()
+    let warn = |error: &Error| {
+        tracing::warn!(%error, "a component in the cache could not be used and is compiled again");
+    };
+    linked.inspect_err(warn).ok()
 }
 
 /// Links what the compiler just made.

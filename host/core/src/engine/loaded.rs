@@ -79,8 +79,8 @@ pub(super) async fn on_a_thread<T: Send + 'static>(
     let (done, ended) = oneshot::channel();
     // Nobody listens when the load was dropped.
     let thread = std::thread::Builder::new().name(name.into()).spawn(move || drop(done.send(work())));
-    thread.map_err(|error| Error::engine("no thread to load it on").with_source(error))?;
-    ended.await.unwrap_or_else(|_| Err(Error::malformed("the compiler gave up on it")))
+    thread.map_err(|error| Error::engine("no thread can be started to load the component").with_source(error))?;
+    ended.await.unwrap_or_else(|_| Err(Error::malformed("the engine panicked on it")))
 }
 
 /// A component that answers calls.

@@ -129,10 +129,10 @@ impl OnDemand {
     }
 
     fn loaded(&self, inner: &Arc<Inner>) -> Result<Arc<Current>, Error> {
-        let gone = |error| Error::cache("the component cannot be read again").with_source(error);
+        let gone = |error| Error::engine("the component cannot be read again").with_source(error);
         let bytes = (self.source)().map_err(gone)?;
         if digest(&bytes) != self.digest {
-            return Err(Error::cache(
+            return Err(Error::engine(
                 "the component's file has changed since it was loaded, and its compiled code is no longer in the cache",
             ));
         }

@@ -62,7 +62,10 @@ fn give_up(inner: &Inner, names: &Names) {
     inner.background.give_up(&names.given_up);
     let Some(cache) = &inner.cache else { return };
     if let Err(error) = cache.put(&names.given_up, b"", seconds(inner).to_string().as_bytes()) {
-        tracing::warn!(%error, "the next process will try to optimise it again");
+        tracing::warn!(
+            %error,
+            "the cache could not record that the component cannot be optimised; the next process will try again"
+        );
     }
 }
 

@@ -133,7 +133,7 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
     let instances = heaviest.min(u64::from(config::CORE_INSTANCES));
     bounded(
         Defence::ItemsOfInstances,
-        "the same, times its instances",
+        "globals, exports and table items of the component, times its instances",
         items.saturating_mul(instances),
         MAX_INSTANCE_ITEMS,
     )?;
@@ -151,7 +151,7 @@ fn check_format(bytes: &[u8]) -> Result<(), Error> {
         }
         [0, b'a', b's', b'm', _, _, _, _, ..] => ("WebAssembly of an unknown version", BUILD),
         [0x7f, b'E', b'L', b'F', ..] => {
-            ("native or precompiled code", "hand over the component itself; it is compiled here, and only here")
+            ("native or precompiled code", "give the component itself: the host compiles it and loads no compiled code")
         }
         [b'P', b'K', 3, 4, ..] => ("a zip archive", "unpack it first"),
         [0x1f, 0x8b, ..] => ("gzip-compressed", "decompress it first"),

@@ -29,7 +29,7 @@ impl Screening {
     pub(super) async fn secrets(&self, credentials: Vec<Credential>) -> Result<Secrets, SendError> {
         let Self { world, invocation, rights, veil } = self;
         let mut others = world.secrets.known(invocation.context.tenant.as_deref()).await.map_err(|error| {
-            tracing::error!(%error, "the host's secrets cannot be looked for in a request");
+            tracing::error!(%error, "the host's secrets cannot be read, so a request could not be searched for them");
             unscreened()
         })?;
         let named = veil.as_ref().map(|veil| veil.named()).unwrap_or_default();

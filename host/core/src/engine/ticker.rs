@@ -54,7 +54,7 @@ impl Ticker {
         thread::Builder::new()
             .name("toolcell-watch".into())
             .spawn(move || watch(&watched, &engines))
-            .map_err(|error| Error::engine("no thread for the clock").with_source(error))?;
+            .map_err(|error| Error::engine("the clock's thread cannot be started").with_source(error))?;
         Ok(Self(shared))
     }
 

@@ -88,7 +88,7 @@ impl Turns {
         if let Some(line) = tenants.get(tenant) {
             // One is the map's own, each of the others a load's.
             if Arc::strong_count(line) > MAX_IN_LINE && stands(Defence::CompileLine) {
-                return Err(Error::quota("too many components of the tenant wait for being loaded", MOMENT));
+                return Err(Error::quota("too many components of the tenant wait to be loaded", MOMENT));
             }
             return Ok(Arc::clone(line));
         }
@@ -97,7 +97,7 @@ impl Turns {
             tenants.retain(|_, line| Arc::strong_count(line) > 1 || line.whole.lock().is_some_and(|whole| whole > now));
         }
         if tenants.len() >= MAX_TENANTS {
-            return Err(Error::quota("too many tenants have components compiled", MOMENT));
+            return Err(Error::quota("too many tenants compile components at the moment", MOMENT));
         }
         let line = Arc::new(Line::new());
         tenants.insert(tenant.to_owned(), Arc::clone(&line));
@@ -129,7 +129,7 @@ impl Turn {
         let later = whole.map_or(now, |whole| whole.max(now)) + self.interval;
         let over = later.saturating_duration_since(now).saturating_sub(MINUTE);
         if !over.is_zero() && stands(Defence::CompileQuota) {
-            return Err(Error::quota("the tenant has had as many components compiled as it may within a minute", over));
+            return Err(Error::quota("the tenant has reached its limit of compiled components per minute", over));
         }
         *whole = Some(later);
         Ok(())

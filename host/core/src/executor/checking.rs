@@ -116,5 +116,5 @@ impl Executor {
 
 /// The refusal of arguments whose check panicked.
 fn check_failed() -> Refusal {
-    invalid(vec![Fault::new("", "the check against the tool's schema failed")])
+    invalid(vec![Fault::new("", "the host could not check the arguments against the tool's schema")])
 }

@@ -169,7 +169,7 @@ impl FromStr for HttpRule {
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| fault("the scheme is missing (`https://`)".into()))?;
         if rest.contains(['?', '#']) {
-            return Err(fault("a rule has no query and no fragment".into()));
+            return Err(fault("a rule must not have a query or a fragment".into()));
         }
         let (is_suffix, rest) = rest.strip_prefix('.').map_or((false, rest), |rest| (true, rest));
         if rest.starts_with('*') || rest.split('/').next().is_some_and(|authority| authority.contains('*')) {
@@ -193,7 +193,7 @@ impl FromStr for HttpRule {
 fn parse_methods(text: &str) -> Result<Vec<Method>, String> {
     let named: Result<Vec<_>, _> = text
         .split(',')
-        .map(|name| Method::parse(name).ok_or_else(|| format!("`{name}` is no method that a tool can use")))
+        .map(|name| Method::parse(name).ok_or_else(|| format!("`{name}` is not a method that a tool can use")))
         .collect();
     let mut methods = named?;
     methods.sort_unstable();

@@ -35,7 +35,7 @@ impl FromStr for InvokeRule {
     type Err = BadRule;
 
     fn from_str(text: &str) -> Result<Self, BadRule> {
-        let hint = "write `lookup`, `notes_*` or `own fetch`";
+        let hint = "write `lookup`, `notes_*`, or `own fetch` to let `fetch` use its own rights";
         let text = text.trim_start_matches(' ');
         let (own, name) = text.strip_prefix("own ").map_or((false, text), |name| (true, name));
         let name = name.trim_matches(' ');
@@ -44,11 +44,11 @@ impl FromStr for InvokeRule {
             return Err(BadRule::new(text, "`*` is allowed only at the end", hint));
         }
         if name.is_empty() {
-            let problem = if is_prefix { "it matches every tool" } else { "it names no tool" };
+            let problem = if is_prefix { "a rule must not match every tool" } else { "the tool's name is missing" };
             return Err(BadRule::new(text, problem, hint));
         }
         if name.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(BadRule::new(text, "a tool's name has no spaces", hint));
+            return Err(BadRule::new(text, "a tool's name must not have spaces or control characters", hint));
         }
         Ok(Self { own, name: name.to_owned(), is_prefix })
     }

@@ -43,7 +43,7 @@ impl FromStr for KeyRule {
             return Err(BadRule::new(text, "`*` is allowed only at the end", hint));
         }
         if key.is_empty() && !is_prefix {
-            return Err(BadRule::new(text, "it names no key", hint));
+            return Err(BadRule::new(text, "the key is missing", hint));
         }
         Ok(Self { access, key: key.to_owned(), is_prefix })
     }

@@ -70,7 +70,7 @@ pub(crate) fn check(path: &str) -> Result<(), BadRule> {
         return fault("it has a control character");
     }
     if path != "/" && path[1..].split('/').any(|part| matches!(part, "" | "." | "..")) {
-        return fault("it has an empty part, `.` or `..`");
+        return fault("a part of the path is empty, `.` or `..`");
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ pub enum BadTarget {
     #[error("it has a control character, a space or a backslash")]
     Ambiguous,
     /// Its path begins with two slashes, which another program could read as a host.
-    #[error("its path begins with two slashes, as a host would")]
+    #[error("its path begins with two slashes, which could be read as the start of a host")]
     HostAsPath,
 }
 

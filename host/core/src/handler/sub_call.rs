@@ -57,9 +57,9 @@ pub(crate) struct Caller {
 /// Why no call is made: the chain of calls is too long, or has too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Excess {
-    #[error("tools may call tools {0} deep, and this call is as deep")]
+    #[error("tools can call tools at most {0} levels deep, and this call is already {0} levels deep")]
     Depth(u32),
-    #[error("one call may lead to {MAX_SUB_CALLS} calls of other tools, and they are made")]
+    #[error("one call can lead to at most {MAX_SUB_CALLS} calls of other tools, and that many were already made")]
     Count,
 }
 

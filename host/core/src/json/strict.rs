@@ -241,7 +241,7 @@ impl<'de, M: Made> Visitor<'de> for Strict<M> {
         let mut object = M::Members::default();
         while let Some(name) = members.next_key::<String>()? {
             if name.starts_with(RESERVED) {
-                return Err(A::Error::custom(format_args!("member `{name}` is reserved")));
+                return Err(A::Error::custom(format_args!("the member name `{name}` is not allowed")));
             }
             if M::has(&object, &name) && stands(Defence::JsonMembers) {
                 return Err(A::Error::custom(format_args!("member `{name}` appears twice in one object")));

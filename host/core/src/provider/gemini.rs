@@ -63,9 +63,9 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
 pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     const EXPECTED: &str = "a response with `candidates`, a content with `parts`, or the list of its parts";
     let parts = match response.get("candidates") {
-        Some(candidates) => match candidates.only("one candidate: give the content of the one that counts")? {
+        Some(candidates) => match candidates.only("one candidate: pass only the content of the candidate you use")? {
             Some(candidate) if candidate.says("finishReason", "MALFORMED_FUNCTION_CALL") => {
-                return Err(candidate.malformed("a call that the model could finish"));
+                return Err(candidate.malformed("a valid call: the model wrote a malformed one"));
             }
             Some(candidate) => candidate.get("content").and_then(|content| content.get("parts")),
             None => None,
@@ -102,7 +102,7 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
                     tool: message.name.clone(),
                     pointer: "/content".into(),
                     change: "large numbers written as text".into(),
-                    reason: "numbers travel as doubles, which do not hold each".into(),
+                    reason: "numbers are sent as doubles, which can lose digits of a large number".into(),
                 });
             }
             // Text beside the value has a member of its own: the value stays what it is.

@@ -35,7 +35,7 @@ fn function(definition: &Definition, changes: &mut Changes<'_>) -> Result<Map<St
     let mut parameters = rewrite.object()?;
     for keyword in NOT_AT_TOP {
         if let Some(value) = parameters.remove(keyword) {
-            rewrite.say(&mut parameters, keyword, &value, "/parameters", "the top of a schema must not have it");
+            rewrite.say(&mut parameters, keyword, &value, "/parameters", "the API does not allow it at the top");
         }
     }
     let mut parameters = rewrite.plain(parameters)?;
@@ -62,7 +62,7 @@ pub(super) fn chat_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
         return chat_list(response);
     }
     let message = match response.get("choices") {
-        Some(choices) => match choices.only("one choice: give the message of the one that counts")? {
+        Some(choices) => match choices.only("one choice: pass only the message of the choice you use")? {
             Some(choice) => choice.need("message", "the message of a choice")?,
             None => return Ok(Calls::default()),
         },

@@ -15,7 +15,7 @@ pub(super) fn text(message: &Message, apart: impl Fn(&Part) -> bool, notes: &mut
             notes.push(Note {
                 tool: message.name.clone(),
                 pointer: format!("/parts/{index}"),
-                change: format!("{mime_type} left out, and said in the text"),
+                change: format!("{mime_type} left out; the text mentions it"),
                 reason: "this API does not take it in the result of a tool".into(),
             });
         }

@@ -80,7 +80,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         let mut object = match self.document {
             None | Some(Value::Bool(true)) => Map::new(),
             Some(Value::Object(keywords)) => keywords.clone(),
-            Some(_) => return Err(self.changes.refusal(self.start, "no object can fit it")),
+            Some(_) => return Err(self.changes.refusal(self.start, "no object can fit this schema")),
         };
         self.expect_objects(&object)?;
         object.insert("type".into(), "object".into());
@@ -91,7 +91,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         if takes_objects(schema) {
             return Ok(());
         }
-        Err(self.changes.refusal(self.start, "no object can fit it, and arguments are an object"))
+        Err(self.changes.refusal(self.start, "no object can fit this schema, and only objects are allowed here"))
     }
 
     /// Whether only objects can fit the schema, as far as its top says so.
@@ -124,7 +124,8 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         self.spend(schema.to_string().len(), at)?;
         self.levels += 1;
         if self.levels > MAX_HOPS {
-            return Err(self.changes.refusal(at, "too many references and `allOf` lead on to each other"));
+            let problem = format!("more than {MAX_HOPS} `$ref` and `allOf` are nested in each other");
+            return Err(self.changes.refusal(at, &problem));
         }
         let mut flat = match schema {
             Value::Bool(true) => Map::new(),
@@ -145,7 +146,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         };
         if let Some(reference) = flat.remove("$ref") {
             let Some((target, written)) = self.target(&reference).zip(reference.as_str()) else {
-                return Err(self.changes.refusal(&inside(at, "$ref"), "it does not point into the schema itself"));
+                return Err(self.changes.refusal(&inside(at, "$ref"), "the `$ref` names no part of this schema"));
             };
             if way.iter().any(|followed| followed == written) {
                 return Err(self.changes.refusal(&inside(at, "$ref"), "the schema refers to itself"));
@@ -175,7 +176,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         if self.work <= MAX_WORK {
             return Ok(());
         }
-        Err(self.changes.refusal(at, "with its references written out it is too large"))
+        Err(self.changes.refusal(at, "the schema is too large with its references and alternatives expanded"))
     }
 
     /// The subschema that a reference names.
@@ -215,10 +216,10 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         match first_dead_reference(&plain, &plain) {
             None => Ok(plain),
             Some(_) if self.document.and_then(|document| first_dead_reference(document, document)).is_some() => {
-                Err(self.changes.refusal(self.start, "a reference does not point into the schema itself"))
+                Err(self.changes.refusal(self.start, "a `$ref` names no part of this schema"))
             }
             Some(reference) => {
-                let problem = format!("`{reference}` points at a part that had to be rewritten: move it to `$defs`");
+                let problem = format!("`{reference}` points at a part that is rewritten: move that part to `$defs`");
                 Err(self.changes.refusal(self.start, &problem))
             }
         }

@@ -318,10 +318,10 @@ fn what_gemini_cannot_say_is_refused() {
         (json!({"$ref": "#/$defs/Loop"}), "refers to itself"),
         (json!({"$ref": "#"}), "refers to itself"),
         (json!({"$ref": "#/$defs/Round"}), "refers to itself"),
-        (json!({"$ref": "#/$defs/Missing"}), "does not point"),
-        (json!({"$ref": "https://example.com/schema"}), "does not point"),
-        (json!({"type": "elephant"}), "nothing can fit"),
-        (json!({"oneOf": []}), "nothing can fit"),
+        (json!({"$ref": "#/$defs/Missing"}), "names no part"),
+        (json!({"$ref": "https://example.com/schema"}), "names no part"),
+        (json!({"type": "elephant"}), "no value can fit"),
+        (json!({"oneOf": []}), "no value can fit"),
         (json!("string"), "not a JSON Schema"),
         (nested(60), "stand inside each other"),
     ] {
@@ -368,6 +368,6 @@ fn a_reference_into_a_rewritten_part_is_refused() {
     let schema = json!({"allOf": [{"properties": {"a": {"type": "string"}, "b": {"$ref": "#/allOf/0/properties/a"}}}]});
     let definition = Definition::new("t", "").unwrap().with_parameters(schema);
     let error = Provider::OpenAi.definitions([&definition]).unwrap_err();
-    assert!(error.to_string().contains("move it to `$defs`"), "{error}");
+    assert!(error.to_string().contains("move that part to `$defs`"), "{error}");
     assert!(Provider::Mcp.definitions([&definition]).is_ok() && Provider::Gemini.definitions([&definition]).is_ok());
 }

@@ -89,7 +89,7 @@ impl Request<'_> {
                 Some(("read", key)) => Ok(Request::Key { access: Access::Read, key: key.to_owned().into() }),
                 Some(("write", key)) => Ok(Request::Key { access: Access::Write, key: key.to_owned().into() }),
                 Some(("list", prefix)) => Ok(Request::Keys { prefix: prefix.to_owned().into() }),
-                _ => Err(fault("`read`, `write` or `list` is missing".into())),
+                _ => Err(fault("`kv` needs `read`, `write` or `list`, and then a key or a prefix".into())),
             },
             "invoke" => {
                 let (own, tool) = rest.strip_prefix("own ").map_or((false, rest), |tool| (true, tool));

@@ -190,7 +190,7 @@ impl Suggestion {
         let secrets = names.into_iter().map(|name| {
             let is_unbound = self.secrets.get(name).is_some_and(|rules| self.bound_to(rules) == PLACEHOLDER);
             let bind = if is_unbound {
-                format!("write the requests that it may be sent with in place of `{PLACEHOLDER}`, and ")
+                format!("replace `{PLACEHOLDER}` by the requests that may contain the secret, and ")
             } else {
                 String::new()
             };
@@ -212,12 +212,13 @@ impl Suggestion {
             )
         });
         let root = self.directories.contains_key("/").then(|| {
-            "`/` is the root of the tool's files: grant it a directory made for the tool, and never the whole disk"
+            "`/` is the root of the tool's files: map it to a directory made for the tool, never to the whole disk"
                 .to_owned()
         });
         let reveal = self.reveal.iter().map(|name| {
             format!(
-                "`reveal` lets the tool read the value of the secret `{name}`: it could send it to any host that it is granted"
+                "`reveal` lets the tool read the value of the secret `{name}`: the tool could send the value to any \
+                 host that it is granted"
             )
         });
         metadata.chain(private).chain(root).chain(reveal).collect()

@@ -184,16 +184,16 @@ impl RunOptions {
             ("limits.result", result == 0),
         ];
         if let Some((option, _)) = nothings.into_iter().find(|(_, is_nothing)| *is_nothing) {
-            return Err(Error::options(option, "must be more than nothing"));
+            return Err(Error::options(option, "must be greater than zero"));
         }
         if let Some(asked) = self.tool_timeout.filter(|asked| *asked > allowed) {
             return Err(Error::options(
                 "tool_timeout",
-                format!("is {asked:?}, and the executor's limits allow {allowed:?}"),
+                format!("is {asked:?}, but the executor's limits allow at most {allowed:?}"),
             ));
         }
         if calls > 1 && self.context.resume.is_some() {
-            return Err(Error::options("context.resume", format!("goes with one call, and there are {calls}")));
+            return Err(Error::options("context.resume", format!("is for a run of one call, and this run has {calls}")));
         }
         Ok(())
     }
@@ -304,7 +304,7 @@ mod tests {
         let options = RunOptions::default().with_tool_timeout(SECOND * 2);
         let error = wait(runner.run([ToolCall::new("a", "t", "{}")], options)).unwrap_err();
         assert!(
-            error.is_options() && error.to_string().contains("is 2s, and the executor's limits allow 1s"),
+            error.is_options() && error.to_string().contains("is 2s, but the executor's limits allow at most 1s"),
             "{error}"
         );
         assert_eq!(runner.registry().statistics("t").unwrap(), crate::statistics::Statistics::default());

@@ -147,7 +147,7 @@ impl<'a> Count<'a> {
         }
         let key = (address, depth, walk);
         if self.open.contains(&key) {
-            return Err("the schema refers to itself without going into the value: its check would never end".into());
+            return Err("the schema refers to itself for the same value: its check would never end".into());
         }
         if self.open.len() > MAX_CHAIN && stands(Defence::SchemaDepth) {
             return Err(format!("more than {MAX_CHAIN} subschemas stand inside each other"));
@@ -240,7 +240,7 @@ impl<'a> Count<'a> {
         let text = reference.as_str().ok_or("`$ref` must be a string")?;
         text.strip_prefix('#')
             .and_then(|pointer| self.root.pointer(&percent_decoded(pointer)))
-            .ok_or_else(|| format!("`$ref` may only point into the schema itself (`#/…`), and `{text}` does not"))
+            .ok_or_else(|| format!("`$ref` may only point into this schema (`#/…`), and `{text}` names no part of it"))
     }
 }
 

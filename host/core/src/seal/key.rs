@@ -18,7 +18,7 @@ const FILE: &str = "resume.key";
 /// What to do about the directory.
 const OTHER_DIRECTORY: &str = "use a directory that belongs to you and that no other user can write to";
 /// What to do about the file.
-const REMOVE: &str = "remove it, and a new one is made; questions that are still open have to be asked again";
+const REMOVE: &str = "remove the file, and a new key is made; questions that are still open must be asked again";
 
 /// A new key.
 pub(super) fn fresh() -> Result<[u8; KEY_BYTES], Error> {
@@ -62,7 +62,7 @@ fn read(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, Error> {
         opened => opened.map_err(doubtful)?,
     };
     if private::alone(&file).map_err(doubtful)?.len() != KEY_BYTES as u64 {
-        return Err(Error::seal_key(format!("{} has not the length of a key", path.display()), REMOVE));
+        return Err(Error::seal_key(format!("{} does not have the length of a key", path.display()), REMOVE));
     }
     exactly(file).map(Some).map_err(|error| doubtful(Unfit::Unread(error)))
 }

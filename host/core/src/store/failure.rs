@@ -7,10 +7,12 @@ use rusqlite::ErrorCode;
 use crate::error::Error;
 
 pub(super) const DAMAGED: &str =
-    "restore it from a copy, or move it away and begin with an empty one; it was left as it is";
-pub(super) const NEWER: &str = "use the version of toolcell that wrote it, or another directory; it was left as it is";
-const NO_DISK: &str = "look at the cause and at the free disk space; earlier data is intact";
-const BUSY: &str = "another process holds the lock: find it, and try again, and try again";
+    "restore the store from a copy, or move it away to begin with an empty store; the file was not changed";
+pub(super) const NEWER: &str =
+    "use the version of toolcell that wrote the store, or another directory; the file was not changed";
+const FULL: &str = "make room on the disk; the data stored before is intact";
+const UNUSABLE: &str = "correct the cause, for example the disk or its permissions; the data stored before is intact";
+const BUSY: &str = "try again; if that fails, find the process that keeps the store locked, and end it";
 /// What SQLite calls a failed extension of its shared memory: there is no room for it. Source: SQLite, `sqlite3.h`.
 const NO_ROOM_TO_SHARE: i32 = 4874;
 
@@ -67,10 +69,10 @@ pub(super) fn refused(file: &Path, error: &rusqlite::Error) -> Error {
     let place = file.display();
     let (problem, hint) = match kind(error) {
         Kind::Busy => (format!("{place} is in use by other processes"), BUSY),
-        Kind::Full => (format!("the disk of {place} is full"), NO_DISK),
+        Kind::Full => (format!("the disk of {place} is full"), FULL),
         Kind::Foreign => (format!("{place} is not a toolcell store"), DAMAGED),
         Kind::Damaged => (format!("{place} is damaged"), DAMAGED),
-        Kind::Other => (format!("{place} cannot be read or written: {error}"), NO_DISK),
+        Kind::Other => (format!("{place} cannot be read or written: {error}"), UNUSABLE),
     };
     Error::store(problem, hint)
 }

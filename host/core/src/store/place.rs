@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::failure::DAMAGED;
 use crate::error::Error;
 use crate::private::{self, Unfit};
 
@@ -19,7 +20,7 @@ const OLD: &str = "keys.redb";
 const OTHER_DIRECTORY: &str = "use a directory that you own and that no other user can write to";
 const DOUBTFUL: &str = "see who wrote it; make it yours with mode 600 if you trust it, or move it away";
 const MOVE_OLD: &str =
-    "move it away to begin with an empty store; the version of toolcell that wrote it reads it still";
+    "to begin with an empty store, move it away; the version of toolcell that wrote it can still read it";
 
 /// Sees to it that there is a file which is this user's alone. A new one gets its content from `fill`, and then its name.
 pub(super) fn secure(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<PathBuf, Error> {
@@ -45,7 +46,7 @@ pub(super) fn secure(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) 
     }
     // A new one has content before it has its name: this one has lost it.
     if private::looked_at(&path).map_err(|unfit| of(&path, unfit, DOUBTFUL))?.len() == 0 {
-        return Err(Error::store(format!("{} is empty", path.display()), DOUBTFUL));
+        return Err(Error::store(format!("{} is empty", path.display()), DAMAGED));
     }
     Ok(path)
 }
@@ -56,7 +57,7 @@ pub(crate) fn refuse_old(dir: &Path) -> Result<(), Error> {
     if fs::symlink_metadata(&old).is_err() {
         return Ok(());
     }
-    let problem = format!("{} has keys of an earlier version, in a format that is no longer read", old.display());
+    let problem = format!("{} is a store of an earlier version, in a format that is no longer read", old.display());
     Err(Error::store(problem, MOVE_OLD))
 }
 

@@ -161,7 +161,7 @@ fn linked(artifacts: &Artifacts, tenant: Option<&str>, part: Part) -> Part {
             size: Some(info.size),
         },
         Err(error) => {
-            tracing::warn!(%error, tenant, "a long part of a result stays in it");
+            tracing::warn!(%error, tenant, "a long part could not be stored as an artifact: it stays in the result");
             part
         }
     }
@@ -169,6 +169,6 @@ fn linked(artifacts: &Artifacts, tenant: Option<&str>, part: Part) -> Part {
 
 /// The host cannot keep or give what the call needs.
 fn failed(error: &dyn std::error::Error) -> CallResult {
-    tracing::error!(%error, "the files of a call failed");
+    tracing::error!(%error, "the artifacts of a call could not be read or stored");
     CallResult::Refusal(Refusal::Unavailable)
 }

@@ -125,7 +125,7 @@ impl KeyStoreError {
                 format!("make it a plain file of yours that only you can read: chmod 600 {}", path.display())
             }
             Self::File { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
-                format!("run as the user who owns it and its directory: ls -ld {}", path.display())
+                format!("run toolcell as the user who owns the file and its directory: see `ls -ld {}`", path.display())
             }
             Self::File { path, source } if source.kind() == io::ErrorKind::StorageFull => {
                 format!("make room on the disk of {}", path.display())
@@ -219,7 +219,7 @@ impl ApiKeyStore {
     /// The principal of a key.
     pub(crate) fn principal_of(&self, shown: &str) -> Option<Principal> {
         if let Err(error) = self.reload() {
-            tracing::error!(%error, hint = error.hint(), "the keys were not read again; those that were read before go on");
+            tracing::error!(%error, hint = error.hint(), "the key file was not read; the keys read before stay valid");
         }
         let loaded = self.0.loaded.read();
         loaded.keys.tenant_of(shown).and_then(|id| loaded.principals.get(id)).cloned()
@@ -256,7 +256,8 @@ impl Loaded {
                 let Written { version, keys } =
                     serde_json::from_slice(&text).map_err(|error| invalid(error.to_string()))?;
                 if version != VERSION {
-                    return Err(invalid(format!("its version is {version}, and this program knows {VERSION}")));
+                    let problem = format!("its version is {version}, and this toolcell reads only {VERSION}");
+                    return Err(invalid(format!("{problem}: use the toolcell that wrote it")));
                 }
                 keys
             }

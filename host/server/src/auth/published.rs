@@ -49,7 +49,7 @@ pub struct PublishedKeys {
 #[non_exhaustive]
 pub enum PublishedKeysError {
     /// A URL that is not used.
-    #[error("`{url}` is not used: {problem}")]
+    #[error("`{url}` cannot be used: {problem}")]
     Url {
         /// The URL.
         url: String,
@@ -181,7 +181,7 @@ impl PublishedKeys {
         }
         usable(&jwks_uri)?;
         if self.issuer.starts_with("https:") && !jwks_uri.starts_with("https:") {
-            return Err(bad("they name keys without TLS".into()));
+            return Err(bad("their `jwks_uri` does not use `https://`".into()));
         }
         Ok(jwks_uri)
     }

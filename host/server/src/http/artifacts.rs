@@ -85,8 +85,8 @@ pub(super) async fn list(
 /// The content of an artifact, or one range of it.
 #[utoipa::path(get, path = "/v1/artifacts/{id}", operation_id = "get_artifact", params(("id" = String, Path, description = "The artifact's id")), security(("bearer" = [])), responses(
     (status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The content, with its own type"),
-    (status = 206, body = Vec<u8>, content_type = "application/octet-stream", description = "The range of the header `Range`"),
-    (status = 304, description = "The client has it already: `If-None-Match`"),
+    (status = 206, body = Vec<u8>, content_type = "application/octet-stream", description = "The bytes that the header `Range` asks for"),
+    (status = 304, description = "The client has the content already: `If-None-Match` has its `ETag`"),
     (status = "4XX", body = Written, content_type = "application/problem+json"),
     (status = "5XX", body = Written, content_type = "application/problem+json"),
 ))]
@@ -111,9 +111,9 @@ pub(super) async fn get(
         Ranged::Whole => (StatusCode::OK, 0..size),
         Ranged::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         Ranged::Beyond => {
-            let detail = format!("the artifact has {size} bytes");
+            let detail = format!("the requested range is not within the artifact's {size} bytes");
             let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "bad_range", detail);
-            let mut response = problem.with_hint("ask for bytes that it has").into_response();
+            let mut response = problem.with_hint("ask for bytes that the artifact has").into_response();
             response.headers_mut().insert(CONTENT_RANGE, text(&format!("bytes */{size}")));
             return Ok(response);
         }
@@ -160,7 +160,7 @@ fn store(shared: &Shared, principal: &Principal) -> Result<Artifacts, Problem> {
     }
     shared.service.artifacts().cloned().ok_or_else(|| {
         Problem::new(StatusCode::NOT_FOUND, "no_artifacts", "this server keeps no artifacts")
-            .with_hint("send the content in the arguments")
+            .with_hint("send the content in the arguments of the call")
     })
 }
 

@@ -43,7 +43,7 @@ pub(super) async fn finish(mut request: Request, next: Next) -> Response {
             let problem = Problem::new(
                 StatusCode::BAD_REQUEST,
                 "bad_request_id",
-                "the header `x-request-id` is not one id of 1 to 128 of the characters A-Z a-z 0-9 . _ : -",
+                "the header `x-request-id` is repeated, or is not 1 to 128 of the characters A-Z a-z 0-9 . _ : -",
             );
             (RequestId::generate(), problem.with_hint("leave the header out, or correct it").into_response())
         }
@@ -111,7 +111,7 @@ pub(super) async fn check_origin(
     let host = match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
         (Some(host), None) => host,
         (None, _) | (Some(_), Some(_)) => {
-            let detail = "the request has not exactly one header `Host`";
+            let detail = "the request must have exactly one header `Host`";
             return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_host", detail));
         }
     };
@@ -137,7 +137,7 @@ pub(super) async fn check_origin(
     };
     if !is_allowed && stands(Defence::OriginList) {
         return Err(Problem::new(StatusCode::FORBIDDEN, "wrong_origin", "pages of this origin cannot use this server")
-            .with_hint("the operator can list the origin"));
+            .with_hint("ask the operator to list the origin"));
     }
     Ok(next.run(request).await)
 }

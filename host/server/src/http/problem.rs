@@ -120,12 +120,12 @@ impl Problem {
             AuthError::Unauthenticated => (
                 StatusCode::UNAUTHORIZED,
                 "unauthenticated",
-                "send `Authorization: Bearer KEY` with a key that is not revoked",
+                "send `Authorization: Bearer KEY` with a valid API key or access token",
             ),
             AuthError::InsufficientScope => (
                 StatusCode::FORBIDDEN,
                 "insufficient_scope",
-                "ask the issuer for a token with the scope of the challenge",
+                "ask the issuer for a token with the scope that the header `WWW-Authenticate` names",
             ),
         };
         let mut problem = Self::new(status, code, error.to_string()).with_hint(hint);

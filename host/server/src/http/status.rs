@@ -68,7 +68,7 @@ pub(super) async fn ready(State(shared): State<Shared>) -> Response {
         readiness.ready = false;
         readiness
             .problems
-            .insert("keys".into(), "the API keys cannot be read: those that were read before go on".into());
+            .insert("keys".into(), "the API keys cannot be read again: the keys read before stay valid".into());
     }
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let authentication = if shared.auth.is_open() { "none" } else { "required" };

@@ -19,7 +19,7 @@ pub struct Tls(TlsAcceptor);
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read the TLS file `{path}`: {problem}")]
+#[error("cannot use the TLS file `{path}`: {problem}")]
 pub struct TlsError {
     path: PathBuf,
     problem: String,

@@ -64,7 +64,7 @@ pub(super) async fn call(
             Retry::Answered(answered) => resume = Some(answered),
             Retry::Refused(result) => return Ok(result.into()),
             Retry::Unanswered(_) => {
-                return Err(ErrorData::invalid_params("the client's answer has not the form that was asked for", None));
+                return Err(ErrorData::invalid_params("the client's answer does not have the requested form", None));
             }
         }
     }
@@ -75,7 +75,7 @@ pub(super) async fn call(
 fn ask_again(question: &Question) -> Result<CallToolResponse, ErrorData> {
     match question::form(question) {
         Some(form) => Ok(question::input_required(form, question).into()),
-        None => Err(ErrorData::invalid_params("the answer is missing", None)),
+        None => Err(ErrorData::invalid_params("the request has no answer to the tool's question", None)),
     }
 }
 
@@ -150,7 +150,9 @@ async fn elicit(
     question: Question,
     context: &RequestContext<RoleServer>,
 ) -> Result<Retry, ErrorData> {
-    let failed = |error: ServiceError| ErrorData::internal_error(format!("the client was not asked: {error}"), None);
+    let failed = |error: ServiceError| {
+        ErrorData::internal_error(format!("the client did not answer the question: {error}"), None)
+    };
     let options = PeerRequestOptions::with_timeout(DEFAULT_SEAL_LIFETIME);
     let request = ServerRequest::ElicitRequest(form);
     let asking = context.peer.send_request_with_option(request, options).await.map_err(failed)?;

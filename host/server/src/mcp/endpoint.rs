@@ -153,7 +153,8 @@ impl Endpoint {
                 Some(session) if self.sessions.is_open(session, &principal) => {}
                 Some(_) => return no_session(None),
                 None => {
-                    return refused(StatusCode::BAD_REQUEST, &Bad::request(None, "there is more than one session id"));
+                    let text = "the header `Mcp-Session-Id` is repeated or is not text";
+                    return refused(StatusCode::BAD_REQUEST, &Bad::request(None, text));
                 }
             }
         }
@@ -193,7 +194,8 @@ impl Endpoint {
         let known = |version: &str| VERSIONS.iter().any(|served| served.as_str() == version);
         let version = if headers.contains_key(VERSION) {
             let bad = || {
-                refused(StatusCode::BAD_REQUEST, &Bad::request(message.id(), "the protocol version is not one text"))
+                let text = "the header `MCP-Protocol-Version` is repeated or is not text";
+                refused(StatusCode::BAD_REQUEST, &Bad::request(message.id(), text))
             };
             Some(one(headers, &VERSION).ok_or_else(bad)?)
         } else {
@@ -256,7 +258,7 @@ fn no_session(id: Option<RpcId>) -> Response {
 /// The tenant has as many of these as it may have.
 fn too_many(what: &str, id: Option<RpcId>) -> Response {
     let data = json!({ "code": format!("too_many_{what}"), "retry_after_ms": 60_000 });
-    let error = ErrorData::internal_error(format!("the tenant has as many {what} as it may have"), Some(data));
+    let error = ErrorData::internal_error(format!("the tenant has reached its limit of open {what}"), Some(data));
     let mut response = refused(StatusCode::TOO_MANY_REQUESTS, &Bad { id, error });
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
     response

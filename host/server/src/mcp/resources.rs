@@ -46,12 +46,12 @@ fn read_now(artifacts: &Artifacts, tenant: Option<&str>, uri: &str) -> Result<Re
         | ArtifactError::BadName
         | ArtifactError::BadType => ErrorData::resource_not_found(
             "there is no such artifact",
-            Some(json!({"code": "no_such_artifact", "hint": "artifacts are kept for a limited time"})),
+            Some(json!({"code": "no_such_artifact", "hint": "list the resources: artifacts expire"})),
         ),
     };
     let info = artifacts.info(tenant, id).map_err(not_found)?;
     if info.size > MAX_READ {
-        let text = format!("the artifact has {} bytes; {MAX_READ} can be read at once", info.size);
+        let text = format!("the artifact has {} bytes; at most {MAX_READ} can be read at once", info.size);
         let hint = format!("read it over HTTP: GET /v1/artifacts/{id}");
         return Err(ErrorData::invalid_params(text, Some(json!({"code": "artifact_too_large", "hint": hint}))));
     }

@@ -110,7 +110,7 @@ fn call(method: &str, id: Option<RequestId>, members: &Map<String, Value>) -> Re
     match (id, method.starts_with("notifications/")) {
         (Some(id), false) => Ok(Kind::Request { id, method: method.to_owned() }),
         (None, true) => Ok(Kind::Notification { method: method.to_owned() }),
-        (Some(id), true) => Err(Bad::request(Some(id), "a notification has no id")),
+        (Some(id), true) => Err(Bad::request(Some(id), "a notification must not have an id")),
         (None, false) => Err(Bad::request(None, "the request has no id")),
     }
 }

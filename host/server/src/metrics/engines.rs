@@ -48,13 +48,13 @@ impl Engines {
             registry.register(name, help, family.clone());
             family
         };
-        let cells = gauge("cells_in_use", "Cells that calls have");
-        let cells_max = gauge("cells_max", "Cells that can exist at the same time");
+        let cells = gauge("cells_in_use", "Cells that calls use");
+        let cells_max = gauge("cells_max", "The most cells that can exist at the same time");
         let waiting = gauge("calls_waiting_for_a_cell", "Calls that wait for a cell");
-        let connections = gauge("connections_open", "Connections of tools to other hosts");
-        let connections_max = gauge("connections_max", "Connections that can exist at the same time");
+        let connections = gauge("connections_open", "Open connections of tools to other hosts");
+        let connections_max = gauge("connections_max", "The most connections that can be open at the same time");
         let connections_total = Family::default();
-        registry.register("connections", "Connections of tools to other hosts", connections_total.clone());
+        registry.register("connections", "Connections that tools opened to other hosts", connections_total.clone());
         Self { source: Mutex::new(source), cells, cells_max, waiting, connections, connections_max, connections_total }
     }
 

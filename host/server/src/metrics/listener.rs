@@ -40,7 +40,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[non_exhaustive]
 pub enum MetricsError {
     /// Other machines could connect, and read what tenants do.
-    #[error("metrics name tenants and tools, and {0} is not an address of this machine alone")]
+    #[error("metrics name tenants and tools, and {0} is not a loopback address")]
     Public(SocketAddr),
     /// The address cannot be used.
     #[error("cannot listen at {address} for metrics: {source}")]
@@ -58,7 +58,7 @@ impl MetricsError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Public(_) => "listen at 127.0.0.1, and let a proxy or an agent on this machine pass the metrics on",
-            Self::Bind { .. } => "use another port, or end the program that uses this one",
+            Self::Bind { .. } => "choose another address or port, or end the program that uses this one",
         }
     }
 }

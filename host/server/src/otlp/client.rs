@@ -40,7 +40,7 @@ impl HttpClient for Client {
         let sent = runtime.block_on(self.outbound.send(request));
         let problem = match &sent {
             Ok(response) if response.status().is_success() => None,
-            Ok(response) => Some(format!("it answered with the status {}", response.status().as_u16())),
+            Ok(response) => Some(format!("the collector answered with the status {}", response.status().as_u16())),
             Err(error) => Some(error.to_string()),
         };
         self.state.note(problem);

@@ -32,7 +32,7 @@ impl Drop for Alone {
 /// Waits for other processes for as long as `goes_on` says. None when it says no, or where there are no locks.
 pub(in crate::engine) fn wait(path: &Path, mut goes_on: impl FnMut() -> bool) -> Option<Alone> {
     loop {
-        let file = open(path).inspect_err(|error| tracing::debug!(%error, "no lock of the cache")).ok()?;
+        let file = open(path).inspect_err(|error| tracing::debug!(%error, "a cache lock cannot be opened")).ok()?;
         match file.try_lock() {
             Ok(()) if has_name(&file, path) => return Some(Alone { path: path.to_owned(), _file: file }),
             Ok(()) => {}

@@ -40,7 +40,7 @@ pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::
         return Ok(());
     }
     let Some(most) = most.checked_sub(needed) else {
-        return Err(io::Error::other(format!("it takes {needed} bytes of a cache of {most}")));
+        return Err(io::Error::other(format!("it needs {needed} bytes, and the cache holds {most} at most")));
     };
     let mut kept = kept(dir);
     kept.remove(name);
@@ -57,7 +57,7 @@ pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::
             break;
         }
         if !is_read(&dir.join(format!("{name}.mac"))) {
-            tracing::debug!(entry = name, "an artefact makes room");
+            tracing::debug!(entry = name, "an artefact is removed to make room");
             files.iter().for_each(|file| drop(fs::remove_file(file)));
             bytes -= its;
         }

@@ -11,13 +11,13 @@ fn worker(script: &str) -> Worker {
 
 #[test]
 fn each_way_a_worker_ends() {
-    let costly = "the component cannot be compiled within the limits of 60s of CPU time and of memory";
+    let costly = "the component cannot be compiled within the limits of CPU time (60s) and memory";
     // What is the component's own doing would end the same tomorrow.
     for (script, expected, is_lasting) in [
         ("cat", Ok("bytes"), true),
         ("echo $0", Ok("quick/60\n"), true),
         ("echo no >&2; exit 3", Err("the component is malformed: no"), true),
-        ("echo disk >&2; exit 4", Err("the engine cannot be set up: the compiler process failed: disk"), false),
+        ("echo disk >&2; exit 4", Err("the engine failed: the compiler process failed: disk"), false),
         ("exit 101", Err("the component is malformed: the compiler crashed on it (exit status: 101)"), true),
         ("kill -XCPU $$", Err(costly), true),
         ("kill -ABRT $$", Err(costly), true),
@@ -25,7 +25,7 @@ fn each_way_a_worker_ends() {
         ("kill -SEGV $$", Err("the component is malformed: the compiler crashed on it (signal: 11 (SIGSEGV))"), true),
         (
             "kill -TERM $$",
-            Err("the engine cannot be set up: the compiler process was ended (signal: 15 (SIGTERM))"),
+            Err("the engine failed: the compiler process was ended (signal: 15 (SIGTERM))"),
             false,
         ),
     ] {

@@ -80,7 +80,7 @@ impl Files {
         if self.scratch.is_none() {
             self.scratch = match mounts.scratch(rights) {
                 Err(error) if !is_exhausted(&error) => {
-                    tracing::error!(%error, "a call gets no directory of its own");
+                    tracing::error!(%error, "a call's scratch directory could not be made");
                     None
                 }
                 made => made?,

@@ -65,7 +65,7 @@ impl Cell {
     fn sub_call(&mut self, name: &str, arguments: String, fuel: u64) -> Result<(Arc<dyn Invoker>, SubCall), Fault> {
         let rights = self.caller_rights(name)?;
         let Some(invoker) = self.invocation.invoker.clone() else {
-            return Err(Fault::Unavailable("this host has no tools for other tools to call".into()));
+            return Err(Fault::Unavailable("on this host, a tool cannot call other tools".into()));
         };
         let left = self.left(fuel);
         let made = self.invocation.sub_call(&*invoker, (name, arguments), rights, left);

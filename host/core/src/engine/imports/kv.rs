@@ -17,7 +17,7 @@ use crate::rights::Request;
 type Answer<T> = wasmtime::Result<Result<T, kv::Fault>>;
 
 /// What a tool is told where all of its tenant's share waits for a store that does not come back.
-const BLOCKED: &str = "blocked: what calls before this one asked of the store has not come back; try again later";
+const BLOCKED: &str = "blocked: earlier requests to the store have not ended; try again later";
 
 /// Links it.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
@@ -81,7 +81,7 @@ impl Cell {
             return Ok(Err(kv::Fault::Denied(told(&denial))));
         }
         let Some(store) = self.world().keys.clone() else {
-            return Ok(Err(kv::Fault::Unavailable("this host keeps no keys".into())));
+            return Ok(Err(kv::Fault::Unavailable("this host has no key-value store".into())));
         };
         let tenant = self.invocation.context.tenant.as_deref();
         let own = Namespace::new(tenant, self.rights().store());
@@ -116,12 +116,12 @@ fn fault(error: StoreError) -> kv::Fault {
         StoreError::OverQuota(problem) => kv::Fault::OverQuota(problem),
         // The texts may name paths of the host, which are not for the tool.
         StoreError::Busy(problem) => unavailable(&problem, "other processes use it: try again later"),
-        StoreError::Full(problem) => unavailable(&problem, "its disk is full; what was kept before is there"),
-        StoreError::Unavailable(problem) => unavailable(&problem, "the log of the host says why"),
+        StoreError::Full(problem) => unavailable(&problem, "its disk is full; the keys stored before are still there"),
+        StoreError::Unavailable(problem) => unavailable(&problem, "see the host's log"),
     }
 }
 
 fn unavailable(problem: &str, told: &str) -> kv::Fault {
-    tracing::error!(problem, "the store of keys failed");
+    tracing::error!(problem, "the key-value store failed");
     kv::Fault::Unavailable(told.into())
 }

@@ -100,5 +100,5 @@ pub(super) async fn hide(veil: Option<Arc<Veil>>, name: &str, value: &Secret) ->
 }
 
 fn unavailable() -> secrets::Fault {
-    secrets::Fault::Unavailable("the host does not have it now".into())
+    secrets::Fault::Unavailable("the host cannot provide it at the moment".into())
 }

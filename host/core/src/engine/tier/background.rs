@@ -64,7 +64,7 @@ impl Background {
         let mut queue = self.queue.lock();
         if let Err(job) = queue.enter(job) {
             drop(queue);
-            return job.give_up("too many components wait for it");
+            return job.give_up("too many components wait to be optimised");
         }
         if queue.is_worked_on {
             return;
@@ -74,7 +74,7 @@ impl Background {
         if !queue.is_worked_on {
             let jobs = std::mem::take(&mut queue.jobs);
             drop(queue);
-            jobs.into_iter().for_each(|job| job.give_up("the process can have no thread for it"));
+            jobs.into_iter().for_each(|job| job.give_up("no thread can be started to optimise it"));
         }
     }
 

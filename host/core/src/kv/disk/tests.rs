@@ -51,7 +51,7 @@ fn what_is_no_store_of_ours_is_refused() {
         Connection::open(file).unwrap().pragma_update(None, pragma, value).unwrap();
     }
     let spoilt: [(&str, Spoil); 10] = [
-        ("has the layout 2", |file| relabelled(file, "user_version", 2)),
+        ("has layout 2", |file| relabelled(file, "user_version", 2)),
         ("that toolcell did not create", |file| relabelled(file, "application_id", 1)),
         ("that toolcell did not create", |file| {
             fs::remove_file(file).unwrap();

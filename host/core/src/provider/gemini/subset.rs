@@ -18,7 +18,7 @@ type Fields = Map<String, Value>;
 /// Schemas that may stand inside each other: a message of the API may nest about 100 levels, and a schema takes two.
 const MAX_LEVELS: usize = 40;
 /// Why most keywords cannot stay.
-const NO_SUCH: &str = "the API acts on no such keyword";
+const NO_SUCH: &str = "the API does not support this keyword or this value";
 
 /// A conversion at work.
 #[derive(Debug)]
@@ -59,7 +59,8 @@ impl<'a, 'n> Subset<'a, 'n> {
             Some((keyword, branches)) => {
                 let at = inside(at, &keyword);
                 if keyword == "oneOf" {
-                    self.rewrite.changes.note(&at, "became `anyOf`", "there is no `oneOf`: several may fit");
+                    let reason = "Gemini has no `oneOf`: in an `anyOf`, several may fit";
+                    self.rewrite.changes.note(&at, "became `anyOf`", reason);
                 }
                 self.alternatives(schema, &branches, &at)?
             }
@@ -127,7 +128,7 @@ impl<'a, 'n> Subset<'a, 'n> {
                 let null = Fields::from_iter([("type".to_owned(), "NULL".into())]);
                 Ok(head.clone().into_iter().chain(null).collect())
             }
-            (_, None) => Err(self.rewrite.changes.refusal(at, "nothing can fit it")),
+            (_, None) => Err(self.rewrite.changes.refusal(at, "no value can fit this schema")),
             (1, Some(only)) => Ok(only),
             (_, Some(last)) => {
                 whole.push(last);
@@ -158,7 +159,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         }
         let concerned: Vec<_> = schema.keys().filter_map(|keyword| Keyword::of(keyword)?.concerns()).collect();
         if concerned.is_empty() {
-            let change = "any value became a simple one, a list of simple ones, or an object";
+            let change = "the schema for any value now allows only simple values, lists of simple values, and objects";
             self.rewrite.changes.note(at, change, UNTYPED);
             return (ANY.to_vec(), true);
         }
@@ -190,7 +191,8 @@ impl<'a, 'n> Subset<'a, 'n> {
                 }
                 Some(Keyword::Closed(_)) if *value == json!(true) => {}
                 Some(Keyword::Closed(_)) if *value == json!(false) => {
-                    self.rewrite.changes.note(&place, "left out; the host refuses what is not declared", NO_SUCH);
+                    let change = "left out; the host still refuses what is not declared";
+                    self.rewrite.changes.note(&place, change, NO_SUCH);
                 }
                 Some(Keyword::Flag(_)) if *value == json!(false) => {}
                 Some(Keyword::Closed(_) | Keyword::Format | Keyword::Flag(_) | Keyword::Said(_)) | None => {
@@ -204,7 +206,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         if kind == "array" && !fields.contains_key("items") {
             let simple = ["object", "string", "number", "boolean"].map(|kind| json!({"type": kind.to_uppercase()}));
             fields.insert("items".into(), json!({"anyOf": simple}));
-            let change = "its items became simple values or objects";
+            let change = "its items are now simple values or objects only";
             self.rewrite.changes.note(at, change, "an array must say what its items are");
         }
         Ok(fields)
@@ -216,7 +218,7 @@ impl<'a, 'n> Subset<'a, 'n> {
             let place = inside(at, name);
             if *schema == json!(false) {
                 let reason = "Gemini cannot express the schema `false`";
-                self.rewrite.changes.note(&place, "left out; the host refuses it", reason);
+                self.rewrite.changes.note(&place, "left out; the host still refuses this member", reason);
             } else {
                 let member = self.convert(schema, &place)?;
                 converted.insert(name.clone(), member);
@@ -253,7 +255,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         if sayable && !fields.contains_key("enum") {
             fields.insert("enum".into(), json!(listed));
         } else if !says_all {
-            self.rewrite.say(fields, keyword, value, at, "only strings can be listed, and none may be empty");
+            self.rewrite.say(fields, keyword, value, at, "a schema can have one `enum`, of non-empty strings");
         }
     }
 

@@ -17,7 +17,7 @@ impl Rewrite<'_, '_> {
                 Some(held) if *held == value => {}
                 Some(held) => {
                     if let Err(value) = combine(&keyword, held, value) {
-                        self.say(into, &keyword, &value, &inside(at, &keyword), "it is said twice and differently");
+                        self.say(into, &keyword, &value, &inside(at, &keyword), "it is given two different values");
                     }
                 }
             }

@@ -29,7 +29,7 @@ impl Rewrite<'_, '_> {
             }
         }
         if fitting.len() < 2 {
-            let only = fitting.pop().ok_or_else(|| self.changes.refusal(&at, "no object can fit it"))?;
+            let only = fitting.pop().ok_or_else(|| self.changes.refusal(&at, "no object can fit any alternative"))?;
             *open = followed;
             self.merge(object, only, &at);
             return Ok(());
@@ -43,7 +43,7 @@ impl Rewrite<'_, '_> {
         if !required.is_empty() {
             self.merge(object, Map::from_iter([("required".to_owned(), required.into())]), &at);
         }
-        self.say(object, keyword, &branches, &at, "the top of a schema must not have alternatives");
+        self.say(object, keyword, &branches, &at, "the API does not allow alternatives at the top");
         Ok(())
     }
 }
