@@ -7,6 +7,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -14,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::habit::Habit;
 use super::pulse::Pulse;
-use super::quick::{Turn, be_patient};
+use super::quick::{PATIENCE, Turn};
 use super::runtimes::Lanes;
 use super::slow::Slow;
 use crate::defence::{Defence, stands};
@@ -90,8 +91,8 @@ impl<F: Future> Future for Guest<F> {
 pub(super) struct Remote<F: Future> {
     guest: Guest<F>,
     answer: oneshot::Receiver<F::Output>,
-    /// A thread was awake to pick it up.
-    at_once: bool,
+    /// Until when the answer is polled for, because a thread was awake to pick the call up.
+    polled_until: Option<Instant>,
 }
 
 impl<F> Remote<F>
@@ -104,7 +105,7 @@ where
         let (mut first, woken, slow) = (guest.share(), lanes.woken().clone(), lanes.slow().clone());
         if !guest.habit.is_quick() {
             go_on(first, &slow, answered);
-            return Self { guest, answer, at_once: false };
+            return Self { guest, answer, polled_until: None };
         }
         let slice = Box::new(move |turn: &mut Turn<'_>| {
             // Others of its kind may have run while it stood in line.
@@ -124,7 +125,7 @@ where
             }
         });
         let at_once = lanes.quick().run(&guest.habit.party.quick, Arc::clone(&guest.pulse), slice);
-        Self { guest, answer, at_once }
+        Self { guest, answer, polled_until: at_once.then(|| Instant::now() + PATIENCE) }
     }
 }
 
@@ -193,10 +194,12 @@ impl<F: Future> Future for Remote<F> {
     type Output = Result<F::Output, oneshot::error::RecvError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if std::mem::take(&mut self.at_once) {
-            be_patient(|| !self.answer.is_empty());
+        let answer = Pin::new(&mut self.answer).poll(context);
+        if answer.is_pending() && self.polled_until.is_some_and(|until| Instant::now() < until) {
+            // Polled again after the caller's other tasks: they run while the guest does.
+            context.waker().wake_by_ref();
         }
-        Pin::new(&mut self.answer).poll(context)
+        answer
     }
 }
 

@@ -1,8 +1,8 @@
 //! The quick lane: threads that run the first slice of most calls.
 //!
 //! Most calls are over before a sleeping thread would have woken for them (on a virtual machine that takes longer than the
-//! call), so the threads stay awake for a moment after their work, and a caller whose call is picked up at once waits awake
-//! for a moment too.
+//! call), so the threads stay awake for a moment after their work, and a caller whose call is picked up at once polls for its
+//! answer for a moment too, between its other tasks.
 //! Invariants: a job is one slice: it ends at the guest's next tick, or the one after where that comes at once, and what the
 //! guest had the host do meanwhile (copy, fill) is bounded by its memory; with one core nobody waits awake; idle threads
 //! sleep.
@@ -22,8 +22,8 @@ use crate::fence::fenced;
 
 /// How long a thread stays awake for the next call.
 const LINGER: Duration = Duration::from_micros(50);
-/// How long a caller waits awake for a call that was picked up at once: several short calls long.
-const PATIENCE: Duration = Duration::from_micros(30);
+/// How long a caller polls for the answer of a call that was picked up at once: several short calls long.
+pub(super) const PATIENCE: Duration = Duration::from_micros(30);
 
 type Slice = Box<dyn FnOnce(&mut Turn<'_>) + Send>;
 
@@ -184,11 +184,6 @@ impl Shared {
     }
 }
 
-/// Waits awake for a call that was picked up at once.
-pub(super) fn be_patient(is_over: impl FnMut() -> bool) {
-    wait_awake(PATIENCE, is_over);
-}
-
 fn wait_awake(most: Duration, mut is_over: impl FnMut() -> bool) -> bool {
     let until = Instant::now() + most;
     loop {
@@ -198,6 +193,8 @@ fn wait_awake(most: Duration, mut is_over: impl FnMut() -> bool) -> bool {
             }
             std::hint::spin_loop();
         }
+        // The processor is free for whoever makes the next call.
+        thread::yield_now();
         if Instant::now() >= until {
             return false;
         }
