@@ -7,8 +7,8 @@
 mod engines;
 mod listener;
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -19,7 +19,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use toolcell::defence::{Defence, stands};
-use toolcell::{Event, Layer};
+use toolcell::{Event, Layer, Usage};
 
 use crate::account::ending;
 pub(crate) use engines::InUseSource;
@@ -65,8 +65,19 @@ struct Inner {
 pub(crate) struct TenantMetrics {
     metrics: Metrics,
     tenant: Arc<str>,
-    /// The names of its tools.
-    tools: Arc<BTreeSet<String>>,
+    /// The numbers of its tools, found at the first call of each.
+    tools: Arc<HashMap<String, OnceLock<ToolMetrics>>>,
+}
+
+/// The numbers of one tool for one tenant. To find them by their labels takes longer than to count.
+#[derive(Debug)]
+struct ToolMetrics {
+    labels: Labels,
+    duration: Histogram,
+    fuel: Histogram,
+    host_calls: Counter,
+    /// By ending.
+    calls: Mutex<Vec<(&'static str, Counter)>>,
 }
 
 /// Measures how long the calls of one request wait.
@@ -125,7 +136,8 @@ impl Metrics {
     /// The numbers of this tenant, which has these tools.
     pub(crate) fn of_tenant(&self, tenant: Option<&str>, tools: impl Iterator<Item = String>) -> TenantMetrics {
         let tenant = Arc::from(tenant.unwrap_or(NO_TENANT));
-        TenantMetrics { metrics: self.clone(), tenant, tools: Arc::new(tools.collect()) }
+        let tools = tools.map(|tool| (tool, OnceLock::new())).collect();
+        TenantMetrics { metrics: self.clone(), tenant, tools: Arc::new(tools) }
     }
 
     /// Counts a session that opens.
@@ -162,18 +174,12 @@ impl TenantMetrics {
     pub(crate) fn count(&self, event: &Event) {
         let inner = &self.metrics.0;
         match event {
-            Event::Completed { name, result, usage, .. } => {
-                let (tenant, tool) = self.pair(name);
-                let of_tool = vec![("tenant", tenant), ("tool", tool)];
-                let mut ended = of_tool.clone();
-                ended.push(("ending", ending(result).to_owned()));
-                inner.calls.get_or_create(&ended).inc();
-                inner.duration.get_or_create(&of_tool).observe(usage.wall.as_secs_f64());
-                if let Some(fuel) = usage.fuel {
-                    inner.fuel.get_or_create(&of_tool).observe(fuel as f64);
-                }
-                inner.host_calls.get_or_create(&of_tool).inc_by(usage.host_calls);
-            }
+            Event::Completed { name, result, usage, .. } => match self.tools.get(name) {
+                Some(known) => known.get_or_init(|| self.of_tool(name)).count(inner, ending(result), usage),
+                // A name that a client has invented is no name of a tool.
+                None if stands(Defence::MetricNames) => self.of_tool(OTHER).count(inner, ending(result), usage),
+                None => self.of_tool(name).count(inner, ending(result), usage),
+            },
             Event::Denied { denial, .. } => {
                 // Without a tool: an event of this kind names none.
                 let (tenant, _) = self.metrics.pair(&self.tenant, NO_TOOL);
@@ -195,10 +201,37 @@ impl TenantMetrics {
         Waits { metrics: self.metrics.clone(), since: Instant::now() }
     }
 
-    fn pair(&self, tool: &str) -> (String, String) {
-        // A name that a client has invented is no name of a tool.
-        let is_known = self.tools.contains(tool) || !stands(Defence::MetricNames);
-        self.metrics.pair(&self.tenant, if is_known { tool } else { OTHER })
+    fn of_tool(&self, tool: &str) -> ToolMetrics {
+        let (tenant, tool) = self.metrics.pair(&self.tenant, tool);
+        let labels = vec![("tenant", tenant), ("tool", tool)];
+        let inner = &self.metrics.0;
+        ToolMetrics {
+            duration: inner.duration.get_or_create_owned(&labels),
+            fuel: inner.fuel.get_or_create_owned(&labels),
+            host_calls: inner.host_calls.get_or_create_owned(&labels),
+            calls: Mutex::default(),
+            labels,
+        }
+    }
+}
+
+impl ToolMetrics {
+    /// Counts a call that ended so.
+    fn count(&self, inner: &Inner, ending: &'static str, usage: &Usage) {
+        let mut calls = self.calls.lock();
+        let known = calls.iter().position(|(known, _)| *known == ending);
+        let at = known.unwrap_or_else(|| {
+            let ended = [self.labels.clone(), vec![("ending", ending.to_owned())]].concat();
+            calls.push((ending, inner.calls.get_or_create_owned(&ended)));
+            calls.len() - 1
+        });
+        calls[at].1.inc();
+        drop(calls);
+        self.duration.observe(usage.wall.as_secs_f64());
+        if let Some(fuel) = usage.fuel {
+            self.fuel.observe(fuel as f64);
+        }
+        self.host_calls.inc_by(usage.host_calls);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The id of a request: given by the client, or made here.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -8,6 +9,13 @@ use std::sync::Arc;
 const MAX_BYTES: usize = 128;
 /// Bytes of randomness in an id that is made here.
 const RANDOM_BYTES: usize = 16;
+/// Ids for which a thread asks the system for randomness at once: to ask costs a system call.
+const IDS_AT_ONCE: usize = 64;
+
+thread_local! {
+    /// Random bytes of which the first have not been used yet, and how many those are.
+    static RANDOM: RefCell<([u8; RANDOM_BYTES * IDS_AT_ONCE], usize)> = const { RefCell::new(([0; _], 0)) };
+}
 
 /// The id of a request, for logs and for cancellation. Cheap to clone.
 ///
@@ -20,11 +28,9 @@ impl RequestId {
     /// A new id: `req_` and 128 random bits in hexadecimal.
     #[must_use]
     pub fn generate() -> Self {
-        let mut bytes = [0; RANDOM_BYTES];
-        // Without randomness the id is the same for all requests. Then a second one in flight is refused as a duplicate.
-        let _ = getrandom::fill(&mut bytes);
-        let mut id = String::from("req_");
-        for byte in bytes {
+        let mut id = String::with_capacity("req_".len() + 2 * RANDOM_BYTES);
+        id.push_str("req_");
+        for byte in random() {
             id.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
             id.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
         }
@@ -36,6 +42,20 @@ impl RequestId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Random bytes that were not returned before.
+fn random() -> [u8; RANDOM_BYTES] {
+    RANDOM.with_borrow_mut(|(bytes, unused)| {
+        if *unused == 0 {
+            // Without randomness the id is the same for all requests. Then a second one in flight is refused as a duplicate.
+            *unused = getrandom::fill(bytes).map_or(1, |()| IDS_AT_ONCE);
+        }
+        *unused -= 1;
+        let mut taken = [0; RANDOM_BYTES];
+        taken.copy_from_slice(&bytes[*unused * RANDOM_BYTES..][..RANDOM_BYTES]);
+        taken
+    })
 }
 
 impl fmt::Display for RequestId {
