@@ -37,7 +37,8 @@ pub(crate) fn run() -> Result<()> {
         .args(["build", "--release", "--locked", "--workspace", "--target", TARGET])
         .env("CC_wasm32_unknown_unknown", compiler)
         .env("AR_wasm32_unknown_unknown", archiver)
-        .env("CFLAGS_wasm32_unknown_unknown", "-fno-sanitize=undefined -Os")
+        // The interpreter is inlined more than with `-Os`: a call costs a third less, and a component has 0.3 MB more.
+        .env("CFLAGS_wasm32_unknown_unknown", "-fno-sanitize=undefined -O2")
         .status()?;
     ensure!(status.success(), "the runtime does not build");
     for (built, kept) in MODULES {
