@@ -79,7 +79,11 @@ impl Mounts {
         for directory in &grants.directories {
             let taken = grants.scratch.is_some() && directory.name == SCRATCH;
             if taken || mounts.iter().any(|other| other.name == directory.name) {
-                return Err(fault(directory, "another directory has this name", "give each directory a different name"));
+                return Err(fault(
+                    directory,
+                    "another directory has this name",
+                    "give each directory a different name",
+                ));
             }
             let mount = Mount::open(directory, counts)?;
             if let Some(other) = mounts.iter().find(|other| mount.conflicts(other)) {

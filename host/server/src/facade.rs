@@ -82,8 +82,7 @@ pub(crate) fn facade(many: ManyTools, tools: &BTreeMap<String, Tool>) -> Option<
     let catalogue =
         Arc::new(Catalogue { tools: tools.clone(), index: OnceLock::new(), bytes: many.tokens * BYTES_PER_TOKEN });
     let made = catalogue.facade();
-    made.inspect_err(|error| tracing::error!(%error, "all tools are listed: the search of tools cannot be set up"))
-        .ok()
+    made.inspect_err(|error| tracing::error!(%error, "all tools are listed: the search of tools cannot be set up")).ok()
 }
 
 /// Whether a tool of this name is one of the three.

@@ -171,7 +171,7 @@ fn a_loop_of_calls_in_code_ends_at_a_limit() {
     let deep = |levels: u32| format!("{nested} return run({levels});");
     assert_eq!(code.value(&deep(DEFAULT_CALL_DEPTH)), "deep");
     let told = code.failure(&deep(DEFAULT_CALL_DEPTH + 1));
-    assert!(told.contains(&format!("tools may call tools {DEFAULT_CALL_DEPTH} deep")), "{told}");
+    assert!(told.contains(&format!("tools can call tools at most {DEFAULT_CALL_DEPTH} levels deep")), "{told}");
 }
 
 #[test]

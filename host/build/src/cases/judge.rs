@@ -70,9 +70,8 @@ pub(super) fn failures(
         check(ending.contains(part), format!("a message with {part:?} in it"));
     }
     if *expect == Expect::default() {
-        failures.push(format!(
-            "the case has no expected ending yet (`--bless` writes it); the call ended with {ending}"
-        ));
+        failures
+            .push(format!("the case has no expected ending yet (`--bless` writes it); the call ended with {ending}"));
     }
     let usage = &completion.usage;
     if let Some(most) = budget.and_then(|budget| budget.fuel)

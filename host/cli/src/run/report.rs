@@ -309,7 +309,7 @@ mod tests {
         for (kind, needle) in [
             (LimitKind::HostCalls, "again and again"),
             (LimitKind::HostBytes, "the host keeps too much"),
-            (LimitKind::OpenFiles, "try again with fewer at once"),
+            (LimitKind::OpenFiles, "run fewer calls at once"),
             (LimitKind::TableElements, "a very large WebAssembly table"),
         ] {
             assert!(fixed(kind).contains(needle), "{kind:?}");

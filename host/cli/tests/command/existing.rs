@@ -44,10 +44,7 @@ fn inspect_says_what_a_component_can_be_used_as() {
         assert_eq!((&json["as"]["kind"], &json["as"]["proposed"]), (&kind.into(), &true.into()), "{json}");
         let refused = place.typed(&["run", file, "{}"]);
         assert_eq!(refused.status, 1, "{refused}");
-        assert!(
-            refused.stderr.contains(&format!("hint: use it as it is: `toolcell run --as {kind}`")),
-            "{refused}"
-        );
+        assert!(refused.stderr.contains(&format!("hint: use it as it is: `toolcell run --as {kind}`")), "{refused}");
     }
 }
 
@@ -108,7 +105,7 @@ fn what_a_component_is_used_as_is_approved() {
         let name = if from.starts_with("as") { "math" } else { "writer" };
         let refused = place.typed(&named(&["run", name, "text=x"]));
         assert_ne!(refused.status, 0, "{to}: {refused}");
-        assert!(refused.stderr.contains("is not the one that was approved: it is used as"), "{to}: {refused}");
+        assert!(refused.stderr.contains("is not the one that was approved: it was used as"), "{to}: {refused}");
         let shown = place.typed(&named(&["approve", name]));
         assert!(shown.to_string().contains(needle), "{to}: {shown}");
     }

@@ -71,8 +71,8 @@ impl Credential {
 }
 
 fn header(name: &str, value: &str) -> Result<Placing, SendError> {
-    let name =
-        HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid("the grant names an invalid header for a secret"))?;
+    let name = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| invalid("the grant names an invalid header for a secret"))?;
     let mut value = HeaderValue::from_bytes(value.as_bytes())
         .map_err(|_| invalid("a secret in a header must not have control characters"))?;
     value.set_sensitive(true);

@@ -311,7 +311,8 @@ fn bounded_compile(order: &Order, input: impl Read, output: &mut impl Write) -> 
         Some(names) => (UNSUPPORTED, names),
         None => (REFUSED, format!("{error:#}")),
     })?;
-    let rest = code.strip_prefix(MAGIC).ok_or_else(|| (FAILED, "the compiled code has an unknown format".to_owned()))?;
+    let rest =
+        code.strip_prefix(MAGIC).ok_or_else(|| (FAILED, "the compiled code has an unknown format".to_owned()))?;
     output.write_all(rest).and_then(|()| output.flush()).map_err(failed)
 }
 

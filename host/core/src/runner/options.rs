@@ -193,7 +193,10 @@ impl RunOptions {
             ));
         }
         if calls > 1 && self.context.resume.is_some() {
-            return Err(Error::options("context.resume", format!("is for a run of one call, and this run has {calls}")));
+            return Err(Error::options(
+                "context.resume",
+                format!("is for a run of one call, and this run has {calls}"),
+            ));
         }
         Ok(())
     }

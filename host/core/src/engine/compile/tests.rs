@@ -23,11 +23,7 @@ fn each_way_a_worker_ends() {
         ("kill -ABRT $$", Err(costly), true),
         ("kill -KILL $$", Err(costly), false),
         ("kill -SEGV $$", Err("the component is malformed: the compiler crashed on it (signal: 11 (SIGSEGV))"), true),
-        (
-            "kill -TERM $$",
-            Err("the engine failed: the compiler process was ended (signal: 15 (SIGTERM))"),
-            false,
-        ),
+        ("kill -TERM $$", Err("the engine failed: the compiler process was ended (signal: 15 (SIGTERM))"), false),
     ] {
         let ended = worker(script).compile(Tier::Quick, Haste::Awaited, b"bytes", Watch::unattended());
         assert_eq!(!matches!(ended, Err(NoCode::Interrupted(_))), is_lasting, "{script}");

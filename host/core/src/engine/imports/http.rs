@@ -123,7 +123,8 @@ fn outgoing(request: http::Request) -> Result<Outgoing, String> {
     let http::Request { method, url, headers, body, timeout_ms } = request;
     let shown: String = method.chars().take(20).collect();
     Ok(Outgoing {
-        method: Method::parse(&method).ok_or_else(|| format!("`{}` is not a supported method", shown.escape_debug()))?,
+        method: Method::parse(&method)
+            .ok_or_else(|| format!("`{}` is not a supported method", shown.escape_debug()))?,
         target: Target::parse(&url).map_err(|problem| format!("the URL cannot be used: {problem}"))?,
         headers: headers.into_iter().map(|(name, value)| (name, value.into_bytes())).collect(),
         body: body.unwrap_or_default().into(),
