@@ -91,9 +91,13 @@ async fn once(
     let mut request = CallRequest::new(call.clone());
     request = request.with_request_id(id.clone()).with_context(call_context(resume, context));
     request = request.with_stop_grace(handler.options().stop_grace);
-    request = request.with_events(move |event: Event| drop(sender.try_send(event)));
     let level = handler.log_level(context);
     let mut notices = Notices::new(context.peer.clone(), context.meta.get_progress_token(), level, &call.name);
+    if notices.is_wanted() {
+        request = request.with_events(move |event: Event| drop(sender.try_send(event)));
+    } else {
+        drop(sender);
+    }
     let mut telling = pin!(async {
         while let Some(event) = events.recv().await {
             notices.tell(event).await;

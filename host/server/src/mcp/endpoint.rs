@@ -61,7 +61,9 @@ pub fn routes(service: Service, options: McpOptions) -> Router {
         Ok(Handler::new(calling.clone(), principal, Arc::clone(&options)))
     };
     // Host and Origin were compared with the lists of the HTTP options, and the body has been read.
+    // A stateless request whose call tells nothing before its result is answered by JSON: it costs less than a stream.
     let config = StreamableHttpServerConfig::default().disable_allowed_hosts().with_max_request_body_bytes(usize::MAX);
+    let config = config.with_json_response(true);
     let sdk = StreamableHttpService::new(made, Arc::clone(&sessions), config);
     let endpoint = Arc::new(Endpoint { sdk, sessions, service, streams, is_watched: AtomicBool::new(false) });
     Router::new().route("/mcp", any(handle)).with_state(endpoint)

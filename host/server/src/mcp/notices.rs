@@ -29,6 +29,11 @@ impl Notices {
         Self { peer, progress, told: None, level, tool: tool.to_owned() }
     }
 
+    /// Whether the client asked for any event.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.progress.is_some() || self.level.is_some()
+    }
+
     /// Tells the event, if the client asked for it. Errors are left out: the client is gone, and its call ends by itself.
     pub(super) async fn tell(&mut self, event: Event) {
         match event {

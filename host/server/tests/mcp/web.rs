@@ -1,11 +1,13 @@
 //! Over HTTP.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use toolcell::{Definition, Invocation, Registry, Tool};
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{
     ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service,
@@ -54,13 +56,13 @@ impl Reply {
     }
 }
 
-pub(super) async fn start(service: Service, registry: &toolcell::Registry, options: McpOptions) -> Web {
+pub(super) async fn start(service: Service, registry: &Registry, options: McpOptions) -> Web {
     start_with(service, registry, options, ListenOptions::default()).await
 }
 
 pub(super) async fn start_with(
     service: Service,
-    registry: &toolcell::Registry,
+    registry: &Registry,
     options: McpOptions,
     listen: ListenOptions,
 ) -> Web {
@@ -162,9 +164,28 @@ async fn both_eras_are_served_at_one_endpoint() {
     let (headers, call) = modern(2, "tools/call", Some("text"));
     let reply = web.post(0, &headers, &call).await;
     assert_eq!(reply.message()["result"]["content"][0]["text"], "plain", "{reply:?}");
+    assert_eq!(reply.header("content-type"), Some("application/json"), "nothing is told before the result");
     let (headers, discover) = modern(3, "server/discover", None);
     let versions = web.post(0, &headers, &discover).await.message()["result"]["supportedVersions"].take();
     assert_eq!(versions, json!(["2025-06-18", "2025-11-25", "2026-07-28"]));
+}
+
+#[tokio::test]
+async fn progress_is_streamed_before_the_result() {
+    let steps = async |_: Value, call: Arc<Invocation>| {
+        call.progress(1, None, None);
+        json!("done")
+    };
+    let registry = Registry::new();
+    registry.register(Tool::native(Definition::new("steps", "Reports.").unwrap(), steps).unwrap()).unwrap();
+    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let web = start(service, &registry, McpOptions::default()).await;
+    let (headers, mut call) = modern(1, "tools/call", Some("steps"));
+    call["params"]["_meta"]["progressToken"] = json!("t");
+    let reply = web.post(0, &headers, &call).await;
+    assert_eq!(reply.header("content-type"), Some("text/event-stream"));
+    assert!(reply.body.contains("notifications/progress"), "{reply:?}");
+    assert_eq!(reply.message()["result"]["content"][0]["text"], "done", "{reply:?}");
 }
 
 #[tokio::test]
