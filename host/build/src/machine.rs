@@ -38,7 +38,9 @@ pub(crate) struct Machine {
 pub(crate) enum Stopped {
     /// It used up its instructions.
     Fuel,
-    /// It trapped, or is not what it should be.
+    /// It trapped: what it was given is nested too deeply, or needs too much memory.
+    Trap(Trap),
+    /// It is not what it should be.
     Other(Error),
 }
 
@@ -106,7 +108,8 @@ impl Stopped {
     fn of_engine(error: wasmtime::Error) -> Self {
         match error.downcast_ref::<Trap>() {
             Some(Trap::OutOfFuel) => Self::Fuel,
-            _ => Self::Other(Error::internal(format!("{error:#}"))),
+            Some(trap) => Self::Trap(*trap),
+            None => Self::Other(Error::internal(format!("{error:#}"))),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The modules of a JavaScript or TypeScript tool: found from the first one on, their types stripped, and what they import
-//! resolved to files of the project and of its npm packages.
+//! Finds the modules of a JavaScript or TypeScript tool, beginning with its entry, strips their types, and resolves what they
+//! import to files of the project and of its npm packages.
 //!
 //! Out: the modules as the runtime takes them. Invariant: no file outside of the project's folder is read.
 
@@ -26,6 +26,8 @@ static COMPILED: Compiled = Compiled::new();
 const SDK: &str = "toolcell";
 /// Bytes of one file of source.
 const MAX_SOURCE: u64 = 8 << 20;
+/// Bytes of all files of source.
+const MAX_SOURCES: u64 = 64 << 20;
 
 /// Modules as the runtime takes them, by their paths in the project.
 #[derive(Debug, Default, Serialize)]
@@ -43,9 +45,11 @@ struct File {
     text: Text,
     /// What its specifiers mean: names of files.
     meanings: BTreeMap<String, String>,
+    /// Why the other specifiers of a CommonJS module mean nothing.
+    missing: BTreeMap<String, String>,
 }
 
-/// What is in a file.
+/// The content of a file.
 enum Text {
     Module {
         source: String,
@@ -55,12 +59,12 @@ enum Text {
     },
     CommonJs {
         source: String,
-        says: CommonJs,
+        facts: CommonJs,
     },
     Json(String),
 }
 
-/// What a CommonJS module says of itself.
+/// What the text of a CommonJS module shows.
 #[derive(Default, Deserialize)]
 struct CommonJs {
     /// The specifiers that it requires.
@@ -97,32 +101,37 @@ pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules, Error> {
     let mut resolver = Resolver::new(&root);
     let mut files = BTreeMap::new();
     let mut open = vec![entry.to_owned()];
+    let mut bytes = 0;
     while let Some(name) = open.pop() {
         if files.contains_key(&name) {
             continue;
         }
-        let text = if name == resolve::EMPTY { Text::empty() } else { read(&mut reader, &root, &name)? };
-        let mut meanings = BTreeMap::new();
+        let text = if name == resolve::EMPTY { Text::empty() } else { read(&mut reader, &root, &name, &mut bytes)? };
+        let (mut meanings, mut missing) = (BTreeMap::new(), BTreeMap::new());
         for specifier in text.specifiers().filter(|specifier| *specifier != SDK) {
             match (resolver.resolve(&name, specifier, text.wanted()), &text) {
                 (Ok(target), _) => {
                     open.push(target.clone());
                     meanings.insert(specifier.clone(), target);
                 }
-                // It may be one that the package does without: `require` throws, if the module comes to it.
-                (Err(_), Text::CommonJs { .. }) => {}
+                // The module may not need it: `require` throws when this line runs.
+                (Err(error), Text::CommonJs { .. }) => {
+                    let why = error.to_string();
+                    let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(&why).to_owned();
+                    missing.insert(specifier.clone(), why);
+                }
                 (Err(error), _) => return Err(error),
             }
         }
-        files.insert(name, File { text, meanings });
+        files.insert(name, File { text, meanings, missing });
     }
-    Ok(written(&files, entry))
+    written(&files, entry)
 }
 
-/// The files as modules.
-fn written(files: &BTreeMap<String, File>, entry: &str) -> Modules {
+/// Writes the files as modules. A CommonJS module that is imported has a second one, its front.
+fn written(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules, Error> {
     let mut done = Modules { entry: entry.to_owned(), ..Modules::default() };
-    let names = commonjs::names(files);
+    let names = commonjs::names(files)?;
     for (name, file) in files {
         let mut meanings = file.meanings.clone();
         let source = match &file.text {
@@ -135,7 +144,7 @@ fn written(files: &BTreeMap<String, File>, entry: &str) -> Modules {
                 }
                 source.clone()
             }
-            Text::CommonJs { source, says } => commonjs::module(name, source, &says.requires, &file.meanings, files),
+            Text::CommonJs { source, facts } => commonjs::module(name, source, &facts.requires, file, files),
             Text::Json(text) => format!("export default JSON.parse({});", json!(text)),
         };
         done.imports.insert(name.clone(), meanings);
@@ -146,19 +155,19 @@ fn written(files: &BTreeMap<String, File>, entry: &str) -> Modules {
         done.imports.insert(front.clone(), BTreeMap::from([(name.to_owned(), name.to_owned())]));
         done.modules.insert(front, commonjs::front_module(name, &exports));
     }
-    done
+    Ok(done)
 }
 
 impl Text {
-    /// What a package has in place of a module that it does without in browsers.
+    /// The module that takes the place of one that a package does not use in browsers.
     fn empty() -> Self {
-        Self::CommonJs { source: String::new(), says: CommonJs::default() }
+        Self::CommonJs { source: String::new(), facts: CommonJs::default() }
     }
 
     fn specifiers(&self) -> impl Iterator<Item = &String> {
         let (imports, requires) = match self {
             Self::Module { imports, .. } => (Some(imports), None),
-            Self::CommonJs { says, .. } => (None, Some(&says.requires)),
+            Self::CommonJs { facts, .. } => (None, Some(&facts.requires)),
             Self::Json(_) => (None, None),
         };
         imports.into_iter().flat_map(BTreeMap::keys).chain(requires.into_iter().flatten())
@@ -169,9 +178,21 @@ impl Text {
     }
 }
 
-fn read(reader: &mut Machine, root: &Path, name: &str) -> Result<Text, Error> {
+/// Reads a file of the project, and adds its size to `bytes`.
+fn read(reader: &mut Machine, root: &Path, name: &str, bytes: &mut u64) -> Result<Text, Error> {
     let path = root.join(name);
+    let real = path.canonicalize().map_err(|error| Error::file("read", &path, &error))?;
+    if !real.starts_with(root) {
+        let message = format!("`{name}` is outside of the project");
+        return Err(Error::new(ErrorKind::Source, message, "copy the file into the project's folder"));
+    }
     let size = fs::metadata(&path).map_err(|error| Error::file("read", &path, &error))?.len();
+    *bytes += size;
+    if *bytes > MAX_SOURCES {
+        let message = format!("the modules have more than {MAX_SOURCES} bytes together");
+        let hint = "import less: one function by its path, where a package offers it";
+        return Err(Error::new(ErrorKind::Source, message, hint));
+    }
     if size > MAX_SOURCE {
         let message = format!("`{name}` is too large: {size} bytes, and at most {MAX_SOURCE} are read");
         return Err(Error::new(ErrorKind::Source, message, "split it into modules"));
@@ -186,12 +207,18 @@ fn read(reader: &mut Machine, root: &Path, name: &str) -> Result<Text, Error> {
     let given = json!({ "name": name, "source": source, "package": resolve::is_of_package(name) });
     let answer = reader.ask(given.to_string().as_bytes());
     let answer = answer.map_err(|stopped| match stopped {
-        Stopped::Fuel => Error::new(ErrorKind::Source, format!("`{name}` takes too long to parse"), "simplify it"),
+        Stopped::Fuel => {
+            Error::new(ErrorKind::Source, format!("the modules up to `{name}` take too long to parse"), "import less")
+        }
+        Stopped::Trap(_) => {
+            let message = format!("`{name}` cannot be parsed: it is nested too deeply or needs too much memory");
+            Error::new(ErrorKind::Source, message, "simplify the file, or import less")
+        }
         Stopped::Other(error) => error,
     })?;
     match serde_json::from_slice(&answer).map_err(Error::internal)? {
         Read::Module { source, imports, lines } => Ok(Text::Module { source, imports, lines }),
-        Read::CommonJs { source, commonjs: says } => Ok(Text::CommonJs { source, says }),
+        Read::CommonJs { source, commonjs: facts } => Ok(Text::CommonJs { source, facts }),
         Read::Faults { faults } => {
             Err(Error::faults(faults.into_iter().map(|fault| Fault { file: name.to_owned(), ..fault }).collect()))
         }

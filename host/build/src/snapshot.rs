@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use serde::Deserialize;
+use toolcell::MAX_COMPONENT;
 use wasmparser::ValType;
 use wasmtime::{StoreLimits, Val};
 use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
@@ -81,6 +82,11 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     let module = trim::trim(&module, &Unused { interfaces: unused.collect() })?;
     let encoded = ComponentEncoder::default().validate(false).module(&module).and_then(|mut encoder| encoder.encode());
     let component = encoded.map_err(|error| Error::internal(format!("{error:#}")))?;
+    if component.len() as u64 > MAX_COMPONENT {
+        let message = format!("the component has {} bytes, and at most {MAX_COMPONENT} can be loaded", component.len());
+        let hint = "import less: one function by its path, where a package offers it";
+        return Err(Error::new(ErrorKind::Source, message, hint));
+    }
     Ok(Snapshot { component, tools: definitions.into_iter().map(|definition| definition.name).collect() })
 }
 
@@ -89,6 +95,13 @@ fn stopped(stopped: Stopped) -> Error {
         Stopped::Fuel => {
             let message = "the module does not end: what is at its top level runs for too long";
             Error::new(ErrorKind::Source, message, "move the work into the handler, which runs at each call")
+        }
+        Stopped::Trap(trap) => {
+            let message = format!(
+                "the modules cannot be evaluated: {trap}; values are nested too deeply, the chain of imports is too long, or \
+                 they need too much memory"
+            );
+            Error::new(ErrorKind::Source, message, "simplify the modules, or import less")
         }
         Stopped::Other(error) => error,
     }

@@ -51,6 +51,14 @@ const FILES: &[(&str, &str)] = &[
     ("node_modules/@scope/one/m.js", "import y from '#x'; export default y"),
     ("node_modules/@scope/one/y.cjs", "module.exports = 'scoped'"),
     ("own.json", r#"{"own": "data"}"#),
+    // What Node reads although a type is wrong, and a line for the start of a program.
+    ("node_modules/odd/package.json", "\u{feff}{\"main\": false, \"main\": false, \"exports\": {\"./x\": \"./x.js\"}}"),
+    (
+        "node_modules/odd/x.js",
+        "#!/usr/bin/env node\nconst tried = () => { try { require('./thrower') } catch (error) { return error.message } };\n\
+         module.exports = [tried(), tried()];",
+    ),
+    ("node_modules/odd/thrower.js", "exports.half = 1; throw new Error('thrown')"),
 ];
 
 const TOOL: &str = r#"import { tool } from "toolcell";
@@ -60,14 +68,15 @@ import old, { a, missing } from "old";
 import typescripts, { named } from "typescripts";
 import * as passes from "passes";
 import one from "@scope/one";
+import odd from "odd/x";
 import own from "./own.json" with { type: "json" };
 const handler = () => [where, deep, a, missing, old.fs, old.data, old.self(), old.strict, typescripts, named,
-  passes.far, "near" in passes, one, own.own];
+  passes.far, "near" in passes, one, own.own, ...odd];
 export default tool({ name: "all", description: "Tells.", parameters: { type: "object" }, handler });
 "#;
 
 const EXPECTED: &str = r#"["esm, its own inner, production", "deep", "function production", "MODULE_NOT_FOUND", [], 7, 6, true,
-    "its default", 1, "far", true, "scoped", "data"]"#;
+    "its default", 1, "far", true, "scoped", "data", "thrown", "thrown"]"#;
 
 fn write(folder: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
@@ -158,9 +167,33 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
         ),
         (
             &[("tool.js", IN), ("node_modules/p/index.js", "require('gone')")],
-            "Error: Cannot find module 'gone'\n    at",
+            "Error: Cannot find module 'gone': cannot import `gone`: node_modules has no package `gone`\n    at",
             "",
         ),
+        (
+            &[("tool.js", IN), ("node_modules/p/index.js", "require('fs')")],
+            "Cannot find module 'fs': cannot import `fs`: it is a module of Node.js, and a tool does not run in Node.js\n",
+            "",
+        ),
+        (
+            &[("tool.js", IN), ("node_modules/p/index.js", &format!("export default {}", "(".repeat(200_000)))],
+            "`node_modules/p/index.js` cannot be parsed: it is nested too deeply",
+            "simplify",
+        ),
+        (
+            &[("tool.js", &format!("export default {}{}", "[".repeat(480), "]".repeat(480)))],
+            "nested too deeply",
+            "simplify",
+        ),
+        (
+            &[
+                ("tool.js", &format!("import 'p/{}'", "a".repeat(3000))),
+                ("node_modules/p/package.json", &format!(r#"{{"exports": {{"./*": "./{}"}}}}"#, "*".repeat(300_000))),
+            ],
+            "the package `p` does not export it",
+            "node_modules/p/package.json",
+        ),
+        (&[("tool.js", &format!("import '{}'", "a".repeat(5000)))], "has more than 4096 bytes", "shorter"),
         (
             &[("tool.js", IN), ("node_modules/p/index.js", "exports.a = 1;\nthrow new Error('boom')")],
             "Error: boom\n    at <anonymous> (node_modules/p/index.js:2:",
@@ -186,5 +219,10 @@ fn a_link_out_of_the_project_is_not_followed() {
     write(place.path(), &[("tool.js", "import 'p'"), ("node_modules/.keep", "")]);
     std::os::unix::fs::symlink(outside.path().join("p"), place.path().join("node_modules/p")).expect("a link");
     let error = build(place.path(), None).expect_err("it is outside");
+    // So is a link to the first module.
+    let linked = tempfile::tempdir().expect("a folder");
+    std::os::unix::fs::symlink(outside.path().join("p/index.js"), linked.path().join("tool.js")).expect("a link");
+    let entry = build(linked.path(), None).expect_err("it is outside");
+    assert!(entry.to_string().contains("`tool.js` is outside of the project"), "{entry}");
     assert!(error.to_string().contains("its file in the package `p` is missing or outside of the project"), "{error}");
 }

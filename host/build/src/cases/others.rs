@@ -22,7 +22,7 @@ pub(super) fn executor(answers: &[OtherTool]) -> Result<Executor, (String, Strin
     }
     let mut tools = BTreeMap::new();
     for (name, answers) in known {
-        let tool = native(&name, answers).map_err(|error| (format!("the tool `{name}`: {error}"), error.hint()))?;
+        let tool = native(&name, answers).map_err(|error| (format!("`tools`: {error}"), error.hint()))?;
         tools.insert(name, tool);
     }
     Ok(Executor::new().with_callable(move |name| tools.get(name).cloned()))

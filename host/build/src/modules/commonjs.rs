@@ -8,39 +8,56 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::{File, SDK, Text};
+use crate::{Error, ErrorKind};
+
+/// Names that all fronts export, without those that are imported.
+const MAX_NAMES: usize = 100_000;
 
 /// The name of the front of a module.
 pub(super) fn front(name: &str) -> String {
-    format!("{name} (import)")
+    // No path of a file has two slashes.
+    format!("{name}//import")
 }
 
-/// For each CommonJS module, the names that its front exports: those that its text exports, and those that are imported.
-pub(super) fn names(files: &BTreeMap<String, File>) -> BTreeMap<&str, BTreeSet<&str>> {
+/// For each CommonJS module that an ECMAScript module imports, the names that its front exports: those that its text exports,
+/// and those that are imported.
+///
+/// # Errors
+/// [`ErrorKind::Source`] if there are more than [`MAX_NAMES`].
+pub(super) fn names(files: &BTreeMap<String, File>) -> Result<BTreeMap<&str, BTreeSet<&str>>, Error> {
     let is_common = |name: &str| files.get(name).is_some_and(|file| matches!(file.text, Text::CommonJs { .. }));
-    let common = files.keys().filter(|name| is_common(name));
-    let mut names: BTreeMap<_, _> = common.map(|name| (name.as_str(), exported(files, name))).collect();
+    let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut count = 0;
     for file in files.values() {
         let Text::Module { imports, .. } = &file.text else { continue };
         for (specifier, imported) in imports {
-            if let Some(known) = file.meanings.get(specifier).and_then(|target| names.get_mut(target.as_str())) {
-                known.extend(imported.iter().map(String::as_str));
-            }
+            let Some(target) = file.meanings.get(specifier).filter(|target| is_common(target)) else { continue };
+            let known = names.entry(target).or_insert_with(|| {
+                let exported = exported(files, target);
+                count += exported.len();
+                exported
+            });
+            known.extend(imported.iter().map(String::as_str));
+        }
+        if count > MAX_NAMES {
+            let message = format!("the CommonJS modules that are imported export more than {MAX_NAMES} names");
+            return Err(Error::new(ErrorKind::Source, message, "import fewer packages"));
         }
     }
     for known in names.values_mut() {
         known.retain(|name| is_identifier(name) && *name != "default");
     }
-    names
+    Ok(names)
 }
 
 /// The names that the text of a module exports, and of those whose exports it passes on.
 fn exported<'f>(files: &'f BTreeMap<String, File>, name: &'f str) -> BTreeSet<&'f str> {
     let (mut names, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![name]);
     while let Some(name) = open.pop() {
-        let Some(File { text: Text::CommonJs { says, .. }, meanings }) = files.get(name) else { continue };
-        if seen.insert(name) {
-            names.extend(says.exports.iter().map(String::as_str));
-            open.extend(says.passes_on.iter().filter_map(|specifier| meanings.get(specifier)).map(String::as_str));
+        let Some(File { text: Text::CommonJs { facts, .. }, meanings, .. }) = files.get(name) else { continue };
+        if seen.insert(name) && names.len() <= MAX_NAMES {
+            names.extend(facts.exports.iter().map(String::as_str));
+            open.extend(facts.passes_on.iter().filter_map(|specifier| meanings.get(specifier)).map(String::as_str));
         }
     }
     names
@@ -51,9 +68,11 @@ pub(super) fn module(
     name: &str,
     source: &str,
     requires: &BTreeSet<String>,
-    meanings: &BTreeMap<String, String>,
+    File { meanings, missing, .. }: &File,
     files: &BTreeMap<String, File>,
 ) -> String {
+    // A line that only a program's start reads, as in Node.
+    let source = source.strip_prefix("#!").map_or_else(|| source.to_owned(), |rest| format!("//{rest}"));
     let (mut imports, mut found) = (String::new(), String::new());
     for (number, specifier) in requires.iter().enumerate() {
         let quoted = json!(specifier);
@@ -69,15 +88,16 @@ pub(super) fn module(
         found.push_str(&format!("[{quoted}, {value}], "));
     }
     let folder = name.rsplit_once('/').map_or(".", |(folder, _)| folder);
-    let (name, folder) = (json!(name), json!(folder));
+    let (name, folder, missing) = (json!(name), json!(folder), json!(missing.iter().collect::<Vec<_>>()));
     format!(
         "{imports}var $module; export function $require() {{ if (!$module) {{ \
-         $module = {{ exports: {{}} }}; const $found = new Map([{found}]); \
+         $module = {{ exports: {{}} }}; const $found = new Map([{found}]), $missing = new Map({missing}); \
          const $get = (name) => {{ if ($found.has(name)) return $found.get(name)(); \
-         throw Object.assign(new Error(`Cannot find module '${{name}}'`), {{ code: \"MODULE_NOT_FOUND\" }}); }}; \
-         ((global) => (function (exports, require, module, __filename, __dirname) {{ {source}\n}})\
+         const why = $missing.has(name) ? `: ${{$missing.get(name)}}` : \"\"; \
+         throw Object.assign(new Error(`Cannot find module '${{name}}'${{why}}`), {{ code: \"MODULE_NOT_FOUND\" }}); }}; \
+         try {{ ((global) => (function (exports, require, module, __filename, __dirname) {{ {source}\n}})\
          .call($module.exports, $module.exports, $get, $module, {name}, {folder}))\
-         (globalThis); }} return $module.exports; }}"
+         (globalThis); }} catch (error) {{ $module = undefined; throw error; }} }} return $module.exports; }}"
     )
 }
 

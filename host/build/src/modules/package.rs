@@ -5,22 +5,22 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
-use super::resolve::Wanted;
+use super::resolve::{MAX_PATH, Wanted};
 use crate::{Error, Fault};
 
 /// Bytes of one `package.json`.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What is used of a `package.json`.
-#[derive(Default, Deserialize)]
+/// What is used of a `package.json`. A member of another type counts as absent, as in Node.
+#[derive(Default)]
 pub(super) struct Package {
     main: Option<String>,
     module: Option<String>,
-    #[serde(default)]
     browser: Browser,
     exports: Option<Target>,
-    #[serde(default)]
     imports: IndexMap<String, Target>,
 }
 
@@ -48,7 +48,7 @@ enum Target {
     File(String),
     Any(Vec<Self>),
     Conditions(IndexMap<String, Self>),
-    None(()),
+    Other(serde::de::IgnoredAny),
 }
 
 impl Package {
@@ -61,8 +61,17 @@ impl Package {
             }
             _ => return Ok(None),
         }
-        let bytes = fs::read(path).map_err(|error| Error::file("read", path, &error))?;
-        serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::faults(vec![fault(name, &error)]))
+        let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
+        let members: IndexMap<String, &RawValue> = serde_json::from_str(text.trim_start_matches('\u{feff}'))
+            .map_err(|error| Error::faults(vec![fault(name, &error)]))?;
+        let exports = member(&members, "exports").filter(|exports| !matches!(exports, Target::Other(_)));
+        Ok(Some(Self {
+            main: member(&members, "main"),
+            module: member(&members, "module"),
+            browser: member(&members, "browser").unwrap_or_default(),
+            exports,
+            imports: member(&members, "imports").unwrap_or_default(),
+        }))
     }
 
     pub(super) fn has_exports(&self) -> bool {
@@ -111,13 +120,16 @@ impl Target {
     /// The first file whose conditions hold; `star` is what `*` means.
     fn chosen(&self, star: &str, wanted: Wanted) -> Option<String> {
         match self {
-            Self::File(file) => Some(file.replace('*', star)),
+            Self::File(file) => {
+                let length = file.len() + file.matches('*').count().saturating_mul(star.len());
+                (length <= MAX_PATH).then(|| file.replace('*', star))
+            }
             Self::Any(targets) => targets.iter().find_map(|target| target.chosen(star, wanted)),
             Self::Conditions(conditions) => {
                 let mut hold = conditions.iter().filter(|(condition, _)| wanted.holds(condition));
                 hold.find_map(|(_, target)| target.chosen(star, wanted))
             }
-            Self::None(()) => None,
+            Self::Other(_) => None,
         }
     }
 }
@@ -134,6 +146,11 @@ fn mapped(targets: &IndexMap<String, Target>, key: &str, wanted: Wanted) -> Opti
     });
     let (_, star, target) = fitting.max_by_key(|(length, ..)| *length)?;
     target.chosen(star, wanted)
+}
+
+/// A member, if it has the type that is expected.
+fn member<T: DeserializeOwned>(members: &IndexMap<String, &RawValue>, name: &str) -> Option<T> {
+    serde_json::from_str(members.get(name)?.get()).ok()
 }
 
 /// A fault of JSON.

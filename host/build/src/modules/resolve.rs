@@ -11,13 +11,15 @@ use super::package::{Package, Replacement};
 use crate::{Error, ErrorKind};
 
 /// The name of an empty module.
-pub(super) const EMPTY: &str = "(empty)";
+pub(super) const EMPTY: &str = "//empty";
 /// Where packages are.
 const PACKAGES: &str = "node_modules";
 /// What an import in the project may leave out, or say in place of `.ts`.
 const ENDINGS: [&str; 3] = [".ts", ".js", ".mjs"];
 /// What an import in a package may leave out.
 const PACKAGE_ENDINGS: [&str; 4] = [".js", ".mjs", ".cjs", ".json"];
+/// Bytes of a specifier, and of the path in a package that it leads to.
+pub(super) const MAX_PATH: usize = 4096;
 /// Specifiers that lead from one to another, at most.
 const MAX_STEPS: u32 = 16;
 /// Modules that Node brings, without those that are packages too.
@@ -98,8 +100,17 @@ impl<'p> Resolver<'p> {
     }
 
     fn step(&mut self, from: &str, specifier: &str, wanted: Wanted, steps: u32) -> Result<String, Error> {
+        if specifier.len() > MAX_PATH {
+            let start: String = specifier.chars().take(80).collect();
+            let message = format!("cannot import `{start}…`: the name has more than {MAX_PATH} bytes");
+            return fault(from, &message, "import a file by a shorter path");
+        }
         if steps == 0 {
-            return fault(from, &circular(specifier), "correct the `package.json` of the package");
+            return fault(
+                from,
+                &circular(specifier),
+                "install another version of the package, or correct its `package.json`",
+            );
         }
         let is_path = specifier.starts_with("./") || specifier.starts_with("../") || [".", ".."].contains(&specifier);
         if is_path && !is_of_package(from) {
@@ -276,7 +287,7 @@ impl<'p> Resolver<'p> {
     }
 
     /// The path in the project with links followed. `None` if that leads out of it.
-    fn real(&self, name: &str) -> Option<String> {
+    pub(super) fn real(&self, name: &str) -> Option<String> {
         let real = self.root.join(name).canonicalize().ok()?;
         real.strip_prefix(self.root).ok()?.to_str().map(str::to_owned)
     }
