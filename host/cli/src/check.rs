@@ -91,7 +91,7 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     for (secret, problem) in &config.unset {
         let tools = users(&config, secret, &components);
         let stops = if tools.is_empty() {
-            "no tool may use the secret".to_owned()
+            "no tool that was checked has a right to the secret: no call is refused for it".to_owned()
         } else {
             format!("until this is corrected, calls of {} are refused", named(&tools))
         };

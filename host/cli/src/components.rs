@@ -114,7 +114,7 @@ pub(crate) async fn loaded(
     if let (Some(written), false) = (grants.directories.iter().find(|dir| dir.access == Access::Write), engines.counts)
     {
         let message = anyhow!(
-            "no place for the usage count of the directory `{}`: neither `XDG_STATE_HOME` nor `HOME` is set",
+            "cannot record how much of its quota the directory `{}` uses: neither `XDG_STATE_HOME` nor `HOME` is set",
             written.name
         );
         return Err(Failure::file(

@@ -124,7 +124,11 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     }
     if let Some(section) = chosen.section_of(&name) {
         if !asked.is_empty() {
-            printer.note("note", &format!("[{section}] narrows this tool: add these grants there too"));
+            let note = format!(
+                "[{section}] narrows this tool: a kind of grant that it lists needs the rule there too (directories in \
+                 `files`; `environment` and `secrets` as names); add no other kind"
+            );
+            printer.note("note", &note);
         }
         if !narrowed.is_empty() {
             let listed = narrowed.iter().cloned().collect::<Vec<_>>().join(", ");
@@ -143,8 +147,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         printer.note("note", &format!("{denial}; {}", denial.hint()));
     }
     if recorded.environment && !definition.needs.iter().any(|need| need.kind == "environment") {
-        let message =
-            "the tool read its environment variables, but declares none: toolcell cannot see which ones the tool needs";
+        let message = "the tool read its environment variables, but declares none, and toolcell cannot see which ones it needs: ask its author";
         printer.note("note", message);
     }
     if names_host {

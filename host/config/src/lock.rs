@@ -41,7 +41,7 @@ pub(crate) fn place(config: &Path) -> Result<PathBuf, Error> {
     } else {
         return Ok(config.with_file_name(own));
     };
-    let message = format!("a configuration cannot be called `{}`: {problem}", config.display());
+    let message = format!("a configuration file cannot have the name `{}`: {problem}", config.display());
     Err(Error::file(message, hint))
 }
 

@@ -167,15 +167,17 @@ impl ComponentProblem {
     }
 
     pub(crate) fn apart(component: &str) -> Self {
-        let message = "the component's calls need a process of their own, and this program does not start one";
-        let error = Error::usage(message, "write `isolation = \"strict\"` in [host], or use `toolcell run`");
+        let message = "[host] has `isolation = \"process\"`, and this program starts no process for calls";
+        let hint = "write `isolation = \"strict\"` in [host], which needs no process, or use `toolcell run`";
+        let error = Error::usage(message, hint);
         Self::new(component, Reason::NeedsProcess, Serving::Nothing, error)
     }
 
     pub(crate) fn of_tenant(tenant: &str) -> Self {
-        let message = "the tenant's calls need a process of their own, and this program does not start one";
-        let error =
-            Error::usage(message, "write `isolation = \"strict\"` for the tenant, or use `toolcell run --tenant`");
+        let message = "the tenant's isolation is `process`, and this program starts no process for calls";
+        let hint = "write `isolation = \"strict\"` where `process` is written, for the tenant or in [host], \
+                    or use `toolcell run --tenant`";
+        let error = Error::usage(message, hint);
         let problem = Self::new("", Reason::NeedsProcess, Serving::Nothing, error);
         Self { tenant: Some(tenant.to_owned()), ..problem }
     }

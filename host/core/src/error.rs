@@ -337,7 +337,7 @@ impl Error {
             }
             Kind::Cordon => "see the cause".into(),
             Kind::NoCell(_) => "load the component again later, or give the engine more cells".into(),
-            Kind::Engine(_) => "see the cause; if address space is missing, allow more or use a 64-bit machine".into(),
+            Kind::Engine(_) => "see the cause, if any; if address space is missing, allow more of it".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
             Kind::SealKey { hint, .. } | Kind::Store { hint, .. } | Kind::Directory { hint, .. } => (*hint).into(),
         }

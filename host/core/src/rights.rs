@@ -76,7 +76,7 @@ pub struct Denial {
 impl Denial {
     /// Of what the host has for no tool.
     pub(crate) fn by_host(request: String) -> Self {
-        Self { layer: Layer::Host, request, grant: "none: no tool gets a socket".to_owned() }
+        Self { layer: Layer::Host, request, grant: format!("{NO_GRANT}no tool gets a socket") }
     }
 
     fn sentence(&self) -> String {
@@ -98,6 +98,10 @@ impl Denial {
     /// What to do about it, in one line.
     #[must_use]
     pub fn hint(&self) -> String {
+        let by = |how: &str| match self.grant.strip_prefix(NO_GRANT) {
+            Some(reason) => format!("no grant can allow it: {reason}"),
+            None => format!("to allow it, {how}: {}", self.grant),
+        };
         match self.layer {
             Layer::Declared => {
                 let declaration =
@@ -107,10 +111,10 @@ impl Denial {
                      `#[tool(needs = [{declaration}])]`"
                 )
             }
-            Layer::Granted => format!("to allow it, grant: {}", self.grant),
-            Layer::Tool => format!("to allow it, widen the tool's overlay: {}", self.grant),
-            Layer::Tenant => format!("to allow it, widen the tenant's overlay: {}", self.grant),
-            Layer::Call => format!("to allow it, widen the call's overlay: {}", self.grant),
+            Layer::Granted => by("grant"),
+            Layer::Tool => by("widen the tool's overlay"),
+            Layer::Tenant => by("widen the tenant's overlay"),
+            Layer::Call => by("widen the call's overlay"),
             Layer::Caller => {
                 "to allow it, let this tool keep its own rights: grant the calling tool invoke = [\"own NAME\"]"
                     .to_owned()
@@ -125,6 +129,8 @@ impl Denial {
 
 /// The need of a tool that calls whatever tools it is granted.
 const ANY_TOOL: &str = "*";
+/// How [`Denial::grant`] begins where no grant can allow the request.
+const NO_GRANT: &str = "none: ";
 
 /// Bytes of a request that a denial quotes in full: more than a path, a key or a URL of a person's has.
 const MAX_REQUEST: usize = 1 << 10;
@@ -221,7 +227,7 @@ impl Rights {
         if request.len() > MAX_REQUEST {
             // A stranger's text: long enough to be seen for what it is, and no rule.
             let start: String = request.chars().take(MAX_REQUEST / 8).collect();
-            let grant = "none: the request is too long to be written as a grant".to_owned();
+            let grant = format!("{NO_GRANT}the request is too long to be written as a grant");
             return Decision::Denied(Denial { layer, request: format!("{start}…"), grant });
         }
         Decision::Denied(Denial { layer, request, grant })

@@ -76,7 +76,7 @@ pub(crate) fn facade(many: ManyTools, tools: &BTreeMap<String, Tool>) -> Option<
         return None;
     }
     if let Some(taken) = tools.keys().find(|name| is_part(name)) {
-        tracing::warn!(tool = %taken, "all tools are listed, without search: this tool has the name of a search tool");
+        tracing::warn!(tool = %taken, "all tools are listed, and not the search tools in their place: this tool has the name of one of them");
         return None;
     }
     let catalogue =

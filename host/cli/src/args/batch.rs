@@ -62,7 +62,7 @@ pub(crate) struct BatchArgs {
     /// The tenant that the calls are for; its section in `toolcell.toml` narrows what they can use
     #[arg(long, value_name = "NAME", help_heading = "Context")]
     pub(crate) tenant: Option<String>,
-    /// Where the calls come from: an object with any of session_id, request_id, thread_id, run_id, tenant, metadata,
+    /// The context of the calls: an object with any of session_id, request_id, thread_id, run_id, tenant, metadata,
     /// attempt
     #[arg(hide_short_help = true, long, value_name = "JSON", help_heading = "Context")]
     pub(crate) context: Option<String>,

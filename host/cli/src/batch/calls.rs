@@ -215,7 +215,11 @@ fn push<E: serde::de::Error>(list: &mut List, written: Written<'_>) -> Result<()
         Written { name: Some(name), arguments, kind: None, function: None, .. } => (name, arguments),
         Written { name: None, arguments: None, function: Some(function), .. } => (function.name, function.arguments),
         Written { name: None, function: None, .. } => return Err(E::missing_field("name")),
-        Written { .. } => return Err(E::custom("a call has either `name` and `arguments`, or `type` and `function`")),
+        Written { .. } => {
+            return Err(E::custom(
+                "a call has either `name` and `arguments`, or `type` and `function`, not parts of both",
+            ));
+        }
     };
     // The parser's own words have a place within the string, which says nothing here.
     let text = arguments.map_or_else(|| Ok(String::new()), text);

@@ -112,7 +112,10 @@ impl Tokens {
 
 fn refused(printer: &Printer, service: &Service, failure: &Failure) {
     service.report(ISSUER, Some("the keys of the issuer cannot be used".into()));
-    printer.note("warning", "the keys of the issuer are not used: the server goes on with the keys that it has");
+    printer.note(
+        "warning",
+        "the keys of the issuer cannot be used: its earlier keys check tokens; without any, tokens are refused",
+    );
     failure.tell(printer);
 }
 

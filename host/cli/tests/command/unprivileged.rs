@@ -82,7 +82,7 @@ fn what_needs_a_place_says_so() {
     let home = place.path().join("home");
     for (words, needle) in [
         (&list, "neither `XDG_STATE_HOME` nor `HOME`"),
-        (&look, "no place for the usage count of the directory `/data`"),
+        (&look, "cannot record how much of its quota the directory `/data` uses"),
     ] {
         let shown = named(words, &[]);
         assert!(shown.status != 0 && shown.stderr.contains(needle), "{shown}");

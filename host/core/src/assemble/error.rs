@@ -22,7 +22,7 @@ pub enum AssembleError {
         id: String,
     },
     /// All open calls together would be over the bound.
-    #[error("with the call `{}`, the calls that have not ended are over the limit of {limit} bytes", shown(.id))]
+    #[error("with the call `{}`, the calls that are still streaming in are over the limit of {limit} bytes", shown(.id))]
     TooLarge {
         /// The call.
         id: String,

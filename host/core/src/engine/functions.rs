@@ -207,7 +207,7 @@ pub(super) async fn call(
     Ok(match function.outcome(&returned) {
         Some(outcome) => CallResult::Outcome(outcome),
         None => {
-            let detail = "the value is not of the function's type".to_owned();
+            let detail = "the returned value is not of the function's type".to_owned();
             CallResult::ToolError(ToolError::InvalidReturn(ReturnRule::Unreadable { detail }))
         }
     })

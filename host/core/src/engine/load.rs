@@ -320,7 +320,7 @@ fn link(
     if let Some(pool) = &inner.pool {
         match on(pool) {
             Ok(ready) => return Ok((ready, true)),
-            Err(error) => tracing::info!(%error, "the component gets no slot of the pool"),
+            Err(error) => tracing::info!(%error, "the component cannot use the pool: it gets memory on demand"),
         }
     }
     Ok((on(&inner.on_demand)?, false))

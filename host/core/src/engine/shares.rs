@@ -172,7 +172,7 @@ fn closed(_: AcquireError) -> Unserved {
 }
 
 fn ended() -> Unserved {
-    Unserved::Failed(wasmtime::Error::msg("the host's threads have ended"))
+    Unserved::Failed(wasmtime::Error::msg("the host's threads for files and keys have shut down"))
 }
 
 const RUNNING: u8 = 0;

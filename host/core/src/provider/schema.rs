@@ -205,7 +205,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
             }
             _ => drop(schema.insert("description".into(), words.into())),
         }
-        self.changes.note(at, &format!("`{keyword}` said in the description only"), reason);
+        self.changes.note(at, &format!("`{keyword}` moved into the description"), reason);
     }
 
     /// The same schema without `true` and `false` for a schema, which many parsers do not know; its references checked,

@@ -72,7 +72,7 @@ impl StepConfig {
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         if timeout < MIN_STEP_TIMEOUT {
-            tracing::warn!(?timeout, minimum = ?MIN_STEP_TIMEOUT, "the timeout of steps is raised to its minimum");
+            tracing::warn!(?timeout, minimum = ?MIN_STEP_TIMEOUT, "the timeout of steps (StepConfig, or TOOL_EXECUTION_TIMEOUT_MS) is too short: the minimum is used");
         }
         self.timeout = timeout.max(MIN_STEP_TIMEOUT);
         self

@@ -163,7 +163,10 @@ pub(super) fn retried(state: Option<&str>, responses: Option<InputResponses>) ->
         return Ok(Some(Retry::Unanswered(question)));
     };
     let result = serde_json::from_value::<ElicitResult>(response).map_err(|error| {
-        ErrorData::invalid_params(format!("the input response `{ANSWER}` does not fit: {error}"), None)
+        ErrorData::invalid_params(
+            format!("the input response `{ANSWER}` is not the result of an elicitation: {error}"),
+            None,
+        )
     })?;
     Ok(Some(elicited(question, result)))
 }

@@ -30,7 +30,10 @@ struct Named {
 /// [`ReturnRule::NotJson`] if the extension is not a list of such objects, or names a part that is not there, is a link, or was
 /// named before.
 pub(super) fn apply(resources: &Json, parts: &mut [Part]) -> Result<(), ReturnRule> {
-    let rule = |detail: String| ReturnRule::NotJson { field: format!("extensions.{NAME}"), detail };
+    let rule = |detail: String| ReturnRule::NotJson {
+        field: format!("extensions.{NAME}"),
+        detail: format!("not valid: {detail}"),
+    };
     let named: Vec<Named> = serde_json::from_str(resources.as_str()).map_err(|error| rule(error.to_string()))?;
     for Named { part: index, uri, mime_type } in named {
         let part = parts.get_mut(index).ok_or_else(|| rule(format!("there is no part {index}")))?;
