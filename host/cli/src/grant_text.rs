@@ -40,7 +40,9 @@ pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
             lines: widened(config, chosen, name, suggestion).unwrap_or(lines),
         },
         Some((name, Configured { section: Section { line, has_grants: false }, .. })) => Pasted {
-            place: format!("add {LINES} to `{file}`, after the component's section, which begins in line {line}"),
+            place: format!(
+                "add {LINES} to `{file}`, below the last line of the component's section, which begins in line {line}"
+            ),
             lines: section(name, lines),
         },
         None => {

@@ -125,8 +125,9 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     if let Some(section) = chosen.section_of(&name) {
         if !asked.is_empty() {
             let note = format!(
-                "[{section}] narrows this tool: a kind of grant that it lists needs the rule there too (directories in \
-                 `files`; `environment` and `secrets` as names); add no other kind"
+                "[{section}] narrows this tool. For each kind of grant that this section lists, add the rule there too; \
+                 add no kind that it does not list. There, directories are written as `files = [\"read PATH\"]`, and \
+                 `environment` and `secrets` as lists of names"
             );
             printer.note("note", &note);
         }

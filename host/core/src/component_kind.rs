@@ -143,7 +143,7 @@ impl Command {
         {
             return Err(Error::definition(
                 &self.name,
-                "`{stdin}` in `argv` has the name of the argument for standard input: give it another name",
+                "`stdin` is already the argument for standard input: rename `{stdin}` in `argv`",
             ));
         }
         let is_open = self.stdin == CommandInput::Json;

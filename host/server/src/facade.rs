@@ -82,7 +82,10 @@ pub(crate) fn facade(many: ManyTools, tools: &BTreeMap<String, Tool>) -> Option<
     let catalogue =
         Arc::new(Catalogue { tools: tools.clone(), index: OnceLock::new(), bytes: many.tokens * BYTES_PER_TOKEN });
     let made = catalogue.facade();
-    made.inspect_err(|error| tracing::error!(%error, "all tools are listed: the search of tools cannot be set up")).ok()
+    made.inspect_err(
+        |error| tracing::error!(%error, "the search tools cannot be set up, so clients get the whole list of tools"),
+    )
+    .ok()
 }
 
 /// Whether a tool of this name is one of the three.
@@ -257,10 +260,10 @@ impl Catalogue {
     fn names(&self, query: &str, most: usize) -> Option<Vec<String>> {
         let made = || {
             let index = Index::new(self.tools.values().map(Tool::definition));
-            index.inspect_err(|error| tracing::error!(%error, "tools cannot be indexed")).ok()
+            index.inspect_err(|error| tracing::error!(%error, "the tool tools_search does not work: the index of the tools could not be made")).ok()
         };
         let index = self.index.get_or_init(made).as_ref()?;
-        index.search(query, most).inspect_err(|error| tracing::error!(%error, "tools cannot be searched")).ok()
+        index.search(query, most).inspect_err(|error| tracing::error!(%error, "the tool tools_search failed: the index of the tools could not be searched")).ok()
     }
 }
 

@@ -41,9 +41,9 @@ pub(crate) struct BatchArgs {
     /// With `--stream` it is the form of the events: `messages` (our own) or `agui`.
     #[arg(long, default_value = "messages", value_parser = format::parser("messages"))]
     pub(crate) format: Format,
-    /// Whether a failed call halts the run
+    /// Whether a failed call tells the agent's loop to stop
     ///
-    /// The other calls run to their end either way.
+    /// All calls are made either way.
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = OnFailure::Continue)]
     pub(crate) on_tool_error: OnFailure,
     /// The most calls at once [default: two for each core]

@@ -216,7 +216,7 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
         }
         ToolError::HandlerRaised(_) => "a bug in the tool: tell its author, with the output of `--json`".to_owned(),
         ToolError::HandlerExit(Exit::Called { .. }) => {
-            "a tool has to return an answer: tell its author; WASI passes on success or failure, but not the exit code"
+            "a tool has to return an answer: tell its author; WASI tells the host only whether the exit was a success, not its code"
                 .to_owned()
         }
         ToolError::HandlerExit(_) => "try again".to_owned(),

@@ -117,7 +117,7 @@ fn settings_that_cannot_be_meant() {
     for (config, needle) in [
         ("as = \"function\"", "`components.x.as`: `function` is not one of its values"),
         ("command = {}", "`x` has settings of a command, and is not used as one"),
-        ("as = \"command\"\ncommand = { argv = [\"{stdin}\"] }", "has the name of the argument for standard input"),
+        ("as = \"command\"\ncommand = { argv = [\"{stdin}\"] }", "is already the argument for standard input"),
         (
             "as = \"command\"\ncommand = { output = \"yaml\" }",
             "`components.x.command.output`: `yaml` is not one of its values",

@@ -163,7 +163,10 @@ fn lock(file: &File, patience: Duration) -> io::Result<()> {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if Instant::now() >= until => {
-                tracing::warn!("another process holds the lock of the count of a granted directory for too long");
+                tracing::warn!(
+                    "another toolcell process has locked the count of a granted directory's bytes and files for too long: \
+                     look for one that is stopped"
+                );
                 return Err(io::ErrorKind::ResourceBusy.into());
             }
             Err(TryLockError::WouldBlock) => thread::sleep(pause),

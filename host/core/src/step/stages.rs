@@ -219,7 +219,10 @@ impl Stepper {
                 if let Some(Err(panic)) = failed {
                     dispose(panic);
                 }
-                tracing::warn!(tool = completion.tool, "the restart hook panicked or gave no answer in time");
+                tracing::warn!(
+                    tool = completion.tool,
+                    "the restart hook panicked or gave no answer in time, which counts as false"
+                );
                 Ok(false)
             }
         }

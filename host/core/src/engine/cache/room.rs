@@ -57,7 +57,7 @@ pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::
             break;
         }
         if !is_read(&dir.join(format!("{name}.mac"))) {
-            tracing::debug!(entry = name, "an artefact is removed to make room");
+            tracing::debug!(entry = name, "a compiled component is removed from the cache to make room");
             files.iter().for_each(|file| drop(fs::remove_file(file)));
             bytes -= its;
         }

@@ -159,7 +159,8 @@ impl<'a, 'n> Subset<'a, 'n> {
         }
         let concerned: Vec<_> = schema.keys().filter_map(|keyword| Keyword::of(keyword)?.concerns()).collect();
         if concerned.is_empty() {
-            let change = "the schema for any value now allows only simple values, lists of simple values, and objects";
+            let change =
+                "a schema that allowed any value now allows only simple values, lists of simple values, and objects";
             self.rewrite.changes.note(at, change, UNTYPED);
             return (ANY.to_vec(), true);
         }
