@@ -62,7 +62,7 @@ fn tokens_of_the_issuer_of_the_file_are_accepted() {
     assert_eq!(metadata["authorization_servers"], json!(["https://login.example"]), "{metadata}");
     // Keys that cannot be used change nothing.
     fs::write(place.path().join("jwks.json"), r#"{"keys": []}"#).expect("no error");
-    server.told("the keys of the issuer are not used");
+    server.told("the keys of the issuer cannot be used");
     server.told("reloaded: ");
     assert_eq!(statuses(), [401, 200, 401]);
     let (status, ready) = server.asked("GET", "/ready", None, None);
@@ -100,7 +100,7 @@ fn keys_that_the_issuer_publishes_are_fetched() {
     let refused = check();
     assert!(refused.status == 1 && refused.stderr.contains("answered with the status 503"), "{refused}");
     let server = Served::start(&place, &[]);
-    server.told("the keys of the issuer are not used");
+    server.told("the keys of the issuer cannot be used");
     assert_eq!(server.greets(Some(TOKEN)).0, 401);
     let (status, ready) = server.asked("GET", "/ready", None, None);
     assert_eq!((status, ready["problems"]["issuer"].is_string()), (503, true), "{ready}");
