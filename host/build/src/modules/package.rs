@@ -80,11 +80,13 @@ impl Package {
 
     /// The file that `exports` has for `.` or `./path`.
     pub(super) fn exported(&self, subpath: &str, wanted: Wanted) -> Option<String> {
-        match self.exports.as_ref()? {
-            Target::Conditions(paths) if paths.keys().any(|key| key.starts_with('.')) => mapped(paths, subpath, wanted),
-            target if subpath == "." => target.chosen("", wanted),
-            _ => None,
+        let exports = self.exports.as_ref()?;
+        if let Target::Conditions(paths) = exports
+            && paths.keys().any(|key| key.starts_with('.'))
+        {
+            return mapped(paths, subpath, wanted);
         }
+        if subpath == "." { exports.chosen("", wanted) } else { None }
     }
 
     /// What `imports` has for `#name`: a file, or another package.
