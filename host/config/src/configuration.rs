@@ -6,7 +6,7 @@
 //! that this user has not approved can only take away: none of its components is used, no secret's value is read, no limit
 //! is raised.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -248,6 +248,8 @@ impl Configuration {
             ..Self::default()
         };
         let isolation = config.isolation;
+        // The component of each file, links followed.
+        let mut real_files = HashMap::new();
         for (name, said) in &file.components {
             if !is_name(name) {
                 let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
@@ -286,10 +288,12 @@ impl Configuration {
                 let unknown = problems.at(&said.span, format!("`{name}` has no tool `{}`", tool.escape_debug()), "");
                 configured.tools.insert(tool.clone(), ToolConfig { limits, unknown });
             }
-            let same = |other: &ComponentConfig| search::is_same_file(&other.path, &configured.path);
-            if let Some((first, _)) = config.components.iter().find(|(_, other)| same(other)) {
-                let message = format!("the components `{first}` and `{name}` have the same file");
-                problems.error(&path.span, message, "remove one of the two sections, or name another file");
+            if let Ok(real) = fs::canonicalize(&configured.path) {
+                let first = *real_files.entry(real).or_insert(name);
+                if first != name {
+                    let message = format!("the components `{first}` and `{name}` have the same file");
+                    problems.error(&path.span, message, "remove one of the two sections, or name another file");
+                }
             }
             config.components.insert(name.clone(), configured);
         }
