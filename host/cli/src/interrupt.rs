@@ -27,7 +27,7 @@ const LAST: Duration = Duration::from_secs(1);
 /// Time for a run that is given up to print the messages of its calls. A reader who does not read gets what fits a pipe.
 const FLUSH: Duration = Duration::from_secs(1);
 /// Attempts at removing what cells that still run may be adding to.
-const ATTEMPTS: usize = 5;
+const ATTEMPTS: usize = 25;
 /// Time between two of them.
 const BETWEEN: Duration = Duration::from_millis(20);
 
@@ -169,11 +169,12 @@ impl Interrupt {
 
 fn remove(path: &Path) {
     for _ in 0..ATTEMPTS {
-        match remove_tree(path) {
-            // A cell, or a child that dies, has written to it meanwhile.
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => thread::sleep(BETWEEN),
-            Ok(()) | Err(_) => return,
+        // A cell, or a child that dies, may write to it meanwhile, or remove what is in it: that is an error too, and the
+        // rest is there still.
+        if remove_tree(path).is_ok() || !path.exists() {
+            return;
         }
+        thread::sleep(BETWEEN);
     }
     tracing::warn!(path = %path.display(), "temporary files could not be removed");
 }

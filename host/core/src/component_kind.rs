@@ -282,7 +282,7 @@ mod tests {
             assert_eq!(parameters(argv, stdin), (names.to_owned(), required.to_owned(), is_open), "{argv:?}");
         }
         let twice = command(Some(&["{stdin}"]), CommandInput::Text).definition().unwrap_err();
-        assert!(twice.is_definition() && twice.to_string().contains("give it another name"), "{twice}");
+        assert!(twice.is_definition() && twice.to_string().contains("rename `{stdin}` in `argv`"), "{twice}");
         assert!(Command::new("not a name").definition().unwrap_err().is_definition());
     }
 
