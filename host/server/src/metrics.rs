@@ -176,7 +176,7 @@ impl TenantMetrics {
         match event {
             Event::Completed { name, result, usage, .. } => match self.tools.get(name) {
                 Some(known) => known.get_or_init(|| self.of_tool(name)).count(inner, ending(result), usage),
-                // A name that a client has invented is no name of a tool.
+                // A client can invent names: they are counted together.
                 None if stands(Defence::MetricNames) => self.of_tool(OTHER).count(inner, ending(result), usage),
                 None => self.of_tool(name).count(inner, ending(result), usage),
             },

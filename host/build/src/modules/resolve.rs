@@ -287,7 +287,7 @@ impl<'p> Resolver<'p> {
     }
 
     /// The path in the project with links followed. `None` if that leads out of it.
-    pub(super) fn real(&self, name: &str) -> Option<String> {
+    fn real(&self, name: &str) -> Option<String> {
         let real = self.root.join(name).canonicalize().ok()?;
         real.strip_prefix(self.root).ok()?.to_str().map(str::to_owned)
     }

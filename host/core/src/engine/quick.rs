@@ -193,7 +193,7 @@ fn wait_awake(most: Duration, mut is_over: impl FnMut() -> bool) -> bool {
             }
             std::hint::spin_loop();
         }
-        // The processor is free for whoever makes the next call.
+        // The thread that makes the next call can have the processor.
         thread::yield_now();
         if Instant::now() >= until {
             return false;
