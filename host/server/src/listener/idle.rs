@@ -6,6 +6,7 @@
 //! Source: docs/threat-model.md, row 78.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,10 +93,11 @@ impl Connections {
         let mut table = self.0.table.lock();
         if table.open.len() >= self.0.most
             && let Some((id, since)) = longest_idle(&table)
-            && let Some(idle) = table.open.remove(&id)
-            && idle.since.compare_exchange(since, CLOSING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+            && let Entry::Occupied(idle) = table.open.entry(id)
+            // Not if a request of it began since.
+            && idle.get().since.compare_exchange(since, CLOSING, Ordering::AcqRel, Ordering::Acquire).is_ok()
         {
-            idle.closing.notify_one();
+            idle.remove().closing.notify_one();
         }
         let id = table.next;
         table.next += 1;

@@ -1,5 +1,6 @@
 //! What one tenant leaves to the others: bytes of bodies, requests, connections.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -95,7 +96,9 @@ async fn an_idle_connection_gives_way_to_a_new_one() {
     let answer = tokio::time::timeout(PATIENCE, send(fixture.address, line.as_bytes())).await;
     assert_eq!(answer.expect("the idle connection gives way").unwrap().status, 202);
     let mut rest = Vec::new();
-    tokio::time::timeout(PATIENCE, idle.read_to_end(&mut rest)).await.expect("it is closed").unwrap();
+    let closed = tokio::time::timeout(PATIENCE, idle.read_to_end(&mut rest)).await.expect("it is closed in time");
+    // It is reset if the server closed it before it had read what was sent.
+    assert!(closed.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |_| true), "it is closed");
     assert!(rest.is_empty(), "no request was made on it");
     assert_eq!(running.await.unwrap().unwrap().status, 200, "the request that ran was not touched");
 }
