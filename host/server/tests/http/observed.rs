@@ -40,11 +40,11 @@ fn is_metric(line: &str) -> bool {
 async fn a_call_is_counted_under_its_tool_tenant_and_ending() {
     let fixture = Fixture::start().await;
     let address = metrics(&fixture.service).await;
-    let canary = r#"{"name": "echo", "arguments": {"n": 4711, "canary": "canary-4712"}}"#;
+    let canary = r#"{"name": "echo", "arguments": {"n": 471147114711, "canary": "canary-1"}}"#;
     for _ in 0..3 {
         assert_ne!(fixture.call(&fixture.small, "", canary).await.status, 500);
     }
-    let invented = r#"{"calls": [{"id": "a", "name": "canary-4713", "arguments": {}}], "unknown_tools": "answer"}"#;
+    let invented = r#"{"calls": [{"id": "a", "name": "canary-2", "arguments": {}}], "unknown_tools": "answer"}"#;
     let told = fixture.ask(&fixture.acme, "POST /v1/batch", "", invented).await;
     assert_eq!(told.status, 200, "{told:?}");
     let reply = get(address, "/metrics").await;
@@ -63,7 +63,7 @@ async fn a_call_is_counted_under_its_tool_tenant_and_ending() {
     let (lines, end) = text.trim_end().rsplit_once('\n').expect("a fixture");
     assert_eq!(end, "# EOF");
     assert!(lines.lines().all(is_metric), "{text}");
-    assert!(!text.contains("canary") && !text.contains("471") && !text.contains(&fixture.small), "{text}");
+    assert!(!text.contains("canary") && !text.contains("471147114711") && !text.contains(&fixture.small), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
