@@ -43,6 +43,23 @@ impl Json {
         RawValue::from_string(text).map(Self).map_err(|error| JsonFault::syntax(&error))
     }
 
+    /// Checks `text` as [`parse`](Self::parse) does, and keeps nothing.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse).
+    pub fn check(text: &str) -> Result<(), JsonFault> {
+        check(text)
+    }
+
+    /// Checks `text` as [`parse`](Self::parse) does, and returns it as a tree. Faster than [`parse`](Self::parse) and
+    /// [`to_value`](Self::to_value).
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse).
+    pub fn parse_value(text: &str) -> Result<Value, JsonFault> {
+        parse_strict(text)
+    }
+
     /// `null`.
     #[must_use]
     pub fn null() -> Self {

@@ -216,7 +216,7 @@ fn concurrency(calls: usize, most: Option<usize>) -> usize {
 
 /// Arguments as a rule on visibility sees them: `null` if they cannot be read.
 fn read(text: &str) -> Value {
-    toolcell::Json::parse(text.to_owned()).map_or(Value::Null, |json| json.to_value())
+    toolcell::Json::parse_value(text).unwrap_or(Value::Null)
 }
 
 fn arguments(raw: Option<&Value>) -> Value {

@@ -59,12 +59,13 @@ pub(super) async fn upload(
 ) -> Result<Response, Problem> {
     let Query(Upload { name }) = upload.map_err(tools::bad_query)?;
     let artifacts = store(&shared, &principal)?;
-    let mime_type = match request.headers().get(CONTENT_TYPE) {
+    let (parts, received) = request.into_parts();
+    let mime_type = match parts.headers.get(CONTENT_TYPE) {
         Some(value) => value.to_str().map_err(|_| problem(ArtifactError::BadType))?.to_owned(),
         None => BYTES.to_owned(),
     };
     let limit = artifacts.options().artifact;
-    let read = body::read_bytes(&shared, request, limit).await?;
+    let read = body::read_bytes(&shared, &parts, received, limit).await?;
     let stored = blocking(move || artifacts.put(principal.tenant(), &read.bytes, name.as_deref(), &mime_type)).await?;
     Ok((StatusCode::CREATED, Json(stored)).into_response())
 }

@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
@@ -30,8 +31,14 @@ pub(crate) struct Read {
 }
 
 /// Reads a JSON body.
-pub(crate) async fn read(shared: &Shared, request: Request) -> Result<Read, Problem> {
-    if !is_json(request.headers()) {
+pub(super) async fn read(shared: &Shared, request: Request) -> Result<Read, Problem> {
+    let (parts, body) = request.into_parts();
+    read_parts(shared, &parts, body).await
+}
+
+/// Reads the JSON body of the request with these parts.
+pub(crate) async fn read_parts(shared: &Shared, parts: &Parts, body: Body) -> Result<Read, Problem> {
+    if !is_json(&parts.headers) {
         return Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "unsupported_media_type",
@@ -40,18 +47,22 @@ pub(crate) async fn read(shared: &Shared, request: Request) -> Result<Read, Prob
         .with_hint("send the header `Content-Type: application/json`"));
     }
     let limit = shared.options.body;
-    read_bytes(shared, request, limit).await
+    read_bytes(shared, parts, body, limit).await
 }
 
 /// Reads a body of any type that has at most so many bytes.
-pub(super) async fn read_bytes(shared: &Shared, request: Request, limit: usize) -> Result<Read, Problem> {
-    let principal = request.extensions().get::<Principal>().cloned().unwrap_or_else(Principal::local);
+pub(super) async fn read_bytes(
+    shared: &Shared,
+    parts: &Parts,
+    mut body: Body,
+    limit: usize,
+) -> Result<Read, Problem> {
+    let principal = parts.extensions.get::<Principal>().cloned().unwrap_or_else(Principal::local);
     let mut room = shared.bodies.share(&principal);
     let idle = shared.options.body_idle;
     let too_large = || {
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", format!("the body is longer than {limit} bytes"))
     };
-    let mut body: Body = request.into_body();
     if body.size_hint().lower() > limit as u64 && stands(Defence::BodyBytes) {
         return Err(too_large());
     }
@@ -88,12 +99,12 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         Problem::new(StatusCode::BAD_REQUEST, "bad_body", detail).with_hint("GET /openapi.json describes the body")
     };
     let text = std::str::from_utf8(bytes).map_err(|_| bad("the body is not UTF-8".into()))?;
-    let json = Json::parse(text.to_owned()).map_err(|fault| bad(format!("the body is {fault}")))?;
+    Json::check(text).map_err(|fault| bad(format!("the body is {fault}")))?;
     // Derived code would read an array as well, by the order of the members.
-    if !json.as_str().starts_with('{') {
+    if !text.trim_ascii_start().starts_with('{') {
         return Err(bad("the body does not fit: an object is expected".into()));
     }
-    serde_json::from_str(json.as_str()).map_err(|error| bad(format!("the body does not fit: {error}")))
+    serde_json::from_str(text).map_err(|error| bad(format!("the body does not fit: {error}")))
 }
 
 /// Whether the body is declared as `application/json`, with any parameters.

@@ -80,7 +80,7 @@ async fn handle(
         return endpoint.stream_or_end(principal, request).await;
     }
     let (parts, received) = request.into_parts();
-    let read = match body::read(&shared, Request::from_parts(parts.clone(), received)).await {
+    let read = match body::read_parts(&shared, &parts, received).await {
         Ok(read) => read,
         Err(problem) => return problem.into_response(),
     };

@@ -184,11 +184,13 @@ impl ServerHandler for Handler {
         Ok(listed)
     }
 
+    /// For the comparison of headers with arguments: a tool without such arguments is not needed.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let view = self.0.service.view(&self.0.principal).ok()?;
         match view.tools.get(name) {
             // What decides by itself whether it is visible is not told by an error either.
             Some(tool) if tool.definition().checks.visible => None,
+            Some(tool) if !definitions::has_header_parameters(tool.definition()) => None,
             Some(tool) => definitions::listed(tool.definition(), true),
             None => self.0.options.extension.tools(&self.0.principal).into_iter().find(|tool| tool.name == name),
         }

@@ -67,8 +67,8 @@ impl Bad {
 /// Decodes one message.
 pub(super) fn decode(bytes: &[u8]) -> Result<Message, Bad> {
     let text = std::str::from_utf8(bytes).map_err(|_| Bad::parse("the message is not UTF-8"))?;
-    let value = match Json::parse(text.to_owned()) {
-        Ok(json) => json.to_value(),
+    let value = match Json::parse_value(text) {
+        Ok(value) => value,
         Err(fault) if stands(Defence::OneMeaning) => return Err(Bad::parse(format!("the message is {fault}"))),
         Err(_) => serde_json::from_str(text).map_err(|error| Bad::parse(error.to_string()))?,
     };

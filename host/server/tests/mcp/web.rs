@@ -152,6 +152,24 @@ pub(super) fn modern(id: u64, method: &str, name: Option<&str>) -> (String, Valu
     (headers, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 }
 
+/// A tool whose parameter is sent as a header, too.
+#[tokio::test]
+async fn a_header_that_differs_from_its_argument_is_refused() {
+    let registry = Registry::new();
+    let city = json!({"type": "object", "properties": {"city": {"type": "string", "x-mcp-header": "City"}}});
+    let weather = Definition::new("weather", "Tells the weather.").unwrap().with_parameters(city);
+    registry.register(Tool::native(weather, async |_: Value| json!("sun")).unwrap()).unwrap();
+    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let web = start(service, &registry, McpOptions::default()).await;
+    let (headers, mut call) = modern(1, "tools/call", Some("weather"));
+    call["params"]["arguments"] = json!({"city": "Oslo"});
+    for (header, status) in [("Mcp-Param-City: Oslo\r\n", 200), ("Mcp-Param-City: Rome\r\n", 400), ("", 400)] {
+        let reply = web.post(0, &format!("{headers}{header}"), &call).await;
+        assert_eq!(reply.status, status, "{header}: {reply:?}");
+        assert_eq!(reply.message()["error"]["code"] == -32020, status == 400, "{reply:?}");
+    }
+}
+
 #[tokio::test]
 async fn both_eras_are_served_at_one_endpoint() {
     let (service, registry, _) = service();
