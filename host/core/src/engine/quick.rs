@@ -4,7 +4,7 @@
 //! call), so the threads stay awake for a moment after their work, and a caller whose call is picked up at once polls for its
 //! answer for a moment too, between its other tasks.
 //! Invariants: a job is one slice: it ends at the guest's next tick, or the one after where that comes at once, and what the
-//! guest had the host do meanwhile (copy, fill) is bounded by its memory; with one core nobody waits awake; idle threads
+//! guest had the host do meanwhile (copy, fill) is bounded by its memory; with one core no thread waits awake; idle threads
 //! sleep.
 
 use std::sync::Arc;
@@ -20,8 +20,11 @@ use crate::cores::cores;
 use crate::error::Error;
 use crate::fence::fenced;
 
-/// How long a thread stays awake for the next call.
+/// How long a thread stays awake for the next call: longer while calls come so often that it is likely to get one.
 const LINGER: Duration = Duration::from_micros(50);
+const LINGER_IF_BUSY: Duration = Duration::from_micros(200);
+/// Time between two calls up to which they come often: the work for one request that makes one call.
+const BUSY: Duration = Duration::from_micros(250);
 /// How long a caller polls for the answer of a call that was picked up at once: several short calls long.
 pub(super) const PATIENCE: Duration = Duration::from_micros(30);
 
@@ -38,7 +41,9 @@ struct Shared {
     waiting: AtomicUsize,
     /// Threads that will look at the queue without being woken.
     awake: AtomicUsize,
-    /// How many may stay awake for the next call: a core is left to whoever makes it.
+    /// Whether calls come often.
+    is_busy: AtomicBool,
+    /// How many may stay awake for the next call: a core is left to the thread that makes it.
     most_awake: usize,
     stopped: AtomicBool,
 }
@@ -46,8 +51,10 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     slices: FairQueue<(Arc<Pulse>, Slice)>,
-    /// Threads that sleep until they are woken: to wake nobody would cost a system call too.
+    /// Threads that sleep until they are woken: without one, waking would cost a system call for nothing.
     asleep: usize,
+    /// When the last call came.
+    last: Option<Instant>,
 }
 
 /// A thread's turn at a slice.
@@ -58,8 +65,8 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// The slice is over but for telling its answer. Whoever hears it may hand over the next call before this thread is
-    /// back at the queue, and is to know that it need not wake another.
+    /// The slice is over but for sending its answer. The receiver can hand over the next call before this thread is back at
+    /// the queue, and then need not wake another.
     pub(super) fn end(&mut self) {
         if !std::mem::replace(&mut self.ended, true) {
             self.lane.awake.fetch_add(1, Ordering::AcqRel);
@@ -82,6 +89,7 @@ impl Quick {
             wake: Condvar::new(),
             waiting: AtomicUsize::new(0),
             awake: AtomicUsize::new(0),
+            is_busy: AtomicBool::new(false),
             most_awake: cores - 1,
             stopped: AtomicBool::new(false),
         });
@@ -99,10 +107,14 @@ impl Quick {
         Ok(quick)
     }
 
-    /// Hands over somebody's slice, which ends at once when it was cancelled. Whether it is worth to wait awake for it.
+    /// Hands over a slice of this owner; it ends at once when it was cancelled. Whether it is worth to wait awake for it.
     pub(super) fn run(&self, whose: &Arc<Turns>, pulse: Arc<Pulse>, slice: Slice) -> bool {
         let shared = &self.0;
+        let now = Instant::now();
         let mut queue = shared.queue.lock();
+        let last = queue.last.replace(now);
+        let is_busy = last.is_some_and(|last| now.saturating_duration_since(last) <= BUSY);
+        shared.is_busy.store(is_busy, Ordering::Relaxed);
         queue.slices.push_new(whose, (pulse, slice));
         shared.waiting.store(queue.slices.len(), Ordering::Release);
         shared.see_to_it(queue)
@@ -143,11 +155,12 @@ impl Shared {
             }
             turn.end();
             let may_linger = self.awake.load(Ordering::Acquire) <= self.most_awake;
-            if may_linger && wait_awake(LINGER, || self.waiting.load(Ordering::Acquire) > 0) {
+            let linger = if self.is_busy.load(Ordering::Relaxed) { LINGER_IF_BUSY } else { LINGER };
+            if may_linger && wait_awake(linger, || self.waiting.load(Ordering::Acquire) > 0) {
                 continue;
             }
             turn.begin();
-            // Whoever hands over after this look sees that nobody is awake: the queue's lock orders the two.
+            // A caller that hands over after this look sees that no thread is awake: the queue's lock orders the two.
             let mut queue = self.queue.lock();
             while queue.slices.len() == 0 && !self.stopped.load(Ordering::Acquire) {
                 queue.asleep += 1;
@@ -166,7 +179,7 @@ impl Shared {
         turn.begin();
         self.waiting.store(queue.slices.len(), Ordering::Release);
         if queue.slices.len() > 0 {
-            // Whoever handed it over may have counted on this thread, which has something else to do now.
+            // Its caller may have counted on this thread, which has something else to do now.
             self.see_to_it(queue);
         }
         Some(slice)
@@ -234,7 +247,7 @@ mod tests {
 
     /// Seen to fail with first come, first served.
     #[test]
-    fn everybody_has_a_turn_after_everybody_elses() {
+    fn each_owner_has_a_turn_after_the_others() {
         let quick = Quick::start(1, || ()).unwrap();
         let ((begun, begins), (opens, gate), (tells, served)) =
             (mpsc::channel(), mpsc::channel::<()>(), mpsc::channel());
@@ -249,7 +262,7 @@ mod tests {
             let tells = tells.clone();
             let whose = &owners[usize::from(name == 'b')];
             quick.run(whose, Arc::default(), Box::new(move |_| tells.send(name).unwrap()));
-            // Its caller went away: that costs nobody a turn.
+            // Its caller went away: that costs no owner a turn.
             let cancelled = Arc::<Pulse>::default();
             cancelled.cancel();
             quick.run(whose, cancelled, Box::new(|_| ()));

@@ -51,12 +51,7 @@ pub(crate) async fn read_parts(shared: &Shared, parts: &Parts, body: Body) -> Re
 }
 
 /// Reads a body of any type that has at most so many bytes.
-pub(super) async fn read_bytes(
-    shared: &Shared,
-    parts: &Parts,
-    mut body: Body,
-    limit: usize,
-) -> Result<Read, Problem> {
+pub(super) async fn read_bytes(shared: &Shared, parts: &Parts, mut body: Body, limit: usize) -> Result<Read, Problem> {
     let principal = parts.extensions.get::<Principal>().cloned().unwrap_or_else(Principal::local);
     let mut room = shared.bodies.share(&principal);
     let idle = shared.options.body_idle;

@@ -100,8 +100,14 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
             post(&list.replace("2026-07-28", "2030-01-01"), &list_body.replace("2026-07-28", "2030-01-01")),
         ),
         ("2026-07-28 without its metadata", post(&list, bare)),
-        ("`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body", post(&other_method, &list_body)),
-        ("`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body", post(&other_version, &list_body)),
+        (
+            "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
+            post(&other_method, &list_body),
+        ),
+        (
+            "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
+            post(&other_version, &list_body),
+        ),
         (
             "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
             post(&other_name, &call_body.to_string()),
