@@ -1,4 +1,4 @@
-//! The listener that must see nobody.
+//! The listener that must see no connection.
 
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Forbidden {
         Self { port, seen }
     }
 
-    /// Whether somebody came since this was last asked. Who comes between two attempts is not overlooked.
+    /// Whether a connection came since this was last asked. One that comes between two attempts is not overlooked.
     pub(crate) fn is_new(&self) -> bool {
         self.seen.swap(0, Ordering::Relaxed) > 0
     }

@@ -21,7 +21,7 @@ use crate::stage::{Stage, load_with};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
-/// Stands for the public internet, which nobody reaches from here: an address of loopback that a rule names.
+/// Stands for the public internet, which no request reaches from here: an address of loopback that a rule names.
 const ALLOWED: Ipv4Addr = Ipv4Addr::new(127, 77, 7, 7);
 /// The name that leads elsewhere the second time.
 const REBOUND: &str = "rebound.example";
@@ -75,7 +75,7 @@ impl Network {
         }
     }
 
-    /// A tool that was granted all of these, although nobody should reach them.
+    /// A tool that was granted all of these, although no tool should reach them.
     fn granted(&self, name: &str, urls: &[String]) -> Component {
         let rule = |method, url: &str| Some(HttpRule::smallest(method, &Target::parse(url).ok()?));
         let mut grants = Grants::default();
@@ -177,7 +177,7 @@ impl Theatre for Network {
 
     fn close(&mut self, tally: &mut Tally) {
         if self.forbidden.is_new() {
-            tally.failed(Fault::Connection, "after all", "somebody came when all was over");
+            tally.failed(Fault::Connection, "after all", "a connection came when all was over");
         }
     }
 }

@@ -40,7 +40,7 @@ fn tell(line: &Line) {
     let text = serde_json::to_string(line).expect("a line is JSON");
     // A parent that went away wants nothing more.
     if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
-        panic!("nobody listens");
+        panic!("the parent does not listen");
     }
 }
 
@@ -61,7 +61,7 @@ fn case_at(position: u64, cases: Option<u64>, seed: u64) -> u64 {
 /// Plays one theatre to its end.
 ///
 /// # Panics
-/// When it cannot be set up, or nobody listens: the parent sees a death.
+/// When it cannot be set up, or the parent does not listen: the parent sees a death.
 pub fn perform(options: &Perform) {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

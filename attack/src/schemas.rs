@@ -105,7 +105,7 @@ fn chance(dice: &mut Dice, depth: u64) -> Value {
     Value::Object(schema)
 }
 
-/// Arrays of nothing but arrays, one for each number: whoever hashes their items alone takes all for the same.
+/// Arrays of nothing but arrays, one for each number: a hash of their items alone is the same for all.
 fn tree(number: usize) -> Value {
     match (number, number % 2) {
         (0, _) => json!([]),

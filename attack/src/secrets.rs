@@ -112,7 +112,7 @@ impl Secrets {
             let line = format!("{event:?} {}\n", serde_json::to_string(&event).expect("an event is JSON"));
             seen.lock().expect("no panic").push_str(&line);
         });
-        // A process has one theatre: nobody else has set it.
+        // A process has one theatre: no other code has set it.
         let writes = tracing_subscriber::fmt().with_max_level(tracing_subscriber::filter::LevelFilter::TRACE);
         let _ = writes.with_writer(traces.clone()).with_ansi(false).try_init();
         let leaker = load_with(&engine, bytes("leaker"), grants).expect("the tool");

@@ -38,7 +38,7 @@ impl Stage {
         Engine::builder().cells(CELLS).placement(placement).cache(&self.cache)
     }
 
-    /// An engine for bytes that nobody sees twice: nothing is kept.
+    /// An engine for bytes that are loaded once: nothing is kept.
     pub(crate) fn for_strangers(&self, cells: u32) -> EngineBuilder {
         Engine::builder().cells(cells).compile_in(&self.program, ["compile"], COMPILE_TIME)
     }

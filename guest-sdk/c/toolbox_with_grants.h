@@ -609,7 +609,7 @@ extern bool toolcell_tool_kv_set(toolbox_with_grants_string_t *key, toolbox_with
 // Delete a key. Whether there was one.
 extern bool toolcell_tool_kv_delete(toolbox_with_grants_string_t *key, bool *ret, toolcell_tool_kv_fault_t *err);
 // Set a value if the key still is at this version. None: if there is no such key. Gives the new version, or none
-// where somebody was faster.
+// if the key has another version.
 extern bool toolcell_tool_kv_compare_and_swap(toolbox_with_grants_string_t *key, uint64_t *maybe_expected, toolbox_with_grants_list_u8_t *data, uint64_t *maybe_ttl_ms, toolbox_with_grants_option_u64_t *ret, toolcell_tool_kv_fault_t *err);
 // Keys that begin with this, up to `most` and up to 1,000 of them, after the cursor of the page before.
 extern bool toolcell_tool_kv_list(toolbox_with_grants_string_t *prefix, toolbox_with_grants_string_t *maybe_cursor, uint32_t most, toolcell_tool_kv_page_t *ret, toolcell_tool_kv_fault_t *err);

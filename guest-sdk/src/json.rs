@@ -1,6 +1,6 @@
 //! Values on their way to JSON text: written once, when the author hands them over; a failure is kept, not thrown.
 //!
-//! Invariant: whoever builds a `Json` never sees an error; whoever reads one must decide what a failure becomes.
+//! Invariant: code that builds a `Json` never sees an error; code that reads one must decide what a failure becomes.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -63,7 +63,7 @@ fn plain_numbers(schema: &mut Schema) {
         "uint64" => (json!(0), json!(u64::MAX)),
         // What fits into a cell, where they have 32 bits, is described in a cell.
         "uint" => (json!(0), json!(usize::MAX)),
-        // JSON numbers of that size are none that everybody reads.
+        // Not every reader of JSON takes numbers of that size.
         "uint128" => (json!(0), Value::Null),
         "int128" | "float" | "double" => (Value::Null, Value::Null),
         _ => return,

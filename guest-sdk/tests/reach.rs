@@ -56,7 +56,7 @@ fn a_store_keeps() {
     assert_eq!(kv::get("a"), Ok(None));
     let first = kv::set("a", "1").expect("set");
     assert_eq!(kv::compare_and_swap("a", None, "2"), Ok(None));
-    let second = kv::compare_and_swap("a", Some(first), "2").expect("swapped").expect("nobody was faster");
+    let second = kv::compare_and_swap("a", Some(first), "2").expect("swapped").expect("the key has that version");
     assert!(second > first);
     let entry = kv::get("a").expect("got").expect("an entry");
     assert_eq!((entry.text(), entry.json(), entry.version()), (Ok("2"), Ok(2), second));

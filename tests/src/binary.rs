@@ -43,7 +43,7 @@ pub mod of_module {
     pub const CODE: u8 = 10;
 }
 
-/// A section of either, of use to nobody.
+/// A section of either, without an effect.
 pub const CUSTOM: u8 = 0;
 
 /// A number of variable length.

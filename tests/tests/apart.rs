@@ -15,7 +15,7 @@ use toolcell_tests::{context, wait};
 /// Batches of each tenant, all on their way at once.
 const BATCHES: usize = 8;
 
-/// A word that nobody else says.
+/// A word that no other tenant says.
 fn canary(of: &str) -> String {
     format!("{of}_{:016x}", RandomState::new().hash_one(of))
 }

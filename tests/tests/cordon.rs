@@ -1,4 +1,4 @@
-//! A tenant's tools in a process of their own: the same calls, and a death that nobody else notices.
+//! A tenant's tools in a process of their own: the same calls, and a death that no other tenant notices.
 
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
@@ -304,7 +304,7 @@ fn a_dropped_call_leaves_nothing() {
 
 /// A sink that owns the cordon, and is let go of with the last call that it heard of.
 #[test]
-fn a_dropped_call_lets_go_of_its_observer_where_nobody_waits_for_it() {
+fn a_dropped_call_drops_its_observer_where_no_call_waits_for_it() {
     let one = cordon();
     let (pid, tool) = (one.pid().expect("a child"), one.tool("hangs").expect("it").clone());
     let (begins, begun) = mpsc::channel();
@@ -315,7 +315,7 @@ fn a_dropped_call_lets_go_of_its_observer_where_nobody_waits_for_it() {
         }
     });
     drop_once_begun(tool, executor, begun);
-    assert!(eventually(|| !lives(pid)), "nobody has the cordon any more");
+    assert!(eventually(|| !lives(pid)), "nothing keeps the cordon any more");
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn a_child_ends_with_its_cordon_and_with_its_parent() {
     drop(cordon);
     let told = wait(made(tool, json!({}), Executor::new(), CallOptions::default()));
     assert_eq!(said(&told), json!(pid), "a tool keeps it");
-    assert!(eventually(|| !lives(pid)), "nobody does any more");
+    assert!(eventually(|| !lives(pid)), "nothing keeps it any more");
     let parent = Command::new(WARD).arg("parent").stdout(Stdio::piped()).stderr(Stdio::null()).output();
     let told = String::from_utf8(parent.expect("it runs").stdout).expect("a number");
     let orphan = told.parse().expect("a child's id");

@@ -61,7 +61,7 @@ fn started_is_told_when_the_call_has_a_cell() {
     }
 }
 
-/// What an observer spawns inside of a guest's poll, or at a deadline, does not run beside everybody's timers.
+/// What an observer spawns inside of a guest's poll, or at a deadline, does not run beside the timers of all calls.
 #[test]
 fn an_observer_never_finds_the_timers() {
     for placement in PLACEMENTS {

@@ -282,7 +282,7 @@ fn a_dropped_call_gives_its_cell_back() {
     }
 }
 
-/// More calls than cells: the others wait, and whoever waits past its time is refused, never failed by the pool.
+/// More calls than cells: the others wait, and a call that waits past its time is refused, never failed by the pool.
 #[test]
 fn overload_is_a_refusal() {
     let engine = narrow(Placement::Cells);

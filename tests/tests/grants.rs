@@ -234,7 +234,7 @@ fn a_private_address_needs_its_network_named() {
 }
 
 #[test]
-fn a_secret_goes_where_it_is_bound_to_and_comes_back_to_nobody() {
+fn a_secret_goes_where_it_is_bound_to_and_does_not_come_back() {
     let (engine, bound, other) = (engine(), Server::echo(), Server::echo());
     let everywhere = vec![bound.rule("GET", "/"), other.rule("GET", "/")];
     let fetch = fetch(&engine, everywhere, Some(bound.rule("GET", "/api")));
@@ -267,7 +267,7 @@ fn a_request_ends_with_its_call() {
     let call = ToolCall::new("1", "fetch", json!({"url": url}).to_string());
     let options = CallOptions::default().with_limits(limits);
     let ended = wait(async move { Executor::new().call(&fetch, call, options).await }).result;
-    // Its own request ends a moment before the call does, or at the same time: whoever is first.
+    // Its own request ends a moment before the call does, or at the same time: either may be first.
     let is_late = match &ended {
         CallResult::ToolError(error) => error.reason() == toolcell::Reason::Timeout,
         CallResult::Outcome(_) => serde_json::to_string(&ended).expect("JSON").contains("time"),

@@ -128,7 +128,7 @@ fn an_async_policy_that_fails_halts_the_run() {
     }
 }
 
-/// What it spawns runs where the run is, and never beside the timers that keep everybody's deadlines.
+/// What it spawns runs where the run is, and never beside the timers that keep the deadlines of all calls.
 #[test]
 fn a_policy_finds_the_callers_runtime() {
     let caller = Builder::new_multi_thread().worker_threads(1).thread_name("caller").build().expect("a runtime");
@@ -169,7 +169,7 @@ fn policies_that_never_return_silence_no_other_runner() {
     assert_eq!(run(&stuck, 1, long, &instead("again")).messages[0].content, "again", "a place is free again");
 }
 
-/// Whoever sets it: the run, its limits, the executor or the tool.
+/// That time may be set by the run, its limits, the executor or the tool.
 #[test]
 fn a_policy_has_as_much_time_as_the_call() {
     let (short, gate) = (Duration::from_millis(20), Arc::new(RwLock::new(())));

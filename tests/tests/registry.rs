@@ -59,7 +59,7 @@ fn by_executor(registry: &Registry, arguments: &'static str) {
 
 /// Seen to fail with the counters in the registry: calls of the executor were not counted.
 #[test]
-fn a_call_is_counted_once_whoever_makes_it() {
+fn a_call_is_counted_once_from_each_caller() {
     type Caller = fn(&Registry, &'static str);
     let callers: [Caller; 4] = [by_registry, by_runner, by_stepper, by_executor];
     for caller in callers {

@@ -162,7 +162,7 @@ fn methods_and_trailers_leave_as_they_were_checked() {
         let (end, arrived) = scene.send(method, &[], &[]);
         assert!(end["error"].is_object() && arrived.is_empty(), "{method:?}: {end} {arrived:?}");
     }
-    // No message has trailers: what they would say, nobody reads.
+    // No message has trailers: what they would say is not sent.
     for name in ["x-own", "content-length", "authorization", "forwarded"] {
         let (end, arrived) = scene.send("POST", &[], &[[name, "7"]]);
         assert_eq!(arrived, [scene.plain("POST", "")], "{name}: {end}");

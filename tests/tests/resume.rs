@@ -1,4 +1,4 @@
-//! A question and its answer, over a client that nobody trusts.
+//! A question and its answer, over a client that is not trusted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

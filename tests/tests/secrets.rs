@@ -1,4 +1,4 @@
-//! A tool that was given the value of a secret, and says it wherever it can: to nobody.
+//! A tool that was given the value of a secret, and says it wherever it can: no reader sees it.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -85,7 +85,7 @@ fn shows(text: &str, value: &str) -> bool {
 }
 
 #[test]
-fn whatever_a_tool_says_of_a_secret_nobody_hears_it() {
+fn a_secret_is_blacked_out_wherever_a_tool_says_it() {
     let server = server();
     for placement in PLACEMENTS {
         let scene = Scene::of("gossip", placement, reveals(&server, None));

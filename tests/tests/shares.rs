@@ -91,7 +91,7 @@ impl KeyStore for Gated {
 
 /// Seen to fail with one pool for keys and files, and with one share for all tenants.
 #[test]
-fn a_tenant_whose_store_hangs_holds_up_nobody_else() {
+fn a_tenant_whose_store_hangs_holds_up_no_other() {
     let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel());
     let engine = engine(|engine| engine.keys(Gated { store: MemoryStore::new(), began, gate: Mutex::new(gate) }));
     let mut grants = Grants::default();
@@ -145,7 +145,7 @@ fn open_files_have_a_bound_that_the_tool_sees() {
     let (few, none) = (clerk(6), clerk(0));
     for _ in 0..3 {
         // The directory itself is one.
-        let all = call(&few, &json!({"steps": [look, look, look, look, look, look, ["release"], look]}), of_nobody());
+        let all = call(&few, &json!({"steps": [look, look, look, look, look, look, ["release"], look]}), of_none());
         let answers = all.result.value().expect("an answer").as_str().to_owned();
         let answers: Vec<String> = serde_json::from_str(&answers).expect("a list");
         assert_eq!(answers.iter().filter(|answer| *answer == "done").count(), 7, "{answers:?}");
@@ -155,12 +155,12 @@ fn open_files_have_a_bound_that_the_tool_sees() {
         let answers = some.result.value().expect("an answer").as_str().to_owned();
         assert!(answers.starts_with(r#"["done","done","#) && !answers.ends_with(r#""done"]"#), "{answers}");
     }
-    let refused = call(&none, &json!({"steps": [look]}), of_nobody());
+    let refused = call(&none, &json!({"steps": [look]}), of_none());
     assert_eq!(ending(&refused.result), "handler_raised/host_call+open_files");
     assert!(format!("{:?}", refused.result).contains("OpenFiles"));
 }
 
-fn of_nobody() -> CallOptions {
+fn of_none() -> CallOptions {
     CallOptions::default()
 }
 

@@ -1,4 +1,4 @@
-//! What strangers write: schemas that point at somebody's network, and errors that would be more than an error.
+//! What strangers write: schemas that point at the host's network, and errors that would be more than an error.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -43,11 +43,11 @@ fn no_schema_is_fetched() {
         }
     }
     assert!(loaded > 0, "some are only names");
-    // Whoever had connected would stand in line here.
+    // A client that had connected would stand in line here.
     assert_eq!(listener.accept().map(|(_, peer)| peer).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
 }
 
-/// Words that were meant for somebody else than the model, or for more than an error.
+/// Words that were meant for another reader than the model, or for more than an error.
 fn texts() -> Vec<String> {
     let short = [
         "",

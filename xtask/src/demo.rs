@@ -119,7 +119,7 @@ impl Tour {
         }
         say(&format!("$ toolcell run {typed} {}\n", quoted(&arguments)));
         let mut command = self.command(step, world);
-        // The tour has its own world: its hints are those of somebody who works in it.
+        // The tour has its own configuration and state: the options that name them are left out of its hints.
         let own = format!(" --config {} --state-dir {}", world.config.display(), world.state.display());
         let output = command.arg("run").arg(named).args(&arguments).arg("--receipt").output()?;
         for text in [&output.stdout, &output.stderr] {
@@ -141,7 +141,7 @@ impl Tour {
     }
 }
 
-/// A path as somebody in the repository would type it.
+/// A path as a user in the repository would type it.
 fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

@@ -30,7 +30,7 @@ pub fn ensure_target(target: &str) -> Result<()> {
 }
 
 /// Builds packages of a workspace in release mode, all of them if none is named, into the workspace's own `target`: where
-/// somebody who types the command by hand finds them too. Progress goes to standard error.
+/// a user who types the command by hand finds them too. Progress goes to standard error.
 ///
 /// # Errors
 /// When cargo fails.

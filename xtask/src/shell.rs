@@ -34,7 +34,7 @@ pub(crate) fn cargo(folder: &Path, arguments: &[&str]) -> Result<()> {
 /// Prints at once, so that it stands before what a child prints next.
 pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
-    // Nobody listens any more: the work goes on, as with any command whose output is closed.
+    // The reader may be gone: the work goes on, as with any command whose output is closed.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
     if filter.is_empty() {
         // The README's first command is a test as well. What it builds is what the tests need: nothing is built twice.
         demo::tour()?;
-        // In two steps, because a quiet build would show nobody that it goes on.
+        // In two steps, because a quiet build would not show that it goes on.
         let examples = root().join("example-tools");
         cargo(&examples, &["test", "--locked", "--no-run"])?;
         cargo(&examples, &["test", "--locked", "--quiet"])?;

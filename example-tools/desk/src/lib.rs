@@ -73,7 +73,7 @@ fn book_table(args: Details, context: &Context) -> Result<Outcome, Failure> {
         if let Some(known) = context.state() {
             details = known?;
         }
-        // Nobody has checked what a person typed: what cannot be is asked for again.
+        // What a person typed is not checked yet: what cannot be is asked for again.
         details = answer.over(details);
         wrong = booking::problems(&details);
         details = booking::without_problems(details);

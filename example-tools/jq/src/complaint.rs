@@ -22,7 +22,7 @@ pub(crate) fn unreadable(filter: &str, errors: &load::Errors<&str, ()>) -> Strin
     joined(complaints)
 }
 
-/// The filter uses names that nobody defined.
+/// The filter uses names that are not defined.
 pub(crate) fn undefined(filter: &str, errors: &compile::Errors<&str, ()>) -> String {
     joined(errors.iter().flat_map(|(_, errors)| errors).map(|(name, what)| {
         let name_only = name.trim();

@@ -3,7 +3,7 @@
 //! Invariant: at most [`MAX_PREFIXES`] prefixes are written before a line, however deep the source nests; otherwise a
 //! short source could ask for an endless page.
 
-/// Levels that are still shown. Nobody reads more.
+/// Levels that are still shown. A reader has no use for more.
 const MAX_PREFIXES: usize = 16;
 
 /// A page under construction: whole lines, and the text of the block that is open.

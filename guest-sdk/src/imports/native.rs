@@ -29,7 +29,7 @@ pub(crate) fn remaining() -> Remaining {
     Remaining { fuel: None, time: Duration::MAX, memory: u64::MAX }
 }
 
-/// The wish that nobody utters.
+/// A caller's wish that the call ends. Outside of a cell there is none.
 #[derive(Debug)]
 pub(crate) struct Wish;
 

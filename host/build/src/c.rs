@@ -40,7 +40,7 @@ const SOURCES: [(&str, &str); 2] = [
     ("toolcell.c", include_str!("../c/toolcell.c")),
     ("toolbox_with_grants.c", include_str!("../c/toolbox_with_grants.c")),
 ];
-/// Warnings about generated code are for nobody.
+/// Warnings about generated code are of no use to an author.
 const GENERATED: &str = "#pragma clang diagnostic ignored \"-Weverything\"\n";
 
 /// A component, and what the compiler warned of.

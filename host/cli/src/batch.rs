@@ -234,7 +234,7 @@ impl Batch<'_> {
         Watched::new(runner, self.calls, self.options, self.given_up)
     }
 
-    /// Prints events as they come. Breaks when there is no run, or nobody to print for.
+    /// Prints events as they come. Breaks when there is no run, or no reader to print for.
     async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<Halted>>, Failure> {
         let (printer, logs) = (self.printer, Arc::clone(&self.logs));
         let gone = ControlFlow::Break(ExitStatus::Ok);

@@ -13,7 +13,7 @@ pub(crate) use toolcell_config::clean::{json, json_line, note, shown, text};
 /// Who reads standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// Somebody at a terminal, which acts on what it is sent.
+    /// A person at a terminal, which acts on what it is sent.
     Person,
     /// A file or a pipe.
     Program,

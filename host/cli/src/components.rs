@@ -17,14 +17,14 @@ use crate::grant_text;
 use crate::host::{self, Engines};
 use crate::printer::Printer;
 
-/// The bytes of a component that is signed and pinned as it has to be, and who signed it if somebody has to.
+/// The bytes of a component that is signed and pinned as it has to be, and who signed it if a signature is required.
 pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
     chosen.bytes().map_err(|error| {
         if let Error::Toolcell(error) = error { Failure::from(error).about(chosen.shown()) } else { error.into() }
     })
 }
 
-/// The component under its grants, and who signed it if somebody has to.
+/// The component under its grants, and who signed it if a signature is required.
 pub(crate) async fn one(
     printer: &Printer,
     engines: &Engines<'_>,

@@ -66,7 +66,7 @@ pub(crate) fn engines<'a>(
         Some(Date(date)) => builder.now(date),
         None => builder,
     };
-    // For a single call optimised code would come too late, and where it is not kept it comes for nobody else.
+    // For a single call optimised code would come too late, and where it is not kept no later call has it.
     let keeping_nothing = if calls > 1 { builder.clone() } else { builder.clone().optimise(Optimise::Never) };
     let cache = cache_dir(printer, global);
     let (pooled, strict) = (OnceCell::new(), OnceCell::new());

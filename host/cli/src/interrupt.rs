@@ -39,7 +39,7 @@ struct State {
     printer: Printer,
     /// That the calls that are being made should end.
     wish: AbortSignal,
-    /// Somebody listens to it.
+    /// A caller listens to it.
     asked: AtomicBool,
     /// Time that a server gives its calls, while there is one.
     drains: Mutex<Option<Duration>>,
@@ -47,7 +47,7 @@ struct State {
     given_up: AbortSignal,
     /// A run listens to that, and prints its messages then.
     flushes: AtomicBool,
-    /// Held by whoever ends the process.
+    /// Held by the thread that ends the process.
     ending: Mutex<Ending>,
 }
 

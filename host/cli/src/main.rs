@@ -97,7 +97,7 @@ fn main() -> ExitCode {
 
 fn dispatch(printer: &Printer, interrupt: &Interrupt, traces: &Traces, args: Args) -> Result<ExitStatus, Failure> {
     let Args { global, command } = args;
-    // Calls run on the engine's own threads; here somebody only waits for them.
+    // Calls run on the engine's own threads; this thread only waits for them.
     let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     match command {
         Command::Init(args) => init::init(printer, &global, &args),

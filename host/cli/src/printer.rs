@@ -162,7 +162,7 @@ impl Printer {
 
     /// Takes away what is drawn.
     pub(crate) fn clear(&self) {
-        // There is nobody left to tell that it stays.
+        // Where this fails, the failure could not be shown either.
         let _ = self.drawings.clear();
     }
 

@@ -214,7 +214,7 @@ impl Configuration {
         let base = base.as_path();
         for component in file.components.values() {
             for (name, said) in component.value.grants.iter().flat_map(|grants| &grants.value.secrets) {
-                // What a tenant's process is not to know is not looked at there, as if nobody had approved it.
+                // What a tenant's process is not to know is not looked at there, as if it were not approved.
                 let look = if options.wanted.has(name) { approval } else { Approval::Missing };
                 secrets.fetch(problems, (base, options), name, &said.span, said.value.from.as_ref(), look);
             }

@@ -188,7 +188,7 @@ fn least<T: ToString + PartialEq>(rules: Vec<T>, covers: impl Fn(&T, &T) -> bool
     rules.iter().filter(|rule| !is_within(rule)).map(ToString::to_string).collect()
 }
 
-/// The least request of a rule for each of its methods: at its own path, below a suffix at a label that nobody names.
+/// The least request of a rule for each of its methods: at its own path, below a suffix at a label that no rule names.
 fn requests(rule: &HttpRule) -> Vec<(Method, Target)> {
     let Ok(target) = Target::parse(&place(rule).replacen("://.", &format!("://{ANY_LABEL}."), 1)) else {
         return Vec::new();

@@ -49,7 +49,7 @@ pub(crate) fn place(config: &Path) -> Result<PathBuf, Error> {
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
-    /// As it was read, to see whether somebody else has written it since.
+    /// As it was read, to see whether another process has written it since.
     text: Option<String>,
     /// What this user approved, or trusts because the configuration was named.
     pub components: BTreeMap<String, Approved>,
@@ -66,7 +66,7 @@ pub struct Approved {
     pub kind: String,
     /// The names of its imports.
     pub imports: BTreeSet<String>,
-    /// Who signed it, where somebody had to.
+    /// Who signed it, where a signature was required.
     pub publisher: Option<String>,
     /// The definitions of its tools by name.
     pub tools: BTreeMap<String, Definition>,
@@ -187,7 +187,7 @@ impl Lock {
     }
 }
 
-/// What the text says; `restore` is what to do about a file that nobody should have touched.
+/// What the text says; `restore` is what to do about a file that should not have been touched.
 pub(crate) fn parsed(path: &Path, text: &str, restore: &str) -> Result<BTreeMap<String, Approved>, Error> {
     let shown = path.display().to_string();
     let mut problems = Problems::new(&shown, text);
@@ -267,7 +267,7 @@ fn quoted(text: &str) -> String {
     toml_text(text).chars().map(shown).collect()
 }
 
-/// The definition as JSON for whoever reviews a change of the file: a member a line, nothing hidden, nothing that would end
+/// The definition as JSON for a reviewer of a change of the file: a member a line, nothing hidden, nothing that would end
 /// the literal that it stands in.
 fn pretty(definition: &Definition) -> String {
     let json = serde_json::to_value(definition).and_then(|value| serde_json::to_string_pretty(&value));

@@ -29,7 +29,7 @@ const MAX_PURPOSE: usize = 40;
 pub(crate) enum Trust {
     /// It signs.
     Good,
-    /// It signs no more: somebody else may have it.
+    /// It signs no more: others may have it.
     Revoked,
 }
 

@@ -327,7 +327,7 @@ mod tests {
             "the lock was approved, with whatever beside it"
         );
         let other_lock = Found::new(Path::new("/a/toolcell.toml"), "x", Some("x".to_owned()), Some(&state));
-        assert_eq!(other_lock.approval(), Approval::Missing, "whoever wrote the lock is not who approved it");
+        assert_eq!(other_lock.approval(), Approval::Missing, "a lock with another text is not approved");
         let records = state.join(DIRECTORY);
         let record = records.join("store.db");
         for (path, mode) in [(&record, 0o100_600), (&records, 0o40_700)] {

@@ -1,6 +1,6 @@
 //! A file that is replaced as a whole.
 //!
-//! Invariants: whoever reads it finds the old text or the new one, never a part; what is not put into its place leaves
+//! Invariants: a reader finds the old text or the new one, never a part; what is not put into its place leaves
 //! nothing behind, or, where the process was killed, a file that the next one removes: it is known by its name, and that no
 //! living process has it locked.
 

@@ -35,7 +35,7 @@ async fn main() -> anyhow::Result<()> {
         Failure::Error(_) | Failure::Refusal(_) => {
             Verdict::Continue(json!({"error": failure.to_string(), "advice": "correct the call and repeat it"}).into())
         }
-        // The tool could not answer at all: somebody should look before the loop goes on.
+        // The tool could not answer at all: a person should look before the loop goes on.
         Failure::ToolError(error) => {
             println!("policy: `{}` is stopped ({})", call.id, error.reason());
             Verdict::Halt

@@ -20,7 +20,7 @@ use crate::error::Error;
 
 /// Bytes of a key that are looked at: several times what [`ApiKey::generate`] makes.
 const MAX_KEY: usize = 256;
-/// Bytes of randomness in a key: as many as nobody guesses, so that one round of a fast hash is enough.
+/// Bytes of randomness in a key: too many to be guessed, so that one round of a fast hash is enough.
 const KEY_BYTES: usize = 32;
 /// What a key begins with, for people and for those who look for keys in places where none should be.
 const PREFIX: &str = "tck_";

@@ -1,8 +1,8 @@
 //! The defences by name, and the switch that takes one of them down to show that its test would notice.
 //!
 //! In: a [`Defence`] where it is about to act. Out: whether it [`stands`]; it does, but in a test of its test.
-//! Invariants: a build without debug assertions, as every release is, has no switch; of one that has it, whoever sets the
-//! environment could run another program as well; the name is read once, so that a process has one answer.
+//! Invariants: a build without debug assertions, as every release is, has no switch; a user who sets the environment of a
+//! build that has it could run another program as well; the name is read once, so that a process has one answer.
 //! Source: docs/threat-model.md, section 1; SPECIFICATION.md names each one's test.
 
 mod table;

@@ -185,7 +185,7 @@ impl Egress {
         let mut request = outgoing.into_request(&credentials)?;
         let asks_for_part = request.headers().contains_key(RANGE);
         if redactor.is_some() {
-            // What comes back is searched for secrets, which nobody finds in what is compressed.
+            // What comes back is searched for secrets. In compressed bytes none would be found.
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         budget.take_sent(outgoing::size(&request, length).saturating_sub(paid))?;

@@ -80,7 +80,7 @@ pub(crate) fn plain(json: &Json) -> String {
     unquoted(json).unwrap_or_else(|| json.as_str().to_owned())
 }
 
-/// The same of a value that nobody else needs: no copy.
+/// The same of a value that the caller gives away: no copy.
 pub(crate) fn into_plain(json: Json) -> String {
     unquoted(&json).unwrap_or_else(|| json.into_string())
 }

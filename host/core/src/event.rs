@@ -233,7 +233,7 @@ impl CallEvents {
         });
     }
 
-    /// Sends an event of a call that still runs. A guest that was killed may speak for a tick longer: nobody hears it.
+    /// Sends an event of a call that still runs. A guest that was killed may speak for a tick longer: no observer hears it.
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         self.at_stage(|stage| {
             if *stage == Stage::Open {

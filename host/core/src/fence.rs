@@ -1,4 +1,4 @@
-//! A panic in somebody else's code costs that code's answer, and nothing more.
+//! A panic in foreign code costs that code's answer, and nothing more.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -65,7 +65,7 @@ fn shown(panic: &(dyn Any + Send)) -> Option<String> {
     None
 }
 
-/// What work on another thread came to. Its panic goes on where it is waited for. None: there is nobody left to do it.
+/// What work on another thread came to. Its panic goes on where it is waited for. None: there is no thread left to do it.
 pub(crate) fn resumed<T>(done: Result<T, JoinError>) -> Option<T> {
     match done.map_err(JoinError::try_into_panic) {
         Ok(done) => Some(done),
@@ -76,7 +76,7 @@ pub(crate) fn resumed<T>(done: Result<T, JoinError>) -> Option<T> {
 
 type Foreign<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Somebody else's future behind a fence: while it is made, while it is polled, and when it is dropped.
+/// A foreign future behind a fence: while it is made, while it is polled, and when it is dropped.
 pub(crate) struct Fenced<'a, T>(Result<Option<Foreign<'a, T>>, Panic>);
 
 impl<'a, T> Fenced<'a, T> {

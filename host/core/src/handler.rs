@@ -247,7 +247,7 @@ impl Invocation {
         Event::Started { id, name, arguments }
     }
 
-    /// An invocation outside of any call: nobody observes it and nobody sees its receipt.
+    /// An invocation outside of any call: no observer hears of it and no caller sees its receipt.
     pub(crate) fn aside(
         call: ToolCall,
         arguments: Value,

@@ -28,7 +28,7 @@ pub const MAX_NODES: usize = 100_000;
 /// One JSON value (RFC 8259). Cheap to pass on: the text is kept, not a tree.
 ///
 /// # Shape
-/// As JSON: the value itself, in the words of whoever wrote it.
+/// As JSON: the value itself, as its author wrote it.
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
 

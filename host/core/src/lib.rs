@@ -21,8 +21,8 @@
 //! ```
 //!
 //! Many tools by name: [`Registry`]. Many calls under one policy: [`Runner`], with [`RunOptions`] and [`OnToolError`]. One turn
-//! of an agent loop: [`Stepper`]. Model providers' own formats: [`Provider`]. Questions that travel through a client nobody
-//! trusts: [`Sealer`]. Tools as closures: [`Tool::native`], and
+//! of an agent loop: [`Stepper`]. Model providers' own formats: [`Provider`]. Questions that travel through a client that is
+//! not trusted: [`Sealer`]. Tools as closures: [`Tool::native`], and
 //! [`Tool::native_blocking`] for those that block. The crate's `examples/` show each.
 
 // -- words: plain data

@@ -45,13 +45,13 @@ impl Failure {
         match self {
             Self::Error(error) => error.retryable.unwrap_or(error.retry_after_ms.is_some()),
             Self::ToolError(error) => match error {
-                // The machine or whoever was waited for may be less busy.
+                // The machine, or what was waited for, may be less busy.
                 ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => true,
                 ToolError::HandlerExit(Exit::Died) => true,
                 // The same instructions cost the same fuel, and end in the same way.
                 ToolError::Timeout(Timeout::Fuel { .. })
                 | ToolError::HandlerExit(Exit::Called { .. })
-                // Nobody wants it any more.
+                // The caller does not want it any more.
                 | ToolError::HandlerExit(Exit::Cancelled)
                 | ToolError::HandlerRaised(_)
                 | ToolError::InvalidReturn(_)

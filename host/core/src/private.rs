@@ -58,7 +58,7 @@ pub(crate) fn open(path: &Path, access: Access) -> Result<File, Unfit> {
     if file.metadata().map_err(Unfit::Unread)?.is_file() { Ok(file) } else { Err(Unfit::NotPlain) }
 }
 
-/// What is known of a file that nobody else could have read or written.
+/// What is known of a file that no other user could have read or written.
 pub(crate) fn alone(file: &File) -> Result<Metadata, Unfit> {
     let found = file.metadata().map_err(Unfit::Unread)?;
     if is_ours(&found, ANYTHING) || !stands(Defence::PrivateFile) { Ok(found) } else { Err(Unfit::Readable) }
@@ -76,7 +76,7 @@ pub(crate) fn looked_at(path: &Path) -> Result<Metadata, Unfit> {
     if is_ours(&found, ANYTHING) || !stands(Defence::PrivateFile) { Ok(found) } else { Err(Unfit::Readable) }
 }
 
-/// Makes a directory if it is not there, and sees to it that nobody else can write it.
+/// Makes a directory if it is not there, and sees to it that no other user can write it.
 pub(crate) fn directory(dir: &Path) -> Result<(), Unfit> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(Unfit::Unmade)?;
     let found = fs::metadata(dir).map_err(Unfit::Unread)?;
@@ -91,7 +91,7 @@ pub(crate) fn nameless(dir: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix("new-").permissions(Permissions::from_mode(0o600)).tempfile_in(dir)
 }
 
-/// Gives a whole file its name. Whoever comes first wins.
+/// Gives a whole file its name. The first file to get the name keeps it.
 pub(crate) fn publish(file: NamedTempFile, path: &Path) -> io::Result<()> {
     match file.persist_noclobber(path) {
         Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => Err(lost.error),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_first_wins() {
+    fn the_first_file_to_get_a_name_keeps_it() {
         let dir = tempfile::tempdir().unwrap();
         for content in ["first", "second"] {
             let file = nameless(dir.path()).unwrap();

@@ -282,7 +282,7 @@ mod tests {
         assert!(registry.is_registered("a") && !registry.is_registered("b"));
         let names: Vec<_> = registry.toolbox().tools().map(|tool| tool.definition().name.clone()).collect();
         assert_eq!((names, registry.get("a").unwrap().definition().name.as_str()), (vec!["c".into(), "a".into()], "a"));
-        assert_eq!(before.tools().count(), 1, "whoever took it keeps it");
+        assert_eq!(before.tools().count(), 1, "a toolbox stays as it was taken");
         let unknown = before.resolve("bb").unwrap_err();
         assert!(before.resolve("b").is_ok() && unknown.hint().contains('b'));
         assert_eq!(unknown.unknown_tool(), Some("bb"));
@@ -340,7 +340,7 @@ mod tests {
     fn an_iterator_may_look_at_the_registry_that_it_fills() {
         let registry = Registry::new();
         let tools = ["a", "b"].into_iter().map(|name| {
-            assert!(registry.0.try_write().is_some(), "whoever makes tools is not kept waiting");
+            assert!(registry.0.try_write().is_some(), "the registry is not locked while tools are made");
             tool(name)
         });
         registry.register_all(tools).unwrap();

@@ -34,7 +34,7 @@ pub const DEFAULT_SEAL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// of a command line (128 KiB).
 pub const MAX_STATE: u64 = 64 << 10;
 
-/// The version of the form. Whoever changes the form changes it too.
+/// The version of the form. A change of the form changes it too.
 const PREFIX: &str = "tc1.";
 const KEY_BYTES: usize = 32;
 /// So many that random ones never meet, however many questions one key seals.
@@ -237,8 +237,8 @@ impl<'a> Origin<'a> {
         Self { tenant, tool: &tool.definition().name, digest: tool.code(), arguments }
     }
 
-    /// What must be the same when the answer comes, each with the fault when it is not. Whose it is comes first: nobody
-    /// else is told more.
+    /// What must be the same when the answer comes, each with the fault when it is not. Whose it is comes first: no
+    /// other owner is told more.
     fn fingerprints(&self, principal: Option<&Fingerprint>) -> [(ResumeFault, Fingerprint); 4] {
         let tenant = of_text(self.tenant);
         let principal = principal.filter(|_| stands(Defence::SealedPrincipal));

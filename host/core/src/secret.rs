@@ -154,7 +154,7 @@ impl SecretSource for StoredSecrets {
         Box::pin(ready(found.ok_or_else(|| SecretError::new(format!("there is no value for `{name}`")))))
     }
 
-    /// All of them, whoever they belong to: no tenant's value is another's to send.
+    /// All of them, whatever tenant they belong to: no tenant's value is another's to send.
     fn known<'a>(&'a self, _tenant: Option<&'a str>) -> KnownFuture<'a> {
         Box::pin(ready(Ok(self.0.values().cloned().collect())))
     }
@@ -169,15 +169,15 @@ mod tests {
     #[test]
     fn a_value_is_in_no_text_and_a_tenant_may_have_its_own() {
         let secret = |value: &str| Secret::new(value).unwrap();
-        let stored = StoredSecrets::default().with("token", secret("for-everybody")).with_tenant(
+        let stored = StoredSecrets::default().with("token", secret("for-everyone")).with_tenant(
             "acme",
             "token",
             secret("for-acme-only"),
         );
         assert!(!format!("{stored:?}").contains("for-"));
         let value = |tenant, name| stored.secret(tenant, name).now_or_never().unwrap().map(|s| s.expose().to_owned());
-        assert_eq!(value(None, "token").unwrap(), "for-everybody");
-        assert_eq!(value(Some("other"), "token").unwrap(), "for-everybody");
+        assert_eq!(value(None, "token").unwrap(), "for-everyone");
+        assert_eq!(value(Some("other"), "token").unwrap(), "for-everyone");
         assert_eq!(value(Some("acme"), "token").unwrap(), "for-acme-only");
         assert_eq!(value(Some("acme"), "key").unwrap_err().to_string(), "there is no value for `key`");
         assert_eq!(stored.known(Some("other")).now_or_never().unwrap().unwrap().len(), 2);

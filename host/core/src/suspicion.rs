@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::definition::Definition;
 
-/// Suspicions that are told of one definition: whoever writes more has been found out already.
+/// Suspicions that are told of one definition: more of them tell the reader nothing new.
 const MOST: usize = 32;
 /// Characters around what was found.
 const EXCERPT: usize = 80;

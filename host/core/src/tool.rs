@@ -299,7 +299,7 @@ impl Tool {
         }
         let limits = Limits::default().with_timeout(VISIBLE_TIMEOUT).with_fuel(VISIBLE_FUEL);
         let call = ToolCall::with_value("", self.definition().name.as_str(), arguments);
-        // An answer's state is nobody's to see before it was opened.
+        // An answer's state must not be seen before it was opened.
         let context = CallContext { resume: None, ..context.clone() };
         let aside = Invocation::aside(call, arguments.clone(), context, limits);
         let invocation = Arc::new(Invocation { caller, ..aside });

@@ -48,7 +48,7 @@ listed! {
         HoardHandles,
         /// Makes 1,500 resources of its own and keeps them.
         KeepSome,
-        /// Waits for a pollable that nobody gave it.
+        /// Waits for a pollable that the host did not give it.
         ForgeHandle,
         /// Asks for more random bytes than one call gives.
         AskTooMuch,

@@ -248,7 +248,7 @@ fn one_call_of_a_run_is_cancelled_by_its_id() {
         let (scene, canceller) = (Scene::new(), CallCanceller::new());
         let (gate, cancels) = (Arc::clone(&scene.gate), canceller.clone());
         let runner = scene.runner(move |event| match event {
-            "started b" => ["waits", "b", "nobody"].map(|id| cancels.cancel(id)).into_iter().collect(),
+            "started b" => ["waits", "b", "unknown"].map(|id| cancels.cancel(id)).into_iter().collect(),
             "completed b" => gate.add_permits(1),
             _ => {}
         });

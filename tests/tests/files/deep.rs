@@ -19,13 +19,13 @@ const LEVELS: u64 = 2_100;
 /// A tool digs itself in, in its own directory and in a granted one, while another tool reads. Seen to fail with a removal
 /// that opens one level in the other.
 #[test]
-fn a_deep_tree_costs_nobody_anything() {
+fn a_deep_tree_costs_no_other_tool_anything() {
     if env::var_os(UNDER).is_some() {
         return with_few_descriptors();
     }
     let temp = tree();
     let mut child = Command::new(env::current_exe().expect("this test"));
-    child.args(["deep::a_deep_tree_costs_nobody_anything", "--exact", "--nocapture"]).env(UNDER, "1");
+    child.args(["deep::a_deep_tree_costs_no_other_tool_anything", "--exact", "--nocapture"]).env(UNDER, "1");
     let output = child.env("TMPDIR", temp.path()).output().expect("it starts");
     // Our own directory has to be removed, too, whatever is left in it.
     let removed = Command::new("rm").arg("-rf").arg(temp.path()).status().expect("rm");
@@ -56,7 +56,7 @@ fn with_few_descriptors() {
     expect(&digger, &[(&["deepen", "/kept", &levels], "done")]);
     drop(digger);
     assert_eq!(nests().count(), 0, "the place of its own directories is gone with it");
-    // Now nobody knows how much is in it: it is counted.
+    // The host does not know how much is in it: it is counted.
     let digger = load(grants);
     expect(
         &digger,

@@ -28,7 +28,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Somebody swaps a directory for a link that leads out of it, over and over, while a tool goes through it. Seen to fail with
+/// A thread swaps a directory for a link that leads out of it, over and over, while a tool goes through it. Seen to fail with
 /// paths opened by the operating system's own rules.
 #[test]
 fn a_door_that_is_swapped_leads_nowhere_else() {

@@ -68,7 +68,7 @@ fn what_cannot_be_mounted_is_named_with_a_hint() {
 
 /// Seen to fail with `SYSTEM` emptied and with `SHARED` emptied.
 #[test]
-fn directories_of_the_machine_and_of_everybody_are_refused() {
+fn directories_of_the_machine_and_of_all_users_are_refused() {
     let roots = [
         "/",
         "/proc",

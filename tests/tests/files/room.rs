@@ -87,7 +87,7 @@ fn cells_at_once_share_the_room() {
 
 /// Seen to fail with a stream that takes whatever it is given.
 #[test]
-fn a_write_that_nobody_waits_for_is_a_piece_and_no_more() {
+fn a_write_that_the_tool_does_not_wait_for_is_a_piece_and_no_more() {
     let dir = tree();
     let component = load(granted(&[("/data", dir.path(), Access::Write, BIG)]));
     for (bytes, expected) in

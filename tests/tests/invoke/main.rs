@@ -208,7 +208,7 @@ fn a_tool_pays_for_the_calls_that_it_makes() {
     assert_eq!(all.usage.fuel, Some(SOME_FUEL));
 }
 
-/// Whoever waits for another tool has the only cell.
+/// The tool that waits for another tool has the only cell.
 #[test]
 fn tools_that_wait_for_tools_take_no_cell_from_them() {
     for placement in PLACEMENTS {

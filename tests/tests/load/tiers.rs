@@ -144,7 +144,7 @@ fn an_engine_without_a_cache_tries_once_too() {
     assert_eq!(shop.orders(), ["quick/60", "optimised/120", "quick/60"]);
 }
 
-/// What nobody has any more is not optimised: its compiler is ended in the middle.
+/// A component that was dropped is not optimised: its compiler is ended in the middle.
 #[test]
 fn a_dropped_component_ends_its_optimiser() {
     let shop = Workshop::new(echo().component());

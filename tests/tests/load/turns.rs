@@ -1,4 +1,4 @@
-//! What tenants have compiled: so many components a minute, and nobody else has fewer for it.
+//! What tenants have compiled: so many components a minute, and no other tenant has fewer for it.
 
 use std::future::poll_fn;
 use std::sync::{Arc, mpsc};
@@ -37,7 +37,7 @@ fn version(number: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_flood_of_uploads_is_refused_and_nobody_elses() {
+fn a_flood_of_uploads_is_refused_and_no_other_tenants() {
     let (scratch, clock) = (Scratch::new(), ManualClock::new());
     let engine = engine(scratch.builder(), &clock);
     assert!(!load_for(&engine, "a", version(0)).expect("the first of the minute").is_cached());
@@ -45,7 +45,7 @@ fn a_flood_of_uploads_is_refused_and_nobody_elses() {
         let refused = load_for(&engine, "a", version(number)).expect_err("the minute's is spent");
         assert!(refused.is_quota() && refused.retry_after() == Some(Duration::from_secs(60)), "{refused:?}");
     }
-    // Whoever compiled it: what is kept costs nothing.
+    // What is kept costs nothing, whichever tenant compiled it.
     for tenant in ["a", "b"] {
         let kept = load_for(&engine, tenant, version(0)).expect("it is kept");
         assert!(kept.is_cached() && answers(&kept), "{tenant}");
@@ -124,7 +124,7 @@ fn who_finds_no_cell_at_load_loses_nothing() {
 }
 
 #[test]
-fn a_compiler_that_does_not_start_counts_for_nobody() {
+fn a_compiler_that_does_not_start_counts_for_no_tenant() {
     let builder = Engine::builder().compile_in("/nowhere/compiler", [""; 0], Duration::from_secs(1));
     let engine = engine(builder, &ManualClock::new());
     for attempt in 0..3 {

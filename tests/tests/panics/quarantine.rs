@@ -58,7 +58,7 @@ fn who_waits_is_refused_too() {
     assert_eq!(ended, [vec!["handler_raised/host_panic"; 3], vec!["refusal/quarantined"; CALLS - 3]].concat());
 }
 
-/// A stranger's own mistakes, and panics of a handler that is the embedder's, put nobody there.
+/// A stranger's own mistakes, and panics of a handler that is the embedder's, put no component there.
 #[test]
 fn no_trap_counts() {
     let _alone = alone();

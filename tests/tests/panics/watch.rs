@@ -42,7 +42,7 @@ pub(crate) fn begin() {
     BEGUN.call_once(|| {
         let traced = Targets::new().with_targets(TRACED.map(|target| (target, LevelFilter::TRACE)));
         let watcher = tracing_subscriber::registry().with(Watcher.with_filter(traced));
-        subscriber::set_global_default(watcher).expect("nobody else listens");
+        subscriber::set_global_default(watcher).expect("no other subscriber is set");
     });
     lock(&WATCH).seen.clear();
 }

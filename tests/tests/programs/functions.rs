@@ -165,7 +165,7 @@ fn a_role_decides_what_is_offered_and_what_can_be_called() -> anyhow::Result<()>
 fn arguments_are_validated_before_the_handler() -> anyhow::Result<()> {
     let sent = Arc::default();
     let tool = email(&sent)?;
-    let arguments = json!({"to": "nobody", "subject": ""});
+    let arguments = json!({"to": "ada", "subject": ""});
     let call = ToolCall::with_value("call-1", "send_email", &arguments);
     let faults = wait_here(Executor::new().validate(&tool, call, CallOptions::default()))?;
     assert_eq!(faults.len(), 2);

@@ -58,7 +58,7 @@ fn arguments_over_the_limit_are_refused_and_left_out() {
     assert_eq!(agent.dispatched(), 0);
 }
 
-/// Stage 2: nobody waits for the result any more.
+/// Stage 2: no caller waits for the result any more.
 #[test]
 fn a_stop_comes_before_any_tool() {
     let agent = Loop::new();

@@ -70,7 +70,7 @@ fn a_stop_beats_the_result() {
         let (executor, events) = recorder(AbortSignal::default());
         let config = StepConfig::default().with_stop_grace(grace);
         let agent = Loop::new().with(|stepper| {
-            let hook = async |_| panic!("nobody is asked about a call that was stopped");
+            let hook = async |_| panic!("the hook is not asked about a call that was stopped");
             stepper.with_executor(executor).with_config(config).with_restart_hook(hook)
         });
         let mut turn = Turn::default();

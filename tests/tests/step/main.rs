@@ -18,7 +18,7 @@ use toolcell::{
 };
 use toolcell_tests::wait;
 
-/// Longer than any test: whoever waits for it waits for something that is certain to come.
+/// Longer than any test: what a test waits for that long is certain to come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A stepper with native tools, and how often a tool was dispatched.

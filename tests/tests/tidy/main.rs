@@ -130,7 +130,7 @@ fn foreign_reexports(files: &[File]) -> Vec<String> {
     complaints
 }
 
-/// Locks of the standard library stay locked, in effect, when somebody panics while they hold one.
+/// Locks of the standard library stay locked, in effect, when a thread panics while it holds one.
 fn poisonable_locks(files: &[File]) -> Vec<String> {
     const LOCKS: [&str; 4] = ["Mutex", "RwLock", "Condvar", "PoisonError"];
     let host = rust(files).filter(|file| file.path.starts_with("host/"));

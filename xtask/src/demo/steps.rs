@@ -133,7 +133,7 @@ pub(super) const STEPS: &[Step] = &[
         1,
     ),
     step(
-        "... with that grant it is refused until somebody has looked at its definition",
+        "... with that grant it is refused until a user has looked at its definition",
         "notes",
         "notes",
         &[r#"{"action": "list"}"#],

@@ -49,7 +49,7 @@ fn lock(place: &Place) -> Option<String> {
 }
 
 #[test]
-fn a_component_of_the_configuration_is_used_when_somebody_approved_it() {
+fn a_component_of_the_configuration_is_used_when_it_is_approved() {
     let place = place(PLAIN);
     let run = ["run", "mine", "greet", ARGUMENTS];
     fs::write(place.path().join("calls"), "[]").unwrap();
@@ -182,7 +182,7 @@ fn what_is_too_long_to_be_shown_is_cut_and_said_to_be() {
     place.approve();
 }
 
-/// Somebody else's folder: used when its configuration is named, or approved as it is.
+/// Another user's folder: used when its configuration is named, or approved as it is.
 #[test]
 fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     let place = place(GRANTING);
@@ -222,10 +222,10 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     let elsewhere = tempfile::tempdir().unwrap();
     let other_user = place.shown(place.command().env("XDG_STATE_HOME", elsewhere.path()).args(call));
     refused(&other_user, "you have not approved");
-    // Whoever brings another component brings the lock that fits it.
+    // An author who brings another component brings the lock that fits it.
     let path = place.path().join("toolcell.lock");
     let approved = fs::read_to_string(&path).unwrap();
-    fs::write(&path, format!("{approved}\n# somebody else's\n")).unwrap();
+    fs::write(&path, format!("{approved}\n# another user's\n")).unwrap();
     refused(&run(), "you have not approved");
     let shown = place.typed(&["approve"]);
     assert!(shown.stdout.contains("mine.wasm): new\n"), "what is not this user's approval is shown whole: {shown}");

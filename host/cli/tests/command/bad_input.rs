@@ -49,7 +49,7 @@ fn what_is_no_usable_component() {
     }
 }
 
-/// A pipe that nobody writes to would be waited for, a device could go on for ever: neither is opened.
+/// A pipe without a writer would be waited for, a device could go on for ever: neither is opened.
 #[test]
 fn what_is_no_file() {
     let dir = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ fn what_is_no_file() {
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
     let _listener = UnixListener::bind(&socket).unwrap();
     fs::create_dir(&folder).unwrap();
-    // Somebody at the pipe's other end: a command that opens it all the same reads an empty file and fails below.
+    // A writer at the pipe's other end: a command that opens it all the same reads an empty file and fails below.
     let writer = {
         let pipe = pipe.clone();
         thread::spawn(move || while fs::OpenOptions::new().write(true).open(&pipe).is_ok() {})
@@ -100,7 +100,7 @@ fn a_component_made_to_stall_the_compiler() {
 
 /// Its parent may die before it is tied to that one's life. It would refuse this component, with another status.
 #[test]
-fn a_compiler_that_nobody_reads_from_does_not_begin() {
+fn a_compiler_without_a_reader_does_not_begin() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut worker = command();
@@ -108,7 +108,7 @@ fn a_compiler_that_nobody_reads_from_does_not_begin() {
     assert_eq!(worker.status().unwrap().code(), Some(4));
 }
 
-/// What stalls only the optimiser answers all the same: nobody waits for it but who prepares, and that once.
+/// What stalls only the optimiser answers all the same: only a command that prepares waits for it, and that once.
 #[test]
 fn a_component_made_to_stall_the_optimiser() {
     let dir = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use crate::typed::{Shown, check, command, example, fed, typed};
 const SUM: &str = r#"{"id": "sum", "name": "calculator", "arguments": {"expression": "6 * 7"}}"#;
 const GREET: &str = r#"{"name": "greet", "arguments": "{\"name\": \"Ada\"}"}"#;
 /// Fails: there are no arguments.
-const UNNAMED: &str = r#"{"id": "nobody", "name": "greet"}"#;
+const UNNAMED: &str = r#"{"id": "unnamed", "name": "greet"}"#;
 const ASK: &str = r#"{"id": "ask", "name": "book_table", "arguments": {"date": "2026-03-03"}}"#;
 const PLAN: &str =
     r#"{"id": "plan", "name": "submit_plan", "arguments": {"goal": "Ship", "steps": [{"id": "a", "title": "A"}]}}"#;
@@ -61,7 +61,7 @@ fn a_halted_run_says_why_and_ends_every_call() {
         (&[SUM], "halt", 0, "", ""),
         (&[SUM, ASK, GREET], "continue", 11, "ask_user", "ask"),
         (&[PLAN, SUM, ASK], "continue", 12, "plan_submitted", "plan"),
-        (&[SUM, UNNAMED, PLAN], "halt", 20, "tool_error", "nobody"),
+        (&[SUM, UNNAMED, PLAN], "halt", 20, "tool_error", "unnamed"),
         (&[UNNAMED, SUM, PLAN], "continue", 12, "plan_submitted", "plan"),
         (&[ASK, UNNAMED], "halt", 11, "ask_user", "ask"),
     ];
@@ -103,7 +103,7 @@ fn events_come_in_the_order_of_each_call() {
         ["tool_execution_started", "tool_execution_completed", "tool_result_encoded"].map(|kind| format!("{kind} {id}"))
     };
     let last = ["run_finished ".to_owned()];
-    assert_eq!(told, [&of("sum")[..], &of("nobody"), &last].concat(), "{shown}");
+    assert_eq!(told, [&of("sum")[..], &of("unnamed"), &last].concat(), "{shown}");
     let call = r#"{"name": "services", "arguments": {}}"#;
     let shown = fed(&["batch", "mischief.wasm", "--calls", "-", "--stream"], call.as_bytes());
     assert!(lines(&shown).iter().any(|event| event["type"] == "tool_log" && event["id"] == "call-1"), "{shown}");
@@ -264,7 +264,7 @@ fn a_reader_who_goes_away_ends_the_run() {
 }
 
 #[test]
-fn questions_without_a_place_for_the_key_are_for_nobody() {
+fn questions_without_a_place_for_the_key_cannot_be_answered_later() {
     let run = |call: &str| {
         let mut command = command();
         command.env_remove("XDG_STATE_HOME").args(["batch", "--calls", "-"]).arg(example("desk"));

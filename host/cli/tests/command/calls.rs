@@ -104,7 +104,7 @@ fn arguments_come_from_anywhere() {
     }
 }
 
-/// What a terminal acts on or nobody sees, with what emoji and Persian are joined with.
+/// What a terminal acts on or a reader does not see, with what emoji and Persian are joined with.
 const BAD: &str = "\u{1b}[2J\u{9b}31m\u{7}\r\u{8}\u{202e}\u{2066}\u{200b}\u{200c}\u{200d}\u{e0041}\u{7f}";
 
 fn is_bad(text: &str) -> bool {

@@ -1,4 +1,4 @@
-//! What `check` and `approve` say before somebody decides, and what one decision covers.
+//! What `check` and `approve` say before a user decides, and what one decision covers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -79,7 +79,7 @@ fn a_single_component_is_approved_alone() {
     let place = Place::new("[components.one]\npath = \"hello.wasm\"\n[components.two]\npath = \"two.wasm\"\n");
     fs::copy(place.path().join("hello.wasm"), place.path().join("two.wasm")).expect("a place");
     let greet = || place.typed(&["run", "one", "greet", "{\"name\": \"Ada\"}"]);
-    // Somebody else's lock, which has both.
+    // Another user's lock, which has both.
     place.typed(&["--config", "toolcell.toml", "approve", "--yes"]);
     assert_eq!(greet().status, 21);
     let shown = place.typed(&["approve", "one"]);

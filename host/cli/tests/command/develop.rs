@@ -153,7 +153,7 @@ fn a_folder_of_builds_needs_no_approval() {
     }
 }
 
-/// A folder that somebody else made, with a configuration in it: approved or not, its components are not used as they come.
+/// A folder that another user made, with a configuration in it: approved or not, its components are not used as they come.
 #[test]
 fn a_configuration_that_was_found_waives_no_approval() {
     let place = built(DEV);

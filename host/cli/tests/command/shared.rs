@@ -101,7 +101,7 @@ fn the_next_command_collects_what_killed_ones_have_left() {
         assert!(shown.status == 0 && is_at_work(&living), "{shown}");
         child.kill().expect("it is there");
         child.wait().expect("it is there");
-        assert!(is_at_work(&living), "nobody tidied up");
+        assert!(is_at_work(&living), "no command has tidied up");
         let shown = place.shown(command().args(["inspect", "hello.wasm"]));
         assert_eq!(shown.status, 0, "{shown}");
         assert_eq!(fs::read_dir(&temp).expect("it is there").count(), 0);

@@ -126,7 +126,7 @@ async fn limits_and_tenants_are_those_of_the_configuration() {
     assert_eq!(loaded.tenants().keys().collect::<Vec<_>>(), ["acme", "apart", "other"]);
     assert!(matches!(called(&loaded, "one", Some("other")).await, CallResult::Outcome(_)));
     assert!(matches!(called(&loaded, "one", Some("acme")).await, CallResult::Refusal(Refusal::InvalidArguments(_))));
-    assert!(matches!(called(&loaded, "one", Some("nobody")).await, CallResult::Refusal(Refusal::UnknownTenant)));
+    assert!(matches!(called(&loaded, "one", Some("unknown")).await, CallResult::Refusal(Refusal::UnknownTenant)));
     assert!(matches!(called(&loaded, "one", None).await, CallResult::Refusal(Refusal::NoTenant)));
     // What has to be in a process of its own is not done in this one.
     assert!(matches!(called(&loaded, "one", Some("apart")).await, CallResult::Refusal(Refusal::NotVisible)));

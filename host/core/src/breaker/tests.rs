@@ -178,7 +178,7 @@ async fn a_panic_counts_and_stays_a_panic() {
 }
 
 #[tokio::test]
-async fn clones_share_their_state_and_nobody_else_does() {
+async fn clones_share_their_state_and_other_tools_do_not() {
     let bench = Bench::new(1);
     let clone = bench.tool.clone().with_visibility(|_, _| true);
     let other = bench.scripted.tool().with_breaker(breaker(&bench.clock, 1));

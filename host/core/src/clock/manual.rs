@@ -117,7 +117,7 @@ impl Timeline {
 enum Turn {
     Awake,
     Asleep,
-    /// Just came: whoever is about to lie down too comes first.
+    /// Just came: others that are about to lie down come first.
     OthersFirst,
 }
 

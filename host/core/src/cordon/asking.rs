@@ -110,7 +110,7 @@ fn note(invocation: &Invocation, usage: Usage) -> u64 {
     fuel
 }
 
-/// The child had what was left of the budget: whoever reads the result is told of the whole.
+/// The child had what was left of the budget: the result tells of the whole.
 fn in_full(result: CallResult, invocation: &Invocation, spent: u64) -> CallResult {
     let CallResult::ToolError(ToolError::Timeout(timeout)) = result else { return result };
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());

@@ -1,8 +1,8 @@
 //! What a cordon's child was asked, and what is still to be handed to it.
 //!
-//! Pure: the time comes from outside, and whoever holds the lock waits for nothing.
+//! Pure: the time comes from outside, and the holder of the lock waits for nothing.
 //! Invariants: a question is handed over once, and once more only after its child died and where its tool may be called
-//! twice; each has one end. Nothing of an asker's is run or dropped in here: it goes out, to whoever has let go of the lock.
+//! twice; each has one end. Nothing of an asker's is run or dropped in here: it goes out, to code that has let go of the lock.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -90,7 +90,7 @@ struct Open {
     begun: bool,
     /// Bytes that were said about it, by their [`Kind`].
     news: [u64; 3],
-    /// Absent when nobody waits any more.
+    /// Absent when no caller waits any more.
     asker: Option<Asker>,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct Asker {
 pub(super) struct Ended(Option<(Asker, Reply)>);
 
 impl Ended {
-    /// Tells who asked. Not under the book's lock: what wakes up, and what is let go of, is somebody else's.
+    /// Tells who asked. Not under the book's lock: what wakes up, and what is let go of, is the embedder's.
     pub(super) fn tell(self) {
         // Who left meanwhile does not mind.
         let _ = fenced(|| self.0.map(|(asker, reply)| asker.ear.send(Told::End(reply)).is_ok()));
@@ -196,7 +196,7 @@ impl Book {
         }
     }
 
-    /// Nobody waits for it any more. Whether the child has it, and has to give it up; and who waited.
+    /// No caller waits for it any more. Whether the child has it, and has to give it up; and who waited.
     pub(super) fn leave(&mut self, number: u64) -> (bool, Option<Asker>) {
         let Some(open) = self.open.get_mut(&number) else { return (false, None) };
         if open.sent {
@@ -259,7 +259,7 @@ impl Book {
         Some(asker.ear.clone())
     }
 
-    /// Who hears what is said of it; nobody, where the child does not have it or says too much of it. What is left out
+    /// Who hears what is said of it; absent where the child does not have it or says too much of it. What is left out
     /// counts as lost log, but for progress.
     pub(super) fn about(&mut self, number: u64, said: &Said) -> Option<UnboundedSender<Told>> {
         let open = self.open.get_mut(&number).filter(|open| open.sent)?;

@@ -115,7 +115,7 @@ impl Keeper {
     }
 
     /// Has one child after the other, until the cordon is closed. The first one's offer, or why there is none, goes to
-    /// whoever waits for it.
+    /// the caller that waits for it.
     pub(super) fn keep(self: &Arc<Self>, first: oneshot::Sender<Result<Vec<Offered>, Error>>) {
         let (mut first, mut known) = (Some(first), None::<Vec<Offered>>);
         for number in 1.. {
@@ -280,7 +280,7 @@ impl Keeper {
         let number = self.child().as_ref().map(|running| running.number);
         match (before, number) {
             (Phase::Serving(_), Some(number)) => {
-                // Held until then, unlike for other timers: nobody else would.
+                // The timer holds the keeper until then, unlike other timers: no other code would end the child.
                 let keeper = Arc::clone(self);
                 let at = Instant::now().checked_add(self.grace);
                 self.timers.spawn(async move {

@@ -34,7 +34,7 @@ pub(super) enum Order {
     Ask(Box<Asked>),
     /// The caller wishes that this one ends.
     Abort(u64),
-    /// Nobody waits for this one any more.
+    /// No caller waits for this one any more.
     Cancel(u64),
 }
 
@@ -157,7 +157,7 @@ pub(super) enum Answer {
     NotValidated(#[serde(with = "ErrorForm")] ToolError),
 }
 
-/// What of a call's context the child could not read. An embedder makes it from trees that nobody has checked.
+/// What of a call's context the child could not read. An embedder makes it from trees that were not checked.
 pub(super) fn unreadable(context: &CallContext) -> Vec<Fault> {
     let CallContext { metadata, resume, extensions, .. } = context;
     let resume = resume.iter().flat_map(|Resume { answer, state }| {

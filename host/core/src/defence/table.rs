@@ -36,7 +36,7 @@ defences! {
     Deadline = "deadline",
     /// A handler of the embedder's own is not waited for past the deadline.
     Patience = "patience",
-    /// A call that nobody waits for any more is stopped.
+    /// A call that no caller waits for any more is stopped.
     Cancellation = "cancellation",
     /// Calls into the host are counted.
     HostCalls = "host-calls",
@@ -54,7 +54,7 @@ defences! {
     CellTurns = "cell-turns",
     /// Who mostly runs for long does not begin where short calls do.
     Habits = "habits",
-    /// Where slices wait, everybody has a turn after everybody else's.
+    /// Where slices wait, each owner of calls has a turn after a turn of each other owner.
     Turns = "turns",
     // -- a cell's memory
     /// Memories and tables have one budget.
@@ -328,7 +328,7 @@ defences! {
     WritePermits = "write-permits",
     /// A write past the file-size limit fails, and ends no process.
     FileSizeLimit = "file-size-limit",
-    /// Where tenants are defined, nobody else calls.
+    /// Where tenants are defined, a call of another tenant, or of none, is refused.
     KnownTenants = "known-tenants",
     // -- rights
     /// A tool has no right that it did not declare.
@@ -425,7 +425,7 @@ defences! {
     FoundLimits = "found-limits",
     /// It never waives the approval of a component, approved or not.
     FoundDevelopment = "found-development",
-    /// A component of a configuration is used when somebody has approved it.
+    /// A component of a configuration is used when a person has approved it.
     Approval = "approval",
     /// With the imports that were approved.
     ApprovedImports = "approved-imports",
@@ -435,7 +435,7 @@ defences! {
     ApprovedDefinitions = "approved-definitions",
     /// Where it was given something, with the code that was approved.
     ApprovedCode = "approved-code",
-    /// Nobody is asked to approve what could not be seen whole.
+    /// No person is asked to approve what could not be seen whole.
     SeenWhole = "seen-whole",
     /// No two tools have names that are taken for one another.
     LookAlikes = "look-alikes",

@@ -28,7 +28,7 @@ const SYSTEM: [&str; 20] = [
     "/snap",
     "/private/etc",
 ];
-/// Directories that hold everybody's: only one of their own below them is for a tool.
+/// Directories that all users share: only a directory of its own below them is for a tool.
 const SHARED: [&str; 16] = [
     "/",
     "/home",
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_no_tool_may_have() {
-        let homes = HOMES.map(|homes| format!("{homes}/somebody"));
+        let homes = HOMES.map(|homes| format!("{homes}/someone"));
         let forbidden = SYSTEM.iter().chain(&SHARED).copied().chain(homes.iter().map(String::as_str));
         for root in forbidden {
             assert!(forbidden_root(Path::new(root)).is_some(), "{root}");

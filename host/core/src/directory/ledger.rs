@@ -176,7 +176,7 @@ impl Area {
         self.ledger.used.lock().closed = true;
     }
 
-    /// Whether nobody is changing the directory and it holds no more than this.
+    /// Whether no cell is changing the directory and it holds no more than this.
     pub(super) fn is_quiet(&self, files: u64) -> bool {
         !self.ledger.turn.is_locked() && self.ledger.used.lock().sum.files <= files
     }

@@ -25,7 +25,7 @@ const FEW: u64 = 16;
 pub(super) struct Nest {
     room: Room,
     place: Place,
-    /// Held by whoever removes one of them; whoever removes the nest waits for that.
+    /// Held while one of them is removed; the removal of the nest waits for that.
     removals: Arc<RwLock<()>>,
 }
 

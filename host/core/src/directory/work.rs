@@ -141,7 +141,8 @@ impl Area {
         Ok(())
     }
 
-    /// Makes a link that leads downwards: wherever it is moved to, it never leads out of the directory, whoever follows it.
+    /// Makes a link that leads downwards: wherever it is moved to, and whatever process follows it, it never leads
+    /// out of the directory.
     pub(crate) fn create_link(&self, dir: &File, target: &str, path: &str) -> io::Result<()> {
         let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if stands(Defence::LinkTargets) && (target.is_empty() || !Path::new(target).components().all(down)) {

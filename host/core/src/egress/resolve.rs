@@ -95,7 +95,7 @@ impl Names {
         Self { resolver: Arc::new(resolver), slots: Arc::new(Slots::new(RESOLVING)) }
     }
 
-    /// Asks once. Whoever does not wait for the answer any more keeps the place of the question until it comes.
+    /// Asks once. A call that does not wait for the answer any more keeps the place of the question until it comes.
     async fn resolve(&self, name: String, target: &Target, budget: &Budget) -> Result<Vec<IpAddr>, SendError> {
         let slot =
             self.slots.take(budget.resolving(), budget.tenant()).await.ok_or(SendError::Timeout(Stage::Connect))?;

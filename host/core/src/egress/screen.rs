@@ -3,7 +3,7 @@
 //! In: a request as the tool wrote it, before the host adds anything, and the values that are no business of its destination.
 //! Out: a denial, or leave to go; and a word to observers where something looks like a secret that the host does not know.
 //! Invariants: nothing is sent before all of it was looked at; no text says which secret it was, or shows it.
-//! Not here: what a tool can do to a value so that nobody knows it again.
+//! Not here: what a tool can do to a value so that it cannot be recognised.
 
 use std::fmt;
 

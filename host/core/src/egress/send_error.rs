@@ -23,7 +23,7 @@ pub(crate) enum SendError {
     /// Its host has no address on the public internet, and its rule names no network that has one.
     #[error("`{0}` is not on the public internet")]
     Private(String),
-    /// Its host has no address, or nobody answers there.
+    /// Its host has no address, or no server answers there.
     #[error("{0}")]
     Unreachable(String),
     /// The time was up.

@@ -1,4 +1,4 @@
-//! What secrets of well-known services look like, whoever they belong to.
+//! What secrets of well-known services look like, whatever owner they have.
 //!
 //! In: bytes that are about to leave. Out: the kinds of secrets that seem to stand in them.
 //! Invariants: pure; linear in the bytes; never says what it saw.
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_looks_like_a_secret_of_a_service_is_named() {
-        // In two pieces, so that nobody takes this file for a leak.
+        // In two pieces, so that no scanner takes this file for a leak.
         let token = |beginning: &str, rest: &str| format!("a={beginning}{rest}&b");
         for (text, expected) in [
             (token("AKIA", "0123456789ABCDEF"), &["an AWS access key"][..]),

@@ -1,6 +1,6 @@
 //! Something there is a limited number of, shared by tenants and calls.
 //!
-//! Invariants: no call and no tenant holds more than its share; whoever waits for its own share keeps nothing from others.
+//! Invariants: no call and no tenant holds more than its share; a call that waits for its own share keeps nothing from others.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

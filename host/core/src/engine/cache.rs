@@ -1,10 +1,10 @@
 //! Compiled components on disk.
 //!
 //! A compiled component is native code: loading one is running it. So an entry is used only when a keyed MAC over all of
-//! it fits, in a directory that nobody else can write. It takes so many bytes of disk and no more (`room`).
+//! it fits, in a directory that no other user can write. It takes so many bytes of disk and no more (`room`).
 //! Layout: `KEY.lock` (while a process makes the entry), `KEY.code` (the artefact, mapped as it is), `KEY.tools` (the component's definitions as JSON) and `KEY.mac`
 //! (a keyed hash of the code, and a MAC over it, the name and the definitions), whose time tells when the entry was last of use. `KEY` is the component's SHA-256 and the
-//! engine's own fingerprint: nobody finds a component whose entry has the name of another's, or many of one place.
+//! engine's own fingerprint: no author finds a component whose entry has the name of another's, or many that share a place.
 //! Invariants: an entry that does not fit is removed and made again, one that cannot be read is let be; nothing here ever
 //! fails a load, whatever other processes do in the directory.
 
@@ -54,7 +54,7 @@ pub(super) struct Entry {
     pub(super) code: PathBuf,
     /// The component's definitions as JSON.
     pub(super) tools: Vec<u8>,
-    /// While it is held, nobody makes room with the entry.
+    /// While it is held, no process removes the entry to make room.
     pub(super) reading: File,
 }
 
@@ -120,7 +120,7 @@ impl Cache {
     /// Everything of an entry but its code, which is noted as used.
     fn without_code(&self, name: &str) -> io::Result<WithoutCode> {
         let mut reading = open(&self.path(name, "mac"))?;
-        // Not had where a file system has no locks, or where somebody removes the entry, which then is not found below.
+        // Not had where a file system has no locks, or where a process removes the entry, which then is not found below.
         let _ = reading.try_lock_shared();
         let (mut mac, mut tools) = (Vec::new(), Vec::new());
         (&mut reading).take(MAX_MAC).read_to_end(&mut mac)?;
@@ -222,7 +222,7 @@ fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     getrandom::fill(&mut fresh).map_err(io::Error::other)?;
     let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(dir)?;
     file.write_all(&fresh)?;
-    // Whoever comes first wins; everybody reads the winner's.
+    // The first process to give the file its name wins; each process reads that one's.
     let _ = file.persist_noclobber(&path);
     let unfit = || io::Error::other("the key file still has the wrong owner, permissions or length");
     secret_in(open(&path), &path)?.ok_or_else(unfit)
@@ -242,7 +242,7 @@ fn touch(mac: &File) {
     }
 }
 
-/// The key in what was opened at this path, if nobody but this user could have written or read it.
+/// The key in what was opened at this path, if no other user could have written or read it.
 fn secret_in(opened: io::Result<File>, path: &Path) -> io::Result<Option<[u8; KEY_BYTES]>> {
     let is_file = || fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     let mut file = match opened {

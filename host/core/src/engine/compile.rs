@@ -30,7 +30,7 @@ use crate::spawn;
 /// made to stall the compiler is ended within 30 s if the machine has a core for it. Source: docs/threat-model.md, row
 /// 8.
 pub const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(25);
-/// One that nobody waits for may take this many times as long: all that ends with it is the hope for faster code.
+/// One that no call waits for may take this many times as long: if it is ended, only faster code is lost.
 const BACKGROUND_FACTOR: u32 = 2;
 /// Address space of a worker in bytes.
 const WORKER_MEMORY: u64 = 4 << 30;
@@ -40,18 +40,18 @@ const MAX_CODE: u64 = 512 << 20;
 /// ordinary urgency on every core it gets a tenth of the machine, and is not to die of having given way.
 const WALL_FACTOR: u32 = 10;
 const WALL_SLACK: Duration = Duration::from_secs(5);
-/// One that nobody waits for, after this long: it is less urgent than all the rest of a machine that may be busy for long.
+/// One that no call waits for, after this long: it is less urgent than all the rest of a machine that may be busy for long.
 const BACKGROUND_WALL: Duration = Duration::from_hours(1);
 /// Seconds that a worker has left to die of its processor time: at the last one it would be killed like by anybody.
 const LAST_SECOND: u64 = 1;
-/// How much less urgent a compiler is than calls, in steps of `nice`: a stranger's bomb is felt by nobody else.
+/// How much less urgent a compiler is than calls, in steps of `nice`: a component made to stall it slows no calls.
 const NICENESS: i32 = 10;
 /// How a process dies that is over its processor time, and that finds no memory.
 const SIGXCPU: i32 = Signal::XCPU.as_raw();
 const SIGABRT: i32 = Signal::ABORT.as_raw();
 /// How a process dies that is over its wall time, or that the machine had no memory for.
 const SIGKILL: i32 = Signal::KILL.as_raw();
-/// How a process dies by somebody's wish, with its parent or before it.
+/// How a process dies that was asked to end, with its parent or before it.
 const ASKED: [i32; 4] = [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::TERM.as_raw()];
 /// A worker's exit code for a component that the compiler refuses, with the reason on standard error.
 const REFUSED: i32 = 3;
@@ -125,12 +125,12 @@ pub(super) struct Leash(Sender<News>);
 
 impl Drop for Leash {
     fn drop(&mut self) {
-        // Nobody listens when the worker has ended.
+        // There is no receiver when the worker has ended.
         let _ = self.0.send(News::Unwanted);
     }
 }
 
-/// Waits for one worker, on behalf of whoever holds the leash.
+/// Waits for one worker, on behalf of the holder of the leash.
 pub(super) struct Watch {
     news: Receiver<News>,
     end: Sender<News>,
@@ -236,7 +236,7 @@ struct Ended {
     complaint: String,
 }
 
-/// Everything from a pipe, up to a bound. Behind it the pipe is closed, and whoever writes on ends by that.
+/// Everything from a pipe, up to a bound. Behind it the pipe is closed, and a process that writes on ends by that.
 fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.take(if stands(Defence::CompileOutput) { most } else { u64::MAX }).read_to_end(&mut bytes)?;
@@ -275,7 +275,7 @@ pub fn compile_worker(order: &str, input: impl Read, mut output: impl Write, mut
     match done {
         Ok(()) => 0,
         Err((code, problem)) => {
-            // Nobody left to tell: the code has to do.
+            // If this cannot be written either, the code has to do.
             let _ = writeln!(complaints, "{problem}");
             code as u8
         }

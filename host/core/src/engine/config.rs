@@ -57,12 +57,12 @@ pub(super) enum Allocation {
     Cleared,
 }
 
-/// Whether somebody waits for a compiler.
+/// Whether a caller waits for a compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Haste {
-    /// Somebody does: it takes every core.
+    /// A caller waits: it takes every core.
     Awaited,
-    /// Nobody does: in this process it takes the thread that it is called on, with that one's urgency.
+    /// No caller waits: in this process it takes the thread that it is called on, with that one's urgency.
     Background,
 }
 

@@ -1,7 +1,7 @@
-//! A queue in which everybody has a turn after everybody else's.
+//! A queue in which each owner has a turn after the others.
 //!
-//! Invariants: whoever has many in it waits for the second until all others that wait have had one; who had none for a while
-//! does not get those that it missed; what takes no turn costs its owner none.
+//! Invariants: an owner of many items waits for the second turn until all others that wait have had one; an owner that had
+//! none for a while does not get those that it missed; what takes no turn costs its owner none.
 //! Source: start-time fair queuing (Goyal, Vin and Cheng, 1996), with turns of equal weight.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -23,14 +23,14 @@ pub(super) struct FairQueue<T> {
 /// A turn, and a ticket within it.
 type Key = (u64, u64);
 
-/// Somebody's turns in one queue: where its line is, or was last. Changed in the queue's own lock only.
+/// One owner's turns in one queue: where its line is, or was last. Changed in the queue's own lock only.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     turn: AtomicU64,
     ticket: AtomicU64,
 }
 
-/// What somebody has in the queue.
+/// What one owner has in the queue.
 struct Line<T> {
     whose: Arc<Turns>,
     new: VecDeque<T>,
@@ -152,7 +152,7 @@ mod tests {
 
     /// Seen to fail with first come, first served.
     #[test]
-    fn everybody_has_a_turn_after_everybody_elses() {
+    fn each_owner_has_a_turn_after_the_others() {
         for (steps, expected) in [
             ("aaa", "aaa"),
             ("aaab", "abaa"),

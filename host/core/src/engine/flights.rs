@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Names that somebody is at work on.
+/// Names that a thread is at work on.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
     names: Mutex<HashSet<String>>,
@@ -19,7 +19,7 @@ pub(super) struct Flight<'a> {
 }
 
 impl Flights {
-    /// Blocks until nobody else is at work on the name.
+    /// Blocks until no other thread is at work on the name.
     pub(super) fn alone(&self, name: &str) -> Flight<'_> {
         let is_taken = |names: &mut HashSet<String>| !names.insert(name.to_owned());
         self.ended.wait_while(&mut self.names.lock(), is_taken);

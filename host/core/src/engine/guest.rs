@@ -1,6 +1,6 @@
 //! A guest's future: polled where timers are found, handed from lane to lane, killed from outside.
 //!
-//! Invariants: whoever kills a guest drops what it holds at once, unless it is being polled at that very moment: then it
+//! Invariants: a kill drops what a guest holds at once, unless it is being polled at that very moment: then it
 //! sees the flag at its next tick. A killed guest's task ends, also one that stands in line.
 
 use std::future::{Future, poll_fn};
@@ -54,7 +54,7 @@ impl<F> Guest<F> {
         self.pulse.cancel();
         // Dropped when the lock is not held any more: there is others' code in a cell.
         drop(self.future.try_lock().and_then(|mut future| future.take()));
-        // Whoever would poll it next learns that there is nothing left to poll.
+        // The task that would poll it next learns that there is nothing left to poll.
         self.pulse.wake();
     }
 }
@@ -74,7 +74,7 @@ impl<F: Future> Future for Guest<F> {
             self.habit.note(poll.is_pending() || self.pulse.was_stopped());
         }
         if poll.is_pending() && self.pulse.is_cancelled() {
-            // Killed while it was being polled. It may wait for the host now, for ever: nobody else would drop it.
+            // Killed while it was being polled. It may wait for the host now, for ever: no other code would drop it.
             future.take();
             return Poll::Ready(None);
         }
@@ -87,7 +87,7 @@ impl<F: Future> Future for Guest<F> {
     }
 }
 
-/// A guest in the lanes that ends when nobody waits for it any more.
+/// A guest in the lanes that ends when no caller waits for it any more.
 pub(super) struct Remote<F: Future> {
     guest: Guest<F>,
     answer: oneshot::Receiver<F::Output>,
@@ -147,7 +147,7 @@ where
                 return;
             }
             place = lane.line_up(&turns, &pulse, false);
-            // It may be its turn again at once: whoever was woken meanwhile is to line up, too.
+            // It may be its turn again at once: the calls that were woken meanwhile are to line up, too.
             others_first().await;
         }
     });

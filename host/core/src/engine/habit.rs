@@ -1,8 +1,8 @@
 //! How calls mostly go, and whose they are: where the next one begins, and when it is its turn.
 //!
 //! In: how the first slice of each call ended that did not end in a wait for the host. Out: whether the next call gains anything by beginning in the quick lane.
-//! Invariants: a habit is a tenant's own: what one has a component do slows nobody else's calls to it. It is a guess of how a
-//! call will go: a wrong one costs time, never an answer.
+//! Invariants: a habit is a tenant's own: what one tenant has a component do slows no other tenant's calls to it. It is a
+//! guess of how a call will go: a wrong one costs time, never an answer.
 //! Source: docs/threat-model.md, rows 1 and 56.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::defence::{Defence, stands};
 const ALWAYS: u32 = 1 << 16;
 /// From here on they mostly are. It is less than half: an innocent question before each loop makes no short calls of them.
 const MOSTLY: u32 = ALWAYS / 3;
-/// A call's weight is one of so many: whoever turns to loops is known for it after seven.
+/// A call's weight is one of so many: a tenant whose calls begin to loop is known for it after seven of them.
 const WEIGHT: u32 = 16;
 /// Tenants of a component, or of an engine, before those are forgotten that have no call running.
 const TENANTS: usize = 1024;
@@ -45,7 +45,7 @@ pub(super) struct Habit {
 /// The calls to one component.
 #[derive(Debug, Default)]
 pub(super) struct Habits {
-    nobodys: Arc<Habit>,
+    without_tenant: Arc<Habit>,
     tenants: Mutex<HashMap<Arc<str>, Arc<Habit>>>,
 }
 
@@ -85,7 +85,7 @@ impl Habit {
 impl Habits {
     /// The habit of this tenant's calls.
     pub(super) fn of(&self, tenant: Option<&str>, parties: &Parties) -> Arc<Habit> {
-        let Some(tenant) = tenant else { return Arc::clone(&self.nobodys) };
+        let Some(tenant) = tenant else { return Arc::clone(&self.without_tenant) };
         let mut tenants = self.tenants.lock();
         if let Some(known) = tenants.get(tenant) {
             return Arc::clone(known);

@@ -2,8 +2,9 @@
 //!
 //! In: bytes. Out: a [`Loaded`] component: checked, compiled or taken from the cache, linked, described.
 //! Invariants: imports are judged before the compiler runs; nothing of the guest runs but `describe`, in a cell that is
-//! granted nothing, and once whatever is compiled how often; code is not lost for want of a cell to ask in; what somebody else compiles at this moment is waited for; a kept
-//! component that cannot be used now stays until there is a better one: that it was made here, and whole, is known.
+//! granted nothing, and once whatever is compiled how often; code is not lost for want of a cell to ask in; what another
+//! load, of any process, compiles at this moment is waited for; a kept component that cannot be used now stays until there
+//! is a better one: that it was made here, and whole, is known.
 //! Not here: compiling a second time, for speed (`optimise`).
 
 use std::sync::Arc;
@@ -239,7 +240,7 @@ fn compiled(
     let (ready, pooled) = link_new(inner, &code, wiring)?;
     let asked = known.map_or_else(|| describe(inner, &ready), Ok);
     let definitions = asked.inspect_err(|error| {
-        // All cells are busy: whoever loads it next has only to ask.
+        // All cells are busy: the next load has only to ask.
         if error.is_environment() {
             keep(inner, tier, names, &code, &[]);
         }
@@ -331,7 +332,7 @@ fn link(
 pub(super) fn entry_name(engine: &Engine, digest: &str, kind: &ComponentKind) -> String {
     let mut fingerprint = Fingerprint(blake3::Hasher::new());
     std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut fingerprint);
-    // What was let through with a defence down is nobody else's.
+    // What was let through with a defence down has its own name: no engine with all defences finds it.
     std::hash::Hash::hash(&defence::down().map(Defence::name), &mut fingerprint);
     if *kind != ComponentKind::Tools {
         std::hash::Hash::hash(kind.word(), &mut fingerprint);

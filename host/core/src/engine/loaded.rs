@@ -51,7 +51,7 @@ impl Engine {
             Some(tenant) => Some(self.0.turns.turn(tenant).await?),
             None => None,
         };
-        // On a dead network mount this takes for ever: the turn is with it, also when nobody waits here any more.
+        // On a dead network mount this takes for ever: the turn is with it, also when no caller waits here any more.
         let granted = Arc::clone(&grants);
         let counts = self.0.world.counts.clone();
         let open = move || Mounts::open(&granted, counts.as_deref()).map(|mounts| (turn, mounts.map(Arc::new)));
@@ -77,7 +77,7 @@ pub(super) async fn on_a_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let (done, ended) = oneshot::channel();
-    // Nobody listens when the load was dropped.
+    // There is no receiver when the load was dropped.
     let thread = std::thread::Builder::new().name(name.into()).spawn(move || drop(done.send(work())));
     thread.map_err(|error| Error::engine("no thread can be started to load the component").with_source(error))?;
     ended.await.unwrap_or_else(|_| Err(Error::malformed("the engine panicked on it")))

@@ -113,7 +113,7 @@ fn optimise(
         return;
     }
     let compiled = compile();
-    // A worker that was killed because nobody waits for it any more says nothing about the component.
+    // A worker that was killed because its component was dropped says nothing about the component.
     let Some((inner, current)) = wanted(inner, current) else { return };
     let linked = compiled.and_then(|code| {
         let wiring = current.ready().wiring.clone();
@@ -149,7 +149,7 @@ fn turn_of(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> Optio
     cache::wait(&lock, || began.elapsed().as_secs() < seconds && wanted(inner, current).is_some())
 }
 
-/// Whether somebody else was faster, or failed before. Keeps nothing alive while the compiler runs.
+/// Whether another compilation was faster, or failed before. Keeps nothing alive while the compiler runs.
 fn is_done(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> bool {
     let Some((inner, current)) = wanted(inner, current) else { return true };
     let wiring = current.ready().wiring.clone();

@@ -1,7 +1,7 @@
 //! Where a cell runs, and the watch on its deadline.
 //!
 //! In: an invocation. Out: its answer, or a timeout at the deadline, whatever the guest does.
-//! Invariants: a slot is held for as long as the cell lives, also when nobody waits for it any more; the caller's clock
+//! Invariants: a slot is held for as long as the cell lives, also when no caller waits for it any more; the caller's clock
 //! never runs on a thread that runs guests.
 
 use std::future::Future;
@@ -145,7 +145,7 @@ async fn place<T: Send + 'static>(
         Some(Ok(Some(answer))) if !pulse.is_late() => answer,
         // An answer, a trap or an exit after the deadline: what the guest did when it passed is what counts.
         Some(Ok(Some(_))) | None => Err(ToolError::Timeout(timeout(invocation, pulse))),
-        // Killed by somebody who does not wait here, or what is around a cell panicked: the process lives, the cell does not.
+        // Killed by a thread that does not wait here, or what is around a cell panicked: the process lives, the cell does not.
         Some(Ok(None) | Err(_)) => Err(ToolError::HandlerExit(Exit::Died)),
     }
 }

@@ -23,7 +23,7 @@ use crate::tool_error::{Raised, RaisedKind, ToolError};
 /// Panics of the host within an hour in calls of one component, after which its calls are refused.
 pub const DEFAULT_PANICS: NonZero<u32> = NonZero::new(3).expect("it is three");
 
-/// How long a panic counts: whoever has found a way takes it again at once, and chance does not come three times within it.
+/// How long a panic counts: an author who has found a way takes it again at once, and chance does not come three times in it.
 const WINDOW: Duration = Duration::from_hours(1);
 
 /// What a component has cost the host.

@@ -66,7 +66,7 @@ struct State {
     accounts: Vec<Account>,
     /// Where in the accounts each tenant's is.
     names: HashMap<Arc<str>, usize>,
-    /// Accounts that are nobody's.
+    /// Accounts that are not in use.
     unused: Vec<usize>,
 }
 
@@ -102,7 +102,7 @@ impl Queue {
     /// calls or bytes wait already, or where the deadline passes first.
     ///
     /// # Cancel safety
-    /// May be dropped: whoever does leaves the line.
+    /// May be dropped: then the call leaves the line.
     pub(crate) async fn take(
         self: &Arc<Self>,
         tenant: Option<&str>,

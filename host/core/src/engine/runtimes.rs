@@ -14,7 +14,7 @@ use crate::error::Error;
 
 /// How much less urgent the quick lane is than the host's own threads, in steps of `nice`.
 const QUICK_NICENESS: i32 = 3;
-/// The same for the slow lane, and for compilers that nobody waits for: a fifteenth of the quick lane's share while both have
+/// The same for the slow lane, and for compilers that no call waits for: a fifteenth of the quick lane's share while both have
 /// work, and never nothing. At a fifth (10) Linux sometimes lets a loop run on to the kernel's next tick, up to 4 ms, while a
 /// short call waits: in a third of the runs that was its 99th percentile.
 pub(super) const SLOW_NICENESS: i32 = 15;

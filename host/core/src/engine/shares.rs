@@ -2,7 +2,7 @@
 //!
 //! In: work that may wait for long. Out: what came of it, or that the tenant has nothing left to wait with.
 //! Invariants: one tenant never keeps all threads, one cell never more than two; a share is held until the work has come
-//! back, also when nobody waits for it any more; whoever waits for a turn waits within the call and stops with it.
+//! back, also when no call waits for it any more; work that waits for a turn waits within its call and stops with it.
 //! Source: docs/threat-model.md, rows 6 and 56.
 
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ const THREADS: usize = 32;
 const OF_TENANT: usize = THREADS / 4;
 /// Threads of one pool that one cell keeps at once: it reads and writes, say, and begins no third thing meanwhile.
 const OF_CELL: usize = 2;
-/// How long a tenant's whole share has to be out with work that nobody waits for until the next call hears of it: calls
+/// How long a tenant's whole share has to be out with work that no call waits for until the next call hears of it: calls
 /// that were cancelled together are back by then.
 const PATIENCE: Duration = Duration::from_millis(250);
 
@@ -48,14 +48,14 @@ pub(super) enum Unserved {
 pub(super) struct Shares {
     name: &'static str,
     threads: OnceLock<Option<Threads>>,
-    nobody: Arc<Share>,
+    without_tenant: Arc<Share>,
     tenants: Mutex<HashMap<String, Weak<Share>>>,
 }
 
 /// What a tenant has of a pool.
 struct Share {
     free: Arc<Semaphore>,
-    /// How much work is out that nobody waits for any more.
+    /// How much work is out that no call waits for any more.
     left: watch::Sender<usize>,
 }
 
@@ -69,12 +69,12 @@ pub(super) struct Way {
 
 impl Shares {
     pub(super) fn new(name: &'static str) -> Arc<Self> {
-        Arc::new(Self { name, threads: OnceLock::new(), nobody: Share::new(), tenants: Mutex::default() })
+        Arc::new(Self { name, threads: OnceLock::new(), without_tenant: Share::new(), tenants: Mutex::default() })
     }
 
     /// The way of a cell of this tenant.
     pub(super) fn way(self: &Arc<Self>, tenant: Option<&str>) -> Way {
-        let share = tenant.map_or_else(|| Arc::clone(&self.nobody), |tenant| self.share(tenant));
+        let share = tenant.map_or_else(|| Arc::clone(&self.without_tenant), |tenant| self.share(tenant));
         let of_cell = if stands(Defence::CellThreads) { OF_CELL } else { THREADS };
         Way { shares: Arc::clone(self), share, own: Arc::new(Semaphore::new(of_cell)) }
     }

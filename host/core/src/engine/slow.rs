@@ -1,8 +1,8 @@
 //! The slow lane: threads that go on with calls that outlast a slice.
 //!
-//! A slice ends here at a tick as well, and then it is somebody else's turn.
-//! Invariants: no more slices run at once than there are threads, and who waits for one keeps no thread; a turn that nobody
-//! takes goes to the next.
+//! A slice ends here at a tick as well, and then it is another call's turn.
+//! Invariants: no more slices run at once than there are threads, and a call that waits for one keeps no thread; a turn
+//! that a call does not take goes to the next.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ struct Shared {
 }
 
 struct State {
-    /// Turns that nobody has. There are none while anybody waits.
+    /// Turns that no call has. There are none while a call waits.
     free: usize,
     line: FairQueue<Waiting>,
 }
@@ -77,7 +77,7 @@ impl Slow {
 }
 
 impl Drop for Turn {
-    /// The next one's, whoever it is.
+    /// Gives the turn to the next call in the line.
     fn drop(&mut self) {
         let next = || {
             let mut state = self.0.0.state.lock();

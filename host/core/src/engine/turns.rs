@@ -26,7 +26,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const MAX_IN_LINE: usize = 16;
 /// Tenants that are remembered: a megabyte or two.
 const MAX_TENANTS: usize = 10_000;
-/// When to come again where nobody knows how long the line takes: most components are compiled by then.
+/// When to come again where it is not known how long the line takes: most components are compiled by then.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// The lines of an engine's tenants.
@@ -53,7 +53,7 @@ pub(super) struct Turn {
     line: Arc<Line>,
     interval: Duration,
     clock: Arc<dyn Clock>,
-    /// Never an error: nobody closes it.
+    /// Never an error: no code closes it.
     _served: Result<OwnedSemaphorePermit, AcquireError>,
 }
 
@@ -69,7 +69,7 @@ impl Turns {
     /// [`Error::is_quota`] where too many wait already.
     ///
     /// # Cancel safety
-    /// May be dropped: whoever does leaves the line.
+    /// May be dropped: then the load leaves the line.
     pub(super) async fn turn(&self, tenant: &str) -> Result<Turn, Error> {
         let line = self.line(tenant)?;
         let served = Arc::clone(&line.free).acquire_owned().await;
@@ -223,7 +223,8 @@ mod tests {
         assert!(turns.turn("a").now_or_never().is_none());
     }
 
-    /// Forgotten is who would have no more than before: whoever compiled within the minute, or is at it, is remembered.
+    /// A tenant is forgotten when that gives it no more than before. One that compiled within the minute, or still does, is
+    /// remembered.
     #[test]
     fn tenants_are_forgotten_when_they_have_all_their_turns() {
         let (turns, clock) = turns(1);

@@ -1,4 +1,4 @@
-//! What hides the secrets of one call from everybody but the tool: nothing that it says leaves with one of them.
+//! What hides the secrets of one call from all but the tool: nothing that the tool says leaves with one of them.
 //!
 //! In: what a tool was granted, and what it says. Out: the same with a mark in place of each value, in events, results and
 //! errors alike; JSON stays JSON.
@@ -105,7 +105,7 @@ impl Veil {
         }
     }
 
-    /// How a cell ended, for everybody.
+    /// How a cell ended, without the secrets.
     pub(super) fn answer(&self, answer: Result<CallResult, ToolError>) -> Result<CallResult, ToolError> {
         match self.result(answer.unwrap_or_else(CallResult::ToolError)) {
             CallResult::ToolError(error) => Err(error),

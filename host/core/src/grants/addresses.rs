@@ -53,7 +53,7 @@ const SPECIAL_V6: [([u16; 8], u32); 4] = [
     ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
     // Documentation.
     ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
-    // 6to4: goes through whoever offers a relay.
+    // 6to4: goes through any host that offers a relay.
     ([0x2002, 0, 0, 0, 0, 0, 0, 0], 16),
     // Documentation.
     ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
@@ -64,7 +64,7 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
     match (address, carried(address)) {
         (IpAddr::V4(address), _) => !SPECIAL_V4.iter().any(|&(start, length)| is_v4_in(address, start, length)),
         (IpAddr::V6(_), Some(Carried::Forwarded(inner))) => is_public(inner.into()),
-        // Tunnels that nobody runs any more: only a private network still answers there.
+        // Tunnels that no public network runs any more: only a private network still answers there.
         (IpAddr::V6(_), Some(Carried::Tunnelled(_))) => false,
         (IpAddr::V6(address), None) => {
             is_v6_in(address, [0x2000, 0, 0, 0, 0, 0, 0, 0], 3)

@@ -54,7 +54,7 @@ pub(super) trait Backend: Send + Sync + 'static {
     /// One state of all rows.
     fn read<T>(&self, look: impl FnOnce(&dyn Rows) -> Result<T, StoreError>) -> Result<T, StoreError>;
     /// One change of all rows, alone. It is kept before this returns. After an error it is gone, or kept up to that step: so
-    /// whoever gives one up leaves everything in accord.
+    /// a caller that gives one up leaves everything in accord.
     fn write<T>(&self, change: impl FnOnce(&mut dyn RowsMut) -> Result<T, StoreError>) -> Result<T, StoreError>;
 }
 
@@ -154,7 +154,7 @@ fn forget<B: Backend>(store: &B, namespace: &Namespace, keys: &[String], now: u6
     let removed = store.write(|rows| {
         let mut ledger = Ledger::open(rows, namespace, store.terms())?;
         for key in keys {
-            // Somebody else may have written it since.
+            // Another caller may have written it since.
             if let Some(head) = ledger.find(key)?.filter(|head| head.end <= now) {
                 ledger.remove(key, Some(&head))?;
             }
@@ -363,7 +363,7 @@ fn check(key: &str) -> Result<(), StoreError> {
     if (1..=MAX_KEY).contains(&key.len()) || !stands(Defence::KeyBytes) { Ok(()) } else { Err(StoreError::InvalidKey) }
 }
 
-/// The key at which a page ended. A cursor that somebody made up is at most a place in the list that its maker may read.
+/// The key at which a page ended. A cursor that a caller made up is at most a place in the list that this caller may read.
 fn place(cursor: &str) -> Result<String, StoreError> {
     let key = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|key| String::from_utf8(key).ok());
     key.filter(|key| check(key).is_ok()).ok_or(StoreError::InvalidKey)

@@ -1,6 +1,6 @@
 //! Rewriting a stranger's JSON Schema into what an API takes.
 //!
-//! In: a schema (2020-12), perhaps one that nobody compiled. Out: an equivalent or looser one.
+//! In: a schema (2020-12), perhaps one that was never compiled. Out: an equivalent or looser one.
 //! Invariants: what is loosened is said in the description and noted; never stricter without a note; the work is bounded.
 //! The host checks arguments against the original in any case.
 

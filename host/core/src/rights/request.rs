@@ -170,7 +170,7 @@ impl Request<'_> {
 impl fmt::Display for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // Without the query: it may hold what nobody is to read in a log.
+            // Without the query: it may hold what must not be read in a log.
             Self::Http { method, target } => write!(f, "{} {}{}", method.as_str(), target.origin(), target.path()),
             Self::File { access, path } => write!(f, "{access} {path}"),
             Self::Environment { name } => write!(f, "environment {name}"),

@@ -76,7 +76,7 @@ impl Batch {
     }
 
     /// Makes the calls as it is read, in their order: their ends, in the order in which they come. While `hold` holds, no
-    /// further call starts; whoever let it hold reads on when it does not.
+    /// further call starts; the caller that let it hold reads on when it does not.
     pub(super) fn ends(self, hold: impl Fn() -> bool + Send + 'static) -> impl Stream<Item = Ended> + Send + 'static {
         let Self { calls, most, shared } = self;
         let mut calls = calls.into_iter().enumerate();

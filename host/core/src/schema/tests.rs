@@ -30,7 +30,7 @@ fn every_fault_is_named() {
     insta::assert_snapshot!(faults(schema, given));
 }
 
-/// Whoever must say what is there already, in its own right, is no slip of somebody else.
+/// A given member that the schema declares is no misspelling of another member.
 #[test]
 fn a_declared_member_is_no_misspelt_one() {
     let strict = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"], "additionalProperties": false});

@@ -56,7 +56,7 @@ fn it_opens_for_the_same_call_only() {
         (Origin { tool: "cancel", ..asked }, ResumeFault::OtherTool),
         (Origin { digest: Some("sha256:2"), ..asked }, ResumeFault::Upgraded),
         (Origin { digest: None, ..asked }, ResumeFault::Upgraded),
-        // Whoever it does not belong to is told nothing else.
+        // A caller that it does not belong to is told nothing else.
         (Origin { tenant: None, tool: "cancel", digest: None, ..asked }, ResumeFault::Foreign),
     ];
     table.extend(

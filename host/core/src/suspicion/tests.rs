@@ -16,7 +16,7 @@ fn kinds(description: &str) -> BTreeSet<SuspicionKind> {
 /// Source: Unicode's properties of characters. Emoji are written with U+FE0F; some scripts mark numbers with what is a
 /// format character by its category and seen all the same; a braille pattern without dots is a symbol there.
 #[test]
-fn every_character_that_nobody_sees_or_a_terminal_acts_on_is_known() {
+fn every_character_that_is_invisible_or_that_a_terminal_acts_on_is_known() {
     let unseen = r"[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Variation_Selector}]--[\n\t\x{fe0f}\p{Prepended_Concatenation_Mark}]]";
     let unseen = regex::Regex::new(unseen).unwrap();
     let mut letter = [0; 4];
@@ -62,7 +62,7 @@ fn what_merely_describes_is_not_named() {
         "Creates an API key. The key is shown once and cannot be read again.",
         "Decodes base64 text, e.g. aGVsbG8=.",
         "Fetches a page such as https://example.com/docs and returns its text.",
-        "Sends a mail to the address in `to`, for instance somebody@mail.example.",
+        "Sends a mail to the address in `to`, for instance someone@mail.example.",
         "Ignores case unless told otherwise. Hidden files are left out by default.",
         "日本語の文を分かち書きにする。",
         "Draws a chart 📈 of the numbers.",

@@ -90,7 +90,7 @@ async fn a_token_is_a_principal_and_a_wrong_one_is_challenged() {
     let metadata = "https://tools.example/.well-known/oauth-protected-resource";
     for (token, status, challenge) in [
         (token("globex", "tools"), 200, None),
-        (token("nobody", "tools"), 403, None),
+        (token("unknown", "tools"), 403, None),
         (token("globex", "other"), 403, Some("insufficient_scope")),
         (format!("{}x", token("globex", "tools")), 401, Some(metadata)),
         ("tck_key".into(), 401, Some(metadata)),

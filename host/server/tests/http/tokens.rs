@@ -117,7 +117,7 @@ async fn each_kind_of_token_has_its_status_and_code() {
         ("an unknown `kid`", issued.token(&json!({"alg": "EdDSA", "kid": "other"}), &good)),
         ("another signature", format!("{}.{}", message(&header("EdDSA"), &good), encoded([0; 64]))),
         ("no claim of the tenant", with("tenant", Value::Null)),
-        ("a tenant that is not served", with("tenant", json!("nobody"))),
+        ("a tenant that is not served", with("tenant", json!("unknown"))),
         ("without the scope", with("scope", json!("other"))),
     ];
     let table = PAGE.lines().skip_while(|line| !line.starts_with("| token |")).skip(2);

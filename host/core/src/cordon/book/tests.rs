@@ -86,7 +86,7 @@ fn who_leaves_is_forgotten_at_once_or_given_up_by_the_child() {
     assert!(book.leave(second).0);
     assert_eq!(handed_over(&mut book), ["abort 3", "cancel 3"]);
     bury(&mut book, now);
-    assert!(!book.is_open(second) && handed_over(&mut book).is_empty(), "nobody waits: it is not asked again");
+    assert!(!book.is_open(second) && handed_over(&mut book).is_empty(), "no caller waits: it is not asked again");
     book.leave(second);
     book.end(second, Reply::died()).tell();
 }
@@ -128,7 +128,7 @@ fn there_is_a_bound_on_what_is_open_and_on_what_is_said() {
     assert!(book.about(number, &line(0)).is_none(), "the child does not have it yet");
     handed_over(&mut book);
     assert!(book.about(number, &line(99)).is_some() && book.about(77, &line(0)).is_none());
-    assert!(book.leave(number).1.is_some() && book.about(number, &line(0)).is_none(), "nobody hears it");
+    assert!(book.leave(number).1.is_some() && book.about(number, &line(0)).is_none(), "no asker hears it");
     drop(told);
     let kept: Vec<_> = (1..MAX_OPEN).map(|_| ask(&mut book, Again::Never, now)).collect();
     let call = ToolCall::new("1", "t", "{}");

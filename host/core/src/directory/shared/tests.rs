@@ -116,7 +116,7 @@ fn the_first_process_counts_anew() {
     assert_eq!(one.used(), (10, 1));
     fs::write(scene.granted.path().join("b"), [0; 10]).unwrap();
     let two = scene.process();
-    assert_eq!((one.used(), two.used()), ((10, 1), (10, 1)), "what nobody counted while somebody did");
+    assert_eq!((one.used(), two.used()), ((10, 1), (10, 1)), "no process counts anew while another one counts");
     drop((one, two));
     assert_eq!(scene.process().used(), (20, 2));
 }

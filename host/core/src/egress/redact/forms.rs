@@ -317,7 +317,7 @@ fn by_numbers(text: &str) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Pieces of half a value: whoever breaks it in two, wherever, leaves one of them whole, and both if it was in the middle.
+/// Pieces of half a value: a value that is broken in two, wherever, leaves one of them whole, and both if in the middle.
 fn pieces(value: &[u8]) -> Vec<Vec<u8>> {
     if !stands(Defence::BrokenSecrets) {
         return Vec::new();

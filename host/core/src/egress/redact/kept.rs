@@ -1,7 +1,7 @@
 //! Redactors that were made, for the next call with the same secrets.
 //!
 //! Invariants: all of them together have a bounded size, and those go first that were not asked for longest; one is made where
-//! nobody waits for the thread.
+//! no other task waits for the thread.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -31,7 +31,7 @@ impl Redactors {
         self.made(values, Pieces::Sought).await
     }
 
-    /// The same for values that nobody here may know: they are found whole only.
+    /// The same for values that the tool may not know: they are found whole only.
     pub(crate) async fn of_whole(&self, values: Vec<Secret>) -> Option<Redactor> {
         self.made(values, Pieces::Left).await
     }

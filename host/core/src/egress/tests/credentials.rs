@@ -1,4 +1,4 @@
-//! Secrets that the host adds: to the requests they are bound to, and back to nobody.
+//! Secrets that the host adds to the requests they are bound to. No response shows them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -92,7 +92,7 @@ async fn a_secret_goes_to_what_it_is_bound_to_and_a_tool_sets_none_of_its_own() 
         (&v1, "query", plain("/v1?key="), "invalid"),
         (&v1, "query", plain("/v1?a=b&%6bEy=mine"), "invalid"),
         (&v1, "host", plain("/v1"), "invalid"),
-        // Of a part of the answer nobody could say whether it begins within the value.
+        // Of a part of the answer it is not known whether it begins within the value.
         (&v1, "bearer", with_header(plain("/v1"), "Range", "bytes=5-"), "invalid"),
         (&v1, "query", with_header(plain("/v1"), "if-range", "\"etag\""), "invalid"),
         (&v1, "x-forwarded-for", plain("/v1"), "invalid"),
@@ -114,7 +114,7 @@ async fn a_secret_goes_to_what_it_is_bound_to_and_a_tool_sets_none_of_its_own() 
 }
 
 #[tokio::test]
-async fn a_server_that_says_it_again_says_it_to_nobody() {
+async fn a_secret_that_a_server_sends_back_is_hidden() {
     for kind_of in ["bearer", "basic", "X-Key", "query"] {
         let server = Server::start(|mut stream| async move {
             use tokio::io::AsyncWriteExt as _;

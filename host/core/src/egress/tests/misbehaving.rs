@@ -16,7 +16,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", "response"),
     ("HTTP/1.1 301 Moved\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n", "response"),
     ("HTTP/1.1 500 \r\ncontent-length: 0\r\n\r\n", "response"),
-    // It speaks on, but nobody listens.
+    // It speaks on, but the client does not read on.
     ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n", "response"),
     ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nokk", "broken"),
     ("HTTP/1.1 200 OK\r\ncontent-length: +2\r\n\r\nok", "broken"),
@@ -238,7 +238,7 @@ async fn the_deadline_covers_the_resolver_and_the_wait_for_a_connection() {
     assert_eq!(egress.connections.all.available_permits(), 1);
     let panicking = Egress::new().with_resolver(Stuck(true));
     let sent = AssertUnwindSafe(send(&panicking, &rights, get("http://slow.example/"))).catch_unwind().await;
-    assert!(sent.is_err(), "whoever asked for it hears of it");
+    assert!(sent.is_err(), "the caller hears of the panic");
 }
 
 #[tokio::test]

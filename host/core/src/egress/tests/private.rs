@@ -118,7 +118,7 @@ fn a_rules_networks_let_through_what_they_name_and_nothing_else() {
     }
 }
 
-/// Whoever names a network of IPv6, even all of it, has said nothing of what its addresses lead to in IPv4.
+/// A rule that names a network of IPv6, even all of it, says nothing of what its addresses lead to in IPv4.
 #[test]
 fn an_address_inside_of_another_is_judged_too() {
     let everything: IpNet = "::/0".parse().unwrap();

@@ -44,7 +44,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Sends whoever asks for the page of a hop to the next one.
+    /// Sends a client that asks for the page of a hop to the next one.
     fn redirect(&self, request: &str) -> String {
         self.arrived.lock().push(request.to_owned());
         let path = request.split(' ').nth(1).unwrap();

@@ -36,7 +36,7 @@ fn a_suffix_never_matches_a_foreign_host() {
     for seed in 0..HOSTS {
         let mut random = fastrand::Rng::with_seed(seed);
         let host: String = (0..random.usize(1..6)).map(|_| pieces[random.usize(..pieces.len())]).collect();
-        // Whoever connects sees what the parser of the rules saw.
+        // The code that connects sees what the parser of the rules saw.
         let Ok(target) = Target::parse(&format!("https://{host}/")) else { continue };
         let labels: Vec<_> = target.authority().split('.').collect();
         let is_below =

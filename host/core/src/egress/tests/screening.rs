@@ -62,7 +62,7 @@ async fn a_value_that_is_not_the_destinations_does_not_leave() {
     let partly = OTHERS.replace('c', "%63").replace('4', "%34");
     let table = [
         (url("/?a=b"), "response"),
-        (with_body(url("/"), "canary of nobody, 4711"), "response"),
+        (with_body(url("/"), "canary of no owner, 4711"), "response"),
         (url(&format!("/?q={OTHERS}")), "denied"),
         (url(&format!("/{OTHERS}/x")), "denied"),
         (url(&format!("/?q={partly}")), "denied"),

@@ -67,7 +67,7 @@ async fn asked(site: &Site, host: &str, roots: Roots) -> Result<Incoming, SendEr
 }
 
 #[tokio::test]
-async fn a_server_is_who_it_says_or_nobody() {
+async fn a_server_has_a_certificate_for_its_name_or_is_refused() {
     let site = site(&["good.example", "127.0.0.1"], says_its_name).await;
     let other = self::site(&["good.example"], says_its_name).await;
     let own = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();

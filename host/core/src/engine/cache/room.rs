@@ -71,7 +71,7 @@ fn kept(dir: &Path) -> HashMap<String, Kept> {
     for file in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = file.file_name();
         let Some(name) = name.to_str().and_then(entry) else { continue };
-        // Gone meanwhile: somebody else makes room as well.
+        // Gone meanwhile: another process makes room as well.
         let Ok(found) = file.metadata() else { continue };
         let used = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         let nothing = || Kept { files: Vec::new(), bytes: 0, used };
@@ -94,7 +94,7 @@ fn entry(file: &str) -> Option<&str> {
     is_ours.then_some(name)
 }
 
-/// Whether somebody holds the entry.
+/// Whether a reader holds the entry.
 fn is_read(mac: &Path) -> bool {
     super::open(mac).is_ok_and(|mac| matches!(mac.try_lock(), Err(TryLockError::WouldBlock)))
 }

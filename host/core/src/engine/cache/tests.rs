@@ -82,7 +82,7 @@ fn entries_cannot_be_swapped_or_moved_between_directories() {
     assert!(first.get("b").is_none() && second.get("a").is_none() && first.get("a").is_some());
 }
 
-/// A key that somebody else may know, or that is cut short, is worth nothing, and neither is what was kept with it.
+/// A key that another user may know, or that is cut short, is worth nothing, and neither is what was kept with it.
 #[test]
 fn a_key_of_doubtful_origin_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn a_key_of_doubtful_origin_is_replaced() {
     }
 }
 
-/// Out of descriptors, say: whoever starts then has no cache, and the next one has it all.
+/// Out of descriptors, say: a process that starts then has no cache, and the next process has it all.
 #[test]
 fn a_key_that_cannot_be_read_now_stays() {
     let dir = tempfile::tempdir().unwrap();
@@ -248,7 +248,7 @@ fn a_use_is_noted_once_an_hour() {
 
 /// Each as another process would, in a directory that is too small for all.
 #[test]
-fn caches_that_share_a_directory_disturb_nobody() {
+fn caches_that_share_a_directory_do_not_disturb_each_other() {
     let dir = tempfile::tempdir().unwrap();
     opened(dir.path());
     std::thread::scope(|scope| {
@@ -259,7 +259,7 @@ fn caches_that_share_a_directory_disturb_nobody() {
                     let number = (process + round) % 10;
                     match cache.get(&name(number)) {
                         Some(entry) => assert_eq!(entry.tools, number.to_string().as_bytes()),
-                        // That somebody removed what was to replace it is no fault.
+                        // That another process removed what was to replace it is no fault.
                         None => drop(cache.put(&name(number), b"code", number.to_string().as_bytes())),
                     }
                 }

@@ -59,9 +59,9 @@ fn a_worker_that_only_waits_is_killed() {
     assert_eq!(ended.status.signal(), Some(SIGKILL));
 }
 
-/// So is one whose work nobody wants any more, whether it has begun by then or not.
+/// So is one whose work is not wanted any more, whether it has begun by then or not.
 #[test]
-fn a_worker_that_nobody_waits_for_is_killed() {
+fn an_unwanted_worker_is_killed() {
     let (leash, watch) = leash();
     drop(leash);
     let ended = worker("exec sleep 600").run(&QUICK, b"", Duration::MAX, watch).unwrap();

@@ -97,7 +97,7 @@ fn the_turn(lanes: &Lanes) -> slow::Turn {
 
 /// One with many long calls, and two with one each. Seen to fail with first come, first served.
 #[test]
-fn in_the_slow_lane_everybody_has_a_turn_after_everybody_elses() {
+fn in_the_slow_lane_each_owner_has_a_turn_after_the_others() {
     let (lanes, trail) = (Lanes::new(1).unwrap(), Trail::default());
     let only_turn = the_turn(&lanes);
     let long = |name, many| {
@@ -118,7 +118,7 @@ fn polled<F: Future>(future: F, pulse: &Arc<Pulse>) -> (Guest<F>, Poll<Option<F:
     (guest, poll)
 }
 
-/// Killed in the middle of a poll that ends in a wait: nobody would ever wake it, so it must not be left to wait.
+/// Killed in the middle of a poll that ends in a wait: no code would ever wake it, so it must not be left to wait.
 #[test]
 fn killed_while_polled_it_does_not_wait() {
     let pulse = Arc::new(Pulse::default());

@@ -19,7 +19,7 @@ pub(super) enum Purpose {
     InsecureSeed,
 }
 
-/// A generator that nobody predicts without the seed: the extended output of BLAKE3.
+/// A generator that cannot be predicted without the seed: the extended output of BLAKE3.
 pub(super) struct Chance(blake3::OutputReader);
 
 impl Chance {

@@ -1,8 +1,8 @@
-//! What compiles optimised code, one component at a time and in nobody's way.
+//! What compiles optimised code, one component at a time and less urgently than calls.
 //!
 //! Invariants: there is a thread while there is work, and one at most; what waits is bounded in bytes, of all and of each
-//! tenant; no tenant has two turns while others wait; what nobody wants any more is not compiled; whatever becomes of a job,
-//! its component is settled.
+//! tenant; no tenant has two turns while others wait; what is not wanted any more is not compiled; whatever becomes of a
+//! job, its component is settled.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Weak};
@@ -39,7 +39,7 @@ pub(in crate::engine) struct Job<R = Ready> {
     pub(in crate::engine) tenant: Option<String>,
     /// Whom the code is for.
     pub(in crate::engine) current: Weak<Current<R>>,
-    /// Hears when it is for nobody any more.
+    /// Hears when the code is not wanted any more.
     pub(in crate::engine) watch: Watch,
     pub(in crate::engine) work: Work<R>,
 }
@@ -119,7 +119,7 @@ impl<R> Queue<R> {
         Ok(())
     }
 
-    /// The next job that somebody wants, of another tenant than the last one's if there is one. Without any, nobody works
+    /// The next job that is wanted, of another tenant than the last one's if there is one. Without any, no thread works
     /// here any more.
     fn next(&mut self) -> Option<Job<R>> {
         self.jobs.retain(Job::is_wanted);
@@ -177,19 +177,19 @@ mod tests {
     use crate::engine::compile::leash;
     use crate::engine::tier::Code;
 
-    /// A job that nobody wants.
+    /// A job that is not wanted.
     fn job<R>(bytes: usize) -> Job<R> {
         Job {
             component: vec![0; bytes],
             tenant: None,
             current: Weak::new(),
             watch: leash().1,
-            work: Box::new(|_, _, _| panic!("nobody wants it")),
+            work: Box::new(|_, _, _| panic!("it is not wanted")),
         }
     }
 
     #[test]
-    fn what_waits_is_bounded_and_what_nobody_wants_makes_room() {
+    fn what_waits_is_bounded_and_unwanted_jobs_make_room() {
         let mut queue = Queue::<()> { is_worked_on: true, ..Queue::default() };
         assert!(queue.enter(job(MAX_WAITING - 1)).is_ok() && queue.enter(job(1)).is_ok());
         assert_eq!(queue.jobs.len(), 2);
@@ -199,7 +199,7 @@ mod tests {
         assert!(queue.next().is_none() && !queue.is_worked_on);
     }
 
-    /// Jobs of these tenants and of nobody (`-`), and whose they are when they come out again.
+    /// Jobs of these tenants and of no tenant (`-`), and whose they are when they come out again.
     fn served(tenants: &str) -> String {
         let current = Arc::new(Current::settled(Arc::new(()), Code::Quick));
         let mut queue = Queue::default();

@@ -17,7 +17,7 @@ pub(in crate::engine) struct Current<R = Ready> {
     /// What calls get until it is settled.
     now: RwLock<Arc<R>>,
     settled: SetOnce<(Arc<R>, Code)>,
-    /// Ends the compiler when nobody has the component any more.
+    /// Ends the compiler when the last handle to the component is dropped.
     _leash: Option<Leash>,
 }
 

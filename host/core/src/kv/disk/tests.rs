@@ -287,7 +287,7 @@ fn a_killed_process_loses_nothing() {
         audit(&store, &notes());
         for (key, (value, version)) in &acknowledged {
             let entry = store.get(&notes(), key).unwrap().unwrap();
-            // A later write may be there that nobody was told of.
+            // A later write may be there that was not acknowledged.
             let is_it = entry.version == *version && entry.data == value.as_bytes();
             assert!(is_it || entry.version > *version, "{round}: {key} {value} {version}");
         }

@@ -42,9 +42,9 @@ fn kept<T>(result: Result<T, StoreError>) -> Option<T> {
     }
 }
 
-/// Values name their owners. Whoever sees one that is not in its own map has seen a foreign one.
+/// Values name their owners. A namespace that reads one that is not in its own map has read a foreign one.
 #[test]
-fn nobody_sees_a_foreign_value() {
+fn no_namespace_sees_a_foreign_value() {
     let spaces: Vec<_> = [Some("acme"), Some("umbrella")]
         .into_iter()
         .flat_map(|tenant| ["notes", "search"].map(|tool| Namespace::new(tenant, tool)))

@@ -79,7 +79,7 @@ fn combine(keyword: &str, held: &mut Value, other: Value) -> Result<(), Value> {
     Ok(())
 }
 
-/// Leaves the merging of inner schemas to whoever goes there.
+/// Puts inner schemas into one `allOf`. The rewriting merges them when it reaches them.
 fn both(held: &mut Value, other: Value) {
     match held.as_object_mut().filter(|held| held.len() == 1).and_then(|held| held.get_mut("allOf")) {
         Some(Value::Array(all)) if all.contains(&other) => {}

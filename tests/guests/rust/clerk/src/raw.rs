@@ -52,7 +52,7 @@ fn taken(words: &[&str], held: &mut Vec<OutputStream>) -> Option<Result<String, 
             }
             Ok("done".to_owned())
         }),
-        // So many streams of one file, each with one write that nobody waits for.
+        // So many streams of one file, each with one write that the tool does not wait for.
         ["flood", at, streams, bytes] => on(at, |dir, path| {
             let file = opened(dir, path, OpenFlags::CREATE, DescriptorFlags::WRITE)?;
             let bytes = vec![b'x'; bytes.parse().unwrap()];

@@ -1,4 +1,4 @@
-//! Makes WebAssembly that nobody would write by hand: the generators of the engine's own fuzzers, as a tool in a cell.
+//! Makes WebAssembly that no author would write by hand: the generators of the engine's own fuzzers, as a tool in a cell.
 //!
 //! In a cell, because then the host's own build does without them, a generator that runs away ends at its deadline, and the
 //! same seed gives the same bytes on every machine.

@@ -57,7 +57,7 @@ fn options() -> RequestOptions {
     options
 }
 
-/// A response that nobody asked for.
+/// A response to no request.
 fn unsent() {
     let response = OutgoingResponse::new(Fields::new());
     response.set_status_code(204).unwrap();
