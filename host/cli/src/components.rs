@@ -249,7 +249,7 @@ pub(crate) async fn tools(
             let message = anyhow!("`{tool}` of `{}` looks like `{other}` of `{}`", place(tool), place(other));
             Err(Failure::file(
                 message,
-                "rename one of the tools, or leave out its component: a model could call one for the other",
+                "rename one of the tools, or leave out its component: a model may confuse the two tools",
             ))
         }
         Some(_) | None => Ok(tools),

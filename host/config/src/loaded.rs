@@ -313,7 +313,7 @@ impl Loaded {
     }
 }
 
-/// Takes out components whose tools have the same name, or names that look alike: a model could call one for the other.
+/// Takes out components whose tools have the same name, or names that look alike: a model may confuse the two tools.
 fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentProblem> {
     let mut problems = Vec::new();
     loop {

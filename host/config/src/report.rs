@@ -188,7 +188,7 @@ impl ComponentProblem {
         } else {
             format!("`{tool}` of `{one}` looks like `{other}` of `{two}`")
         };
-        let hint = "rename one of the tools, or leave out its component: a model could call one for the other";
+        let hint = "rename one of the tools, or leave out its component: a model may confuse the two tools";
         Self::of(component, Serving::Nothing, Error::SameName { message, hint: hint.to_owned() })
     }
 }
