@@ -64,6 +64,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
+fn bare() {
+    component("bare");
+}
+
+#[test]
 fn hello() {
     component("hello");
 }
