@@ -65,7 +65,7 @@ async fn serving(
     if configuration.file.is_none() {
         return Err(configuration.missing("create a configuration with `toolcell init`, or name one with `--config FILE`: the server serves the components that the file lists").into());
     }
-    let keys = tenant::store(global)?;
+    let keys = tenant::store(&configuration)?;
     let has_keys = !configuration.tenants.is_empty()
         || configuration.issuer.is_some()
         || !keys.list().map_err(tenant::failed)?.is_empty();

@@ -16,12 +16,16 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::{state, table};
 
-/// The file of the keys, in the state directory.
-const FILE: &str = "api-keys.json";
+/// Where keys are, in the configuration's own directory below the state directory.
+const DIRECTORY: &str = "api-keys";
+const FILE: &str = "keys.json";
 
-/// The store of the user's keys.
-pub(crate) fn store(global: &Global) -> Result<ApiKeyStore, Failure> {
-    let Some(dir) = state::dir(global) else {
+/// The store of the configuration's keys.
+pub(crate) fn store(config: &Config) -> Result<ApiKeyStore, Failure> {
+    if config.file.is_none() {
+        return Err(config.missing("run `toolcell init` to make one, then `toolcell tenant add NAME`").into());
+    }
+    let Some(dir) = config.state_directory(DIRECTORY) else {
         return Err(Failure::file(
             anyhow!("no place for API keys: neither `XDG_STATE_HOME` nor `HOME` is set"),
             "name a directory with `--state-dir DIR`",
@@ -38,7 +42,7 @@ pub(crate) fn failed(error: KeyStoreError) -> Failure {
 
 pub(crate) fn tenant(printer: &Printer, global: &Global, args: &TenantArgs) -> Result<ExitStatus, Failure> {
     let config = config::read_with(global, Wanted::None)?;
-    let store = store(global)?;
+    let store = store(&config)?;
     match &args.command {
         TenantCommand::Add { name, json } => {
             let is_new = add(printer, &config, name)?;

@@ -47,9 +47,15 @@ pub(crate) struct Kept {
 impl Configuration {
     /// Where versions of a component are kept; none without a state directory.
     pub(crate) fn versions(&self, name: &str) -> Option<Versions> {
-        let state = self.options.state_dir()?;
+        Some(Versions { dir: self.state_directory(DIRECTORY)?.join(name) })
+    }
+
+    /// The directory below the state directory where this configuration keeps what is of this kind, for example `api-keys`. No
+    /// other configuration has the same one. None without a state directory or a file.
+    #[must_use]
+    pub fn state_directory(&self, kind: &str) -> Option<PathBuf> {
         let project = self.path.as_deref().map(Keys::project)?;
-        Some(Versions { dir: state.join(DIRECTORY).join(project).join(name) })
+        Some(self.options.state_dir()?.join(kind).join(project))
     }
 
     /// Keeps the file of a component, if it is the version that was approved now, `before` being approved until then. What

@@ -321,11 +321,11 @@ impl Service {
         self.0.version.load().tenants() > 1
     }
 
-    /// Whether a call of the principal would be admitted now. Takes nothing.
+    /// Whether a call of the principal would be admitted now. Takes nothing; a refusal is counted.
     pub(crate) fn check(&self, principal: &Principal) -> Result<(), Refused> {
         let view = self.view(principal)?;
-        self.0.running.check(principal, self.is_shared())?;
-        view.account.check(&view.quota)
+        let checked = self.0.running.check(principal, self.is_shared()).and_then(|()| view.account.check(&view.quota));
+        checked.inspect_err(|refused| view.metrics.refused(refused.code()))
     }
 
     /// Admits a request of so many calls. Every call passes here before a tool is looked up, so that a refusal says nothing

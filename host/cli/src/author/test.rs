@@ -115,7 +115,8 @@ fn coverage(of: &Coverage) -> String {
 
 /// How a tool ended with generated arguments, in lines.
 fn told(of: &FuzzReport) -> String {
-    let mut lines = vec![format!("fuzz {}: {} calls, {} failures", of.tool, of.calls, of.failures.len())];
+    let failures = if of.failures.len() == 1 { "failure" } else { "failures" };
+    let mut lines = vec![format!("fuzz {}: {} calls, {} {failures}", of.tool, of.calls, of.failures.len())];
     if of.calls == 0 {
         let none = "         no arguments were found that match the tool's schema: give `examples` in the schema";
         lines.push(none.to_owned());

@@ -185,6 +185,17 @@ fn keys_open_the_server_to_their_tenants_until_they_are_revoked() {
 }
 
 #[test]
+fn a_key_opens_the_server_of_its_configuration_alone() {
+    let (mine, other) = (Place::new(CONFIG), Place::new(&format!("{CONFIG}[tenants.acme]\n")).approved());
+    let made =
+        mine.shown(mine.command().env("XDG_STATE_HOME", other.state()).args(["tenant", "add", "acme", "--json"]));
+    let listed = other.typed(&["tenant", "list", "--json"]).json();
+    assert_eq!((&listed["tenants"], &listed["keys"]), (&json!(["acme"]), &json!([])));
+    let server = Served::start(&other, &[]);
+    assert_eq!(server.greets(made.json()["key"].as_str()).0, 401);
+}
+
+#[test]
 fn an_open_server_asks_for_keys_once_there_is_one() {
     let place = Place::new(CONFIG).approved();
     let server = Served::start(&place, &[]);

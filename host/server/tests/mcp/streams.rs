@@ -83,7 +83,7 @@ async fn a_key_of_a_tenant_that_is_not_served_opens_no_session() {
 #[tokio::test]
 async fn a_tenant_without_quota_is_told_when_to_try_again_before_its_call() {
     let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions::default()).await;
+    let web = start(service.clone(), &registry, McpOptions::default()).await;
     let (headers, call) = modern(1, "tools/call", Some("text"));
     let headers = format!("{JSON}{headers}");
     let first = web.send_with(&web.globex, "POST", &headers, &call.to_string()).await;
@@ -98,6 +98,8 @@ async fn a_tenant_without_quota_is_told_when_to_try_again_before_its_call() {
         );
         assert!(refused.header("retry-after").is_some());
     }
+    let counted = service.metrics_text();
+    assert!(counted.contains(r#"toolcell_refused_total{tenant="globex",code="quota"} 2"#), "{counted}");
     let (headers, list) = modern(2, "tools/list", None);
     assert_eq!(web.send_with(&web.globex, "POST", &format!("{JSON}{headers}"), &list.to_string()).await.status, 200);
 }
