@@ -43,6 +43,8 @@ const C: [File; 4] = [
 ];
 /// Where the SDK is in a Rust project.
 const RUST_SDK: &str = "toolcell-guest";
+/// The packages of the SDK: Cargo refuses another one of the same name.
+const RUST_PACKAGES: [&str; 2] = [RUST_SDK, "toolcell-guest-macros"];
 const README: &str = include_str!("templates/README.md");
 /// Characters of a project's name.
 const MAX_NAME: usize = 64;
@@ -65,19 +67,26 @@ pub struct Created {
 /// Makes a project in the folder `folder`, which is new or empty. The project is named like the folder.
 ///
 /// # Errors
-/// [`ErrorKind::Usage`] for a name with other characters than `a-z`, `0-9`, `-` and `_`, [`ErrorKind::File`] if the folder is
-/// not empty or cannot be written to. What was written before an error stays.
+/// [`ErrorKind::Usage`] for a name with other characters than `a-z`, `0-9`, `-` and `_`, for a path without a name at its end,
+/// and for the name of the SDK in Rust; [`ErrorKind::File`] if the folder is not empty or cannot be written to. What was
+/// written before an error stays.
 pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
-    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some(name) = folder.file_name() else {
+        let message = format!("the name of a new folder is expected, not `{}`", folder.display());
+        return Err(Error::usage(message, "give the project a name: `toolcell new greeter`"));
+    };
+    let name = &*name.to_string_lossy();
     let is_plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || matches!(char, '-' | '_');
-    if name.is_empty()
-        || name.len() > MAX_NAME
-        || !name.chars().all(is_plain)
-        || !name.starts_with(|char: char| char.is_ascii_lowercase())
+    if name.len() > MAX_NAME || !name.chars().all(is_plain) || !name.starts_with(|char: char| char.is_ascii_lowercase())
     {
         let message = format!("`{}` cannot be the name of a project", name.escape_debug());
         let hint = "use at most 64 characters of a-z, 0-9, - and _, and begin with a letter";
         return Err(Error::usage(message, hint));
+    }
+    if language == Language::Rust && RUST_PACKAGES.contains(&name) {
+        let message =
+            format!("`{name}` cannot be the name of a project in Rust: a package of the SDK in it has this name");
+        return Err(Error::usage(message, "choose another name: `toolcell new greeter --lang rust`"));
     }
     is_free(folder)?;
     let (own, source): (&[File], _) = match language {

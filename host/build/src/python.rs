@@ -1,15 +1,19 @@
 //! Builds a Python project with componentize-py, and with the WIT and the Python module `toolcell` that this crate brings.
 
+mod bounded;
+
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
+use std::time::Duration;
 
 use crate::scratch::Scratch;
 use crate::{Error, ErrorKind};
 
 /// The version of componentize-py that is used.
 const VERSION: &str = "0.25.1";
+/// How long componentize-py may run: it evaluates the author's modules, and takes seconds.
+const LONGEST: Duration = Duration::from_secs(120);
 const WORLD: &str = "toolcell:tool/toolbox-with-grants";
 /// The module that componentize-py loads: it loads the author's.
 const ENTRY: &str = "toolcell_entry";
@@ -45,11 +49,21 @@ pub(crate) fn build(folder: &Path, entry: &str) -> Result<Vec<u8>, Error> {
     let mut command = program.command();
     command.arg("-d").arg(scratch.join("wit")).args(["-w", WORLD, "componentize", ENTRY, "-p"]);
     command.arg(scratch.join("sdk")).arg("-p").arg(entry.parent().unwrap_or(&folder)).arg("-o").arg(&out);
-    let done = run(&mut command).map_err(|error| missing(&error.to_string()))?;
-    if !done.status.success() {
-        return Err(fault(&told(&done), &below));
-    }
+    run(&mut command, LONGEST, &below)?;
     fs::read(&out).map_err(|error| Error::file("read", &out, &error))
+}
+
+/// Runs componentize-py. `below` is the folder of the author's modules.
+fn run(command: &mut Command, longest: Duration, below: &str) -> Result<(), Error> {
+    match bounded::output(command, longest).map_err(|error| missing(&error.to_string()))? {
+        Some(done) if done.status.success() => Ok(()),
+        Some(done) => Err(fault(&told(&done), below)),
+        None => {
+            // As a JavaScript module is told that does not end.
+            let message = "the module does not end: what is at its top level runs for too long";
+            Err(Error::new(ErrorKind::Source, message, "move the work into the handler, which runs at each call"))
+        }
+    }
 }
 
 /// How componentize-py is started.
@@ -57,7 +71,7 @@ struct Program(Vec<PathBuf>);
 
 impl Program {
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.0[0]);
+        let mut command = bounded::command(&self.0[0]);
         command.args(&self.0[1..]).env("PYTHONDONTWRITEBYTECODE", "1").env("RUST_BACKTRACE", "0");
         command
     }
@@ -70,7 +84,7 @@ fn find(folder: &Path) -> Result<Program, Error> {
     let mut others = Vec::new();
     for candidate in candidates {
         let program = Program(candidate);
-        let Ok(answer) = run(program.command().arg("--version")) else { continue };
+        let Ok(Some(answer)) = bounded::output(program.command().arg("--version"), LONGEST) else { continue };
         let version = String::from_utf8_lossy(&answer.stdout);
         match version.split_whitespace().last() {
             Some(VERSION) if answer.status.success() => return Ok(program),
@@ -82,10 +96,6 @@ fn find(folder: &Path) -> Result<Program, Error> {
         [] => "it is not installed".to_owned(),
         others => format!("version {} is installed, and {VERSION} is needed", others.join(" and ")),
     }))
-}
-
-fn run(command: &mut Command) -> io::Result<Output> {
-    command.stdin(Stdio::null()).output()
 }
 
 fn missing(why: &str) -> Error {
@@ -104,16 +114,17 @@ fn authored(told: &str, below: &str) -> String {
     const HEAD: &str = "Traceback (most recent call last):\n";
     let Some(at) = told.rfind(HEAD) else { return told.trim_end().to_owned() };
     let traceback = told[at + HEAD.len()..].split("\n\nCaused by:").next().unwrap_or_default();
-    let mut is_own = false;
+    let mut is_left_out = false;
     let mut lines = Vec::new();
     for line in traceback.trim_end().lines() {
         if line.starts_with("  File ") {
-            // componentize-py gives the folders numbers: 0 for ours, 1 for the author's.
-            is_own = line.starts_with("  File \"/0/") || line.starts_with("  File \"<frozen ");
+            // componentize-py gives the folders numbers: 0 for ours, 1 for the author's. Python's own is `/python`.
+            let left_out = ["/0/", "/python/", "<frozen "];
+            is_left_out = left_out.iter().any(|place| line.starts_with(&format!("  File \"{place}")));
         } else if !line.starts_with(' ') {
-            is_own = false;
+            is_left_out = false;
         }
-        if !is_own {
+        if !is_left_out {
             lines.push(line.replace("File \"/1/", &format!("File \"{below}")));
         }
     }
@@ -145,5 +156,26 @@ mod tests {
         let shown = "  File \"src/tool.py\", line 2, in <module>\n    boom()\nNameError: boom";
         assert_eq!(authored(told, "src/"), shown);
         assert_eq!(authored("no traceback\n", ""), "no traceback");
+    }
+
+    #[test]
+    fn a_traceback_has_no_lines_of_python_itself() {
+        let told = "Traceback (most recent call last):\n  File \"/python/importlib/__init__.py\", line 88, in import_module\n    \
+                    return _bootstrap._gcd_import(name)\n           ~~~~~~~~~~^^^^^^\n  File \"/1/tool.py\", line 3, in \
+                    <module>\n    json.loads(\"{\")\n    ~~~~~~~~~~^^^^^\n  File \"/python/json/decoder.py\", line 345, in \
+                    decode\n    obj = self.raw_decode(s)\n          ~~~~~~~^^^\njson.decoder.JSONDecodeError: no value\n";
+        let shown = "  File \"tool.py\", line 3, in <module>\n    json.loads(\"{\")\n    ~~~~~~~~~~^^^^^\n\
+                     json.decoder.JSONDecodeError: no value";
+        assert_eq!(authored(told, ""), shown);
+    }
+
+    #[test]
+    fn a_module_that_does_not_end_is_told_as_one_of_javascript_is() {
+        let endless = Program(["/bin/sh", "-c", "while :; do :; done"].map(PathBuf::from).to_vec());
+        let error = run(&mut endless.command(), Duration::from_millis(200), "").expect_err("it does not end");
+        let message = error.to_string();
+        assert!(message.starts_with("the module does not end: "), "{message}");
+        assert!(include_str!("snapshot.rs").contains(&format!("\"{message}\"")), "{message}");
+        assert_eq!(error.kind(), ErrorKind::Source);
     }
 }

@@ -82,6 +82,24 @@ fn each_exported_function_is_a_tool() {
 }
 
 #[test]
+fn the_export_of_a_runtime_is_no_tool() {
+    let names = |wit: &str, module: &str| {
+        let component = functions(wit, module).expect("it loads");
+        component.definitions().map(|tool| tool.name.clone()).collect::<Vec<_>>()
+    };
+    // As componentize-py leaves it in what it makes.
+    let wit = "package a:b; world plain { export exports: interface { init: func(); } export f: func(); }";
+    let module = r#"(func (export "exports#init")) (func (export "f"))"#;
+    assert_eq!(names(wit, module), ["f"]);
+    // Interfaces of an author, which have another function or a package.
+    let wit = "package a:b; world plain { export exports: interface { init: func(); more: func(); } }";
+    let module = r#"(func (export "exports#init")) (func (export "exports#more"))"#;
+    assert_eq!(names(wit, module), ["exports_init", "exports_more"]);
+    let wit = "package a:b; interface exports { init: func(); } world plain { export exports; }";
+    assert_eq!(names(wit, r#"(func (export "a:b/exports#init"))"#), ["exports_init"]);
+}
+
+#[test]
 fn functions_of_the_same_name_have_their_package_in_it() {
     let wit = "package a:one@0.1.0; interface math { f: func() -> u32; }
         interface other { g: func() -> u32; }

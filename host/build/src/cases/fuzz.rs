@@ -19,6 +19,8 @@ const SHRINKING: usize = 300;
 const MOST: usize = 5;
 /// Values that are made for each call at most: those that do not fit the schema are dropped.
 const ATTEMPTS: usize = 20;
+/// The value of each secret that a tool declares. It is long enough for one, and no ordinary text.
+const PLACEHOLDER: &str = "placeholder-of-a-secret-while-fuzzing";
 
 /// How tools are called with generated arguments.
 #[derive(Debug, Clone)]
@@ -69,8 +71,8 @@ pub struct FuzzFailure {
 }
 
 impl Cases {
-    /// Calls each tool with arguments made from its schema. A tool is granted what it declares as needs, requests are not
-    /// answered, and each call has a store of its own.
+    /// Calls each tool with arguments made from its schema. A tool is granted what it declares as needs, its secrets have a
+    /// placeholder as their value, requests are not answered, and each call has a store of its own.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -138,7 +140,9 @@ impl Cases {
     }
 
     async fn failure(&self, tool: &Offered, arguments: &Value) -> Result<Option<FuzzFailure>, Error> {
-        let case = Case { arguments: Some(arguments.clone()), ..Case::default() };
+        let secrets = tool.needs.iter().filter(|need| matches!(need.kind.as_str(), "secret" | "reveal"));
+        let secrets = secrets.map(|need| (need.pattern.clone(), PLACEHOLDER.to_owned())).collect();
+        let case = Case { arguments: Some(arguments.clone()), secrets, ..Case::default() };
         let completion = self.complete(&case, tool).await.map_err(|(problem, hint)| {
             Error::new(ErrorKind::Cases, format!("`{}` cannot be called: {problem}", tool.name), hint)
         })?;

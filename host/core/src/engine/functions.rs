@@ -10,7 +10,7 @@ mod shape;
 mod value;
 
 use serde_json::Value;
-use wasmtime::component::types::{ComponentFunc, ComponentItem};
+use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Val};
 use wasmtime::{Engine, Store};
 
@@ -29,6 +29,10 @@ use shape::{Parts, Shape};
 
 /// Packages whose exports a runtime calls, not a model.
 const NOT_TOOLS: [&str; 2] = ["wasi:", "toolcell:"];
+
+/// The interface, without a package, and its only function through which the runtime of componentize-py is started when a
+/// component is made. It stays an export of the component, and is of no use after that.
+const RUNTIME: (&str, &str) = ("exports", "init");
 
 /// An exported function.
 pub(super) struct Function {
@@ -82,6 +86,9 @@ fn found(engine: &Engine, component: &Component) -> Vec<Found> {
                 functions.push(Found { interface: None, name: export.to_owned(), index, ty });
             }
             ComponentItem::ComponentInstance(instance) => {
+                if is_runtime(engine, export, &instance) {
+                    continue;
+                }
                 for (name, item) in instance.exports(engine) {
                     let inner = component.get_export_index(Some(&index), name);
                     if let (ComponentItem::ComponentFunc(ty), Some(index)) = (item.ty, inner) {
@@ -98,6 +105,13 @@ fn found(engine: &Engine, component: &Component) -> Vec<Found> {
         }
     }
     functions
+}
+
+/// Whether an exported interface is the runtime's own.
+fn is_runtime(engine: &Engine, export: &str, instance: &ComponentInstance) -> bool {
+    let is_function = |item: &ComponentItem| matches!(item, ComponentItem::ComponentFunc(_));
+    let mut functions = instance.exports(engine).filter(|(_, item)| is_function(&item.ty)).map(|(name, _)| name);
+    export == RUNTIME.0 && functions.next() == Some(RUNTIME.1) && functions.next().is_none()
 }
 
 /// The names of tools: `INTERFACE_FUNCTION`, or `FUNCTION` for one of the world itself. Functions whose names would be the same

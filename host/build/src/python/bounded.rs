@@ -1,0 +1,129 @@
+//! Runs a compiler that runs the author's source, which may never end.
+//!
+//! In: a program, and how long it may take. Out: its output, or none if it took longer.
+//! Invariants: no process of it is left when this one goes on, and none when this one ends, whatever ends it. The program
+//! has a process group of its own. A shell in that group reads a pipe that this process alone can write to, and does not:
+//! when the pipe is closed, as the system does at a process's end, the shell kills the group.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Starts the shell that waits for the pipe's end, and becomes the program.
+const START: &str = r#"exec 3<&0
+{ read -r line; kill -KILL 0; } <&3 >/dev/null 2>&1 &
+exec "$@" </dev/null 3<&-"#;
+/// How long the end of a killed program is waited for.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A command for [`output`]. The caller adds arguments and environment.
+pub(super) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", START, "sh"]).arg(program).process_group(0);
+    command
+}
+
+/// The output of a [`command`]. None if it did not end in this time: then it is killed, with all that it started.
+pub(super) fn output(command: &mut Command, most: Duration) -> io::Result<Option<Output>> {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let lifeline = child.stdin.take();
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || send.send(child.wait_with_output()));
+    let done = receive.recv_timeout(most);
+    drop(lifeline);
+    let Ok(done) = done else {
+        // So that it does not run any more when the caller removes its files.
+        let _ = receive.recv_timeout(GRACE);
+        return Ok(None);
+    };
+    done.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read as _;
+    use std::path::{Path, PathBuf};
+    use std::sync::mpsc::Receiver;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(30);
+    /// A process that holds the pipe `$PIPE` open, and that starts another that does.
+    const HOLDS: &str = r#"exec 4>"$PIPE"; echo >&4; sleep 60 & while :; do :; done"#;
+    /// Set where the test of this process's end is that process.
+    const ENDED: &str = "TOOLCELL_TEST_ENDED";
+
+    fn shell(script: &str) -> Command {
+        let mut command = command("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn pipe(folder: &Path) -> PathBuf {
+        let path = folder.join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo is installed").success());
+        path
+    }
+
+    /// Tells when the first process holds the pipe, and when the last that does has ended.
+    fn holders(pipe: PathBuf) -> Receiver<()> {
+        let (send, receive) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut pipe = File::open(pipe).expect("a pipe");
+            pipe.read_exact(&mut [0]).expect("a byte");
+            let _ = send.send(());
+            let _ = pipe.read(&mut [0]);
+            send.send(())
+        });
+        receive
+    }
+
+    #[test]
+    fn a_program_that_ends_has_its_output_and_no_input() {
+        let script = r#"cat; echo "$0 $1"; echo problem >&2; exit 3"#;
+        let done = output(shell(script).args(["a b", "$c"]), LONG).expect("a shell").expect("it ends");
+        assert_eq!((done.stdout.as_slice(), done.stderr.as_slice()), (&b"a b $c\n"[..], &b"problem\n"[..]));
+        assert_eq!(done.status.code(), Some(3));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_fails() {
+        let done = output(&mut command("/no such program"), LONG).expect("a shell").expect("it ends");
+        assert!(!done.status.success());
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed_with_what_it_started() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = pipe(folder.path());
+        let held = holders(pipe.clone());
+        let done = output(shell(HOLDS).env("PIPE", pipe), Duration::from_secs(1)).expect("a shell");
+        assert!(done.is_none(), "it ended");
+        for what in ["started", "was killed"] {
+            held.recv_timeout(LONG).unwrap_or_else(|_| panic!("no program {what}"));
+        }
+    }
+
+    #[test]
+    fn the_end_of_this_process_is_that_of_the_program() {
+        if let Some(pipe) = std::env::var_os(ENDED) {
+            let done = output(shell(HOLDS).env("PIPE", pipe), LONG * 10).expect("a shell");
+            panic!("it ended: {done:?}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = pipe(folder.path());
+        let held = holders(pipe.clone());
+        let mut this = Command::new(std::env::current_exe().expect("a path"));
+        this.args(["--exact", "python::bounded::tests::the_end_of_this_process_is_that_of_the_program"]);
+        let mut this = this.env(ENDED, pipe).stdout(Stdio::null()).spawn().expect("it starts");
+        let has_started = held.recv_timeout(LONG).is_ok();
+        this.kill().expect("it can be killed");
+        this.wait().expect("it ended");
+        assert!(has_started, "no program started");
+        held.recv_timeout(LONG).expect("the program has ended");
+    }
+}
