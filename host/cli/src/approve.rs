@@ -110,8 +110,7 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
         printer.text(&page.lines.join("\n"))?;
     }
     if !(args.yes || args.json) {
-        let (yes, all) = (again(&["--yes"]), again(&["--json"]));
-        ask(printer, &page, format!("read what {all} prints; then {yes} approves it without a question"))?;
+        ask(printer, &page, again)?;
     }
     let is_approved = args.yes || !args.json;
     if is_approved {
@@ -134,14 +133,21 @@ fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
 }
 
-/// Asks. Fails unless the answer is a yes.
-fn ask(printer: &Printer, page: &Page, instead: String) -> Result<(), Failure> {
-    let why = unasked(printer.listener(), page);
-    if why.is_none() && printer.ask("approve this?").is_some_and(|answer| is_yes(&answer)) {
+/// Asks. Fails unless the answer is a yes. `again` is this command with further options.
+fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Result<(), Failure> {
+    const NOT_APPROVED: &str = "not approved, and nothing was written";
+    let listener = printer.listener();
+    if let Some(why) = unasked(listener, page) {
+        let is_above = listener == Listener::Absent && !page.is_cut;
+        let read = if is_above { "the page above".to_owned() } else { format!("what {} prints", again(&["--json"])) };
+        let instead = format!("read {read}; then {} approves it without a question", again(&["--yes"]));
+        return Err(Failure::not_approved(format!("{NOT_APPROVED}: {why}"), instead));
+    }
+    if printer.ask("approve this?").is_some_and(|answer| is_yes(&answer)) {
         return Ok(());
     }
-    let why = why.map_or_else(String::new, |why| format!(": {why}"));
-    Err(Failure::not_approved(format!("not approved, and nothing was written{why}"), instead))
+    let instead = format!("change what you do not want to allow; {} then asks again", again(&[]));
+    Err(Failure::not_approved(NOT_APPROVED, instead))
 }
 
 /// Why the question cannot be asked: approval covers exactly what was shown.

@@ -1,4 +1,4 @@
-//! The component that `cargo build` wrote, for a crate that is named by its folder.
+//! The component that `cargo build` or `toolcell build` wrote, for a project that is named by its folder.
 //!
 //! Invariants: nothing is built.
 
@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use anyhow::anyhow;
 use serde::Deserialize;
 
-use crate::config::quoted;
+use crate::config::{Again, quoted};
 use crate::failure::Failure;
 use crate::{env, files};
 
@@ -40,14 +40,14 @@ struct Library {
     crate_type: Vec<String>,
 }
 
-/// The component that was built last, if the path is the folder of a crate.
+/// The component that was built last, if the path is the folder of a project.
 ///
 /// # Errors
-/// The crate is not built, or its `Cargo.toml` cannot be read.
-pub(crate) fn component(path: &Path) -> Result<Option<PathBuf>, Failure> {
+/// The project is not built, or its `Cargo.toml` cannot be read.
+pub(crate) fn component(path: &Path, again: &Again) -> Result<Option<PathBuf>, Failure> {
     let manifest = path.join("Cargo.toml");
     if !manifest.is_file() {
-        return Ok(None);
+        return of_project(path, again);
     }
     let shown = manifest.display();
     let read: Manifest = toml::from_str(&files::manifest(&manifest)?)
@@ -59,7 +59,8 @@ pub(crate) fn component(path: &Path) -> Result<Option<PathBuf>, Failure> {
     // A library's file has the name of its crate, a program's that of its package.
     let library = read.lib.name.unwrap_or_else(|| package.name.replace('-', "_"));
     let names = [format!("{library}.wasm"), format!("{}.wasm", package.name)];
-    newest(path, &names).map(Some).ok_or_else(|| {
+    let written = || beside(path).filter(|file| file.is_file());
+    newest(path, &names).or_else(written).map(Some).ok_or_else(|| {
         let missing = anyhow!("the crate `{}` is not built: `{TARGET}` has no `{}`", package.name, names[0]);
         let is_component = read.lib.crate_type.iter().any(|kind| kind == "cdylib");
         let mut hint = format!("build it: `{}`", build(path));
@@ -68,6 +69,26 @@ pub(crate) fn component(path: &Path) -> Result<Option<PathBuf>, Failure> {
         }
         Failure::file(missing, hint)
     })
+}
+
+/// The component of a project that is no crate.
+fn of_project(path: &Path, again: &Again) -> Result<Option<PathBuf>, Failure> {
+    let Some(file) = beside(path) else { return Ok(None) };
+    if file.is_file() {
+        return Ok(Some(file));
+    }
+    let folder = path.to_string_lossy();
+    let operand = Some(&*folder).filter(|folder| *folder != HERE);
+    let build = again.command("build", &[], operand.as_slice());
+    let missing = anyhow!("the project is not built: there is no `{}`", file.display());
+    Err(Failure::file(missing, format!("build it: {build}")))
+}
+
+/// The file that `toolcell build` writes, if the path is the folder of a project.
+fn beside(path: &Path) -> Option<PathBuf> {
+    let file = toolcell_build::component_of(path).ok().filter(|_| path.is_dir())?;
+    // As it would be typed.
+    Some(file.strip_prefix(HERE).map(Path::to_owned).unwrap_or(file))
 }
 
 /// The command that builds it.

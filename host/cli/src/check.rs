@@ -33,7 +33,8 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     };
     let lock = Lock::beside(&config)?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let (mut shown, mut failures, mut unapproved, mut components) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut shown, mut failures, mut components) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut unapproved, mut developed) = (Vec::new(), Vec::new());
     for chosen in config.all() {
         let loaded = components::one(printer, &engines, &config, &chosen).await;
         let loaded = loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
@@ -44,8 +45,10 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
             Ok((component, signer)) => {
                 let standing = approve::standing(&lock, name(&chosen), component, signer.as_ref());
                 let signer = signer.as_ref();
-                let needs_approval = development(&chosen).is_none() && standing != Standing::Locked;
-                unapproved.extend(needs_approval.then(|| name(&chosen)));
+                if standing != Standing::Locked {
+                    let list = if development(&chosen).is_some() { &mut developed } else { &mut unapproved };
+                    list.push(name(&chosen));
+                }
                 if args.json {
                     to_json(&config, &chosen, component, signer, standing)
                 } else {
@@ -109,6 +112,10 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     if config.approval == Approval::Missing || !unapproved.is_empty() {
         let approve = config.hint.command("approve", &[], &[]);
         printer.note("hint", &format!("{approve} shows what is new or changed, and asks"));
+    } else if ok && !developed.is_empty() {
+        let developed = developed.join(", ");
+        let message = format!("`{file}` is valid; not approved, but used in development: {developed}");
+        printer.note("note", &message);
     } else if ok {
         printer.note("note", &format!("`{file}` is valid, and everything in it is approved"));
     }

@@ -48,7 +48,7 @@ pub(crate) fn with_typed(config: Config, components: &[PathBuf], grants: &[Strin
     })
 }
 
-/// A component as the configuration knows it: its name, its file, or for the folder of a crate what was built there. For
+/// A component as the configuration knows it: its name, its file, or for the folder of a project what was built there. For
 /// [`HERE`] that is what was built in this folder, else the only component of the configuration.
 pub(crate) fn word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
     if word.to_str().is_some_and(|name| config.components.contains_key(name)) {
@@ -60,7 +60,7 @@ pub(crate) fn word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
     }
     let is_here = word == Path::new(HERE);
     let only = config.components.keys().next().filter(|_| is_here && config.components.len() == 1);
-    match (built::component(word), only) {
+    match (built::component(word, &config.hint), only) {
         (Ok(None) | Err(_), Some(only)) => Ok(PathBuf::from(only)),
         (Ok(None), None) if is_here => Err(nothing_here(config)),
         (built, _) => Ok(built?.unwrap_or_else(|| word.to_owned())),
@@ -75,7 +75,7 @@ fn nothing_here(config: &Config) -> Failure {
         }
         _ if config.is_foreign() => config.missing("").into(),
         _ => Failure::usage(
-            "no component is named, and none is found: there is no crate in this folder, and no component in a `toolcell.toml`",
+            "no component is named, and none is found: there is no project in this folder, and no component in a `toolcell.toml`",
             "name the file of a component, for instance `toolcell inspect hello.wasm`",
         ),
     }

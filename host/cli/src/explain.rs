@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcell::{
-    CallContext, Component, Decision, Denial, Egress, HttpRule, InvokeRule, KeyRule, Layer, PathRule, Request, Rights,
-    Route, Suggestion, Tool, toml_text,
+    CallContext, Component, Decision, Definition, Denial, Egress, HttpRule, InvokeRule, KeyRule, Layer, PathRule,
+    PathUse, Request, Rights, Route, Suggestion, Tool, toml_text,
 };
 
 use crate::args::{ExplainArgs, Global};
@@ -19,10 +19,11 @@ use crate::grant_text;
 use crate::host::{self, Engines};
 use crate::printer::Printer;
 use crate::rule_lines::{Item, RuleLines};
+use crate::stand_in::directory_of;
 use crate::{components, inspect, target};
 
 /// What was decided.
-enum Answer {
+pub(crate) enum Answer {
     Allowed,
     /// Allowed, but the host's name has no address now.
     Unresolved(String),
@@ -78,10 +79,11 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
             let by = rule.as_ref().map(|rule| format!(", by {}", by(rule))).unwrap_or_default();
             printer.text(&format!("{denial}{by}"))?;
             let scope = (context.tenant.as_deref(), name);
-            for warning in Suggestion::of(&request).warnings() {
+            let suggestion = suggested(tool.definition(), &request);
+            for warning in suggestion.warnings() {
                 printer.note("warning", &warning);
             }
-            printer.note("hint", &hint(&config, &chosen, scope, denial.layer, &request));
+            printer.note("hint", &hint(&config, &chosen, scope, denial, (&request, &suggestion)));
         }
         Answer::Private(networks) => {
             let by =
@@ -90,13 +92,8 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
             for warning in Suggestion::of(&request).warnings() {
                 printer.note("warning", &warning);
             }
-            let granted = rights.granted().http.iter().filter(|granted| is_within(&request, granted));
-            let before = granted.flat_map(HttpRule::private).map(ToString::to_string);
-            let networks: BTreeSet<_> =
-                before.chain(networks.iter().cloned()).map(|network| toml_text(&network)).collect();
-            let networks: Vec<_> = networks.into_iter().collect();
             let rule = rule.map_or_else(|| request.to_string(), |rule| rule.text);
-            let rule = format!("{{ rule = {}, private = [{}] }}", toml_text(&rule), networks.join(", "));
+            let rule = with_private(&rights, &request, &rule, networks);
             printer.note("hint", &format!("to allow it, write this in place of the rule: {rule}"));
         }
     }
@@ -110,7 +107,7 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
 }
 
 /// The decision, as a call comes to it.
-async fn decided(rights: &Rights, request: &Request<'_>) -> Answer {
+pub(crate) async fn decided(rights: &Rights, request: &Request<'_>) -> Answer {
     if let Request::Http { method, target } = request {
         return match Egress::new().route(rights, *method, target).await {
             Route::Denied(denial) => Answer::Denied(denial),
@@ -123,6 +120,30 @@ async fn decided(rights: &Rights, request: &Request<'_>) -> Answer {
         Decision::Allowed => Answer::Allowed,
         Decision::Denied(denial) => Answer::Denied(denial),
     }
+}
+
+/// The rule that covers a request, with these networks besides those that are granted already.
+pub(crate) fn with_private<'a>(
+    rights: &Rights,
+    request: &Request<'_>,
+    rule: &str,
+    networks: impl IntoIterator<Item = &'a String>,
+) -> String {
+    let granted = rights.granted().http.iter().filter(|granted| is_within(request, granted));
+    let before = granted.flat_map(HttpRule::private).map(ToString::to_string);
+    let networks: BTreeSet<_> =
+        before.chain(networks.into_iter().cloned()).map(|network| toml_text(&network)).collect();
+    let networks: Vec<_> = networks.into_iter().collect();
+    format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", "))
+}
+
+/// What would grant a request: of a path the directory that the tool declares, or that a file lies in.
+fn suggested(definition: &Definition, request: &Request<'_>) -> Suggestion {
+    let Request::File { access, path } = request else { return Suggestion::of(request) };
+    let is_directory = !path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+    let mut suggestion = Suggestion::default();
+    suggestion.add_directory(directory_of(definition, path, PathUse { access: *access, is_directory }), *access);
+    suggestion
 }
 
 /// Says why a call would be refused as a whole, whatever the tool may.
@@ -172,7 +193,7 @@ fn deciding(
         Answer::Allowed | Answer::Unresolved(_) | Answer::Private(_) => {
             let place = ["components", name, "grants", granted];
             let covers = |item: &Item| covers(request, &item.text, configured.grants.directories.as_slice());
-            let found = lines.items(&place).into_iter().find(covers).map(|Item { text, line }| {
+            let found = lines.items(&place).into_iter().find(covers).map(|Item { text, line, .. }| {
                 let directory = configured.grants.directories.iter().find(|granted| granted.name == text);
                 let text = match request {
                     Request::File { .. } => directory.map_or(text, |found| format!("{} {}", found.access, found.name)),
@@ -198,7 +219,7 @@ fn deciding(
 }
 
 /// Whether a rule as it is written covers a request.
-fn covers(request: &Request<'_>, rule: &str, directories: &[toolcell::Directory]) -> bool {
+pub(crate) fn covers(request: &Request<'_>, rule: &str, directories: &[toolcell::Directory]) -> bool {
     match request {
         Request::Http { .. } => rule.parse().is_ok_and(|rule| is_within(request, &rule)),
         Request::File { access, path } => {
@@ -225,15 +246,13 @@ fn hint(
     config: &Config,
     chosen: &Chosen<'_>,
     (tenant, tool): (Option<&str>, &str),
-    layer: Layer,
-    request: &Request<'_>,
+    denial: &Denial,
+    (request, suggestion): (&Request<'_>, &Suggestion),
 ) -> String {
+    let layer = denial.layer;
     match layer {
-        Layer::Declared => format!(
-            "no grant can allow this: the tool does not declare it; its author can add `#[tool(needs = [{}])]`",
-            request.declaration()
-        ),
-        Layer::Granted => grant_text::advice(config, chosen, &Suggestion::of(request)),
+        Layer::Declared => denial.hint(),
+        Layer::Granted => grant_text::advice(config, chosen, suggestion),
         Layer::Tool | Layer::Tenant | Layer::Call | _ => {
             let of_tool = chosen.section_of(tool).filter(|_| layer == Layer::Tool);
             let section = of_tool.unwrap_or_else(|| format!("tenants.{}", tenant.unwrap_or("NAME")));

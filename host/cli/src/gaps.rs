@@ -42,6 +42,13 @@ impl Gap {
         // Its author's words stay in one line.
         clean::note(&clean::shown(&format!("declares {kind} {pattern} ({reason}): {granted}"))).into_owned()
     }
+
+    /// The need as the rest of a sentence about the tool, if no part of it is granted.
+    pub(crate) fn clause(&self) -> Option<String> {
+        let Need { kind, pattern, .. } = &self.need;
+        let clause = || format!("declares {kind} {pattern}, which is not granted");
+        self.granted.is_empty().then(|| clean::note(&clean::shown(&clause())).into_owned())
+    }
 }
 
 /// What a tool declares and is not granted.
@@ -118,20 +125,25 @@ pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
         }
         RuleOf::Tenant(_) => is_complete && !components.iter().any(|component| allows(rule, component, None)),
     };
-    let mut idle: Vec<_> = config.rules.iter().filter(is_idle).map(told).collect();
+    let mut idle: Vec<_> = config.rules.iter().filter(is_idle).map(|rule| told(config, rule)).collect();
     idle.sort_by_key(|problem| (problem.line, problem.column));
     idle
 }
 
-fn told(rule: &WrittenRule) -> Problem {
+fn told(config: &Config, rule: &WrittenRule) -> Problem {
     let WrittenRule { of, kind, place, .. } = rule;
     let text = clean::shown(&place.message);
     let useless = format!("the rule `{text}` in {kind} has no effect");
     let (message, hint) = match of {
-        RuleOf::Component(name) => (
-            format!("{useless}: no tool of `{name}` declares it, or [components.{name}.tools] takes it away"),
-            format!("remove the rule; `toolcell inspect {name}` shows what the tools declare"),
-        ),
+        RuleOf::Component(name) => {
+            let has_tools = config.components.get(name).is_some_and(|component| !component.tools.is_empty());
+            let narrowed =
+                if has_tools { format!(", or [components.{name}.tools] takes it away") } else { String::new() };
+            (
+                format!("{useless}: no tool of `{name}` declares it{narrowed}"),
+                format!("remove the rule; `toolcell inspect {name}` shows what the tools declare"),
+            )
+        }
         RuleOf::Tool(name, tool) => (
             format!("{useless}: the tool `{tool}` does not declare it, or the component `{name}` is not granted it"),
             "remove the rule, or grant it to the component first: a tool's section can only narrow those grants"

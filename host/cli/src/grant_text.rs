@@ -7,17 +7,35 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::{Value, json};
 use toolcell::{Suggestion, toml_text};
 
 use crate::config::{self, Chosen, Config, Configured, Development, Section, quoted};
 use crate::env;
-use crate::rule_lines::RuleLines;
+use crate::rule_lines::{Item, RuleLines};
 
 /// Lines, and where they go.
 pub(crate) struct Pasted {
     /// The end of a sentence: "add LINES to `toolcell.toml`".
     place: String,
     pub(crate) lines: Vec<String>,
+}
+
+/// A part of what is granted that is to be written anew.
+pub(crate) struct Change {
+    /// The key of the grants that it is in.
+    pub(crate) kind: &'static str,
+    pub(crate) part: Item,
+    /// What is written before the part, where a comment tells of it.
+    pub(crate) key: &'static str,
+    pub(crate) text: String,
+}
+
+impl Change {
+    /// As JSON.
+    pub(crate) fn shown(&self) -> Value {
+        json!({ "line": self.part.line, "kind": self.kind, "text": format!("{}{}", self.key, self.text) })
+    }
 }
 
 /// What stands for the lines in a place.
@@ -30,14 +48,14 @@ impl Pasted {
     }
 }
 
-/// What grants this to a component.
-pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion) -> Pasted {
+/// What grants this to a component, and changes what it is granted.
+pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion, changes: &[Change]) -> Pasted {
     let file = config.file.as_deref().unwrap_or(config::NAME);
     let lines = suggestion.to_paste();
     match chosen.configured {
         Some((name, Configured { section: Section { line, has_grants: true }, .. })) => Pasted {
-            place: format!("apply {LINES} to [components.{name}.grants] in `{file}`, line {line}"),
-            lines: widened(config, chosen, name, suggestion).unwrap_or(lines),
+            place: format!("apply {LINES} to {} in `{file}`, line {line}", place_of(config, name)),
+            lines: widened(config, chosen, name, suggestion, changes).unwrap_or(lines),
         },
         Some((name, Configured { section: Section { line, has_grants: false }, .. })) => Pasted {
             place: format!(
@@ -64,7 +82,7 @@ pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
     if let Some((_, Configured { development: Some(Development::Typed), .. })) = chosen.configured {
         return format!("to allow it, add to the command:\n{}", options(suggestion));
     }
-    let pasted = pasted(config, chosen, suggestion);
+    let pasted = pasted(config, chosen, suggestion, &[]);
     let steps = steps(chosen, suggestion);
     let steps = if steps.is_empty() { String::new() } else { format!("\nthen:\n- {}", steps.join("\n- ")) };
     let file = format!("to allow it, {}:\n{}{steps}", pasted.order("these lines"), pasted.lines.join("\n"));
@@ -80,13 +98,29 @@ fn options(suggestion: &Suggestion) -> String {
     options.iter().map(|line| format!("--grant {}", quoted(line))).collect::<Vec<_>>().join(" ")
 }
 
+/// How a section that has grants is called.
+fn place_of(config: &Config, name: &str) -> String {
+    match RuleLines::read(config) {
+        Some(rules) if whole(&rules, name).is_some() || !prefix(&rules, name).is_empty() => {
+            format!("the grants of [components.{name}]")
+        }
+        Some(_) | None => format!("[components.{name}.grants]"),
+    }
+}
+
 fn section(name: &str, lines: Vec<String>) -> Vec<String> {
     [format!("[components.{name}.grants]")].into_iter().chain(lines).collect()
 }
 
 /// The lines of a section that has grants. A directory that lies in a granted one, or around it, is none of its own: a
 /// configuration takes no two with different access.
-fn widened(config: &Config, chosen: &Chosen<'_>, name: &str, suggestion: &Suggestion) -> Option<Vec<String>> {
+fn widened(
+    config: &Config,
+    chosen: &Chosen<'_>,
+    name: &str,
+    suggestion: &Suggestion,
+    changed: &[Change],
+) -> Option<Vec<String>> {
     let grants = chosen.grants();
     let clash = |wanted: &str| grants.directories.iter().find(|granted| nested(&granted.name, wanted));
     let clashes: Vec<_> =
@@ -105,7 +139,7 @@ fn widened(config: &Config, chosen: &Chosen<'_>, name: &str, suggestion: &Sugges
         )
     });
     let left_out: Vec<_> = clashes.iter().map(|(wanted, _, _)| *wanted).collect();
-    let rest = merged(&rules, name, &suggestion.without_directories(&left_out))?;
+    let rest = merged(&rules, name, &suggestion.without_directories(&left_out), changed)?;
     Some(changes.chain(rest).collect())
 }
 
@@ -122,10 +156,24 @@ fn nested(one: &str, other: &str) -> bool {
     Path::new(one).starts_with(other) || Path::new(other).starts_with(one)
 }
 
-/// The lines of a section that has grants: what it says of each kind, with the new items at the end.
-fn merged(rules: &RuleLines, name: &str, suggestion: &Suggestion) -> Option<Vec<String>> {
-    let mut lines = Vec::new();
-    for (kind, mut items) in suggestion.additions() {
+/// What a section that has grants says of one kind, with the new items at the end.
+struct Merged {
+    kind: &'static str,
+    value: String,
+    /// What this takes the place of.
+    old: Option<Item>,
+}
+
+/// The lines of a section that has grants.
+fn merged(rules: &RuleLines, name: &str, suggestion: &Suggestion, changes: &[Change]) -> Option<Vec<String>> {
+    let mut additions = suggestion.additions();
+    for change in changes {
+        if !additions.iter().any(|(kind, _)| *kind == change.kind) {
+            additions.push((change.kind, Vec::new()));
+        }
+    }
+    let (mut merged, mut by_hand) = (Vec::new(), Vec::new());
+    for (kind, mut items) in additions {
         let place = ["components", name, "grants", kind];
         let is_table = ["environment", "secrets"].contains(&kind);
         if is_table {
@@ -133,42 +181,119 @@ fn merged(rules: &RuleLines, name: &str, suggestion: &Suggestion) -> Option<Vec<
             let is_new = |item: &String| item.split(" = ").next().is_none_or(|key| !there.iter().any(|old| old == key));
             items.retain(is_new);
         }
+        let changes: Vec<_> = changes.iter().filter(|change| change.kind == kind).collect();
+        if items.is_empty() && changes.is_empty() {
+            continue;
+        }
         let (open, close) = match kind {
             "scratch" => ("", ""),
             _ if is_table => ("{ ", " }"),
             _ => ("[", "]"),
         };
         let new = items.join(", ");
-        let Some(old) = rules.text_at(&place) else {
-            lines.push(format!("{kind} = {open}{new}{close}"));
+        let Some(old) = rules.part(&place) else {
+            merged.push(Merged { kind, value: format!("{open}{new}{close}"), old: None });
             continue;
         };
-        let first = rules.line(&place)?;
-        let span = match old.matches('\n').count() {
-            0 => format!("line {first}"),
-            more => format!("lines {first} to {}", first + more),
-        };
-        let has_header = if is_table { old.starts_with('[') } else { old.starts_with("[[") };
-        let inner = old.strip_prefix(open.trim()).and_then(|old| old.strip_suffix(close.trim()));
-        match inner.filter(|inner| !has_header && !inner.contains('#')) {
-            _ if items.is_empty() => {}
-            Some(_) if kind == "scratch" => lines.push(format!("{kind} = {new}  # in place of {span}")),
+        let parts: Vec<_> = changes.iter().map(|change| (&change.part, change.text.clone())).collect();
+        let text = changed(&old, &parts);
+        let has_header = if is_table { old.text.starts_with('[') } else { old.text.starts_with("[[") };
+        let inner = text.as_deref().unwrap_or_default().strip_prefix(open.trim());
+        let inner = inner.and_then(|old| old.strip_suffix(close.trim()));
+        match inner.filter(|inner| text.is_some() && !has_header && !inner.contains('#')) {
+            Some(_) if kind == "scratch" => merged.push(Merged { kind, value: new, old: Some(old) }),
             Some(inner) => {
-                let old: Vec<_> = inner.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-                let old = old.join(" ");
-                let old = old.trim().trim_end_matches(',');
-                let between = if old.is_empty() { "" } else { ", " };
-                lines.push(format!("{kind} = {open}{old}{between}{new}{close}  # in place of {span}"));
+                let value = format!("{open}{}{close}", joined(inner, &new));
+                merged.push(Merged { kind, value, old: Some(old) });
             }
-            None if has_header && is_table => {
-                lines.push(format!("# add below [components.{name}.grants.{kind}], {span}:"));
-                lines.extend(items);
+            None => {
+                by_hand.extend(changes.iter().map(|Change { part, key, text, .. }| {
+                    format!("# in line {}, write {key}{text} in place of {}", part.line, part.text)
+                }));
+                if has_header && is_table && !items.is_empty() {
+                    by_hand.push(format!("# add below [components.{name}.grants.{kind}], {}:", span(&old)));
+                    by_hand.extend(items);
+                } else if !items.is_empty() {
+                    // With comments in it, or a header for each item, it is the user's to edit.
+                    by_hand.push(format!("# add to `{kind}`, {}: {new}", span(&old)));
+                }
             }
-            // With comments in it, or a header for each item, it is the user's to edit.
-            None => lines.push(format!("# add to `{kind}`, {span}: {new}")),
         }
     }
-    Some(lines)
+    let lines = match whole(rules, name) {
+        _ if merged.is_empty() => Vec::new(),
+        Some(whole) => in_one_table(rules, &whole, merged),
+        None => {
+            let prefix = prefix(rules, name);
+            let line = |Merged { kind, value, old }| {
+                let place = old.map(|old| format!("  # in place of {}", span(&old))).unwrap_or_default();
+                format!("{prefix}{kind} = {value}{place}")
+            };
+            merged.into_iter().map(line).collect()
+        }
+    };
+    Some(by_hand.into_iter().chain(lines).collect())
+}
+
+/// The grants of a component, if they are one inline table.
+fn whole(rules: &RuleLines, name: &str) -> Option<Item> {
+    rules.part(&["components", name, "grants"]).filter(|grants| grants.text.starts_with('{'))
+}
+
+/// What is written before the keys of a component's grants: nothing below a header, `grants.` in dotted keys.
+fn prefix(rules: &RuleLines, name: &str) -> String {
+    let keys = rules.items(&["components", name, "grants"]);
+    let mut before = keys.iter().map(|key| rules.before(key)).filter(|before| !before.starts_with('['));
+    before.next().unwrap_or_default().to_owned()
+}
+
+/// Grants that are one inline table, as one line.
+fn in_one_table(rules: &RuleLines, whole: &Item, merged: Vec<Merged>) -> Vec<String> {
+    let old = merged.iter().filter_map(|Merged { value, old, .. }| Some((old.as_ref()?, value.clone())));
+    let text = changed(whole, &old.collect::<Vec<_>>()).filter(|text| !text.contains('#'));
+    let Some(inner) = text.as_deref().and_then(|text| text.strip_prefix('{')?.strip_suffix('}')) else {
+        let line = |Merged { kind, value, .. }| format!("# in `grants`, {}, write: {kind} = {value}", span(whole));
+        return merged.into_iter().map(line).collect();
+    };
+    let new = merged.iter().filter(|merged| merged.old.is_none());
+    let new: Vec<_> = new.map(|Merged { kind, value, .. }| format!("{kind} = {value}")).collect();
+    let table = format!("{{ {} }}", joined(inner, &new.join(", ")));
+    let before = rules.before(whole);
+    if before.contains(['{', ',']) {
+        // The component is an inline table too.
+        return vec![format!("# in {}, write: grants = {table}", span(whole))];
+    }
+    vec![format!("{before} {table}  # in place of {}", span(whole))]
+}
+
+/// The text of an item with these parts of it written anew; none if one lies outside.
+fn changed(item: &Item, parts: &[(&Item, String)]) -> Option<String> {
+    let mut parts: Vec<_> = parts.iter().collect();
+    parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.span.start));
+    let mut text = item.text.clone();
+    for (part, new) in parts {
+        let start = part.span.start.checked_sub(item.span.start)?;
+        let range = start..start + part.span.len();
+        text.get(range.clone())?;
+        text.replace_range(range, new);
+    }
+    Some(text)
+}
+
+/// The inside of a list or a table in one line, with more at its end.
+fn joined(old: &str, new: &str) -> String {
+    let old: Vec<_> = old.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let old = old.join(" ");
+    let old = old.trim().trim_end_matches(',');
+    format!("{old}{}{new}", if old.is_empty() || new.is_empty() { "" } else { ", " })
+}
+
+/// The lines of an item.
+fn span(item: &Item) -> String {
+    match item.text.trim_end().matches('\n').count() {
+        0 => format!("line {}", item.line),
+        more => format!("lines {} to {}", item.line, item.line + more),
+    }
 }
 
 /// A name for a component that the configuration does not name: its file's, or that with a number.
@@ -218,9 +343,28 @@ mod tests {
             ("secrets = { k = { for = \"https://a.example\" } }", "reveal k", "reveal = [\"k\"]"),
             ("scratch = false", "write /scratch/x", "scratch = true  # in place of line 2"),
             ("reveal = []", "kv read b", "kv = [\"read b\"]"),
+            ("grants.kv = [\"read a\"]", "kv read b", "grants.kv = [\"read a\", \"read b\"]  # in place of line 2"),
+            (
+                "grants.kv = [\"read a\"]",
+                "reveal k",
+                "grants.secrets = { k = { from = { env = \"k\" } } }\ngrants.reveal = [\"k\"]",
+            ),
+            ("grants.environment.A = \"1\"", "kv read b", "grants.kv = [\"read b\"]"),
+            (
+                "grants = { kv = [\"read a\"] }",
+                "kv read b",
+                "grants = { kv = [\"read a\", \"read b\"] }  # in place of line 2",
+            ),
+            (
+                "grants = { kv = [\n  \"read a\",\n], reveal = [] }",
+                "invoke t",
+                "grants = { kv = [ \"read a\", ], reveal = [], invoke = [\"t\"] }  # in place of lines 2 to 4",
+            ),
+            ("grants = {}", "kv read b", "grants = { kv = [\"read b\"] }  # in place of line 2"),
         ] {
-            let rules = RuleLines::of(format!("[components.x.grants]\n{old}\n"));
-            let lines = merged(&rules, "x", &Suggestion::of(&Request::parse(asked).unwrap())).unwrap();
+            let section = if old.starts_with("grants") { "x" } else { "x.grants" };
+            let rules = RuleLines::of(format!("[components.{section}]\n{old}\n"));
+            let lines = merged(&rules, "x", &Suggestion::of(&Request::parse(asked).unwrap()), &[]).unwrap();
             assert_eq!(lines.join("\n"), expected, "{old}");
         }
     }

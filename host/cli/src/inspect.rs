@@ -213,7 +213,7 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
         let memory = if component.is_pooled() { "from the pool" } else { "on demand, not from the pool" };
         facts.push(row("cells", format!("{}; memory {memory}", chosen.isolation.word())));
     }
-    facts.push(row("ungranted", contents::without_grants_shown(examination, barred)));
+    facts.push(row("without grants", contents::without_grants_shown(examination, barred)));
     let imports = imports(examination, missing, grants, Some(contents));
     let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports];
     for definition in loaded.iter().flat_map(|component| component.definitions()) {

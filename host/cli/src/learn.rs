@@ -4,6 +4,8 @@
 //! Invariants: nothing is changed, and nothing leaves that is not granted; of what is granted only what reads is used, and
 //! only where the user approved it; no secret is looked at; what the tool asked for is text of a stranger.
 
+mod changed;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +14,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use toolcell::{
     CallOptions, CallResult, ComponentBytes, Decision, Definition, Denial, Event, Executor, Grants, Host, HttpRule,
-    Layer, Need, Outcome, Recorded, Recorder, Request, Rights, Suggestion, ToolCall,
+    Layer, Need, Outcome, Recorded, Recorder, Refusal, Request, Rights, Suggestion, ToolCall,
 };
 
 use crate::args::{DEFAULT_ID, Global, LearnArgs};
@@ -20,11 +22,13 @@ use crate::config::{self, Wanted};
 use crate::exit::ExitStatus;
 use crate::explain::{self, Found};
 use crate::failure::Failure;
-use crate::grant_text;
+use crate::grant_text::{self, Change};
 use crate::printer::Printer;
+use crate::run::report;
 use crate::stand_in::{StandIn, directory_of};
 use crate::target::Target;
 use crate::{clean, components, host};
+use changed::Changed;
 
 /// Denials that are kept: a tool can ask a hundred thousand times.
 const MAX_DENIALS: usize = 1000;
@@ -89,31 +93,39 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         }
     }
     if let CallResult::Refusal(refusal) = &result {
-        printer.note("error", &refusal.to_string());
-        printer.note("hint", refusal.hint());
+        if let Refusal::InvalidArguments(faults) = refusal {
+            report::misfit(printer, &args.call, &config.hint, faults);
+        } else {
+            printer.note("error", &refusal.to_string());
+            printer.note("hint", refusal.hint());
+        }
         return Ok(ExitStatus::Refusal);
     }
     let definition = tool.definition();
     let recorded = recorder.recorded();
-    let Learned { asked, granted, narrowed, names_host } = learned(&rights, definition, &recorded);
+    let Changed { changes, requests, warnings } =
+        changed::changed(&config, &chosen, &rights, &recorded, is_approved).await;
+    let Learned { asked, granted, narrowed, names_host } = learned(&rights, definition, &recorded, &requests);
+    let warnings: Vec<_> = asked.warnings().into_iter().chain(warnings).collect();
     let mut denials = std::mem::take(&mut *denials.lock());
     let is_granted = |denial: &Denial| {
         Request::parse(&denial.request).is_ok_and(|request| rights.allows(&request) == Decision::Allowed)
     };
     denials.retain(|denial| !is_granted(denial));
     let declared = components::needs(std::iter::once(definition));
-    let pasted = grant_text::pasted(&config, &chosen, &asked);
+    let pasted = grant_text::pasted(&config, &chosen, &asked, &changes);
     if args.json {
         printer.json(&json!({
             "tool": name, "ended": result, "denied": denials, "grants": asked.to_paste(), "granted": granted,
-            "declared": declared.lines(), "steps": grant_text::steps(&chosen, &asked), "warnings": asked.warnings(),
+            "declared": declared.lines(), "steps": grant_text::steps(&chosen, &asked), "warnings": warnings,
+            "changes": changes.iter().map(Change::shown).collect::<Vec<_>>(),
         }))?;
         return Ok(ExitStatus::Ok);
     }
-    for warning in asked.warnings() {
-        printer.note("warning", &warning);
+    for warning in &warnings {
+        printer.note("warning", warning);
     }
-    if asked.is_empty() {
+    if asked.is_empty() && changes.is_empty() {
         printer.note("note", "the tool asked for nothing that needs a further grant");
     } else {
         printer.text(&pasted.lines.join("\n"))?;
@@ -190,10 +202,12 @@ fn is_used(definition: &Definition, need: &Need, recorded: &Recorded) -> bool {
         || recorded.environment && need.kind == "environment"
 }
 
-/// Divides what a tool asked for into what is granted and what is not.
-fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded) -> Learned {
+/// Divides what a tool asked for into what is granted and what is not. Told apart from both are requests whose rules are to
+/// be changed.
+fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded, changed: &[Request<'_>]) -> Learned {
     let mut learned = Learned::default();
     let mut judge = |request: &Request<'_>, add: &mut dyn FnMut(&mut Suggestion)| match rights.allows(request) {
+        Decision::Allowed if changed.contains(request) => {}
         Decision::Allowed => drop(learned.granted.insert(request.to_string())),
         Decision::Denied(Denial { layer: Layer::Granted, .. }) => {
             add(&mut learned.asked);

@@ -15,10 +15,11 @@ use toolcell_config::files;
 /// The text of a configuration.
 pub(crate) struct RuleLines(String);
 
-/// An item of a list or a table: its text, and its line.
+/// An item of a list or a table: its text, its line, and where in the file it is.
 pub(crate) struct Item {
     pub(crate) text: String,
     pub(crate) line: usize,
+    pub(crate) span: Range<usize>,
 }
 
 impl RuleLines {
@@ -44,6 +45,18 @@ impl RuleLines {
         self.0.get(span).map(str::trim)
     }
 
+    /// A member's value, as [`text_at`](Self::text_at) has it.
+    pub(crate) fn part(&self, place: &[&str]) -> Option<Item> {
+        let span = self.at(place, |value| value.span())?;
+        Some(Item { text: self.0.get(span.clone())?.to_owned(), line: self.line_of(&span), span })
+    }
+
+    /// What is written before an item in its line.
+    pub(crate) fn before(&self, item: &Item) -> &str {
+        let before = self.0.get(..item.span.start).unwrap_or_default();
+        before.rsplit('\n').next().unwrap_or_default().trim()
+    }
+
     /// The items of a list: the text of each, or what a table says as its `rule` or its `name`. Of a table: its keys.
     pub(crate) fn items(&self, place: &[&str]) -> Vec<Item> {
         let spans = |value: &Spanned<DeValue<'_>>| -> Vec<(String, Range<usize>)> {
@@ -58,7 +71,7 @@ impl RuleLines {
             }
         };
         let found = self.at(place, spans).unwrap_or_default();
-        found.into_iter().map(|(text, span)| Item { text, line: self.line_of(&span) }).collect()
+        found.into_iter().map(|(text, span)| Item { text, line: self.line_of(&span), span }).collect()
     }
 
     fn at<T>(&self, place: &[&str], look: impl FnOnce(&Spanned<DeValue<'_>>) -> T) -> Option<T> {

@@ -2,7 +2,7 @@
 
 mod answer;
 mod live;
-mod report;
+pub(crate) mod report;
 mod resume;
 
 use std::path::PathBuf;

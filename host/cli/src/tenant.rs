@@ -14,7 +14,7 @@ use crate::config::{self, Config, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::{state, table};
+use crate::table;
 
 /// Where keys are, in the configuration's own directory below the state directory.
 const DIRECTORY: &str = "api-keys";
@@ -23,7 +23,7 @@ const FILE: &str = "keys.json";
 /// The store of the configuration's keys.
 pub(crate) fn store(config: &Config) -> Result<ApiKeyStore, Failure> {
     if config.file.is_none() {
-        return Err(config.missing("run `toolcell init` to make one, then `toolcell tenant add NAME`").into());
+        return Err(without_file(config));
     }
     let Some(dir) = config.state_directory(DIRECTORY) else {
         return Err(Failure::file(
@@ -32,6 +32,10 @@ pub(crate) fn store(config: &Config) -> Result<ApiKeyStore, Failure> {
         ));
     };
     ApiKeyStore::open(dir.join(FILE)).map_err(failed)
+}
+
+fn without_file(config: &Config) -> Failure {
+    config.missing("run `toolcell init` to make one, then `toolcell tenant add` again").into()
 }
 
 /// A store that cannot be used.
@@ -72,9 +76,7 @@ fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool, Failure> 
         let message = format!("`{}` is not a valid name of a tenant", name.escape_debug());
         return Err(Failure::usage(message, "use 1 to 64 letters, digits, `_` and `-`"));
     }
-    let Some(path) = config.path.as_deref().filter(|_| config.file.is_some()) else {
-        return Err(config.missing("run `toolcell init` to make one, then `toolcell tenant add` again").into());
-    };
+    let Some(path) = config.path.as_deref().filter(|_| config.file.is_some()) else { return Err(without_file(config)) };
     let unwritable = |error| Failure::file(error, format!("add the line `[tenants.{name}]` to the configuration"));
     let text = std::fs::read_to_string(path).map_err(unwritable)?;
     let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };

@@ -107,8 +107,8 @@ impl Denial {
                 let declaration =
                     Request::parse(&self.request).map_or_else(|_| "…".to_owned(), |asked| asked.declaration());
                 format!(
-                    "no grant can allow this: the tool does not declare it; its author can add \
-                     `#[tool(needs = [{declaration}])]`"
+                    "no grant can allow this: the tool does not declare it; its author can declare the need: \
+                     {declaration}, with a reason"
                 )
             }
             Layer::Granted => by("grant"),

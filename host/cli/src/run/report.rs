@@ -7,14 +7,16 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde_json::Value;
 use toolcell::{
-    CallResult, Exit, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome, Output, Part, Question, Raised,
-    RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
+    CallResult, Exit, Fault, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome, Output, Part, Question,
+    Raised, RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
 };
 use toolcell_build::SourceLine;
 
 use super::{Typed, resume};
-use crate::config::quoted;
+use crate::args::CallArgs;
+use crate::config::{Again, quoted};
 use crate::failure::Failure;
+use crate::gaps::{self, Gap};
 use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
 use crate::{clean, files, schema, table};
@@ -34,7 +36,11 @@ pub(super) fn show(
 ) -> Result<(), Failure> {
     match result {
         CallResult::Outcome(Outcome::Ok(output)) => ok(printer, output),
-        CallResult::Outcome(Outcome::Error(error)) => handler_error(printer, error),
+        CallResult::Outcome(Outcome::Error(error)) => {
+            handler_error(printer, error)?;
+            not_granted(printer, typed, tool);
+            Ok(())
+        }
         CallResult::Outcome(Outcome::AskUser(question)) => self::question(printer, question),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
             value(printer, result)?;
@@ -43,6 +49,9 @@ pub(super) fn show(
         }
         CallResult::ToolError(error) => {
             tool_error(printer, typed, tool, error, lines);
+            if let ToolError::HandlerRaised(_) | ToolError::HandlerExit(_) = error {
+                not_granted(printer, typed, tool);
+            }
             Ok(())
         }
         CallResult::Refusal(refusal) => {
@@ -99,6 +108,21 @@ struct Told<'a> {
 fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure> {
     let HandlerError { message, data, retryable, retry_after_ms, .. } = error;
     printer.json(&Told { error: message, data: data.as_ref(), retryable: *retryable, retry_after_ms: *retry_after_ms })
+}
+
+/// Tells what a tool that failed declares and is not granted: the tool's own words may not say that a grant is missing.
+fn not_granted(printer: &Printer, typed: &Typed<'_>, tool: &Tool) {
+    let gaps = tool.rights().map(|rights| gaps::of(rights, tool.definition())).unwrap_or_default();
+    let clauses: Vec<_> = gaps.iter().filter_map(Gap::clause).collect();
+    for clause in &clauses {
+        printer.note("note", &format!("`{}` {clause}", typed.tool));
+    }
+    if !clauses.is_empty() {
+        let component = typed.args.call.component.to_string_lossy();
+        let arguments = resume::repeated(typed).unwrap_or_else(|| "-".to_owned());
+        let learn = typed.again.command("learn", &[], &[&component, typed.tool, &arguments]);
+        printer.note("hint", &format!("{learn} shows what this call asks for"));
+    }
 }
 
 /// Prints a tool's question, what it offers, and what the answer must be.
@@ -284,17 +308,22 @@ fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
         printer.note("hint", hint);
         return;
     };
+    misfit(printer, &typed.args.call, typed.again, faults);
+}
+
+/// Tells what does not fit of the arguments, and how to see what would.
+pub(crate) fn misfit(printer: &Printer, call: &CallArgs, again: &Again, faults: &[Fault]) {
     printer.note("error", "the arguments do not fit the tool's parameters");
     for fault in faults {
         printer.point(&fault.to_string());
     }
-    if let [only] = typed.args.call.arguments.as_slice()
+    if let [only] = call.arguments.as_slice()
         && files::is_forgotten_at(only)
     {
         printer.note("hint", &format!("did you mean `{}`?", quoted(&format!("@{only}"))));
         return;
     }
-    let inspect = typed.again.command("inspect", &[], &[&typed.args.call.component.to_string_lossy()]);
+    let inspect = again.command("inspect", &[], &[&call.component.to_string_lossy()]);
     printer.note("hint", &format!("{inspect} shows the parameters"));
 }
 

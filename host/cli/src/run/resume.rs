@@ -14,16 +14,12 @@ const MAX_REPEATED: usize = 4096;
 
 /// How to go on, in words and as a command.
 pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
-    let Typed { args, arguments, .. } = typed;
+    let Typed { args, .. } = typed;
     let mut words =
         vec![env::program(), "run".into(), args.call.component.to_string_lossy().into_owned(), typed.tool.to_owned()];
     let mut before = "to answer, replace ANSWER with your answer:";
-    let given = args.call.tool.iter().chain(&args.call.arguments).find(|word| *word == "-" || word.starts_with('@'));
-    if let Some(file) = given.filter(|word| *word != "-") {
-        words.push(file.clone());
-    } else if given.is_none() || arguments.len() <= MAX_REPEATED {
-        // Escaped, not left out by the printer: the answer must come with the very same arguments.
-        words.push(clean::json_line(arguments.trim()));
+    if let Some(arguments) = repeated(typed) {
+        words.push(arguments);
     } else {
         words.push("-".to_owned());
         before = "to answer, replace ANSWER with your answer, and repeat the standard input:";
@@ -49,6 +45,17 @@ pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
     }
     let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
     format!("{before}\n{} --answer ANSWER", words.join(" "))
+}
+
+/// The arguments as one word of a further command: their file, or their text. `None` if only standard input has them.
+pub(super) fn repeated(typed: &Typed<'_>) -> Option<String> {
+    let Typed { args, arguments, .. } = typed;
+    let given = args.call.tool.iter().chain(&args.call.arguments).find(|word| *word == "-" || word.starts_with('@'));
+    if let Some(file) = given.filter(|word| *word != "-") {
+        return Some(file.clone());
+    }
+    // Escaped, not left out by the printer: an answer must come with the very same arguments.
+    (given.is_none() || arguments.len() <= MAX_REPEATED).then(|| clean::json_line(arguments.trim()))
 }
 
 /// What to do about an answer that is refused.

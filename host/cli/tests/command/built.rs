@@ -1,4 +1,4 @@
-//! `toolcell run DIR`: the component of a crate, found where cargo writes it.
+//! `toolcell run DIR`: the component of a project, found where cargo or `toolcell build` writes it.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -70,6 +70,50 @@ fn a_crate_that_is_not_built_says_how() {
         assert!(shown.stderr.starts_with("error: ") && shown.stderr.contains(error), "{shown}");
         assert!(shown.stderr.lines().any(|line| line.starts_with("hint: ") && line.contains(hint)), "{hint}: {shown}");
     }
+}
+
+/// Named from outside or found from inside; before the build, the command of the hint makes it.
+#[test]
+fn the_folder_of_a_project_stands_for_its_component() {
+    for (folder, outside, inside) in
+        [("g2", "`toolcell build g2`", "`toolcell build`"), ("a b", "`toolcell build 'a b'`", "`toolcell build`")]
+    {
+        let place = Place::new("");
+        fs::remove_file(place.path().join("toolcell.toml")).expect("it is there");
+        let within = |words: &[&str]| place.shown(place.command().current_dir(place.path().join(folder)).args(words));
+        assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
+        fs::rename(place.path().join("greeter"), place.path().join(folder)).expect("a place");
+        let file = format!("{folder}.wasm");
+        let (unbuilt, here) = (place.typed(&["run", folder, "name=Ada"]), within(&["inspect"]));
+        for (shown, file, hint) in [(unbuilt, format!("{folder}/{file}"), outside), (here, file.clone(), inside)] {
+            let told = format!("error: the project is not built: there is no `{file}`\nhint: build it: {hint}\n");
+            assert_eq!((shown.status, shown.stdout.as_str(), shown.stderr), (1, "", told));
+        }
+        assert_eq!(place.typed(&["build", folder]).status, 0);
+        for shown in [place.typed(&["run", folder, "name=Ada"]), within(&["run", ".", "name=Ada"])] {
+            assert_eq!((shown.status, shown.stdout.as_str()), (0, "Hello, Ada!\n"), "{shown}");
+        }
+        for (shown, component) in [
+            (place.typed(&["inspect", folder, "--json"]), format!("{folder}/{file}")),
+            (within(&["inspect", "--json"]), file),
+        ] {
+            assert_eq!(shown.json()["component"], component, "{shown}");
+        }
+        assert_eq!(within(&["run"]).status, 21, "a name is missing, and no component");
+    }
+    let place = Place::new("");
+    let shown = place.typed(&["run", "data", "name=Ada"]);
+    assert!(shown.status == 1 && shown.stderr.contains("`data` is a directory"), "{shown}");
+}
+
+/// What `toolcell build` copied, where cargo's own folder is not known.
+#[test]
+fn a_crate_whose_target_folder_is_elsewhere_is_found_by_its_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("tool/Cargo.toml"), MANIFEST.as_bytes(), 0);
+    write(&dir.path().join("tool/tool.wasm"), &fs::read(example("hello")).unwrap(), 0);
+    let shown = greet(dir.path(), "tool");
+    assert_eq!((shown.status, shown.stdout.as_str()), (0, "Hello, Ada!\n"), "{shown}");
 }
 
 /// Commands about one component take the one that was built here, or else the only one that is configured.

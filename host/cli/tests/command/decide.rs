@@ -60,6 +60,23 @@ fn gaps_and_idle_rules_are_told_before_and_after_an_approval() {
     assert!(!shown["warnings"].to_string().contains("toolcell.toml:14:"), "{shown}");
 }
 
+/// The section of a component's tools is a possible reason where it is written, and nowhere else.
+#[test]
+fn an_idle_rule_names_no_section_that_is_not_there() {
+    const RULE: &str = "[components.needy]\npath = \"needy.wasm\"\ngrants = { kv = [\"read settings\"] }\n";
+    for (tools, reason) in [
+        ("", "no tool of `needy` declares it\n"),
+        (
+            "[components.needy.tools.needs]\nkv = []\n",
+            "no tool of `needy` declares it, or [components.needy.tools] takes it away\n",
+        ),
+    ] {
+        let shown = place(&format!("{RULE}{tools}")).typed(&["check"]);
+        let warning = format!("the rule `read settings` in kv has no effect: {reason}");
+        assert!(shown.stderr.contains(&warning), "{warning}: {shown}");
+    }
+}
+
 /// The warnings are the last lines, below what is granted.
 #[test]
 fn warnings_are_right_above_the_question() {

@@ -153,6 +153,30 @@ fn a_folder_of_builds_needs_no_approval() {
     }
 }
 
+/// Approved or not: which components are used without an approval is said by their names.
+#[test]
+fn a_check_says_what_is_used_in_development() {
+    const VALID: &str = "note: `toolcell.toml` is valid";
+    let one = "[dev]\nfolders = [\"target\"]\n[components.dev]\npath = \"target/hello.wasm\"\n";
+    let two = format!("{one}[components.two]\npath = \"target/two.wasm\"\n");
+    let place = built(one);
+    fs::copy(example("hello"), place.path().join("target/two.wasm")).expect("a place");
+    let named = |words: &[&str]| place.typed(&[&["--config", "toolcell.toml"], words].concat());
+    for (config, approve, ending) in [
+        (one, false, "; not approved, but used in development: dev\n"),
+        (&two, false, "; not approved, but used in development: dev, two\n"),
+        (one, true, ", and everything in it is approved\n"),
+        (&two, false, "; not approved, but used in development: two\n"),
+    ] {
+        place.write(config);
+        if approve {
+            assert_eq!(named(&["approve", "--yes"]).status, 0);
+        }
+        let shown = named(&["check"]);
+        assert_eq!((shown.status, shown.stderr.as_str()), (0, &*format!("{VALID}{ending}")), "{shown}");
+    }
+}
+
 /// A folder that another user made, with a configuration in it: approved or not, its components are not used as they come.
 #[test]
 fn a_configuration_that_was_found_waives_no_approval() {

@@ -87,19 +87,116 @@ fn what_is_granted_and_approved_is_read() {
     assert!(shown.stderr.contains("note: already granted and used: GET http://127.0.0.1:"), "{shown}");
 }
 
-/// What is printed for a section that has grants keeps those that it has.
+/// What is printed for a section that has grants keeps those that it has, in whatever form they are written.
 #[test]
 fn new_grants_are_added_to_the_old() {
-    let config = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/a\"]\n";
-    let place = place(config, &["notes"]).approved();
     let add = |title: &str| format!(r#"{{"action": "add", "title": "{title}", "text": "x"}}"#);
-    let shown = place.typed(&["learn", "notes", &add("b")]);
-    assert_eq!(shown.stdout, "kv = [\"write notes/a\", \"write notes/b\"]  # in place of line 4\n", "{shown}");
-    place.write(&config.replace("kv = [\"write notes/a\"]\n", &shown.stdout));
-    place.approve();
-    for (title, status) in [("a", 0), ("b", 0), ("c", 10)] {
-        assert_eq!(place.typed(&["run", "notes", "notes", &add(title)]).status, status, "{title}");
+    let both = r#"kv = ["write notes/a", "write notes/b"]"#;
+    for (before, old, new, whose) in [
+        ("[components.notes.grants]\n", r#"kv = ["write notes/a"]"#, both.to_owned(), "[components.notes.grants]"),
+        ("", r#"grants.kv = ["write notes/a"]"#, format!("grants.{both}"), "the grants of [components.notes]"),
+        (
+            "",
+            r#"grants = { kv = ["write notes/a"] }"#,
+            format!("grants = {{ {both} }}"),
+            "the grants of [components.notes]",
+        ),
+    ] {
+        let config = format!("[components.notes]\npath = \"notes.wasm\"\n{before}{old}\n");
+        let place = place(&config, &["notes"]).approved();
+        let shown = place.typed(&["learn", "notes", &add("b")]);
+        let line = config.lines().count();
+        assert_eq!(shown.stdout, format!("{new}  # in place of line {line}\n"), "{shown}");
+        assert!(shown.stderr.contains(&format!("apply the lines printed above to {whose} in")), "{shown}");
+        place.write(&config.replace(&format!("{old}\n"), &shown.stdout));
+        place.approve();
+        for (title, status) in [("a", 0), ("b", 0), ("c", 10)] {
+            assert_eq!(place.typed(&["run", "notes", "notes", &add(title)]).status, status, "{title}");
+        }
     }
+}
+
+/// A rule that is granted and lets no private address through, a secret that is for other requests: what is printed is
+/// pasted, and the call works.
+#[test]
+fn what_is_granted_and_too_little_is_changed() {
+    let server = Server::answering("here");
+    let url = server.url("");
+    let private = |path: &str| format!("{{ rule = \"GET {url}{path}\", private = [\"127.0.0.1/32\"] }}");
+    let token =
+        |rule: &str| format!("secrets = {{ fetch_token = {{ for = \"{rule}\", from = {{ file = \"token\" }} }} }}");
+    let grants = |lines: &[&str]| {
+        let lines = lines.join("\n");
+        format!("[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n{lines}\n")
+    };
+    let in_place = |line: &str, number: usize| format!("{line}  # in place of line {number}\n");
+    let granted = format!("http = [\"GET {url}/a\", \"GET https://example.com/\"]");
+    let let_through = format!("http = [{}, \"GET https://example.com/\"]", private("/a"));
+    let menu = token("https://example.com/menu");
+    let open = format!("http = [{}]", private("/"));
+    for (old, path, with_token, expected, used) in [
+        (vec![granted.as_str()], "/a", false, in_place(&let_through, 4), ""),
+        (vec![open.as_str(), &menu], "/b", true, in_place(&token(&format!("GET {url}/b")), 5), "GET http"),
+        (
+            vec![&open, &token(&format!("GET {url}/c"))],
+            "/b",
+            true,
+            in_place(&token(&format!("GET {url}")), 5),
+            "GET http",
+        ),
+        (vec![&open, &token(&url)], "/b", true, String::new(), "secret fetch_token"),
+    ] {
+        let config = grants(&old);
+        let place = place(&config, &["fetch"]).approved();
+        let asked = serde_json::json!({ "url": server.url(path), "with_token": with_token }).to_string();
+        let shown = place.typed(&["learn", "fetch", &asked]);
+        assert_eq!((shown.status, &shown.stdout), (0, &expected), "{shown}");
+        let is_changed = !expected.is_empty();
+        assert_eq!(shown.stderr.contains("asked for nothing that needs a further grant"), !is_changed, "{shown}");
+        let told = shown.stderr.split("already granted and used: ").nth(1).and_then(|told| told.lines().next());
+        let told = told.unwrap_or_default();
+        assert_eq!((told.contains(used), told.is_empty()), (true, used.is_empty()), "{shown}");
+        assert_eq!(told.contains("secret"), with_token && !is_changed, "{shown}");
+        assert_eq!(shown.stderr.contains("is for one host"), old.contains(&menu.as_str()), "{shown}");
+        let changes = place.typed(&["learn", "fetch", &asked, "--json"]).json();
+        assert_eq!(changes["changes"].as_array().map(Vec::len), Some(usize::from(is_changed)), "{changes}");
+        let run = || place.typed(&["run", "fetch", "fetch", &asked]);
+        assert_eq!(run().status == 0, !is_changed, "{}", run());
+        if is_changed {
+            let replaced = if with_token { old[1] } else { old[0] };
+            place.write(&config.replace(&format!("{replaced}\n"), &shown.stdout));
+            place.approve();
+            assert_eq!(run().status, 0, "{}", run());
+        }
+        let head = server.heads().pop().expect("a request");
+        assert_eq!(head.contains("Bearer a-secret-value"), with_token, "{head}");
+    }
+}
+
+/// The directory that would be granted is the one that the tool declares.
+#[test]
+fn a_path_is_explained_by_its_directory() {
+    let place = place("", &["file_search", "clerk"]);
+    for (words, directory) in [
+        (["file_search.wasm", "read /data/x"], "/data"),
+        (["file_search.wasm", "read /data/deep/x.txt"], "/data"),
+        (["clerk.wasm", "read /all"], "/all"),
+        (["clerk.wasm", "write /out/x.txt"], "/out"),
+    ] {
+        let shown = place.typed(&["explain", words[0], words[1]]);
+        let proposed = format!("directories = [{{ name = \"{directory}\", path = \"{}\"", &directory[1..]);
+        assert!(shown.status == 21 && shown.stderr.contains(&proposed), "{shown}");
+    }
+}
+
+/// In the words of `run`: the hint is for the person who typed them.
+#[test]
+fn arguments_that_do_not_fit_are_told_as_a_call_tells_them() {
+    let place = Place::new("");
+    let [learned, ran] = ["learn", "run"].map(|command| place.typed(&[command, "hello.wasm", "name:=1"]));
+    let hint = "hint: `toolcell inspect hello.wasm` shows the parameters\n";
+    assert!(learned.status == 21 && learned.stderr.ends_with(hint), "{learned}");
+    assert_eq!(learned.to_string(), ran.to_string().replace("  reason: invalid_arguments\n", ""));
 }
 
 /// A path is written as the configuration reads it, wherever the command is typed.
@@ -158,14 +255,14 @@ fn an_environment_that_was_read_is_told() {
     assert!(!told("date").contains(note), "{}", told("date"));
 }
 
-/// Where no grant can help, the author reads their own notation.
+/// Where no grant can help, the author reads what to declare, whatever the language of the tool.
 #[test]
-fn what_it_does_not_declare_is_told_in_the_authors_words() {
+fn what_it_does_not_declare_is_told_in_words_of_every_language() {
     let server = Server::answering("x");
     let place = Place::new("");
     fs::write(place.path().join("forecast.wasm"), forecast(&server)).unwrap();
     let explained = place.typed(&["explain", "forecast.wasm", "kv write other"]);
-    let declared = r#"its author can add `#[tool(needs = [kv("write other", "why, in one sentence")])]`"#;
+    let declared = "its author can declare the need: kind `kv`, pattern `write other`, with a reason\n";
     assert!(explained.status == 21 && explained.stderr.contains(declared), "{explained}");
 }
 

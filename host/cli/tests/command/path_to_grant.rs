@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use toolcell_test_guests::bytes;
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place as Within, bytes};
 
 use crate::place::Place;
 use crate::server::Server;
@@ -111,4 +111,48 @@ fn what_is_not_granted_is_shown_all_the_same() {
     assert_eq!((&json["loadable"], &json["error"]["kind"]), (&false.into(), &"not_granted".into()), "{json}");
     assert_eq!(json["tools"][0]["needs"].as_array().map(Vec::len), Some(5), "{json}");
     check("learn_all_kinds", &place.typed(&["learn", "forecast.wasm", "forecast", CALL]));
+}
+
+/// The tool's own words say that a file is missing; these say which grant is, and how to see what the call asks for.
+#[test]
+fn a_tool_that_fails_is_told_with_the_needs_that_are_not_granted() {
+    const CONFIG: &str = "[components.search]\npath = \"search.wasm\"\n[components.search.grants]\n\
+                          directories = [{ name = \"/data\", path = \"data\", access = \"read\" }]\n";
+    const NEEDS: &[[&str; 3]] = &[["filesystem", "read /data", "to read"], ["kv", "write a/*", "to remember"]];
+    let place = Place::new(CONFIG);
+    fs::write(place.path().join("search.wasm"), bytes("file_search")).unwrap();
+    fs::write(place.path().join("other.wasm"), bytes("file_search")).unwrap();
+    for (file, tool) in [
+        ("says", Hostile::answering(Answer::Error("no such file"))),
+        ("traps", Hostile::new(Within::Execute, Misdeed::Abort)),
+        ("works", Hostile::answering(Answer::Value("1"))),
+    ] {
+        let component = Hostile { needs: NEEDS, ..tool }.component();
+        fs::write(place.path().join(file).with_extension("wasm"), component).unwrap();
+    }
+    place.approve();
+    let file = "note: `file_search` declares filesystem read /data, which is not granted\n";
+    let both = "note: `hostile` declares filesystem read /data, which is not granted\n\
+                note: `hostile` declares kv write a/*, which is not granted\n";
+    // A part that an operator left out is no news.
+    let part = "note: `hostile` declares filesystem read /data, which is not granted\n";
+    let hint = |words: &str| format!("hint: `toolcell learn {words}` shows what this call asks for\n");
+    for (words, status, notes, learn) in [
+        (&["run", "other.wasm", "text=x"][..], 10, file, "other.wasm file_search '{\"text\":\"x\"}'"),
+        (&["run", "search", "text=x", "folder=nowhere"], 10, "", ""),
+        (&["run", "other.wasm", "text=x", "folder=.."], 21, "", ""),
+        (&["run", "says.wasm"], 10, both, "says.wasm hostile '{}'"),
+        (&["run", "says.wasm", "--grant", "kv=write a/b"], 10, part, "says.wasm hostile '{}'"),
+        (&["run", "traps.wasm"], 20, both, "traps.wasm hostile '{}'"),
+        (&["run", "works.wasm"], 0, "", ""),
+        (&["run", "says.wasm", "--json"], 10, "", ""),
+    ] {
+        let shown = place.typed(words);
+        assert_eq!(shown.status, status, "{words:?}: {shown}");
+        let told = if notes.is_empty() { String::new() } else { format!("{notes}{}", hint(learn)) };
+        assert!(shown.stderr.ends_with(&told), "{words:?}: {shown}");
+        assert_eq!(shown.stderr.contains("declares"), !notes.is_empty(), "{words:?}: {shown}");
+    }
+    let learned = place.typed(&["learn", "other.wasm", "file_search", "{\"text\":\"x\"}"]);
+    assert!(learned.status == 0 && learned.stdout.contains("directories = "), "{learned}");
 }

@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
+use crate::place::Place;
 use crate::typed::{command, example, typed};
 
 /// The prompt for an answer.
@@ -73,6 +74,24 @@ fn a_person_is_asked_again_until_the_answer_fits() {
     let (status, seen) = at_a_terminal(&[], &[&words[..], &["--json"]].concat(), ("", ""));
     assert!(status == Some(11) && !seen.contains("your answer"), "{seen}");
     assert_eq!(typed(&words).status, 11);
+}
+
+/// Who said no is not told how to say yes.
+#[test]
+fn an_answer_that_is_no_yes_approves_nothing() {
+    const QUESTION: &str = "approve this? [y/N] ";
+    let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n");
+    let (file, lock) = (place.path().join("toolcell.toml"), place.path().join("toolcell.lock"));
+    let words = ["--config", file.to_str().expect("UTF-8"), "approve"];
+    for (answer, status, told) in [
+        ("n\n", 21, "error: not approved, and nothing was written\nhint: change what you do not want to allow; "),
+        ("\n", 21, "error: not approved, and nothing was written\nhint: change what you do not want to allow; "),
+        ("y\n", 0, "note: approved: `hello` in "),
+    ] {
+        let (ended, seen) = at_a_terminal(&[("NO_COLOR", "1")], &words, (QUESTION, answer));
+        assert_eq!((ended, lock.exists()), (Some(status), status == 0), "{answer:?}: {seen}");
+        assert!(seen.contains(told) && !seen.contains("--yes"), "{answer:?}: {seen}");
+    }
 }
 
 #[test]

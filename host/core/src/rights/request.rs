@@ -105,7 +105,7 @@ impl Request<'_> {
         }
     }
 
-    /// How the author of a tool declares that it needs this, as an item of `#[tool(needs = […])]`.
+    /// The need that covers this, as the author of a tool declares it in any language: ``kind `kv`, pattern `read KEY` ``.
     #[must_use]
     pub fn declaration(&self) -> String {
         let (kind, pattern) = match self {
@@ -118,7 +118,7 @@ impl Request<'_> {
             Self::Keys { prefix } => ("kv", format!("read {prefix}*")),
             Self::Invoke { tool, .. } => ("invoke", tool.to_string()),
         };
-        format!("{kind}({pattern:?}, \"why, in one sentence\")")
+        format!("kind `{kind}`, pattern `{}`", pattern.escape_debug())
     }
 
     /// Whether an embedder's grants cover it.
