@@ -324,13 +324,15 @@ fn report_problems(service: &Service, loaded: &Loaded) {
     service.report_degraded("components", summary, details);
 }
 
-/// Reports a configuration that is not served. Everyone sees the place of the first error, the operator what it is.
+/// Reports a changed configuration that is not served. The server stays ready, because it serves what it did before: otherwise
+/// all servers that share the file would be taken out of service at once. Everyone sees the place of the first error, the operator
+/// what it is.
 fn report_failure(service: &Service, failure: &Failure) {
     let message = match failure.problems().first() {
         Some(problem) => format!("{}:{}:{} cannot be used", problem.file, problem.line, problem.column),
         None => "the configuration changed and cannot be used".to_owned(),
     };
-    service.report_with(CONFIGURATION, message, vec![failure.message()]);
+    service.report_degraded(CONFIGURATION, message, vec![failure.message()]);
 }
 
 /// What a reload changed, in one line.

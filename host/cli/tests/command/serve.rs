@@ -155,9 +155,9 @@ fn what_changes_is_served_when_it_is_approved() {
     server.told("what was served before goes on");
     server.told("hint: ");
     let (status, ready) = server.asked("GET", "/ready", None, None);
-    assert_eq!((status, &ready["ready"]), (503, &json!(false)), "{ready}");
+    assert_eq!((status, &ready["ready"]), (200, &json!(true)), "{ready}");
     assert!(
-        ready["problems"]["configuration"].as_str().is_some_and(|told| told.contains("toolcell.toml:1")),
+        ready["degraded"]["configuration"].as_str().is_some_and(|told| told.contains("toolcell.toml:1")),
         "{ready}"
     );
     assert_eq!(server.description(), "Greets.");
