@@ -8,6 +8,7 @@
 //! protection against replay. There is no list of answers: within its lifetime a question can be answered more than
 //! once, each time in a cell of its own. Source: docs/contract.md, section 7.
 
+mod bytes;
 mod key;
 
 use std::fmt;
@@ -164,13 +165,15 @@ impl Sealer {
         plain.extend(self.now().saturating_add(millis(self.lifetime)).to_le_bytes());
         plain.extend(state.as_bytes());
         // Without randomness there is no machine left to speak of.
-        let sealed = self.encrypt(&plain).ok_or(ToolError::HandlerExit(Exit::Died))?;
+        let sealed = self.encrypt(PREFIX, &plain).ok_or(ToolError::HandlerExit(Exit::Died))?;
         Ok(Json::from(Value::String(sealed)))
     }
 
     /// Opens what an answer brings back. None when the question left no state.
     pub(crate) fn open(&self, origin: &Origin<'_>, state: Option<&Json>) -> Result<Option<Json>, ResumeFault> {
-        let plain = self.decrypt(state.ok_or(ResumeFault::Missing)?).ok_or(ResumeFault::Tampered)?;
+        let state = state.ok_or(ResumeFault::Missing)?.as_str();
+        let sealed: Option<String> = (state.len() <= MAX_SEALED).then(|| serde_json::from_str(state).ok()).flatten();
+        let plain = sealed.and_then(|sealed| self.decrypt(PREFIX, &sealed)).ok_or(ResumeFault::Tampered)?;
         let mut rest = plain.as_slice();
         for (fault, expected) in origin.fingerprints(self.principal.as_ref()) {
             let (found, after) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
@@ -190,20 +193,19 @@ impl Sealer {
         state.map(Some).ok_or(ResumeFault::Tampered)
     }
 
-    fn encrypt(&self, plain: &[u8]) -> Option<String> {
+    /// The text begins with `prefix`, which tells the form of what is in it.
+    fn encrypt(&self, prefix: &str, plain: &[u8]) -> Option<String> {
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).ok()?;
-        let payload = Payload { msg: plain, aad: PREFIX.as_bytes() };
+        let payload = Payload { msg: plain, aad: prefix.as_bytes() };
         let ciphertext = self.cipher.encrypt(&XNonce::from(nonce), payload).ok()?;
-        Some(PREFIX.to_owned() + &URL_SAFE_NO_PAD.encode([nonce.as_slice(), &ciphertext].concat()))
+        Some(prefix.to_owned() + &URL_SAFE_NO_PAD.encode([nonce.as_slice(), &ciphertext].concat()))
     }
 
-    fn decrypt(&self, sealed: &Json) -> Option<Vec<u8>> {
-        let sealed = sealed.as_str();
-        let sealed: String = (sealed.len() <= MAX_SEALED).then(|| serde_json::from_str(sealed).ok())??;
-        let bytes = URL_SAFE_NO_PAD.decode(sealed.strip_prefix(PREFIX)?).ok()?;
+    fn decrypt(&self, prefix: &str, sealed: &str) -> Option<Vec<u8>> {
+        let bytes = URL_SAFE_NO_PAD.decode(sealed.strip_prefix(prefix)?).ok()?;
         let (nonce, ciphertext) = bytes.split_first_chunk::<NONCE_BYTES>()?;
-        self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: ciphertext, aad: PREFIX.as_bytes() }).ok()
+        self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: ciphertext, aad: prefix.as_bytes() }).ok()
     }
 
     /// Milliseconds since 1970; none before that.

@@ -349,9 +349,14 @@ impl Service {
         Ok(Admitted { request, slots })
     }
 
+    /// What seals for this principal alone.
+    pub(crate) fn sealer(&self, principal: &Principal) -> Sealer {
+        self.0.sealer.bound_to(principal.id())
+    }
+
     /// The view's executor, which seals questions for this principal alone.
     pub(crate) fn executor(&self, principal: &Principal, view: &View) -> Executor {
-        let executor = view.executor.clone().with_sealer(self.0.sealer.bound_to(principal.id()));
+        let executor = view.executor.clone().with_sealer(self.sealer(principal));
         let waits = view.metrics.waits();
         executor.with_additional_events(move |event: Event| waits.count(&event))
     }

@@ -14,7 +14,7 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext, RoleServer, ServiceError};
 use serde_json::Value;
 use tokio::sync::mpsc;
-use toolcell::{CallContext, DEFAULT_SEAL_LIFETIME, Event, Question, Resume, ToolCall};
+use toolcell::{CallContext, DEFAULT_SEAL_LIFETIME, Event, Question, Resume, Sealer, ToolCall};
 
 use super::handler::Handler;
 use super::notices::Notices;
@@ -38,15 +38,16 @@ pub(super) async fn call(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let stateless = Handler::is_stateless(context);
-    let retry = question::retried(params.request_state.as_deref(), params.input_responses)?;
+    let arguments = Value::Object(params.arguments.unwrap_or_default());
+    let call = ToolCall::with_value(id_text(&context.id), params.name, &arguments);
+    let sealer = handler.service().sealer(handler.principal());
+    let retry = question::retried(params.request_state.as_deref(), params.input_responses, &call, &sealer)?;
     let mut resume = match retry {
         None => question::in_meta(&context.meta)?,
         Some(Retry::Answered(resume)) => Some(resume),
-        Some(Retry::Unanswered(question)) => return ask_again(&question),
+        Some(Retry::Unanswered(question)) => return ask_again(&question, &call, &sealer),
         Some(Retry::Refused(result)) => return Ok(result.into()),
     };
-    let arguments = Value::Object(params.arguments.unwrap_or_default());
-    let call = ToolCall::with_value(id_text(&context.id), params.name, &arguments);
     for _ in 0..MAX_ROUNDS {
         let answer = match once(handler, &call, resume.take(), context).await {
             Ok(answer) => answer,
@@ -58,7 +59,7 @@ pub(super) async fn call(
             return result::of(&answer.completion, is_promised, stateless).map(Into::into);
         };
         if stateless {
-            return Ok(question::input_required(form, question).into());
+            return question::input_required(form, question, &call, &sealer).map(Into::into);
         }
         match elicit(form, question.clone(), context).await? {
             Retry::Answered(answered) => resume = Some(answered),
@@ -72,9 +73,9 @@ pub(super) async fn call(
 }
 
 /// The same question again, for a request that came without its answer.
-fn ask_again(question: &Question) -> Result<CallToolResponse, ErrorData> {
+fn ask_again(question: &Question, call: &ToolCall, sealer: &Sealer) -> Result<CallToolResponse, ErrorData> {
     match question::form(question) {
-        Some(form) => Ok(question::input_required(form, question).into()),
+        Some(form) => question::input_required(form, question, call, sealer).map(Into::into),
         None => Err(ErrorData::invalid_params("the request has no answer to the tool's question", None)),
     }
 }

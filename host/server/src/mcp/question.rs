@@ -2,18 +2,16 @@
 //!
 //! In: a [`Question`], whose state the service has sealed. Out: a form to elicit, the state of a retry, and from what the
 //! client sends back the [`Resume`] of the next call.
-//! Invariants: a form is a flat object of primitives; the sealed state is not changed here, and is opened by the service only,
-//! which compares principal, tool, arguments and expiry.
+//! Invariants: a form is a flat object of primitives; what travels through the client is sealed for its principal, tool and
+//! arguments, and nothing of it is used before that is compared; a tool's own state is opened by the service only.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rmcp::model::{
     CallToolResult, ContentBlock, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData,
     InputRequest, InputRequests, InputRequiredResult, InputResponses, RequestMetaObject,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolcell::{Json, Question, Resume};
+use toolcell::{Json, Question, Refusal, Resume, ResumeFault, Sealer, ToolCall};
 
 use super::result::{META_ERROR, META_QUESTION};
 
@@ -139,26 +137,53 @@ fn refused(question: &Question, reason: &str, text: &str) -> CallToolResult {
     result
 }
 
-/// What travels through the client. The question is there to be asked again; only the sealed state is trusted.
+/// What travels through the client, sealed.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Travelling {
+    tool: String,
+    arguments: Value,
     question: Question,
 }
 
 /// The result that asks the client to send the request again, with the answer.
-pub(super) fn input_required(form: ElicitRequest, question: &Question) -> InputRequiredResult {
-    let text = serde_json::to_vec(&Travelling { question: question.clone() }).unwrap_or_default();
+///
+/// # Errors
+/// If the system has no randomness.
+pub(super) fn input_required(
+    form: ElicitRequest,
+    question: &Question,
+    call: &ToolCall,
+    sealer: &Sealer,
+) -> Result<InputRequiredResult, ErrorData> {
+    let (tool, arguments) = (call.name.clone(), arguments(call));
+    let text = serde_json::to_vec(&Travelling { tool, arguments, question: question.clone() });
+    let sealed = text.ok().and_then(|text| sealer.seal_bytes(&text));
+    let sealed = sealed.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
     let requests = InputRequests::from([(ANSWER.to_owned(), InputRequest::Elicitation(form))]);
-    InputRequiredResult::new(Some(requests), Some(URL_SAFE_NO_PAD.encode(text)))
+    Ok(InputRequiredResult::new(Some(requests), Some(sealed)))
+}
+
+fn arguments(call: &ToolCall) -> Value {
+    Json::parse_value(&call.arguments).unwrap_or_default()
 }
 
 /// What a request that is sent again has of the question before it. `None`: it is the first one.
-pub(super) fn retried(state: Option<&str>, responses: Option<InputResponses>) -> Result<Option<Retry>, ErrorData> {
+pub(super) fn retried(
+    state: Option<&str>,
+    responses: Option<InputResponses>,
+    call: &ToolCall,
+    sealer: &Sealer,
+) -> Result<Option<Retry>, ErrorData> {
     let Some(state) = state else { return Ok(None) };
-    let bad = |_| tampered();
-    let text = URL_SAFE_NO_PAD.decode(state).map_err(|_| tampered())?;
-    let Travelling { question } = serde_json::from_slice(&text).map_err(bad)?;
+    let text = sealer.open_bytes(state).map_err(refusal)?;
+    let travelled = serde_json::from_slice(&text).map_err(|_| refusal(ResumeFault::Tampered))?;
+    let Travelling { tool, arguments: asked_for, question } = travelled;
+    if tool != call.name {
+        return Err(refusal(ResumeFault::OtherTool));
+    }
+    if asked_for != arguments(call) {
+        return Err(refusal(ResumeFault::OtherArguments));
+    }
     let Some(response) = responses.and_then(|mut responses| responses.remove(ANSWER)) else {
         return Ok(Some(Retry::Unanswered(question)));
     };
@@ -171,9 +196,11 @@ pub(super) fn retried(state: Option<&str>, responses: Option<InputResponses>) ->
     Ok(Some(elicited(question, result)))
 }
 
-fn tampered() -> ErrorData {
-    let data = json!({"code": "resume_tampered", "hint": "send `requestState` back unchanged"});
-    ErrorData::invalid_params("the request state was not made by this server", Some(data))
+/// An answer that cannot be accepted.
+pub(super) fn refusal(fault: ResumeFault) -> ErrorData {
+    let refusal = Refusal::Resume(fault);
+    let data = json!({"code": fault.kind(), "hint": refusal.hint()});
+    ErrorData::invalid_params(refusal.to_string(), Some(data))
 }
 
 /// The answer in the metadata of a request, from a client that cannot be asked.

@@ -65,8 +65,7 @@ pub(super) fn of(completion: &Completion, is_promised: bool, stateless: bool) ->
         CallResult::Outcome(Outcome::Error(error)) => failed(error_text(error), error.retry_after_ms),
         CallResult::ToolError(error) => failed(error.to_string(), None),
         CallResult::Refusal(Refusal::Resume(fault)) => {
-            let data = json!({"code": fault.kind(), "hint": Refusal::Resume(*fault).hint()});
-            return Err(ErrorData::invalid_params(Refusal::Resume(*fault).to_string(), Some(data)));
+            return Err(super::question::refusal(*fault));
         }
         CallResult::Refusal(refusal) => {
             let retry = refusal.retry_after().map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));

@@ -130,12 +130,20 @@ async fn without_a_session_a_question_is_an_input_that_is_required() {
     assert_eq!(answer["result"]["structuredContent"], json!({"answer": "blue", "state": {"secret": 7}}));
     let again = client.ask(3, "tools/call", retry(state, json!({}), json!({}))).await;
     assert_eq!(again["result"]["resultType"], "input_required");
-    for (id, state, arguments, code) in [
-        (4, json!("AAAA"), json!({}), "resume_tampered"),
-        (5, state.clone(), json!({"other": 1}), "resume_other_arguments"),
-    ] {
-        let bad = client.ask(id, "tools/call", retry(&state, answered.clone(), arguments)).await;
-        assert_eq!((&bad["error"]["code"], &bad["error"]["data"]["code"]), (&json!(-32602), &json!(code)));
+    // Nothing of a state is used before it is compared, whatever the client answers.
+    let declined = json!({"answer": {"action": "decline"}});
+    for responses in [answered, declined, json!({})] {
+        for (state, name, arguments, code) in [
+            (&json!("AAAA"), "ask", json!({}), "resume_tampered"),
+            (state, "ask", json!({"other": 1}), "resume_other_arguments"),
+            (state, "echo", json!({}), "resume_other_tool"),
+            (state, "nothing", json!({}), "resume_other_tool"),
+        ] {
+            let mut params = retry(state, responses.clone(), arguments);
+            params["name"] = name.into();
+            let bad = client.ask(4, "tools/call", params).await;
+            assert_eq!((&bad["error"]["code"], &bad["error"]["data"]["code"]), (&json!(-32602), &json!(code)), "{bad}");
+        }
     }
     client.end().await.unwrap();
 }

@@ -236,3 +236,17 @@ async fn without_a_session_a_closed_stream_stops_the_tool() {
     drop(stream);
     assert_eq!(waits.recv().await, Some("stopped"));
 }
+
+#[tokio::test]
+async fn a_request_state_is_its_principals_alone() {
+    let (service, registry, _) = service();
+    let web = start(service, &registry, McpOptions::default()).await;
+    let (headers, mut call) = modern(1, "tools/call", Some("ask"));
+    call["params"]["_meta"] = stateless(json!({"elicitation": {"form": {}}}));
+    call["params"]["requestState"] = web.post(0, &headers, &call).await.message()["result"]["requestState"].take();
+    let again = web.post(0, &headers, &call).await.message();
+    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+    // Of the same tenant, without an answer.
+    let foreign = web.post(1, &headers, &call).await.message();
+    assert_eq!(foreign["error"]["data"]["code"], "resume_foreign", "{foreign}");
+}

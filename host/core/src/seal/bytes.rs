@@ -1,0 +1,52 @@
+//! Seals bytes that a server sends through a client, beside a question or apart from one.
+//!
+//! In: bytes. Out: a text that only this key can make and read; later, from that text, the bytes, or a [`ResumeFault`]. Form: as
+//! that of a question's state, with `tb1.`: the principal's fingerprint, the time of expiry, and the bytes.
+
+use super::{Defence, FINGERPRINT_BYTES, Fingerprint, ResumeFault, Sealer, millis, of_text, stands};
+
+/// The version of the form.
+const PREFIX: &str = "tb1.";
+
+impl Sealer {
+    /// Seals bytes for the principal that the sealer is [bound to](Self::bound_to). They can be opened until the lifetime is
+    /// over. None if the system has no randomness.
+    ///
+    /// ```
+    /// use toolcell::Sealer;
+    ///
+    /// let sealer = Sealer::generate()?.bound_to("key:1");
+    /// let sealed = sealer.seal_bytes(b"what the client brings back").expect("randomness");
+    /// assert_eq!(sealer.open_bytes(&sealed), Ok(b"what the client brings back".to_vec()));
+    /// assert!(sealer.bound_to("key:2").open_bytes(&sealed).is_err());
+    /// # Ok::<(), toolcell::Error>(())
+    /// ```
+    #[must_use]
+    pub fn seal_bytes(&self, bytes: &[u8]) -> Option<String> {
+        let mut plain = self.holder().to_vec();
+        plain.extend(self.now().saturating_add(millis(self.lifetime)).to_le_bytes());
+        plain.extend(bytes);
+        self.encrypt(PREFIX, &plain)
+    }
+
+    /// Opens what [`seal_bytes`](Self::seal_bytes) made.
+    ///
+    /// # Errors
+    /// [`ResumeFault::Tampered`], [`ResumeFault::Expired`], and [`ResumeFault::Foreign`] for another principal.
+    pub fn open_bytes(&self, sealed: &str) -> Result<Vec<u8>, ResumeFault> {
+        let plain = self.decrypt(PREFIX, sealed).ok_or(ResumeFault::Tampered)?;
+        let (holder, rest) = plain.split_first_chunk::<FINGERPRINT_BYTES>().ok_or(ResumeFault::Tampered)?;
+        if *holder != self.holder() && stands(Defence::SealedPrincipal) {
+            return Err(ResumeFault::Foreign);
+        }
+        let (expires, bytes) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
+        if self.now() >= u64::from_le_bytes(*expires) && stands(Defence::SealedTime) {
+            return Err(ResumeFault::Expired);
+        }
+        Ok(bytes.to_vec())
+    }
+
+    fn holder(&self) -> Fingerprint {
+        self.principal.unwrap_or_else(|| of_text(None))
+    }
+}
