@@ -57,7 +57,25 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
         "[".repeat(200),
         "]".repeat(200)
     );
+    let accepting = |request: Vec<u8>, accepted: &str| {
+        let text = String::from_utf8(request).expect("text");
+        text.replace("application/json, text/event-stream", accepted).into_bytes()
+    };
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#;
+    let numbered = cancel.replace("\"method\"", "\"id\":1,\"method\"");
+    let no_key = String::from_utf8(post("", ping)).expect("text").replace("Authorization: ", "X-Other: ");
+    let bad_accept =
+        "`Accept` without both `application/json` and `text/event-stream`; `GET` without `text/event-stream`";
     vec![
+        ("no key, or one that is not known", no_key.into_bytes()),
+        ("no key, or one that is not known", crate::web::request("tck_unknown", "POST", JSON, ping).into_bytes()),
+        (bad_accept, accepting(post(session, ping), "application/json")),
+        (bad_accept, accepting(post(session, ping), "text/event-stream")),
+        (bad_accept, accepting(send("GET", session, ""), "application/json")),
+        ("a notification with an id; a request without one", post(session, &numbered)),
+        ("a notification with an id; a request without one", post(session, r#"{"jsonrpc":"2.0","method":"ping"}"#)),
+        ("a cancellation of a request that does not run, also a second one", post(session, cancel)),
+        ("a cancellation of a request that does not run, also a second one", post(session, cancel)),
         ("not `application/json`", send("POST", "Content-Type: text/plain\r\n", ping)),
         ("not `application/json`", send("POST", "", ping)),
         ("longer than the server reads", long.into_bytes()),
