@@ -50,7 +50,7 @@ impl Configuration {
         Some(Versions { dir: self.state_directory(DIRECTORY)?.join(name) })
     }
 
-    /// The directory below the state directory where this configuration keeps what is of this kind, for example `api-keys`. No
+    /// The directory below the state directory where this configuration keeps files of this kind, for example `api-keys`. No
     /// other configuration has the same one. None without a state directory or a file.
     #[must_use]
     pub fn state_directory(&self, kind: &str) -> Option<PathBuf> {

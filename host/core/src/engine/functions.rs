@@ -31,7 +31,7 @@ use shape::{Parts, Shape};
 const NOT_TOOLS: [&str; 2] = ["wasi:", "toolcell:"];
 
 /// The interface, without a package, and its only function through which the runtime of componentize-py is started when a
-/// component is made. It stays an export of the component, and is of no use after that.
+/// component is made. It stays an export of the component, and nothing calls it after that.
 const RUNTIME: (&str, &str) = ("exports", "init");
 
 /// An exported function.
