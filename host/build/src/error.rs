@@ -72,6 +72,12 @@ impl Error {
         Self::new(ErrorKind::File, format!("cannot {doing} `{}`: {error}", path.display()), hint)
     }
 
+    /// The evaluation of the author's modules takes longer than it may.
+    pub(crate) fn endless() -> Self {
+        let message = "the module does not end: what is at its top level runs for too long";
+        Self::new(ErrorKind::Source, message, "move the work into the handler, which runs at each call")
+    }
+
     /// Faults of the author's source.
     pub(crate) fn faults(faults: Vec<Fault>) -> Self {
         let message = match faults.as_slice() {

@@ -92,10 +92,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
 
 fn stopped(stopped: Stopped) -> Error {
     match stopped {
-        Stopped::Fuel => {
-            let message = "the module does not end: what is at its top level runs for too long";
-            Error::new(ErrorKind::Source, message, "move the work into the handler, which runs at each call")
-        }
+        Stopped::Fuel => Error::endless(),
         Stopped::Trap(trap) => {
             let message = format!(
                 "the modules cannot be evaluated: {trap}; values are nested too deeply, the chain of imports is too long, or \
