@@ -40,13 +40,14 @@ pub(super) async fn call(
     let stateless = Handler::is_stateless(context);
     let arguments = Value::Object(params.arguments.unwrap_or_default());
     let call = ToolCall::with_value(id_text(&context.id), params.name, &arguments);
-    let sealer = handler.service().sealer(handler.principal());
-    let retry = question::retried(params.request_state.as_deref(), params.input_responses, &call, &sealer)?;
-    let mut resume = match retry {
+    let sealer = || handler.service().sealer(handler.principal());
+    let mut resume = match params.request_state {
         None => question::in_meta(&context.meta)?,
-        Some(Retry::Answered(resume)) => Some(resume),
-        Some(Retry::Unanswered(question)) => return ask_again(&question, &call, &sealer),
-        Some(Retry::Refused(result)) => return Ok(result.into()),
+        Some(state) => match question::retried(&state, params.input_responses, &call, &sealer())? {
+            Retry::Answered(resume) => Some(resume),
+            Retry::Unanswered(question) => return ask_again(&question, &call, &sealer()),
+            Retry::Refused(result) => return Ok(result.into()),
+        },
     };
     for _ in 0..MAX_ROUNDS {
         let answer = match once(handler, &call, resume.take(), context).await {
@@ -59,7 +60,7 @@ pub(super) async fn call(
             return result::of(&answer.completion, is_promised, stateless).map(Into::into);
         };
         if stateless {
-            return question::input_required(form, question, &call, &sealer).map(Into::into);
+            return question::input_required(form, question, &call, &sealer()).map(Into::into);
         }
         match elicit(form, question.clone(), context).await? {
             Retry::Answered(answered) => resume = Some(answered),

@@ -167,14 +167,13 @@ fn arguments(call: &ToolCall) -> Value {
     Json::parse_value(&call.arguments).unwrap_or_default()
 }
 
-/// What a request that is sent again has of the question before it. `None`: it is the first one.
+/// What a request that is sent again has of the question before it.
 pub(super) fn retried(
-    state: Option<&str>,
+    state: &str,
     responses: Option<InputResponses>,
     call: &ToolCall,
     sealer: &Sealer,
-) -> Result<Option<Retry>, ErrorData> {
-    let Some(state) = state else { return Ok(None) };
+) -> Result<Retry, ErrorData> {
     let text = sealer.open_bytes(state).map_err(refusal)?;
     let travelled = serde_json::from_slice(&text).map_err(|_| refusal(ResumeFault::Tampered))?;
     let Travelling { tool, arguments: asked_for, question } = travelled;
@@ -185,7 +184,7 @@ pub(super) fn retried(
         return Err(refusal(ResumeFault::OtherArguments));
     }
     let Some(response) = responses.and_then(|mut responses| responses.remove(ANSWER)) else {
-        return Ok(Some(Retry::Unanswered(question)));
+        return Ok(Retry::Unanswered(question));
     };
     let result = serde_json::from_value::<ElicitResult>(response).map_err(|error| {
         ErrorData::invalid_params(
@@ -193,7 +192,7 @@ pub(super) fn retried(
             None,
         )
     })?;
-    Ok(Some(elicited(question, result)))
+    Ok(elicited(question, result))
 }
 
 /// An answer that cannot be accepted.
