@@ -19,6 +19,7 @@ use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SpanProce
 
 use client::Client;
 use exporter::{Exporter, State};
+use layer::OpenSpans;
 pub use layer::SpanLayer;
 
 pub use crate::outbound::UrlError;
@@ -116,6 +117,7 @@ impl OtlpError {
 #[derive(Debug, Clone)]
 pub struct Otlp {
     processor: Arc<BatchSpanProcessor>,
+    open: OpenSpans,
     state: Arc<State>,
 }
 
@@ -154,14 +156,14 @@ impl Otlp {
         let resource =
             Resource::builder_empty().with_service_name(options.service_name).with_attribute(version).build();
         processor.set_resource(&resource);
-        Ok(Self { processor: Arc::new(processor), state })
+        Ok(Self { processor: Arc::new(processor), open: OpenSpans::new(), state })
     }
 
     /// The layer that hands spans on. Give it to the subscriber of the program, with [`is_exported`](SpanLayer::is_exported)
     /// as its filter.
     #[must_use]
     pub fn layer(&self) -> SpanLayer {
-        SpanLayer::new(Arc::clone(&self.processor))
+        SpanLayer::new(Arc::clone(&self.processor), self.open.clone())
     }
 
     /// Reports a collector that fails to this service: as `traces` among what is degraded.
@@ -169,13 +171,51 @@ impl Otlp {
         self.state.report_to(service.clone());
     }
 
-    /// Sends the spans that wait, and ends. Gives up after this time.
+    /// Waits for the spans that have not ended, for half of this time at most; then sends what waits, for the other half at most,
+    /// and ends.
     ///
     /// # Cancel safety
-    /// When dropped, sending goes on.
+    /// When dropped, what it sends is sent in the background.
     pub async fn finish(&self, time: Duration) {
+        let time = time / 2;
+        // A task can hold the span of its request for a moment after the answer was sent.
+        let _ = tokio::time::timeout(time, self.open.ended()).await;
         let processor = Arc::clone(&self.processor);
         // That it was too late has been told already.
         let _ = tokio::task::spawn_blocking(move || processor.shutdown_with_timeout(time)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::mpsc;
+
+    use axum::Router;
+    use axum::routing::post;
+    use bytes::Bytes;
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_span_that_ends_late_is_exported() {
+        let (sender, received) = mpsc::channel::<Bytes>();
+        let collector =
+            Router::new().route(PATH, post(move |body: Bytes| async move { sender.send(body).expect("read") }));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        tokio::spawn(async move { axum::serve(listener, collector).await });
+
+        let otlp = Otlp::start(OtlpOptions::new(url)).expect("it starts");
+        let subscriber = tracing_subscriber::registry().with(otlp.layer());
+        let span = tracing::subscriber::with_default(subscriber, || tracing::info_span!("request"));
+        let mut finish = pin!(otlp.finish(Duration::from_secs(20)));
+        let early = tokio::time::timeout(Duration::from_millis(100), &mut finish).await;
+        assert!(early.is_err(), "it has not waited for the span");
+        drop(span);
+        finish.await;
+        let body = received.try_recv().expect("a request of the exporter");
+        assert!(body.windows(8).any(|part| part == b"toolcell"), "{body:?}");
     }
 }

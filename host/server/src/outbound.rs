@@ -51,7 +51,10 @@ pub(crate) enum OutboundError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cleartext {
     /// To any host.
-    #[cfg_attr(not(feature = "otlp"), expect(dead_code, reason = "an operator can allow it for a collector alone"))]
+    #[cfg_attr(
+        not(any(test, feature = "otlp")),
+        expect(dead_code, reason = "an operator can allow it for a collector alone")
+    )]
     Allowed,
     /// To this machine only.
     Loopback,

@@ -2,7 +2,7 @@
 //!
 //! In: the spans that [`names`](super::names) knows. Out: finished spans for the processor.
 //! Invariants: a span is below the one that was current where it began, or below its caller's, as its fields `trace_id` and
-//! `parent_id` say; what its caller does not sample is not exported.
+//! `parent_id` say; what its caller does not sample is not exported; [`OpenSpans`] counts the spans that have begun and not ended.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState}
 use opentelemetry_sdk::trace::{
     BatchSpanProcessor, IdGenerator as _, RandomIdGenerator, SpanData, SpanEvents, SpanLinks, SpanProcessor as _,
 };
+use tokio::sync::watch;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
@@ -29,18 +30,35 @@ struct Open {
     fields: Fields,
 }
 
+/// The number of spans that have begun and not ended.
+#[derive(Debug, Clone)]
+pub(super) struct OpenSpans(Arc<watch::Sender<usize>>);
+
+impl OpenSpans {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(0)))
+    }
+
+    /// Waits until no span is open.
+    pub(super) async fn ended(&self) {
+        // It fails only without a sender, and this is one.
+        let _ = self.0.subscribe().wait_for(|open| *open == 0).await;
+    }
+}
+
 /// Hands the spans of requests, calls and calls into the host to the exporter. Made by [`Otlp::layer`](super::Otlp::layer).
 #[derive(Debug)]
 pub struct SpanLayer {
     processor: Arc<BatchSpanProcessor>,
+    open: OpenSpans,
     scope: InstrumentationScope,
     ids: RandomIdGenerator,
 }
 
 impl SpanLayer {
-    pub(super) fn new(processor: Arc<BatchSpanProcessor>) -> Self {
+    pub(super) fn new(processor: Arc<BatchSpanProcessor>, open: OpenSpans) -> Self {
         let scope = InstrumentationScope::builder("toolcell").with_version(env!("CARGO_PKG_VERSION")).build();
-        Self { processor, scope, ids: RandomIdGenerator::default() }
+        Self { processor, open, scope, ids: RandomIdGenerator::default() }
     }
 
     /// Whether this is a span that is exported: the layer's filter.
@@ -95,6 +113,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         let above = span.parent();
         let above = above.and_then(|above| above.extensions().get::<Open>().map(|open| open.context.clone()));
         let (context, parent, is_remote) = self.placed(self.ids.new_span_id(), &fields, above.as_ref());
+        self.open.0.send_modify(|open| *open += 1);
         span.extensions_mut().insert(Open { context, parent, is_remote, start: SystemTime::now(), fields });
     }
 
@@ -129,5 +148,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
             status: described.status,
             instrumentation_scope: self.scope.clone(),
         });
+        self.open.0.send_modify(|open| *open -= 1);
     }
 }
