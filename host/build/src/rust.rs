@@ -22,7 +22,7 @@ struct Message {
 
 /// Builds the crate of this folder, and returns its component.
 pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
-    has_target()?;
+    has_target(folder)?;
     let mut cargo = Command::new("cargo");
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_outer_cargo(name)) {
         cargo.env_remove(name);
@@ -46,9 +46,11 @@ pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
     fs::read(&component).map_err(|error| Error::file("read", &component, &error))
 }
 
-/// An error if rustc cannot build for the target.
-fn has_target() -> Result<(), Error> {
-    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().map_err(|error| missing(&error))?;
+/// An error if rustc cannot build for the target. It is asked in the folder, whose `rust-toolchain.toml` can choose another one.
+fn has_target(folder: &Path) -> Result<(), Error> {
+    let mut rustc = Command::new("rustc");
+    rustc.current_dir(folder).args(["--print", "sysroot"]);
+    let sysroot = rustc.output().map_err(|error| missing(&error))?;
     let sysroot = String::from_utf8_lossy(&sysroot.stdout).trim().to_owned();
     if Path::new(&sysroot).join("lib/rustlib").join(TARGET).join("lib").is_dir() {
         return Ok(());

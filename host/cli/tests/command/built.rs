@@ -1,6 +1,7 @@
 //! `toolcell run DIR`: the component of a project, found where cargo or `toolcell build` writes it.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -175,4 +176,28 @@ fn grants_can_be_typed_for_the_component_of_this_folder() {
             shown.stderr.contains("and the component comes first\nhint: for the component of this folder, write `.`")
         );
     }
+}
+
+/// The project can choose its toolchain: rustc is asked in its folder.
+#[test]
+fn what_a_rust_project_needs_is_named_with_what_installs_it() {
+    let place = Place::new("");
+    assert_eq!(place.typed(&["new", "greeter", "--lang", "rust"]).status, 0);
+    let bin = place.path().join("bin");
+    fs::create_dir(&bin).expect("a place");
+    let build = |told: &str, hint: &str| {
+        let shown = place.shown(place.command().env("PATH", &bin).args(["build", "greeter"]));
+        assert_eq!(shown.status, 1, "{shown}");
+        assert!(shown.stderr.contains(told) && shown.stderr.contains(&format!("hint: {hint}")), "{shown}");
+    };
+    build("cargo or rustc cannot be started", "install Rust with rustup (https://rustup.rs)");
+
+    let rustc = bin.join("rustc");
+    fs::write(&rustc, "#!/bin/sh\ntest -e rust-toolchain.toml && echo \"$PWD/toolchain\"\n").expect("a place");
+    fs::set_permissions(&rustc, fs::Permissions::from_mode(0o755)).expect("a place");
+    fs::write(place.path().join("greeter/rust-toolchain.toml"), "").expect("a place");
+    build("no standard library for wasm32-wasip2", "install it with `rustup target add wasm32-wasip2`");
+    // The toolchain is there now, and without cargo.
+    fs::create_dir_all(place.path().join("greeter/toolchain/lib/rustlib/wasm32-wasip2/lib")).expect("a place");
+    build("cargo or rustc cannot be started", "install Rust with rustup");
 }
