@@ -10,6 +10,7 @@ mod generate;
 mod judge;
 mod junit;
 mod others;
+mod rewrite;
 mod run;
 mod shrink;
 

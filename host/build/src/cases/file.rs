@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::rewrite::with_endings;
 use crate::{Error, ErrorKind};
 
 /// Names of the files of cases, in the folder of a project.
@@ -236,7 +237,7 @@ fn has_extension(path: &Path, known: &[&str]) -> bool {
     path.extension().and_then(|extension| extension.to_str()).is_some_and(|extension| known.contains(&extension))
 }
 
-pub(super) fn is_json(path: &Path) -> bool {
+fn is_json(path: &Path) -> bool {
     has_extension(path, &["json"])
 }
 
@@ -259,11 +260,7 @@ pub fn read(path: &Path) -> Result<Suite, Error> {
         ));
     }
     let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
-    let read: Result<Suite, String> = if is_json(path) {
-        serde_json::from_str(&text).map_err(|error| error.to_string())
-    } else {
-        serde_norway::from_str(&text).map_err(|error| error.to_string())
-    };
+    let read = parse(path, &text);
     let hint = "`cases.schema.json`, which `toolcell new` writes, describes this format";
     let suite = read.map_err(|problem| fault(problem, hint))?;
     let mut names = BTreeSet::new();
@@ -282,4 +279,27 @@ pub fn read(path: &Path) -> Result<Suite, Error> {
         }
     }
     Ok(suite)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Suite, String> {
+    if is_json(path) {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    } else {
+        serde_norway::from_str(text).map_err(|error| error.to_string())
+    }
+}
+
+/// Writes the endings of the cases with these numbers into the file, which was read as `suite` but for them.
+pub(super) fn bless(path: &Path, suite: &Suite, blessed: &[usize]) -> Result<(), Error> {
+    let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
+    let endings: Vec<_> =
+        blessed.iter().filter_map(|number| Some((*number, suite.cases.get(*number)?.expect.as_ref()?))).collect();
+    let written = with_endings(&text, &endings);
+    // Only what reads as it should is written: the file can have changed since, or refer to its cases from elsewhere.
+    let Some(written) = written.filter(|written| parse(path, written).as_ref() == Ok(suite)) else {
+        let message = format!("{}: the endings that were seen cannot be written into the text", path.display());
+        let hint = "run again without `--bless`, and write the endings that it tells into the file";
+        return Err(Error::new(ErrorKind::Cases, message, hint));
+    };
+    fs::write(path, written).map_err(|error| Error::file("write", path, &error))
 }

@@ -29,8 +29,8 @@ const CALL: &str = "call-1";
 pub struct Options {
     /// Only cases whose name contains this.
     pub filter: Option<String>,
-    /// Writes the ending that was seen into the file, where it was not as expected. A YAML file loses its comments. A case
-    /// over its budget fails all the same: how much it may use is for its author to change.
+    /// Writes the ending that was seen into the file, where it was not as expected. The rest of the file stays. A case over
+    /// its budget fails all the same: how much it may use is for its author to change.
     pub bless: bool,
     /// Adds what the cases cover to the report.
     pub coverage: bool,
@@ -78,15 +78,15 @@ impl Cases {
         let mut arguments = Vec::new();
         let mut files = std::mem::take(&mut self.files);
         for (path, suite) in &mut files {
-            let mut is_changed = false;
-            for case in &mut suite.cases {
+            let mut blessed = Vec::new();
+            for (number, case) in suite.cases.iter_mut().enumerate() {
                 if options.filter.as_ref().is_some_and(|part| !case.name.contains(part)) {
                     continue;
                 }
                 let ended = self.run_case(path, case, &tools, options.bless).await?;
                 if ended.blessed {
                     case.expect = Some(ended.seen.clone());
-                    is_changed = true;
+                    blessed.push(number);
                 }
                 report.passed += usize::from(ended.passed && !ended.blessed);
                 report.blessed += usize::from(ended.blessed);
@@ -94,8 +94,8 @@ impl Cases {
                 report.cases.push(ended);
                 arguments.push(case.arguments.clone());
             }
-            if is_changed {
-                write(path, suite)?;
+            if !blessed.is_empty() {
+                file::bless(path, suite, &blessed)?;
             }
         }
         if options.coverage {
@@ -289,16 +289,6 @@ fn date(text: &str) -> Option<SystemTime> {
     humantime::parse_rfc3339(text)
         .ok()
         .filter(|date| date.duration_since(SystemTime::UNIX_EPOCH + Duration::ZERO).is_ok())
-}
-
-/// Writes a file of cases.
-fn write(path: &Path, suite: &Suite) -> Result<(), Error> {
-    let text = if file::is_json(path) {
-        serde_json::to_string_pretty(suite).map_err(Error::internal)? + "\n"
-    } else {
-        serde_norway::to_string(suite).map_err(Error::internal)?
-    };
-    fs::write(path, text).map_err(|error| Error::file("write", path, &error))
 }
 
 fn unusable(error: toolcell::Error) -> Error {
