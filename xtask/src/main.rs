@@ -10,6 +10,7 @@ mod languages;
 mod lint;
 mod openapi;
 mod package;
+mod packaging;
 mod registries;
 mod served;
 mod shell;
@@ -25,6 +26,7 @@ cargo xtask conformance  the public MCP conformance suite against a fixture serv
 cargo xtask clients  agents in Python and TypeScript, and the MCP Inspector, against `toolcell serve`
 cargo xtask languages  tools in Python and C, built with their compilers, and their cases
 cargo xtask openapi  requests made from the OpenAPI document, against `toolcell serve`
+cargo xtask packaging  the systemd unit by `systemd-analyze`, the container file by hadolint
 cargo xtask lint    formatting, lints, documentation, packages, and the licences and sources of the dependencies
 cargo xtask js-runtime  the JavaScript runtime of `toolcell build`, built anew with Zig
 cargo xtask package the packages as a registry would get them, compiled from their own files
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         ["languages"] => languages::run(),
         ["openapi"] => openapi::run(),
         ["package"] => package::run(),
+        ["packaging"] => packaging::run(),
         ["js-runtime"] => js_runtime::run(),
         ["attack", rest @ ..] => match attack::run(rest) {
             Ok(code) => return code.into(),
