@@ -45,8 +45,8 @@ enum Kind {
     TooCostly(Duration),
     NotGranted {
         imports: Vec<String>,
-        /// Lines of configuration that would grant what the tools declare.
-        grants: Vec<String>,
+        /// Who has to do what.
+        hint: String,
     },
     /// Why, and what the component can be used as instead.
     NoTools(String, Option<&'static str>),
@@ -114,8 +114,8 @@ impl Error {
         Self::from(Kind::TooCostly(limit))
     }
 
-    pub(crate) fn not_granted(imports: Vec<String>, grants: Vec<String>) -> Self {
-        Self::from(Kind::NotGranted { imports, grants })
+    pub(crate) fn not_granted(imports: Vec<String>, hint: String) -> Self {
+        Self::from(Kind::NotGranted { imports, hint })
     }
 
     pub(crate) fn no_tools(problem: impl Into<String>, instead: Option<&'static str>) -> Self {
@@ -306,10 +306,7 @@ impl Error {
                 "build it in release mode, strip the debug information, or split the component".into()
             }
             Kind::TooCostly(_) => "if you trust the component, allow more time to compile it".into(),
-            Kind::NotGranted { grants, .. } if grants.is_empty() => {
-                "build it without these imports, or declare those that can be granted: `#[tool(needs = […])]`".into()
-            }
-            Kind::NotGranted { grants, .. } => format!("to allow what it declares, grant: {}", grants.join(", ")),
+            Kind::NotGranted { hint, .. } => hint.clone(),
             Kind::NoTools(_, Some(kind)) => format!(
                 "use it as it is: `toolcell run --as {kind}`, or `as = \"{kind}\"` in its section of `toolcell.toml`"
             ),

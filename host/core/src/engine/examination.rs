@@ -13,9 +13,13 @@ use crate::defence::{Defence, stands};
 use crate::definition::Definition;
 use crate::error::Error;
 use crate::grants::Grants;
+use crate::rights::grants_declared;
 
 /// The interface that makes a component a carrier of tools. A later patch version is as good.
 const TOOL: &str = "toolcell:tool/tool@0.1.";
+/// What to do about an import that this host grants to no component.
+const NO_GRANT: &str = "no operator can grant these imports: the author has to build the component without them";
+
 /// What can be seen of a component without running it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -118,7 +122,7 @@ impl Examination {
             let is_later = |name: &String| name.starts_with("wasi:") && name.contains("@0.3.");
             return Err(match denied.iter().find(|name| is_later(name)) {
                 Some(name) => Error::proposals(format!("WASI 0.3 (`{name}`)")),
-                None => Error::not_granted(denied, Vec::new()),
+                None => Error::not_granted(denied, NO_GRANT.to_owned()),
             });
         }
         match kind {
@@ -128,6 +132,21 @@ impl Examination {
             ComponentKind::Functions | ComponentKind::Command(_) => Ok(()),
         }
     }
+}
+
+/// Who has to do what about imports that are not granted.
+pub(super) fn how_to_grant(definitions: &[Definition], denied: &[String]) -> String {
+    let lines: Vec<_> = definitions.iter().flat_map(|definition| grants_declared(&definition.needs)).collect();
+    if !lines.is_empty() {
+        return format!("the operator can grant what the tools declare: {}", lines.join(", "));
+    }
+    let kinds: BTreeSet<_> = denied.iter().filter_map(|import| imports::kind(import)).collect();
+    let kinds: Vec<_> = kinds.into_iter().map(|kind| format!("`{kind}`")).collect();
+    format!(
+        "the tools do not declare what they need: the operator can grant {}, and the author should declare the needs: \
+         `#[tool(needs = […])]`",
+        kinds.join(" and ")
+    )
 }
 
 /// The digest of bytes: `sha256:` and hex digits.

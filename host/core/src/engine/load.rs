@@ -17,7 +17,7 @@ use super::cache::{self, Alone, Entry};
 use super::compile::{self, Watch};
 use super::config::Haste;
 use super::describe::describe;
-use super::examination::Examination;
+use super::examination::{Examination, how_to_grant};
 use super::exports::Exports;
 use super::habit::Habits;
 use super::invoke::{Ready, Wiring};
@@ -32,7 +32,6 @@ use crate::defence::{self, Defence, stands};
 use crate::definition::Definition;
 use crate::error::Error;
 use crate::grants::Grants;
-use crate::rights::grants_declared;
 
 /// How long another process is waited for that compiles where nothing bounds its time.
 const UNBOUNDED_COMPILER: Duration = Duration::from_mins(5);
@@ -107,8 +106,8 @@ pub(super) fn load(
     if denied.is_empty() || missing == Missing::Denied || !stands(Defence::UngrantedImports) {
         return Ok(loaded);
     }
-    let needs = loaded.definitions.iter().flat_map(|definition| grants_declared(&definition.needs)).collect();
-    Err(Error::not_granted(denied, needs))
+    let hint = how_to_grant(&loaded.definitions, &denied);
+    Err(Error::not_granted(denied, hint))
 }
 
 fn loaded(inner: &Arc<Inner>, bytes: Vec<u8>, wiring: &Wiring, turn: Option<&Turn>) -> Result<Loaded, Error> {
