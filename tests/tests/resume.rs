@@ -48,7 +48,7 @@ fn state(completion: &Completion) -> Json {
 }
 
 fn is_sealed(state: &Json) -> bool {
-    state.as_str().starts_with("\"tc1.")
+    state.as_str().starts_with("\"tc2.")
 }
 
 #[test]
@@ -142,6 +142,15 @@ fn each_refusal_says_why() {
         (&fresh, new, ASKED, context(Some(&sealed)), 0, "refusal/resume_upgraded", "the tool has changed"),
         (&fresh, tool, "{}", context(Some(&sealed)), 0, "refusal/resume_other_arguments", "arguments are not those"),
         (&fresh, tool, r#"{"seats": 1}"#, context(Some(&sealed)), 0, "refusal/invalid_arguments", "seats"),
+        (
+            &fresh,
+            tool,
+            ASKED,
+            answered(of_tenant("acme"), json!({"party_size": "two"}), Some(&sealed)),
+            0,
+            "refusal/invalid_answer",
+            "the answer does not fit the question",
+        ),
         (&fresh, tool, ASKED, context(Some(&sealed)), life - 1, "ok", ""),
         (&fresh, tool, ASKED, context(Some(&sealed)), life, "refusal/resume_expired", "too long ago"),
     ];

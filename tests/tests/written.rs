@@ -84,9 +84,8 @@ fn refusals() -> Vec<Value> {
     .into();
     refusals
         .extend(["circuit_open", "overloaded", "restarting"].map(|kind| json!({"kind": kind, "retry_after_ms": 250})));
-    refusals.push(
-        json!({"kind": "invalid_arguments", "faults": [{"path": "", "expected": "an object", "got": "an array"}]}),
-    );
+    let faults = json!([{"path": "", "expected": "an object", "got": "an array"}]);
+    refusals.extend(["invalid_arguments", "invalid_answer"].map(|kind| json!({"kind": kind, "faults": faults})));
     for refusal in &mut refusals {
         let read: Refusal = serde_json::from_value(refusal.clone()).unwrap_or_else(|told| panic!("{refusal}: {told}"));
         refusal["message"] = read.to_string().into();

@@ -265,7 +265,7 @@ Examples:
   toolcell run jq.wasm @request.json --timeout 2s --memory 16MiB
   echo '{\"text\": \"one two\"}' | toolcell run text_stats.wasm text_stats - --json
   toolcell run target/wasm32-wasip2/release/notes.wasm notes --grant 'kv=write notes/*'
-  toolcell run desk.wasm book_table --answer '{\"party_size\": 2}' --state tc1.…
+  toolcell run desk.wasm book_table --answer '{\"party_size\": 2}' --state tc2.…
 
 The first word after the component is the tool's name, unless it has the form of arguments: `{…}`, `@FILE`, `-`, or \
 NAME=VALUE. NAME=VALUE is text, unless the tool's schema wants a number, a boolean, a list or an object there: then it is \

@@ -326,7 +326,7 @@ impl Executor {
     /// Seals what a question leaves.
     fn sealed(&self, tool: &Tool, mut result: CallResult, invocation: &Invocation) -> CallResult {
         if let (Some(sealer), CallResult::Outcome(Outcome::AskUser(question))) = (&self.sealer, &mut result) {
-            match sealer.seal(&origin(tool, invocation), question.state.as_ref()) {
+            match sealer.seal(&origin(tool, invocation), question) {
                 Ok(state) => question.state = Some(state),
                 Err(error) => return CallResult::ToolError(error),
             }

@@ -239,7 +239,7 @@ pub struct Question {
     /// The choices to offer.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub options: Option<Json>,
-    /// JSON Schema of the answer.
+    /// JSON Schema of the answer. An executor with a [`Sealer`](crate::Sealer) refuses an answer that does not fit it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub answer_schema: Option<Json>,
     /// The handler gets it back with the answer. An executor with a [`Sealer`](crate::Sealer) seals it: it becomes a JSON

@@ -60,6 +60,9 @@ pub enum Refusal {
     UnknownTenant,
     /// The call names no tenant, and the host serves defined tenants only.
     NoTenant,
+    /// The answer does not match the schema that came with the question. The question can be answered again with the same
+    /// state.
+    InvalidAnswer(Vec<Fault>),
     /// The call answers a question, but its state does not belong to this call.
     Resume(ResumeFault),
 }
@@ -203,6 +206,7 @@ impl Refusal {
             Self::Unavailable => "unavailable",
             Self::UnknownTenant => "unknown_tenant",
             Self::NoTenant => "no_tenant",
+            Self::InvalidAnswer(_) => "invalid_answer",
             Self::Resume(fault) => fault.kind(),
         }
     }
@@ -225,6 +229,7 @@ impl Refusal {
             Self::Unavailable => "tell the operator: the host's log says why the tool's code cannot be loaded",
             Self::UnknownTenant => "name a tenant that the host has defined, or define this one",
             Self::NoTenant => "name the tenant that the call is for, in `tenant` of the call's context",
+            Self::InvalidAnswer(_) => "correct the answer, and send it again with the same state",
             Self::Resume(fault) => fault.hint(),
         }
     }
@@ -243,6 +248,7 @@ impl Refusal {
             | Self::Unavailable
             | Self::UnknownTenant
             | Self::NoTenant
+            | Self::InvalidAnswer(_)
             | Self::Resume(_) => None,
         }
     }
@@ -273,6 +279,10 @@ impl fmt::Display for Refusal {
             Self::Unavailable => f.write_str("the code of this tool cannot be loaded at the moment"),
             Self::UnknownTenant => f.write_str("this host has not defined the tenant of this call"),
             Self::NoTenant => f.write_str("the call names no tenant, and this host serves defined tenants only"),
+            Self::InvalidAnswer(faults) => {
+                f.write_str("the answer does not fit the question: ")?;
+                write_faults(f, faults)
+            }
             Self::Resume(fault) => write!(f, "{fault}; call the tool without an answer, so that it asks again"),
         }
     }
@@ -312,7 +322,7 @@ impl Serialize for Refusal {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", self.kind())?;
         map.serialize_entry("message", &self.to_string())?;
-        if let Self::InvalidArguments(faults) = self {
+        if let Self::InvalidArguments(faults) | Self::InvalidAnswer(faults) = self {
             map.serialize_entry("faults", faults)?;
         }
         if let Some(retry_after) = self.retry_after() {
@@ -331,7 +341,7 @@ struct Written {
 }
 
 /// Every kind of a refusal.
-const KINDS: [&str; 17] = [
+const KINDS: [&str; 18] = [
     "invalid_arguments",
     "not_visible",
     "not_allowed",
@@ -342,6 +352,7 @@ const KINDS: [&str; 17] = [
     "unavailable",
     "unknown_tenant",
     "no_tenant",
+    "invalid_answer",
     "resume_missing",
     "resume_tampered",
     "resume_expired",
@@ -366,6 +377,7 @@ impl<'de> Deserialize<'de> for Refusal {
             "unavailable" => Self::Unavailable,
             "unknown_tenant" => Self::UnknownTenant,
             "no_tenant" => Self::NoTenant,
+            "invalid_answer" => Self::InvalidAnswer(needed(faults, "faults")?),
             kind => match ResumeFault::ALL.into_iter().find(|fault| fault.kind() == kind) {
                 Some(fault) => Self::Resume(fault),
                 None => return Err(D::Error::unknown_variant(kind, &KINDS)),

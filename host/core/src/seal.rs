@@ -1,10 +1,11 @@
 //! Encrypts and authenticates the state of a question, so that it can travel through an untrusted client.
 //!
-//! In: a question's state and the call that asked. Out: a text that only this key can make and read; later, from that
-//! text, the state, or a [`ResumeFault`]. Form: `tc1.` and base64url of a nonce and the ciphertext (XChaCha20-Poly1305,
-//! the prefix authenticated too) of four fingerprints (tenant and principal, tool, digest of the code, arguments), the time of
-//! expiry, and the state. Invariants: a text is authenticated before anything in it is used; errors and `Debug` contain
-//! no state; a question without a state is sealed as well, because the seal proves that it was asked. Not here:
+//! In: a question and the call that asked. Out: a text that only this key can make and read; later, from that text and an
+//! answer that fits the question, the state, or a [`Refusal`]. Form: `tc2.` and base64url of a nonce and the ciphertext
+//! (XChaCha20-Poly1305, the prefix authenticated too) of four fingerprints (tenant and principal, tool, digest of the code,
+//! arguments), the time of expiry, the length of the answer schema, the schema and the state. Invariants: a text is
+//! authenticated before anything in it is used; errors and `Debug` contain no state; an answer is checked against the schema
+//! that was sealed; a question without a state is sealed as well, because the seal proves that it was asked. Not here:
 //! protection against replay. There is no list of answers: within its lifetime a question can be answered more than
 //! once, each time in a cell of its own. Source: docs/contract.md, section 7.
 
@@ -22,29 +23,31 @@ use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{Key, KeyInit as _, XChaCha20Poly1305, XNonce};
 use serde_json::Value;
 
+use crate::call::Resume;
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 use crate::json::{Json, canonical};
-use crate::refusal::ResumeFault;
+use crate::outcome::Question;
+use crate::refusal::{Refusal, ResumeFault};
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ReturnRule, ToolError};
 
 /// How long a question can be answered: a day, so that a person can answer the next morning.
 pub const DEFAULT_SEAL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// Largest state of a question, in bytes. A client sends it with each answer; sealed, it still fits into one argument
+/// Largest state of a question, in bytes, with its answer schema. A client sends it with each answer; sealed, it still fits into one argument
 /// of a command line (128 KiB).
 pub const MAX_STATE: u64 = 64 << 10;
 
 /// The version of the form. A change of the form changes it too.
-const PREFIX: &str = "tc1.";
+const PREFIX: &str = "tc2.";
 const KEY_BYTES: usize = 32;
 /// So many that random ones never meet, however many questions one key seals.
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
 const FINGERPRINT_BYTES: usize = 32;
 type Fingerprint = [u8; FINGERPRINT_BYTES];
-/// Four fingerprints and the time of expiry.
-const HEAD_BYTES: usize = 4 * FINGERPRINT_BYTES + size_of::<u64>();
+/// Four fingerprints, the time of expiry, and the length of the answer schema.
+const HEAD_BYTES: usize = 4 * FINGERPRINT_BYTES + size_of::<u64>() + size_of::<u32>();
 /// The longest text that can be sealed, in its quotes: a longer one is not decoded.
 const MAX_SEALED: usize =
     PREFIX.len() + ((NONCE_BYTES + HEAD_BYTES + MAX_STATE as usize + TAG_BYTES) * 4).div_ceil(3) + 2;
@@ -151,26 +154,41 @@ impl Sealer {
     /// Seals what a question leaves, for an answer to the same call.
     ///
     /// # Errors
-    /// [`ToolError::InvalidReturn`] for a state of more than [`MAX_STATE`].
-    pub(crate) fn seal(&self, origin: &Origin<'_>, state: Option<&Json>) -> Result<Json, ToolError> {
-        let state = state.map_or("", Json::as_str);
-        let got = state.len() as u64;
+    /// [`ToolError::InvalidReturn`] for a state and an answer schema of more than [`MAX_STATE`] together.
+    pub(crate) fn seal(&self, origin: &Origin<'_>, question: &Question) -> Result<Json, ToolError> {
+        let [schema, state] =
+            [&question.answer_schema, &question.state].map(|json| json.as_ref().map_or("", Json::as_str));
+        let got = (schema.len() + state.len()) as u64;
         if got > MAX_STATE && stands(Defence::SealedBytes) {
             return Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit: MAX_STATE, got }));
         }
-        let mut plain = Vec::with_capacity(HEAD_BYTES + state.len());
+        let mut plain = Vec::with_capacity(HEAD_BYTES + schema.len() + state.len());
         for (_, fingerprint) in origin.fingerprints(self.principal.as_ref()) {
             plain.extend(fingerprint);
         }
         plain.extend(self.now().saturating_add(millis(self.lifetime)).to_le_bytes());
+        // A result, and the schema in it, has less than 4 GiB.
+        plain.extend(u32::try_from(schema.len()).unwrap_or(u32::MAX).to_le_bytes());
+        plain.extend(schema.as_bytes());
         plain.extend(state.as_bytes());
         // Without randomness there is no machine left to speak of.
         let sealed = self.encrypt(PREFIX, &plain).ok_or(ToolError::HandlerExit(Exit::Died))?;
         Ok(Json::from(Value::String(sealed)))
     }
 
-    /// Opens what an answer brings back. None when the question left no state.
-    pub(crate) fn open(&self, origin: &Origin<'_>, state: Option<&Json>) -> Result<Option<Json>, ResumeFault> {
+    /// Opens what an answer brings back: the answer, with the state that the question left.
+    ///
+    /// # Errors
+    /// [`Refusal::Resume`], and [`Refusal::InvalidAnswer`] for an answer that does not fit the question.
+    pub(crate) fn open(&self, origin: &Origin<'_>, resume: &Resume) -> Result<Resume, Refusal> {
+        let (answer_schema, state) = self.opened(origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
+        let asked = Question { answer_schema, ..Question::new("") };
+        asked.check_answer(&resume.answer).map_err(Refusal::InvalidAnswer)?;
+        Ok(Resume { answer: resume.answer.clone(), state })
+    }
+
+    /// The answer schema and the state of the question.
+    fn opened(&self, origin: &Origin<'_>, state: Option<&Json>) -> Result<(Option<Json>, Option<Json>), ResumeFault> {
         let state = state.ok_or(ResumeFault::Missing)?.as_str();
         let sealed: Option<String> = (state.len() <= MAX_SEALED).then(|| serde_json::from_str(state).ok()).flatten();
         let plain = sealed.and_then(|sealed| self.decrypt(PREFIX, &sealed)).ok_or(ResumeFault::Tampered)?;
@@ -182,15 +200,14 @@ impl Sealer {
             }
             rest = after;
         }
-        let (expires, state) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
+        let (expires, rest) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
         if self.now() >= u64::from_le_bytes(*expires) && stands(Defence::SealedTime) {
             return Err(ResumeFault::Expired);
         }
-        if state.is_empty() {
-            return Ok(None);
-        }
-        let state = String::from_utf8(state.to_vec()).ok().and_then(|text| Json::parse(text).ok());
-        state.map(Some).ok_or(ResumeFault::Tampered)
+        let (schema, rest) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
+        let schema = usize::try_from(u32::from_le_bytes(*schema)).ok();
+        let (schema, state) = schema.and_then(|length| rest.split_at_checked(length)).ok_or(ResumeFault::Tampered)?;
+        Ok((json(schema)?, json(state)?))
     }
 
     /// The text begins with `prefix`, which tells the form of what is in it.
@@ -218,6 +235,15 @@ impl fmt::Debug for Sealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sealer").field("lifetime", &self.lifetime).finish_non_exhaustive()
     }
+}
+
+/// JSON that was sealed. `None`: there was none.
+fn json(bytes: &[u8]) -> Result<Option<Json>, ResumeFault> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let text = String::from_utf8(bytes.to_vec()).ok();
+    text.and_then(|text| Json::parse(text).ok()).map(Some).ok_or(ResumeFault::Tampered)
 }
 
 /// The longest is more than any clock tells.

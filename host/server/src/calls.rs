@@ -126,7 +126,8 @@ impl Service {
     ///
     /// # Errors
     /// [`Refused`] if the call was not made: [`UnknownTool`](Refused::UnknownTool) also for a tool that is not visible,
-    /// [`Overloaded`](Refused::Overloaded) also if no cell became free in time.
+    /// [`Overloaded`](Refused::Overloaded) also if no cell became free in time, [`InvalidAnswer`](Refused::InvalidAnswer)
+    /// for an answer that does not fit the question.
     ///
     /// # Cancel safety
     /// When dropped, the guest is stopped and everything it held is given back.
@@ -154,6 +155,7 @@ impl Service {
                 Err(Refused::Overloaded { retry_after: *retry_after })
             }
             CallResult::Refusal(Refusal::UnknownTenant | Refusal::NoTenant) => Err(Refused::NoAccess),
+            CallResult::Refusal(refusal @ Refusal::InvalidAnswer(_)) => Err(Refused::InvalidAnswer(refusal.clone())),
             CallResult::Outcome(_) | CallResult::ToolError(_) | CallResult::Refusal(_) => {
                 Ok(Answer { request_id, completion })
             }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use toolcell::Error;
+use toolcell::{Error, Refusal};
 
 use crate::quota::QuotaKind;
 
@@ -60,6 +60,9 @@ pub enum Refused {
     /// The principal has no running request with this id.
     #[error("no request with this id is running")]
     NotRunning,
+    /// The answer does not fit the tool's question. The question can be answered again, with the same state.
+    #[error("{0}")]
+    InvalidAnswer(Refusal),
     /// The run could not start.
     #[error("{0}")]
     Run(Error),
@@ -79,6 +82,7 @@ impl Refused {
             Self::Draining => "draining",
             Self::DuplicateRequest => "duplicate_request",
             Self::NotRunning => "not_running",
+            Self::InvalidAnswer(refusal) => refusal.kind(),
             Self::Run(error) => error.reason(),
         }
     }
@@ -95,7 +99,8 @@ impl Refused {
             | Self::TooManyCalls { .. }
             | Self::Draining
             | Self::DuplicateRequest
-            | Self::NotRunning => None,
+            | Self::NotRunning
+            | Self::InvalidAnswer(_) => None,
         }
     }
 
@@ -112,6 +117,7 @@ impl Refused {
             Self::Draining => "send the request to another server, or try again later".into(),
             Self::DuplicateRequest => "give each request its own id".into(),
             Self::NotRunning => "check the id; the request may have ended already".into(),
+            Self::InvalidAnswer(refusal) => refusal.hint().into(),
             Self::Run(error) => error.hint(),
         }
     }

@@ -89,7 +89,7 @@ fn a_halted_run_says_why_and_ends_every_call() {
     }
     let asked = &batch(&[ASK], &[]).json()["halt"];
     assert!(asked["ask_user_opts"].is_array(), "{asked}");
-    assert!(asked["state"].as_str().is_some_and(|state| state.starts_with("tc1.")), "{asked}");
+    assert!(asked["state"].as_str().is_some_and(|state| state.starts_with("tc2.")), "{asked}");
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn questions_without_a_place_for_the_key_cannot_be_answered_later() {
     let (status, _, stderr) = run(PLAN);
     assert_eq!((status, stderr.as_str()), (Some(12), ""));
     let (status, stdout, stderr) = run(ASK);
-    assert!(status == Some(11) && stdout.contains(r#""state":"tc1."#), "{stdout}");
+    assert!(status == Some(11) && stdout.contains(r#""state":"tc2."#), "{stdout}");
     assert!(stderr.contains("this run's questions cannot be answered later") && stderr.contains("`--state-dir DIR`"));
 }
 

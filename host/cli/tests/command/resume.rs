@@ -75,7 +75,7 @@ fn the_key_lies_where_it_was_said_and_is_kept() {
     // The user's own is another one.
     assert_eq!(answered(ARGUMENTS, &["--state", &state]).status, 21);
     let shown = typed(&["run", "desk.wasm", "book_table", ARGUMENTS, words[0], words[1]]);
-    assert!(shown.stderr.contains(&format!("--state-dir {} --state tc1.", dir.display())), "{shown}");
+    assert!(shown.stderr.contains(&format!("--state-dir {} --state tc2.", dir.display())), "{shown}");
     // With a key that others may know, no question is asked and nothing is believed; what needs no key works on.
     fs::set_permissions(dir.join("resume.key"), fs::Permissions::from_mode(0o644)).unwrap();
     for shown in [answered(ARGUMENTS, &with_state), typed(&["run", "desk.wasm", "book_table", words[0], words[1]])] {

@@ -84,7 +84,7 @@ pub(crate) fn check(name: &str, shown: &Shown) {
         (r"(made with  +).*", "${1}…"),
         (r#""size":\d+"#, r#""size":N"#),
         (r"(compiled   +).*", "${1}…"),
-        (r"tc1\.[\w-]+", "tc1.SEALED"),
+        (r"tc2\.[\w-]+", "tc2.SEALED"),
         (r"\d+ WASI interfaces", "N WASI interfaces"),
         (r"toolcell \d+\.\d+\.\d+", "toolcell N.N.N"),
     ] {

@@ -159,6 +159,7 @@ enum RefusalForm {
     Unavailable,
     UnknownTenant,
     NoTenant,
+    InvalidAnswer(Vec<Fault>),
     Resume(#[serde(with = "ResumeFaultForm")] ResumeFault),
 }
 

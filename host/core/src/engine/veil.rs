@@ -121,7 +121,9 @@ impl Veil {
         match &mut result {
             CallResult::Outcome(outcome) => veiled.outcome(outcome),
             CallResult::ToolError(error) => veiled.error(error),
-            CallResult::Refusal(Refusal::InvalidArguments(faults)) => veiled.faults(faults),
+            CallResult::Refusal(Refusal::InvalidArguments(faults) | Refusal::InvalidAnswer(faults)) => {
+                veiled.faults(faults)
+            }
             CallResult::Refusal(_) => {}
         }
         result

@@ -8,7 +8,7 @@ use super::checks::{self, NotMade, Parsed, invalid, judge};
 use super::off_thread::off_thread;
 use super::trees::{self, Room};
 use super::{CANCELLED, Executor, origin};
-use crate::call::{CallResult, Resume};
+use crate::call::CallResult;
 use crate::clock::before;
 use crate::fence::fenced;
 use crate::handler::{Arguments, Invocation};
@@ -80,8 +80,7 @@ impl Executor {
         if let Some(sealer) = &self.sealer {
             invocation.fingerprint = parsed.fingerprint;
             if let Some(resume) = &invocation.context.resume {
-                let state = sealer.open(&origin(tool, invocation), resume.state.as_ref()).map_err(Refusal::Resume)?;
-                let resume = Resume { answer: resume.answer.clone(), state };
+                let resume = sealer.open(&origin(tool, invocation), resume)?;
                 Arc::make_mut(&mut invocation.context).resume = Some(resume);
             }
         }

@@ -16,6 +16,7 @@ fn every_refusal_says_what_to_do() {
         Refusal::Unavailable,
         Refusal::UnknownTenant,
         Refusal::NoTenant,
+        Refusal::InvalidAnswer(Vec::new()),
     ];
     let all: Vec<_> = others.into_iter().chain(ResumeFault::ALL.map(Refusal::Resume)).collect();
     assert_eq!(all.iter().map(Refusal::kind).collect::<Vec<_>>(), KINDS);

@@ -16,6 +16,19 @@ fn text(sealed: &Json) -> String {
     serde_json::from_str(sealed.as_str()).unwrap()
 }
 
+fn asked(state: Option<&Json>) -> Question {
+    Question { state: state.cloned(), ..Question::new("Really?") }
+}
+
+fn seal(sealer: &Sealer, origin: &Origin<'_>, state: Option<&Json>) -> Result<Json, ToolError> {
+    sealer.seal(origin, &asked(state))
+}
+
+/// The state alone.
+fn open(sealer: &Sealer, origin: &Origin<'_>, state: Option<&Json>) -> Result<Option<Json>, ResumeFault> {
+    sealer.opened(origin, state).map(|(_, state)| state)
+}
+
 fn json(text: &str) -> Json {
     Json::from(Value::from(text))
 }
@@ -26,8 +39,8 @@ fn a_state_comes_back_as_it_was_left() {
     let origin = origin(&arguments);
     for state in [None, Some("null"), Some("\"\""), Some("{ \"seats\" : 2.50 }"), Some("\"ü\\u0000\"")] {
         let state = state.map(|state| Json::parse(state.into()).unwrap());
-        let sealed = sealer.seal(&origin, state.as_ref()).unwrap();
-        let opened = Sealer::new(KEY).open(&origin, Some(&sealed)).unwrap();
+        let sealed = seal(&sealer, &origin, state.as_ref()).unwrap();
+        let opened = open(&Sealer::new(KEY), &origin, Some(&sealed)).unwrap();
         assert_eq!(opened.as_ref().map(Json::as_str), state.as_ref().map(Json::as_str));
     }
 }
@@ -37,9 +50,9 @@ fn it_opens_for_the_same_call_only() {
     let sealer = Sealer::new(KEY);
     let arguments = json!({ "day": "1", "seats": [2, { "b": 1, "a": null }] });
     let asked = origin(&arguments);
-    let sealed = sealer.seal(&asked, None).unwrap();
+    let sealed = seal(&sealer, &asked, None).unwrap();
     let respelt: Value = serde_json::from_str(r#" {"seats":[2,{"a":null, "b":1}],"day":"\u0031"}"#).unwrap();
-    assert_eq!(sealer.open(&Origin { arguments: fingerprint(&respelt), ..asked }, Some(&sealed)), Ok(None));
+    assert_eq!(open(&sealer, &Origin { arguments: fingerprint(&respelt), ..asked }, Some(&sealed)), Ok(None));
 
     let others = [
         json!({ "day": 1, "seats": [2, { "b": 1, "a": null }] }),
@@ -65,19 +78,19 @@ fn it_opens_for_the_same_call_only() {
             .map(|arguments| (Origin { arguments: fingerprint(arguments), ..asked }, ResumeFault::OtherArguments)),
     );
     for (other, fault) in table {
-        assert_eq!(sealer.open(&other, Some(&sealed)), Err(fault), "{other:?}");
+        assert_eq!(open(&sealer, &other, Some(&sealed)), Err(fault), "{other:?}");
     }
     // What a client that reads and writes JSON may make of the arguments.
     let respelt = json!({ "seats": [2.0, { "a": null, "b": 1 }], "day": "1" });
-    assert!(sealer.open(&Origin { arguments: fingerprint(&respelt), ..asked }, Some(&sealed)).is_ok());
+    assert!(open(&sealer, &Origin { arguments: fingerprint(&respelt), ..asked }, Some(&sealed)).is_ok());
     let large = json!({ "n": 1e16 });
-    let sealed = sealer.seal(&Origin { arguments: fingerprint(&large), ..asked }, None).unwrap();
+    let sealed = seal(&sealer, &Origin { arguments: fingerprint(&large), ..asked }, None).unwrap();
     for (n, expected) in [
         (json!(10_000_000_000_000_000_u64), Ok(None)),
         (json!(10_000_000_000_000_001_u64), Err(ResumeFault::OtherArguments)),
     ] {
         assert_eq!(
-            sealer.open(&Origin { arguments: fingerprint(&json!({ "n": n })), ..asked }, Some(&sealed)),
+            open(&sealer, &Origin { arguments: fingerprint(&json!({ "n": n })), ..asked }, Some(&sealed)),
             expected
         );
     }
@@ -91,7 +104,7 @@ fn it_opens_in_time_only() {
         .with_lifetime(Duration::from_secs(60))
         .with_clock(move || UNIX_EPOCH + Duration::from_millis(clock.load(Ordering::Relaxed)));
     let arguments = json!({});
-    let sealed = sealer.seal(&origin(&arguments), None).unwrap();
+    let sealed = seal(&sealer, &origin(&arguments), None).unwrap();
     // Twice within its time, and no more after it; another lifetime changes nothing for what is sealed already.
     for (passed, expected) in [
         (0, Ok(None)),
@@ -101,19 +114,19 @@ fn it_opens_in_time_only() {
     ] {
         now.store(1_000_000 + passed, Ordering::Relaxed);
         let patient = sealer.clone().with_lifetime(Duration::MAX);
-        assert_eq!(patient.open(&origin(&arguments), Some(&sealed)), expected, "after {passed} ms");
+        assert_eq!(open(&patient, &origin(&arguments), Some(&sealed)), expected, "after {passed} ms");
     }
-    let ever = sealer.clone().with_lifetime(Duration::MAX).seal(&origin(&arguments), None).unwrap();
-    assert_eq!(sealer.open(&origin(&arguments), Some(&ever)), Ok(None));
+    let ever = seal(&sealer.clone().with_lifetime(Duration::MAX), &origin(&arguments), None).unwrap();
+    assert_eq!(open(&sealer, &origin(&arguments), Some(&ever)), Ok(None));
 }
 
 #[test]
 fn not_one_character_can_be_changed() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let origin = origin(&arguments);
-    let sealed = text(&sealer.seal(&origin, Some(&Json::null())).unwrap());
+    let sealed = text(&seal(&sealer, &origin, Some(&Json::null())).unwrap());
     let tampered =
-        |text: &str| assert_eq!(sealer.open(&origin, Some(&json(text))), Err(ResumeFault::Tampered), "{text}");
+        |text: &str| assert_eq!(open(&sealer, &origin, Some(&json(text))), Err(ResumeFault::Tampered), "{text}");
     for at in 0..sealed.len() {
         for other in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=".chars() {
             let changed = [&sealed[..at], other.encode_utf8(&mut [0; 4]), &sealed[at + 1..]].concat();
@@ -135,30 +148,52 @@ fn not_one_character_can_be_changed() {
 fn what_was_not_sealed_does_not_open() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let origin = origin(&arguments);
-    let open = |state: Option<Json>| sealer.open(&origin, state.as_ref());
-    assert_eq!(open(None), Err(ResumeFault::Missing));
-    let other_key = Sealer::new([8; KEY_BYTES]).seal(&origin, None).unwrap();
-    let own_key = Sealer::generate().unwrap().seal(&origin, None).unwrap();
-    let sealed = text(&sealer.seal(&origin, None).unwrap());
-    let other_version = sealed.replacen("tc1.", "tc2.", 1);
-    let huge = format!("tc1.{}", "A".repeat(MAX_SEALED));
-    let states = [json!(null), json!({ "seats": 2 }), json!([sealed]), json!(""), json!("tc1."), json!("tc1.AAAA")];
+    let opened = |state: Option<Json>| open(&sealer, &origin, state.as_ref());
+    assert_eq!(opened(None), Err(ResumeFault::Missing));
+    let other_key = seal(&Sealer::new([8; KEY_BYTES]), &origin, None).unwrap();
+    let own_key = seal(&Sealer::generate().unwrap(), &origin, None).unwrap();
+    let sealed = text(&seal(&sealer, &origin, None).unwrap());
+    let other_version = sealed.replacen("tc2.", "tc3.", 1);
+    let huge = format!("tc2.{}", "A".repeat(MAX_SEALED));
+    let states = [json!(null), json!({ "seats": 2 }), json!([sealed]), json!(""), json!("tc2."), json!("tc2.AAAA")];
     let states = states.into_iter().map(Json::from).chain([other_key, own_key, json(&other_version), json(&huge)]);
     for state in states {
-        assert_eq!(open(Some(state.clone())), Err(ResumeFault::Tampered), "{state}");
+        assert_eq!(opened(Some(state.clone())), Err(ResumeFault::Tampered), "{state}");
     }
+}
+
+/// The schema travels in the seal: a client cannot answer another question than it was asked.
+#[test]
+fn an_answer_is_checked_against_the_schema_that_was_sealed() {
+    let (sealer, arguments) = (Sealer::new(KEY), json!({}));
+    let origin = origin(&arguments);
+    let left = json("left");
+    let question = asked(Some(&left)).with_answer_schema(json!({"type": "integer", "minimum": 1}));
+    let sealed = sealer.seal(&origin, &question).unwrap();
+    let answered = |answer: Value| sealer.open(&origin, &Resume { answer: answer.into(), state: Some(sealed.clone()) });
+    for _ in 0..2 {
+        let Err(Refusal::InvalidAnswer(faults)) = answered(json!("two")) else { panic!("it was accepted") };
+        assert_eq!(faults, question.check_answer(&json("two")).unwrap_err());
+        // It can be answered again with the same state.
+        assert_eq!(answered(json!(2)), Ok(Resume { answer: json!(2).into(), state: Some(left.clone()) }));
+    }
+    let together = asked(Some(&json(&"x".repeat(MAX_STATE as usize - 10)))).with_answer_schema(json!({"minimum": 1}));
+    assert!(matches!(
+        sealer.seal(&origin, &together),
+        Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit: MAX_STATE, .. }))
+    ));
 }
 
 #[test]
 fn a_state_has_a_bound_and_the_largest_fits_into_one_word_of_a_command() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let of = |bytes: u64| json(&"x".repeat(usize::try_from(bytes).unwrap() - 2));
-    let sealed = sealer.seal(&origin(&arguments), Some(&of(MAX_STATE))).unwrap();
+    let sealed = seal(&sealer, &origin(&arguments), Some(&of(MAX_STATE))).unwrap();
     assert_eq!(sealed.as_str().len(), MAX_SEALED);
     const { assert!(MAX_SEALED < 128 << 10) };
-    assert_eq!(sealer.open(&origin(&arguments), Some(&sealed)), Ok(Some(of(MAX_STATE))));
+    assert_eq!(open(&sealer, &origin(&arguments), Some(&sealed)), Ok(Some(of(MAX_STATE))));
     assert_eq!(
-        sealer.seal(&origin(&arguments), Some(&of(MAX_STATE + 1))),
+        seal(&sealer, &origin(&arguments), Some(&of(MAX_STATE + 1))),
         Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit: MAX_STATE, got: MAX_STATE + 1 }))
     );
 }
@@ -167,8 +202,8 @@ fn a_state_has_a_bound_and_the_largest_fits_into_one_word_of_a_command() {
 fn nothing_of_a_state_or_a_key_is_seen() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let secret = json("the name of the rose");
-    let sealed = sealer.seal(&origin(&arguments), Some(&secret)).unwrap();
-    let again = sealer.seal(&origin(&arguments), Some(&secret)).unwrap();
+    let sealed = seal(&sealer, &origin(&arguments), Some(&secret)).unwrap();
+    let again = seal(&sealer, &origin(&arguments), Some(&secret)).unwrap();
     assert_ne!(text(&sealed), text(&again), "equal states are not seen to be equal");
     let bytes = URL_SAFE_NO_PAD.decode(&text(&sealed)[PREFIX.len()..]).unwrap();
     for open in [b"rose".as_slice(), b"acme", b"book", b"sha256"] {

@@ -141,7 +141,9 @@ impl From<Refused> for Problem {
             Refused::UnknownTool { .. } | Refused::NotRunning => StatusCode::NOT_FOUND,
             Refused::BadCursor => StatusCode::BAD_REQUEST,
             Refused::Quota { .. } | Refused::Overloaded { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Refused::TooManyCalls { .. } | Refused::Run(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Refused::TooManyCalls { .. } | Refused::InvalidAnswer(_) | Refused::Run(_) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Refused::Draining => StatusCode::SERVICE_UNAVAILABLE,
             Refused::DuplicateRequest => StatusCode::CONFLICT,
         };

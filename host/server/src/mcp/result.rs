@@ -158,7 +158,7 @@ pub(super) fn of_refused(refused: &Refused) -> Result<CallToolResult, ErrorData>
 /// The refusal as an error of the protocol.
 pub(super) fn error_of(refused: &Refused) -> ErrorData {
     let code = match refused {
-        Refused::UnknownTool { .. } | Refused::BadCursor => ErrorCode::INVALID_PARAMS,
+        Refused::UnknownTool { .. } | Refused::BadCursor | Refused::InvalidAnswer(_) => ErrorCode::INVALID_PARAMS,
         Refused::Draining => ErrorCode::INTERNAL_ERROR,
         Refused::NoAccess
         | Refused::Quota { .. }

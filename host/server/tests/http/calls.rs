@@ -96,7 +96,7 @@ async fn a_question_is_sealed_for_the_key_that_was_asked() {
     let call = r#"{"name": "ask", "arguments": {"x": 1}}"#;
     let asked = fixture.call(&fixture.acme, "", call).await.json();
     let state = asked["outcome"]["ask_user"]["state"].as_str().unwrap().to_owned();
-    assert!(state.starts_with("tc1.") && !asked.to_string().contains("secret"), "{asked}");
+    assert!(state.starts_with("tc2.") && !asked.to_string().contains("secret"), "{asked}");
     let answer = async |key: &str, arguments: Value, state: &str| {
         let body = json!({"name": "ask", "arguments": arguments, "resume": {"answer": true, "state": state}});
         let reply = fixture.call(key, "", &body.to_string()).await.json();
@@ -113,6 +113,30 @@ async fn a_question_is_sealed_for_the_key_that_was_asked() {
     ] {
         assert_eq!(answer(key, arguments, &state).await["refusal"]["kind"], kind);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered_again() {
+    let fixture = Fixture::start().await;
+    let asked = fixture.call(&fixture.acme, "", r#"{"name": "ask"}"#).await.json();
+    let question = &asked["outcome"]["ask_user"];
+    assert_eq!(question["answer_schema"], json!({"type": "boolean"}));
+    let resumed = |answer: Value| json!({"name": "ask", "resume": {"answer": answer, "state": question["state"]}});
+    let call = async |answer: Value| fixture.call(&fixture.acme, "", &resumed(answer).to_string()).await;
+    for _ in 0..2 {
+        let wrong = call(json!("no")).await;
+        assert_eq!((wrong.status, wrong.code().as_str()), (422, "invalid_answer"), "{wrong:?}");
+        let told = wrong.json();
+        assert_eq!(told["detail"], "the answer does not fit the question: expected a boolean, got \"no\"");
+        assert_eq!(told["hint"], "correct the answer, and send it again with the same state");
+        assert_eq!(call(json!(false)).await.json()["outcome"]["ok"]["value"][0], false);
+    }
+    // Among several calls it is the refusal of its call.
+    let mut step = resumed(json!(7));
+    step["id"] = "a".into();
+    let told = fixture.ask(&fixture.acme, "POST /v1/steps", "", &json!({"calls": [step]}).to_string()).await;
+    assert_eq!((told.status, &told.json()["steps"][0]["success"]), (200, &json!(false)), "{told:?}");
+    assert!(told.body.contains("the answer does not fit the question"), "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

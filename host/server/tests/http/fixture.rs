@@ -57,7 +57,9 @@ pub(crate) fn tools() -> (Registry, mpsc::UnboundedReceiver<&'static str>) {
     let (told, waits) = mpsc::unbounded_channel();
     let echo = named("echo").with_parameters(json!({"type": "object", "properties": {"n": {"type": "number"}}}));
     let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
-        None => Outcome::AskUser(Question::new("Really?").with_state(json!({"secret": 7}))),
+        None => Outcome::AskUser(
+            Question::new("Really?").with_answer_schema(json!({"type": "boolean"})).with_state(json!({"secret": 7})),
+        ),
         Some(resume) => {
             Outcome::ok(json!([resume.answer.to_value(), resume.state.as_ref().map(|state| state.to_value())]))
         }
