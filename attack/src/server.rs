@@ -1,15 +1,21 @@
 //! A server of several tenants: guests that try to write into its channels, and a client that guesses what others have.
 //!
 //! Cases: a tool says what looks like messages of the protocol; a tenant tries ids of another one's artifacts, running calls and
-//! questions; a tool that a tenant does not see is compared with one that does not exist, on every route.
+//! questions, and changes the sealed states of questions; a tool that a tenant does not see is compared with one that does not
+//! exist, on every route, and so are keys that are refused. At the end their times are compared.
+
+mod states;
+mod times;
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use toolcell::{Placement, Registry};
+use toolcell::{Placement, Registry, Sealer};
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{
     ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service,
@@ -44,7 +50,12 @@ pub(crate) struct Server {
     seed: u64,
     address: SocketAddr,
     acme: String,
+    /// Another key of the same tenant, and one that was revoked.
+    acme_too: String,
+    revoked: String,
     globex: String,
+    /// The time of day by which states expire.
+    seconds: Arc<AtomicU64>,
     /// The server's.
     _runtime: Runtime,
     _keys: ApiKeyStore,
@@ -62,9 +73,18 @@ impl Server {
             .with_tenant("acme", ServedTenant::default())
             .with_tenant("globex", ServedTenant::default().with_tools(GLOBEX));
         let artifacts = Artifacts::temporary(ArtifactOptions::default()).expect("a directory");
-        let service = Service::builder(served).with_artifacts(artifacts).build().expect("a service");
+        let seconds = Arc::new(AtomicU64::new(1_000_000));
+        let clock = Arc::clone(&seconds);
+        let sealer = Sealer::generate().expect("randomness");
+        let sealer = sealer.with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
+        let service = Service::builder(served).with_artifacts(artifacts).with_sealer(sealer);
+        let service = service.build().expect("a service");
         let keys = ApiKeyStore::open(stage.temp.join("keys.json")).expect("a file of keys");
-        let [acme, globex] = ["acme", "globex"].map(|tenant| keys.add(tenant).expect("a key").key.expose().to_owned());
+        let [acme, acme_too, globex] =
+            ["acme", "acme", "globex"].map(|tenant| keys.add(tenant).expect("a key").key.expose().to_owned());
+        let revoked = keys.add("acme").expect("a key");
+        assert!(keys.revoke(&revoked.id).expect("a file of keys"), "the key was there");
+        let revoked = revoked.key.expose().to_owned();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let protected = routes(service.clone(), McpOptions::default().with_stop_grace(Duration::ZERO));
@@ -73,7 +93,7 @@ impl Server {
         let server = server.expect("a port");
         let address = server.address();
         runtime.spawn(server.serve(std::future::pending()));
-        Self { seed: stage.seed, address, acme, globex, _runtime: runtime, _keys: keys }
+        Self { seed: stage.seed, address, acme, acme_too, revoked, globex, seconds, _runtime: runtime, _keys: keys }
     }
 
     /// Sends a request, and returns the whole answer.
@@ -174,8 +194,17 @@ impl Server {
         Ok(())
     }
 
-    /// A hidden tool and a missing one have the same answer.
+    /// A hidden tool and a missing one have the same answer, and so have keys that are refused.
     fn compare(&self, dice: &mut Dice) -> Result<(), (Fault, String, String)> {
+        if dice.one_in(8) {
+            let made_up = format!("tck_{}", dice.letters(43));
+            let (_, headers, body) = mcp(HIDDEN, &json!({}));
+            let body = body.to_string();
+            let (line, headers, body) =
+                dice.pick(&[("GET /v1/tools", "", ""), ("POST /v1/calls", "", "{}"), ("POST /mcp", &*headers, &*body)]);
+            let answers = [&self.revoked, &made_up].map(|key| normal(&self.sent(key, line, headers, body), key));
+            return same(&answers, line);
+        }
         let missing = dice.letters(HIDDEN.len()).to_lowercase();
         let calls = |name: &str| json!({"calls": [{"id": "a", "name": name, "arguments": {}}]}).to_string();
         let some = |name: &str| {
@@ -220,12 +249,14 @@ impl Theatre for Server {
         let mut dice = Dice::of(self.seed, "server", case);
         tally.judged(match case % 8 {
             0 => self.guess(case, &mut dice),
+            4 => self.tamper(&mut dice),
             1..=3 => self.compare(&mut dice),
             _ => self.forge(&mut dice),
         });
     }
 
     fn close(&mut self, tally: &mut Tally) {
+        self.compare_times(tally);
         // It is alive, and nothing runs on.
         let usage = json_of(&self.sent(&self.acme, "GET /v1/usage", "", ""));
         if usage["running"] != 0 {
