@@ -72,15 +72,19 @@ async fn serving(
     let engines = engines(printer, global, args, &configuration)?.build()?;
     let reloader = Reloader::start(configuration, engines.clone()).await?;
     let loaded = reloader.loaded();
+    if args.stdio && !serves(&loaded, args.tenant.as_deref()) {
+        return Err(no_tenant(args));
+    }
     let problems = told(printer, args, &loaded)?;
     let auth = authenticator(keys, has_keys);
     let tokens = Tokens::start(auth.clone(), loaded.issuer())?;
     if args.check {
-        tokens.check().await?;
-        if let Some(address) = args.metrics {
-            MetricsServer::check(address).map_err(no_metrics)?;
-        }
+        // One client on standard input and output needs no token, no metrics and no address.
         if !args.stdio {
+            tokens.check().await?;
+            if let Some(address) = args.metrics {
+                MetricsServer::check(address).map_err(no_metrics)?;
+            }
             options(args)?.check(&auth).map_err(not_listening)?;
         }
         return Ok(if problems == 0 { ExitStatus::Ok } else { ExitStatus::Failed });
@@ -146,13 +150,6 @@ async fn on_stdio(
     service: Service,
     principal: Principal,
 ) -> Result<ExitStatus, Failure> {
-    if !service.serves(&principal) {
-        let message = match &args.tenant {
-            Some(tenant) => format!("the configuration names no tenant `{}`", tenant.escape_debug()),
-            None => "the configuration names tenants, and no tenant was given".to_owned(),
-        };
-        return Err(Failure::usage(message, "say which tenant's tools to serve: `--tenant NAME`"));
-    }
     // It serves one principal, whatever keys there are.
     let auth = Authenticator::open();
     let tokens = Tokens::start(auth.clone(), None)?;
@@ -175,6 +172,19 @@ async fn on_stdio(
         Failure::environment(error, hint)
     })?;
     Ok(ExitStatus::Ok)
+}
+
+/// Whether the tools of this tenant are served.
+fn serves(loaded: &Loaded, tenant: Option<&str>) -> bool {
+    tenant.map_or(loaded.tenants().is_empty(), |tenant| loaded.tenants().contains_key(tenant))
+}
+
+fn no_tenant(args: &ServeArgs) -> Failure {
+    let message = match &args.tenant {
+        Some(tenant) => format!("the configuration names no tenant `{}`", tenant.escape_debug()),
+        None => "the configuration names tenants, and no tenant was given".to_owned(),
+    };
+    Failure::usage(message, "say which tenant's tools to serve: `--tenant NAME`")
 }
 
 /// Engines as the configuration and the options want them.

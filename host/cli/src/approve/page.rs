@@ -66,6 +66,7 @@ impl Matter<'_> {
         for (name, first) in self.look_alikes() {
             warnings.push(format!("the tool name `{name}` looks like `{first}`: a model may confuse the two tools"));
         }
+        warnings.extend(self.seen.iter().flat_map(Seen::without_use));
         for (tool, gap) in self.seen.iter().flat_map(|seen| &seen.gaps) {
             warnings.push(format!("`{tool}` {}", gap.text()));
         }
@@ -114,6 +115,30 @@ impl Matter<'_> {
 }
 
 impl Seen<'_> {
+    /// Imports that no declared need is for, and who can give them a use.
+    fn without_use(&self) -> Vec<String> {
+        let grants = self.chosen.grants();
+        let barring = inspect::missing(&self.examination, self.now.tools.values(), &grants);
+        let is_declared = self.now.tools.values().any(|tool| tool.declares_needs());
+        let warning = |(import, _): &(String, toolcell::Standing)| {
+            let import = clean::shown(import);
+            if !is_declared && barring.contains(&import) {
+                return Some(format!(
+                    "{}: no tool can be called until you grant what `{import}` is for; the tools do not declare it",
+                    self.name
+                ));
+            }
+            // Imports of WASI are brought by language runtimes.
+            (is_declared && !barring.contains(&import) && import.starts_with("toolcell:")).then(|| {
+                format!(
+                    "{}: no tool declares what `{import}` is for: each use is denied, and only the author can declare it",
+                    self.name
+                )
+            })
+        };
+        self.examination.ungranted(&grants).filter_map(warning).collect()
+    }
+
     /// A new component: what `inspect` shows of it, and what that leaves out.
     fn page(&self) -> Page {
         let mut page = Page::default();

@@ -41,7 +41,7 @@ SIGHUP ends the server too, unless this signal is ignored.
 Exit status: 0 it served until a signal ended it, or `--check` found nothing wrong, 2 bad usage, 1 anything else")]
 pub(crate) struct ServeArgs {
     /// Speak MCP on standard input and output, for a client that starts the server by itself
-    #[arg(long, conflicts_with_all = ["listen", "tls_cert", "behind_proxy", "hosts", "origins", "json", "check"])]
+    #[arg(long, conflicts_with_all = ["listen", "tls_cert", "behind_proxy", "hosts", "origins", "json"])]
     pub(crate) stdio: bool,
     /// Serve this tenant's tools on standard input and output
     #[arg(long, value_name = "NAME", requires = "stdio")]

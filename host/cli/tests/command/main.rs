@@ -20,6 +20,7 @@ mod init;
 mod interrupt;
 mod isolation;
 mod keys;
+mod killed;
 mod learned;
 mod limits;
 mod looks;

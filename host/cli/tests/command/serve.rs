@@ -87,12 +87,32 @@ impl Served {
         answer
     }
 
+    /// The status and the body of the answer to a request with this key. `None`: the server has gone.
+    pub(crate) fn tried(&self, line: &str, key: &str, body: &str) -> Option<(u16, Value)> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        let head = format!(
+            "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {key}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        Some((head.split(' ').nth(1)?.parse().ok()?, serde_json::from_str(body).ok()?))
+    }
+
     fn description(&self) -> Value {
         self.asked("GET", "/v1/tools", None, None).1["tools"][0]["description"].clone()
     }
 
     pub(crate) fn greets(&self, key: Option<&str>) -> (u16, Value) {
         self.asked("POST", "/v1/calls", key, Some(&json!({"name": "greet", "arguments": {"name": "Ada"}})))
+    }
+
+    /// Kills it at once.
+    pub(crate) fn kill(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::KILL).expect("it runs");
     }
 
     /// Ends it by a signal. Returns its exit status.
@@ -237,6 +257,7 @@ fn servers_and_keys_that_cannot_be_are_errors_with_a_hint() {
         ("no_address", &place, &["serve", "--listen", "localhost:8700"]),
         ("check_public", &place, &["serve", "--check", "--listen", "0.0.0.0:8700"]),
         ("check_certificate", &place, &["serve", "--check", "--tls-cert", "hello.wasm", "--tls-key", "absent"]),
+        ("check_tenant", &place, &["serve", "--check", "--stdio", "--tenant", "acme"]),
         ("check_host", &place, &["serve", "--check", "--host", "https://tools.example.com"]),
         ("check_origin", &place, &["serve", "--check", "--origin", "app.example.com"]),
         ("add_without_file", &empty, &["tenant", "add", "acme"]),
@@ -258,6 +279,8 @@ fn a_client_on_standard_input_speaks_mcp() {
     let place = Place::new(&format!("{CONFIG}[tenants.acme]\n")).approved();
     let refused = place.typed(&["serve", "--stdio"]);
     assert!(refused.status == 2 && refused.stderr.contains("--tenant NAME"), "{refused}");
+    let checked = place.typed(&["serve", "--check", "--stdio", "--tenant", "acme"]);
+    assert_eq!((checked.status, checked.stdout.as_str()), (0, "1 tools, 1 tenants, 0 problems\n"), "{checked}");
     let mut command = place.command();
     command.args(["serve", "--stdio", "--tenant", "acme"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

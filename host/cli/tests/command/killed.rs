@@ -1,0 +1,113 @@
+//! A server, and commands beside it, that are killed at any moment: what was acknowledged is there afterwards, nothing is
+//! half-written, and the next start works.
+//!
+//! Source: docs/threat-model.md, row 81.
+
+use std::fs;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+
+use serde_json::{Value, json};
+use toolcell_test_guests::example;
+
+use crate::place::Place;
+use crate::serve::Served;
+
+/// How often the server is killed.
+const KILLS: usize = 24;
+const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
+                      [tenants.acme]\n";
+
+/// What a server has acknowledged.
+enum Told {
+    /// The id of an artifact, and its content.
+    Artifact(String, String),
+    Note(String),
+}
+
+/// Uploads and notes things, until the server is gone.
+fn keep_writing(server: &Served, key: &str, round: usize, told: &mpsc::Sender<Told>) -> Option<()> {
+    for number in 0.. {
+        let name = format!("n{round}-{number}");
+        let content = name.repeat(1 + number % 7 * 1000);
+        let kept = server.tried("POST /v1/artifacts", key, &content).filter(|(status, _)| *status == 201)?.1;
+        told.send(Told::Artifact(kept["id"].as_str()?.to_owned(), content)).ok()?;
+        let call = json!({"name": "notes", "arguments": {"action": "add", "title": name, "text": "x"}});
+        let noted = server.tried("POST /v1/calls", key, &call.to_string())?.1;
+        noted["outcome"]["ok"].as_object()?;
+        told.send(Told::Note(name)).ok()?;
+    }
+    Some(())
+}
+
+/// The ids of the keys.
+fn keys(place: &Place) -> Vec<Value> {
+    let listed = place.typed(&["tenant", "list", "--json"]);
+    assert_eq!(listed.status, 0, "{listed}");
+    let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    let keys = listed["keys"].as_array().expect("keys").iter();
+    keys.map(|key| key["id"].clone()).collect()
+}
+
+#[test]
+fn what_was_acknowledged_outlives_a_kill_and_the_next_start_works() {
+    let place = Place::new(CONFIG);
+    fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");
+    let place = place.approved();
+    let made = |words: &[&str]| -> Value {
+        let shown = place.typed(words);
+        assert_eq!(shown.status, 0, "{shown}");
+        serde_json::from_str(&shown.stdout).expect("JSON")
+    };
+    let artifacts = place.path().join("artifacts").display().to_string();
+    let (mut told, mut made_keys) = (Vec::new(), Vec::new());
+    let first = made(&["tenant", "key", "acme", "--json"]);
+    let key = first["key"].as_str().expect("a key").to_owned();
+    made_keys.push(first["id"].clone());
+    for round in 0..=KILLS {
+        let server = Served::start(&place, &["--artifacts", &artifacts]);
+        // What was acknowledged before is there, whole.
+        let list = json!({"name": "notes", "arguments": {"action": "list"}});
+        let (status, listed) = server.asked("POST", "/v1/calls", Some(&key), Some(&list));
+        assert_eq!(status, 200, "after {round} kills: {listed}");
+        let listed = listed.to_string();
+        for told in &told {
+            match told {
+                Told::Artifact(id, content) => {
+                    let answer = server.answer("GET", &format!("/v1/artifacts/{id}"), &bearer(&key), None);
+                    assert!(answer.ends_with(&format!("\r\n\r\n{content}")), "after {round} kills: {answer:.300}");
+                }
+                Told::Note(name) => assert!(listed.contains(&format!("\"{name}\"")), "after {round} kills: {listed}"),
+            }
+        }
+        let known = keys(&place);
+        assert!(made_keys.iter().all(|key| known.contains(key)), "after {round} kills: {known:?}");
+        if round == KILLS {
+            break;
+        }
+
+        // A command that makes a key is killed too; another one is not.
+        let mut killed = place.command();
+        killed.args(["tenant", "key", "acme"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut killed = killed.spawn().expect("the binary runs");
+        let (sender, receiver) = mpsc::channel();
+        thread::scope(|threads| {
+            let (server, key) = (&server, &key);
+            threads.spawn(move || keep_writing(server, key, round, &sender));
+            told.extend(receiver.iter().take(1 + round * 5 % 7));
+            killed.kill().expect("it was started");
+            server.kill();
+        });
+        told.extend(receiver.try_iter());
+        killed.wait().expect("it ends");
+        if round % 6 == 0 {
+            made_keys.push(made(&["tenant", "key", "acme", "--json"])["id"].clone());
+        }
+    }
+    assert!(told.len() >= 2 * KILLS, "only {} things were written", told.len());
+}
+
+fn bearer(key: &str) -> String {
+    format!("Authorization: Bearer {key}\r\n")
+}
