@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::Serialize;
 use toolcell::defence::{Defence, stands};
-use toolcell::{CallResult, Clock, Event, Outcome};
+use toolcell::{CallResult, Clock, Event, Exit, Outcome, ToolError};
 
 use crate::quota::{Bucket, Quota, QuotaKind};
 use crate::refused::Refused;
@@ -30,7 +30,7 @@ const RETRY_SLOTS: std::time::Duration = std::time::Duration::from_millis(250);
 pub struct TenantUsage {
     /// Calls that have ended.
     pub calls: u64,
-    /// Calls by how they ended: `ok`, `error`, `ask_user`, `halt`, `refusal`, or the reason of a tool error.
+    /// Calls by how they ended: `ok`, `error`, `ask_user`, `halt`, `refusal`, `cancelled`, or the reason of another tool error.
     pub endings: BTreeMap<String, u64>,
     /// Instructions that the calls executed.
     pub fuel: u64,
@@ -179,6 +179,8 @@ pub(crate) fn ending(result: &CallResult) -> &'static str {
         CallResult::Outcome(Outcome::Error(_)) => "error",
         CallResult::Outcome(Outcome::AskUser(_)) => "ask_user",
         CallResult::Outcome(Outcome::Halt(_)) => "halt",
+        // As a reason it is shared with a tool that exits by itself.
+        CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)) => "cancelled",
         CallResult::ToolError(error) => error.reason().name(),
         CallResult::Refusal(_) => "refusal",
     }

@@ -116,6 +116,12 @@ impl Authenticator {
         self.jwt.store(issuer.map(Arc::new));
     }
 
+    /// Whether there is an issuer whose keys are known: tokens can be accepted.
+    #[must_use]
+    pub fn has_issuer_keys(&self) -> bool {
+        self.jwt.load().as_ref().is_some_and(|issuer| issuer.has_keys())
+    }
+
     /// Returns once a token has named a key that the issuer does not have, since this returned last.
     async fn new_key(&self) {
         self.new_key.notified().await;

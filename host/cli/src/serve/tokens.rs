@@ -43,7 +43,7 @@ impl Tokens {
             // Published keys are reported when they were fetched.
             Ok(()) if said.is_some_and(is_published) => {}
             Ok(()) => service.report(ISSUER, None),
-            Err(failure) => refused(printer, service, &failure),
+            Err(failure) => self.refused(printer, service, &failure),
         }
     }
 
@@ -86,7 +86,9 @@ impl Tokens {
     async fn fetched(&self, printer: &Printer, service: &Service, said: Option<Issuer>) {
         let published = said.and_then(|said| Some((published(&said).ok().flatten()?, said)));
         let Some((keys, said)) = published else { return std::future::pending().await };
-        service.report(ISSUER, Some("the keys of the issuer are not fetched yet".into()));
+        if !self.auth.has_issuer_keys() {
+            service.report(ISSUER, Some("the keys of the issuer are not fetched yet".into()));
+        }
         let mut was_good = true;
         keys.keep(&self.auth, |found| {
             let issuer = found.map_err(not_fetched).and_then(|text| with_keys(&said, &text));
@@ -100,7 +102,7 @@ impl Tokens {
                     }
                 }
                 // Told once, not with each try.
-                Err(failure) if was_good => refused(printer, service, &failure),
+                Err(failure) if was_good => self.refused(printer, service, &failure),
                 Err(_) => {}
             }
             was_good = is_good;
@@ -108,15 +110,21 @@ impl Tokens {
         })
         .await;
     }
-}
 
-fn refused(printer: &Printer, service: &Service, failure: &Failure) {
-    service.report(ISSUER, Some("the keys of the issuer cannot be used".into()));
-    printer.note(
-        "warning",
-        "the keys of the issuer cannot be used: its earlier keys check tokens; without any, tokens are refused",
-    );
-    failure.tell(printer);
+    /// Tells of keys that cannot be used. With earlier ones the server stays ready: it accepts tokens as before.
+    fn refused(&self, printer: &Printer, service: &Service, failure: &Failure) {
+        let (message, details) = ("the keys of the issuer cannot be used", vec![failure.message()]);
+        if self.auth.has_issuer_keys() {
+            service.report_degraded(ISSUER, message, details);
+        } else {
+            service.report_with(ISSUER, message, details);
+        }
+        printer.note(
+            "warning",
+            "the keys of the issuer cannot be used: its earlier keys check tokens; without any, tokens are refused",
+        );
+        failure.tell(printer);
+    }
 }
 
 fn is_published(said: &Issuer) -> bool {

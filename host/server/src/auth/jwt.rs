@@ -195,6 +195,11 @@ impl JwtIssuer {
         &self.audience
     }
 
+    /// Whether the issuer's keys are known.
+    pub(crate) fn has_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
     /// The scope that tokens must have.
     #[must_use]
     pub fn scope(&self) -> Option<&str> {

@@ -65,10 +65,8 @@ pub(super) struct Ready {
 pub(super) async fn ready(State(shared): State<Shared>) -> Response {
     let mut readiness = shared.service.readiness();
     if shared.auth.has_unreadable_keys() {
-        readiness.ready = false;
-        readiness
-            .problems
-            .insert("keys".into(), "the API keys cannot be read again: the keys read before stay valid".into());
+        let text = "the API keys cannot be read again: the keys read before stay valid";
+        readiness.degraded.insert("keys".into(), text.into());
     }
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let authentication = if shared.auth.is_open() { "none" } else { "required" };

@@ -1,15 +1,16 @@
 //! What an operator sees of a server, and what others do not.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use serde_json::json;
 use toolcell_server::{
-    ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, MetricsError, MetricsServer, Quota,
-    ServedTenant, Service, ServiceLimits,
+    ArtifactOptions, Artifacts, Authenticator, HttpOptions, HttpServer, ListenOptions, MetricsError, MetricsServer,
+    Quota, ServedTenant, Service, ServiceLimits,
 };
 
 use crate::client::{Reply, request, send};
-use crate::fixture::{Fixture, served, tools};
+use crate::fixture::{BODY, Fixture, served, tools};
 
 const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -64,6 +65,31 @@ async fn a_call_is_counted_under_its_tool_tenant_and_ending() {
     assert_eq!(end, "# EOF");
     assert!(lines.lines().all(is_metric), "{text}");
     assert!(!text.contains("canary") && !text.contains("471147114711") && !text.contains(&fixture.small), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_call_has_an_ending_of_its_own_and_what_is_refused_early_is_counted() {
+    let http = HttpOptions::default().with_body(BODY).with_requests(2).with_body_idle(Duration::from_millis(100));
+    let mut fixture = Fixture::with_http(ListenOptions::default(), http).await;
+    let (address, acme) = (metrics(&fixture.service).await, fixture.acme.clone());
+    let running = fixture.waiting(&acme, "mine").await;
+    // It is one of two requests, of which each tenant leaves as many free as it has.
+    assert_eq!(fixture.call(&acme, "", r#"{"name": "echo"}"#).await.code(), "overloaded");
+    assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/mine", "", "").await.status, 202);
+    assert_eq!(running.await.expect("no panic").expect("an answer").status, 200);
+    assert_eq!(fixture.call(&acme, "", &" ".repeat(BODY + 1)).await.code(), "body_too_large");
+    assert_eq!(fixture.call(&acme, "Content-Encoding: gzip\r\n", "{}").await.code(), "unsupported_encoding");
+    let text = get(address, "/metrics").await.body;
+    for line in [
+        r#"toolcell_calls_total{tenant="acme",tool="wait",ending="cancelled"} 1"#,
+        r#"toolcell_refused_total{tenant="acme",code="overloaded"} 1"#,
+        r#"toolcell_refused_total{tenant="acme",code="body_too_large"} 1"#,
+        r#"toolcell_refused_total{tenant="acme",code="unsupported_encoding"} 1"#,
+    ] {
+        assert!(text.lines().any(|told| told == line), "{line}: {text}");
+    }
+    let usage = fixture.ask(&acme, "GET /v1/usage", "", "").await.json();
+    assert_eq!(usage["endings"], json!({"cancelled": 1}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,7 +168,8 @@ async fn keys_that_cannot_be_read_are_told() {
     assert_eq!(get(address, "/ready").await.status, 200);
     std::fs::write(&path, "{").expect("a fixture");
     let told = get(address, "/ready").await;
-    assert_eq!((told.status, told.json()["problems"]["keys"].is_string()), (503, true), "{told:?}");
+    // Those that were read before go on, and so does the server.
+    assert_eq!((told.status, told.json()["degraded"]["keys"].is_string()), (200, true), "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
