@@ -15,7 +15,7 @@ mod run_routes;
 mod status;
 mod tools;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -204,8 +204,10 @@ pub fn router(service: Service, auth: Authenticator, options: HttpOptions, prote
 
 /// The API as an OpenAPI 3.1 document, in JSON: what `GET /openapi.json` answers.
 #[must_use]
-pub fn api_document() -> String {
-    Document::openapi().to_json().unwrap_or_default()
+pub fn api_document() -> &'static str {
+    // Made once: the path needs no key, and making it costs far more than sending it.
+    static DOCUMENT: LazyLock<String> = LazyLock::new(|| Document::openapi().to_json().unwrap_or_default());
+    &DOCUMENT
 }
 
 /// The description of the API.

@@ -321,6 +321,13 @@ impl Service {
         self.0.version.load().tenants() > 1
     }
 
+    /// Counts a request of the principal that was refused with this code before the service saw it.
+    pub(crate) fn refused(&self, principal: &Principal, code: &'static str) {
+        if let Ok(view) = self.view(principal) {
+            view.metrics.refused(code);
+        }
+    }
+
     /// Whether a call of the principal would be admitted now. Takes nothing; a refusal is counted.
     pub(crate) fn check(&self, principal: &Principal) -> Result<(), Refused> {
         let view = self.view(principal)?;

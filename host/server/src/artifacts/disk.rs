@@ -84,16 +84,21 @@ impl Store {
     }
 
     pub(super) fn open(root: &Path, options: ArtifactOptions, clock: Arc<dyn Clock>) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(root)?;
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(root.join(LOCK))?;
-        lock.try_lock().map_err(io::Error::from)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(at(root))?;
+        let lock = root.join(LOCK);
+        let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
+        let opened = opened.and_then(|file| file.try_lock().map(|()| file).map_err(io::Error::from));
+        let lock = opened.map_err(at(&lock))?;
         let mut tenants = HashMap::new();
-        for entry in fs::read_dir(root)? {
+        for entry in fs::read_dir(root).map_err(at(root))? {
             let entry = entry?;
             if let Some(name) = entry.file_name().to_str().filter(|name| is_digest(name))
                 && entry.file_type()?.is_dir()
             {
-                tenants.insert(name.to_owned(), Tenant::read(&entry.path(), options.lifetime, clock.now())?);
+                tenants.insert(
+                    name.to_owned(),
+                    Tenant::read(&entry.path(), options.lifetime, clock.now()).map_err(at(&entry.path()))?,
+                );
             }
         }
         let (root, tenants) = (root.to_owned(), Mutex::new(tenants));
@@ -162,7 +167,7 @@ impl Store {
 
     fn write(&self, directory: &str, id: &str, head: &Head, content: &[u8]) -> io::Result<()> {
         let directory = self.root.join(directory);
-        DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&directory).map_err(at(&directory))?;
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let unfinished = directory.join(format!("{UNFINISHED}{number}"));
         let head = serde_json::to_vec(head)?;
@@ -175,7 +180,7 @@ impl Store {
             file.sync_data()?;
             fs::rename(&unfinished, directory.join(id))
         };
-        write().inspect_err(|_| drop(fs::remove_file(&unfinished)))
+        write().inspect_err(|_| drop(fs::remove_file(&unfinished))).map_err(at(&unfinished))
     }
 
     pub(super) fn info(&self, tenant: Option<&str>, id: &str) -> Result<ArtifactInfo, ArtifactError> {
@@ -192,14 +197,18 @@ impl Store {
     pub(super) fn artifact(&self, tenant: Option<&str>, id: &str) -> Result<Artifact, ArtifactError> {
         self.with(tenant, |kept, directory, now| {
             let info = kept.get(id)?.info(id, now);
-            Some(read_head(&directory.join(id)).map(|(file, _, begin)| Artifact { info, file, begin }))
+            let path = directory.join(id);
+            Some(read_head(&path).map(|(file, _, begin)| Artifact { info, file, begin }).map_err(at(&path)))
         })?
         .map_err(|error| if error.kind() == io::ErrorKind::NotFound { ArtifactError::NotFound } else { error.into() })
     }
 
     pub(super) fn remove(&self, tenant: Option<&str>, id: &str) -> Result<(), ArtifactError> {
-        self.with(tenant, |kept, directory, _| kept.remove(id).map(|_| fs::remove_file(directory.join(id))))?
-            .map_err(Into::into)
+        let removed = self.with(tenant, |kept, directory, _| {
+            let path = directory.join(id);
+            kept.remove(id).map(|_| fs::remove_file(&path).map_err(at(&path)))
+        })?;
+        Ok(removed?)
     }
 
     /// Asks a tenant's artifacts, without those that have expired.
@@ -278,6 +287,11 @@ impl Kept {
             expires_in: self.expires.saturating_duration_since(now).as_secs(),
         }
     }
+}
+
+/// The error with the path that it is about, for the operator.
+fn at(path: &Path) -> impl Fn(io::Error) -> io::Error + '_ {
+    move |error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
 }
 
 /// Opens an artifact. Returns where its content begins.

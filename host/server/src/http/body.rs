@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request;
 use bytes::{Bytes, BytesMut};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
@@ -50,10 +50,23 @@ pub(crate) async fn read_parts(shared: &Shared, parts: &Parts, body: Body) -> Re
     read_bytes(shared, parts, body, limit).await
 }
 
-/// Reads a body of any type that has at most so many bytes.
-pub(super) async fn read_bytes(shared: &Shared, parts: &Parts, mut body: Body, limit: usize) -> Result<Read, Problem> {
+/// Reads a body of any type that has at most so many bytes. A refusal is counted.
+pub(super) async fn read_bytes(shared: &Shared, parts: &Parts, body: Body, limit: usize) -> Result<Read, Problem> {
     let principal = parts.extensions.get::<Principal>().cloned().unwrap_or_else(Principal::local);
-    let mut room = shared.bodies.share(&principal);
+    let read = match is_plain(&parts.headers) {
+        true => read_within(shared, &principal, body, limit).await,
+        false => Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_encoding",
+            "the header `Content-Encoding` says that the body is compressed or encoded: this server decodes no body",
+        )
+        .with_hint("send the body as it is, without `Content-Encoding`")),
+    };
+    read.inspect_err(|problem| shared.service.refused(&principal, problem.code))
+}
+
+async fn read_within(shared: &Shared, principal: &Principal, mut body: Body, limit: usize) -> Result<Read, Problem> {
+    let mut room = shared.bodies.share(principal);
     let idle = shared.options.body_idle;
     let too_large = || {
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", format!("the body is longer than {limit} bytes"))
@@ -100,6 +113,11 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         return Err(bad("the body does not fit: an object is expected".into()));
     }
     serde_json::from_str(text).map_err(|error| bad(format!("the body does not fit: {error}")))
+}
+
+/// Whether the body is sent as it is.
+fn is_plain(headers: &HeaderMap) -> bool {
+    headers.get_all(CONTENT_ENCODING).iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// Whether the body is declared as `application/json`, with any parameters.

@@ -170,7 +170,9 @@ pub(super) async fn authenticate(
     let mut open = shared.requests.share(&principal);
     // What ends something is short, and makes room.
     if request.method() != Method::DELETE && !open.grow_to(1, shared.service.is_shared()) {
-        return Err(Refused::Overloaded { retry_after: RETRY }.into());
+        let refused = Refused::Overloaded { retry_after: RETRY };
+        shared.service.refused(&principal, refused.code());
+        return Err(refused.into());
     }
     request.extensions_mut().insert(principal.clone());
     // For routes of other protocols, which read their bodies under the same limits.

@@ -37,6 +37,8 @@ use crate::trace::{RequestSpan, TraceContext};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const SESSIONS: (&str, &str) = ("too_many_sessions", "sessions");
+const STREAMS: (&str, &str) = ("too_many_streams", "streams");
 /// Tells proxies to pass events on as they come.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -100,6 +102,13 @@ async fn handle(
     let opens = is_method(&message, "initialize") && message.version.is_none();
     let (mut pending, mut room, mut stream) = (None, None, None);
     match endpoint.session(&parts.headers, &principal, &message) {
+        Ok(Some(_)) if opens => {
+            let bad = Bad::request(
+                message.id(),
+                "the session is open: send `initialize` without `Mcp-Session-Id` for another",
+            );
+            return refused(StatusCode::BAD_REQUEST, &bad);
+        }
         Ok(Some(session)) => {
             if let Kind::Request { id, .. } = &message.kind {
                 pending = endpoint.sessions.enter(session, id);
@@ -112,7 +121,7 @@ async fn handle(
         Ok(None) if opens => {
             room = endpoint.sessions.reserve(&principal);
             if room.is_none() {
-                return too_many("sessions", message.id());
+                return endpoint.too_many(&principal, SESSIONS, message.id());
             }
         }
         Ok(None) => {}
@@ -125,7 +134,7 @@ async fn handle(
     if is_method(&message, "subscriptions/listen") {
         stream = endpoint.streams.enter(&principal);
         if stream.is_none() {
-            return too_many("streams", message.id());
+            return endpoint.too_many(&principal, STREAMS, message.id());
         }
     }
     // Before the tool is looked up, so that a refusal says nothing of the tools.
@@ -164,10 +173,21 @@ impl Endpoint {
         if request.method() == Method::GET {
             stream = self.streams.enter(&principal);
             if stream.is_none() {
-                return too_many("streams", None);
+                return self.too_many(&principal, STREAMS, None);
             }
         }
         hold(self.pass_on(principal, None, request).await, stream)
+    }
+
+    /// The tenant has as many of these as it may have. `what` has the code, and the words for them.
+    fn too_many(&self, principal: &Principal, what: (&'static str, &str), id: Option<RpcId>) -> Response {
+        let (code, words) = what;
+        self.service.refused(principal, code);
+        let data = json!({ "code": code, "retry_after_ms": 60_000 });
+        let error = ErrorData::internal_error(format!("the tenant has reached its limit of open {words}"), Some(data));
+        let mut response = refused(StatusCode::TOO_MANY_REQUESTS, &Bad { id, error });
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+        response
     }
 
     /// Closes sessions whose key was revoked, or whose tenant is not served any more, from the first request on.
@@ -255,15 +275,6 @@ fn unknown(version: &str) -> ProtocolVersion {
 
 fn no_session(id: Option<RpcId>) -> Response {
     refused(StatusCode::NOT_FOUND, &Bad::request(id, "there is no such session: open one with `initialize`"))
-}
-
-/// The tenant has as many of these as it may have.
-fn too_many(what: &str, id: Option<RpcId>) -> Response {
-    let data = json!({ "code": format!("too_many_{what}"), "retry_after_ms": 60_000 });
-    let error = ErrorData::internal_error(format!("the tenant has reached its limit of open {what}"), Some(data));
-    let mut response = refused(StatusCode::TOO_MANY_REQUESTS, &Bad { id, error });
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
-    response
 }
 
 fn refused(status: StatusCode, bad: &Bad) -> Response {

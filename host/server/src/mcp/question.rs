@@ -5,6 +5,8 @@
 //! Invariants: a form is a flat object of primitives; what travels through the client is sealed for its principal, tool and
 //! arguments, and nothing of it is used before that is compared; a tool's own state is opened by the service only.
 
+use std::collections::BTreeSet;
+
 use rmcp::model::{
     CallToolResult, ContentBlock, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData,
     InputRequest, InputRequests, InputRequiredResult, InputResponses, RequestMetaObject,
@@ -17,6 +19,8 @@ use super::result::{META_ERROR, META_QUESTION};
 
 /// The name of a form's only field, and of the only input request.
 const ANSWER: &str = "answer";
+/// Members of an option that is an object, of which the first text is what a person reads.
+const LABELS: [&str; 3] = ["label", "title", "name"];
 /// Where a client that cannot be asked sends an answer: `{"answer", "state"}`.
 pub(super) const META_RESUME: &str = "toolcell/resume";
 
@@ -82,7 +86,7 @@ fn without_null(field: &mut Value) {
 /// A form with one field.
 fn field(question: &Question) -> Option<Value> {
     let field = match (options(question), question.answer_schema.as_ref().map(Json::to_value)) {
-        (Some(options), _) => json!({"type": "string", "enum": options.iter().map(shown).collect::<Vec<_>>()}),
+        (Some(options), _) => json!({"type": "string", "enum": labels(&options)}),
         (None, Some(schema)) => schema,
         (None, None) => json!({"type": "string"}),
     };
@@ -96,9 +100,16 @@ fn options(question: &Question) -> Option<Vec<Value>> {
     }
 }
 
-/// An option as a person reads it.
-fn shown(option: &Value) -> String {
-    option.as_str().map_or_else(|| option.to_string(), str::to_owned)
+/// The options as a person reads them: a text, or the text that an object has for this. They differ: where two would be the
+/// same, all are JSON.
+fn labels(options: &[Value]) -> Vec<String> {
+    let named = |option: &Value| LABELS.iter().find_map(|name| option.get(name)?.as_str()).map(str::to_owned);
+    let shown = |option: &Value| option.as_str().map(str::to_owned).or_else(|| named(option));
+    let labels: Option<BTreeSet<String>> = options.iter().map(shown).collect();
+    if labels.is_some_and(|labels| labels.len() == options.len()) {
+        return options.iter().filter_map(shown).collect();
+    }
+    options.iter().map(|option| option.as_str().map_or_else(|| option.to_string(), str::to_owned)).collect()
 }
 
 /// What the person answered with, from a form's content.
@@ -108,7 +119,10 @@ fn answer(question: &Question, content: Value) -> Option<Json> {
     }
     let Value::Object(mut members) = content else { return None };
     let answer = members.remove(ANSWER)?;
-    let chosen = options(question).map(|options| options.into_iter().find(|option| json!(shown(option)) == answer));
+    let chosen = options(question).map(|options| {
+        let at = labels(&options).into_iter().position(|label| json!(label) == answer)?;
+        options.into_iter().nth(at)
+    });
     match chosen {
         Some(option) => option.map(Json::from),
         None => Some(answer.into()),
@@ -217,8 +231,7 @@ pub(super) fn in_meta(meta: &RequestMetaObject) -> Result<Option<Resume>, ErrorD
 pub(super) fn told(question: &Question, is_promised: bool) -> CallToolResult {
     let mut text = format!("The tool asks the user: {}", question.question);
     if let Some(options) = options(question) {
-        let options: Vec<_> = options.iter().map(shown).collect();
-        text = format!("{text}\nChoices: {}", options.join(", "));
+        text = format!("{text}\nChoices: {}", labels(&options).join(", "));
     }
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.is_error = Some(is_promised);

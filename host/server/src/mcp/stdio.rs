@@ -96,6 +96,8 @@ struct Lines<R> {
     most_pending: usize,
     /// Whether the first request has come. The SDK takes nothing else before it.
     is_open: bool,
+    /// Whether a session was opened.
+    is_session: bool,
 }
 
 impl<R: AsyncRead + Send + Unpin> Lines<R> {
@@ -112,6 +114,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
             pending: Arc::default(),
             most_pending,
             is_open: false,
+            is_session: false,
         }
     }
 
@@ -181,7 +184,10 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
 
     fn decoded(&mut self, text: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Bad> {
         let message = wire::decode(text)?;
-        if let Kind::Request { id, .. } = &message.kind {
+        if let Kind::Request { id, method } = &message.kind {
+            if method == "initialize" && message.version.is_none() && std::mem::replace(&mut self.is_session, true) {
+                return Err(Bad::request(Some(id.clone()), "the session is open: start the server again for another"));
+            }
             let mut pending = self.pending.lock();
             if pending.contains(id) {
                 return Err(Bad::request(None, "a request with this id is running"));

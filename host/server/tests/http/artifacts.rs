@@ -95,6 +95,9 @@ async fn an_upload_is_read_whole_and_in_ranges_and_deleted() {
         (&info["name"], &info["mime_type"], &info["size"]),
         (&json!("input.csv"), &json!("text/csv"), &json!(7))
     );
+    // Its bytes would be kept as they are, under a type that they do not have.
+    let packed = place.ask(&place.acme, "POST /v1/artifacts", "Content-Encoding: br\r\n", "1").await;
+    assert_eq!((packed.status, packed.code().as_str()), (415, "unsupported_encoding"));
     let line = format!("GET /v1/artifacts/{}", info["id"].as_str().unwrap());
     let whole = place.ask(&place.acme, &line, "", "").await;
     assert_eq!((whole.status, whole.body.as_str()), (200, "1,2,3,4"));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell_server::ListenOptions;
@@ -75,6 +76,11 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
             "a `Transfer-Encoding` other than `chunked`",
             get("Transfer-Encoding: chunked\r\n").replace("HTTP/1.1", "HTTP/1.0"),
         ),
+        (
+            "both `Content-Length` and `Transfer-Encoding: chunked`, with a second request behind the chunks",
+            chunked(r#"{"name": "echo"}"#).replace("Transfer-", "Content-Length: 3\r\nTransfer-")
+                + &request("GET /v1/nope", &key, ""),
+        ),
         ("no `Host`, or several", hosts("")),
         ("no `Host`, or several", hosts("Host: localhost\r\nHost: localhost\r\n")),
         ("a `Host` that is not listed", hosts("Host: evil.example\r\n")),
@@ -99,6 +105,10 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
             request("POST /v1/calls", &format!("{key}Content-Type: text/plain\r\n"), "{}"),
         ),
         ("a `Content-Type` other than `application/json`", request("POST /v1/calls", &key, "{}")),
+        (
+            "a `Content-Encoding`, such as `gzip`",
+            call(r#"{"name": "echo"}"#).replace("Content-Type", "Content-Encoding: gzip\r\nContent-Type"),
+        ),
         ("a body that is too long", call(&long)),
         ("a body that is too long", chunked(&long)),
         (
@@ -169,6 +179,10 @@ async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
         assert_eq!(fixture.call(&small, "", echo).await.status, 200);
     }
     replies.push(("more calls than the quota", fixture.call(&small, "", echo).await));
+    let asked = fixture.call(&acme, "", r#"{"name": "ask"}"#).await.json();
+    let wrong = json!({"name": "ask", "resume": {"answer": "no", "state": asked["outcome"]["ask_user"]["state"]}});
+    let wrong = fixture.call(&acme, "", &wrong.to_string()).await;
+    replies.push(("an answer that does not fit the tool's question", wrong));
     let key = "Idempotency-Key: one\r\n";
     assert_eq!(fixture.call(&acme, key, echo).await.status, 200);
     let other = r#"{"name": "echo", "arguments": {"n": 1}}"#;

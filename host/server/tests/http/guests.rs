@@ -64,7 +64,7 @@ async fn a_loop_is_stopped_by_a_cancel_and_by_a_disconnect() {
     drop(stream);
     until(&service, 0).await;
     let usage = usage(address).await.json();
-    assert_eq!((&usage["endings"], &usage["running"]), (&json!({"handler_exit": 2}), &json!(0)), "{usage}");
+    assert_eq!((&usage["endings"], &usage["running"]), (&json!({"cancelled": 2}), &json!(0)), "{usage}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,6 +12,7 @@ mod hostile_bytes;
 mod listening;
 mod observed;
 mod published;
+mod scale;
 mod shares;
 mod tenants;
 mod tls;

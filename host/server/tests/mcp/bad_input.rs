@@ -3,6 +3,7 @@
 use serde_json::json;
 use toolcell_server::mcp::McpOptions;
 
+use crate::client::initialize;
 use crate::fixture::service;
 use crate::web::{JSON, Web, modern, start};
 
@@ -45,6 +46,8 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
     let other_name = call.replace("Mcp-Name: text", "Mcp-Name: echo");
     let (no_such, no_such_body) = modern(1, "no/such", None);
     let (opening, opening_body) = modern(1, "initialize", None);
+    let opening_session =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize(json!({}))}).to_string();
     let bare = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     let not_utf8 = send("POST", &format!("{JSON}{session}"), r#"{"jsonrpc":"2.0","id":1,"method":"p~"}"#);
     let not_utf8 = not_utf8.into_iter().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
@@ -76,8 +79,9 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
         ("a notification with an id; a request without one", post(session, r#"{"jsonrpc":"2.0","method":"ping"}"#)),
         ("a cancellation of a request that does not run, also a second one", post(session, cancel)),
         ("a cancellation of a request that does not run, also a second one", post(session, cancel)),
-        ("not `application/json`", send("POST", "Content-Type: text/plain\r\n", ping)),
-        ("not `application/json`", send("POST", "", ping)),
+        ("not `application/json`; a `Content-Encoding`", send("POST", "Content-Type: text/plain\r\n", ping)),
+        ("not `application/json`; a `Content-Encoding`", send("POST", "", ping)),
+        ("not `application/json`; a `Content-Encoding`", post(&format!("{session}Content-Encoding: gzip\r\n"), ping)),
         ("longer than the server reads", long.into_bytes()),
         ("no JSON, nested too deep, duplicate members, not UTF-8", post("", "{")),
         ("no JSON, nested too deep, duplicate members, not UTF-8", post(session, &deep)),
@@ -108,6 +112,7 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
             "an unknown session, or that of another principal",
             web.request(1, "POST", &format!("{JSON}{session}"), ping).into_bytes(),
         ),
+        ("`initialize` in an open session", post(session, &opening_session)),
         ("`initialize` without params, or with params that do not fit", post("", &ping.replace("ping", "initialize"))),
         ("a wrong `Origin` or `Host`", post(&format!("{session}Origin: https://evil.example\r\n"), ping)),
         ("a wrong `Origin` or `Host`", post(&format!("{session}Origin: null\r\n"), ping)),

@@ -26,7 +26,7 @@ fn messages() -> Vec<Value> {
             "tools/call",
             json!({"name": "ask", "requestState": "AAAA", "inputResponses": {"answer": {}}, "_meta": form}),
         ),
-        request("tools/call", json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": 1, "state": "tc1.AAAA"}}})),
+        request("tools/call", json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": 1, "state": "tc2.AAAA"}}})),
         request("resources/read", json!({"uri": "toolcell://artifacts/abc"})),
         request("logging/setLevel", json!({"level": "debug"})),
         request("server/discover", json!({"_meta": form})),

@@ -110,7 +110,7 @@ async fn a_question_is_told_to_a_client_that_cannot_ask_and_answered_in_metadata
     let resume = |state: Value| json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": "red", "state": state}}});
     let answer = client.ask(2, "tools/call", resume(state.clone())).await;
     assert_eq!(answer["result"]["structuredContent"], json!({"answer": "red", "state": {"secret": 7}}));
-    let bad = client.ask(3, "tools/call", resume(json!("tc1.AAAA"))).await;
+    let bad = client.ask(3, "tools/call", resume(json!("tc2.AAAA"))).await;
     assert_eq!((&bad["error"]["code"], &bad["error"]["data"]["code"]), (&json!(-32602), &json!("resume_tampered")));
     client.end().await.unwrap();
 }
@@ -172,13 +172,14 @@ async fn a_bad_line_is_answered_and_the_next_one_is_read() {
     let mut client = Client::start(service, McpOptions::default().with_line(1000).with_in_flight(1));
     client.initialize(json!({})).await;
     let long = vec![b'x'; 100_000];
-    let lines: [(&[u8], i32); 6] = [
+    let lines: [(&[u8], i32); 7] = [
         (&long, -32600),
         (b"{", -32700),
         (b"[]", -32600),
         (br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
         (br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#, -32602),
         (br#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#, -32601),
+        (br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#, -32600),
     ];
     for (line, code) in lines {
         client.send_text(line).await;

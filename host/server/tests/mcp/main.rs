@@ -6,6 +6,7 @@ mod client;
 mod fixture;
 mod hostile_messages;
 mod lines;
+mod malformed;
 mod resources;
 mod streams;
 mod told;

@@ -192,6 +192,97 @@ async fn a_request_state_that_expired_or_was_changed_is_refused() {
     client.end().await.unwrap();
 }
 
+/// Over each way in which an answer comes back, and with each other byte of the state changed.
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered_again() {
+    let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
+        None => Outcome::AskUser(Question::new("How many?").with_answer_schema(json!({"type": "integer"}))),
+        Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
+    };
+    let tool = Tool::native(named("ask"), ask).unwrap();
+    let is_refused = |told: &Value| {
+        let error = &told["error"];
+        assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32602), &json!("invalid_answer")), "{told}");
+        assert!(error["message"].as_str().unwrap().ends_with("expected an integer, got \"two\""), "{told}");
+    };
+    // Without a session: the same state, and another answer.
+    let mut client = Client::start(serving(tool.clone()), McpOptions::default());
+    let meta = stateless(json!({"elicitation": {"form": {}}}));
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+    let state = asked["result"]["requestState"].as_str().unwrap().to_owned();
+    let retry = |state: &str, answer: Value| {
+        let responses = json!({"answer": {"action": "accept", "content": {"answer": answer}}});
+        json!({"name": "ask", "requestState": state, "inputResponses": responses, "_meta": meta})
+    };
+    for id in [2, 4] {
+        is_refused(&client.ask(id, "tools/call", retry(&state, json!("two"))).await);
+        let told = client.ask(id + 1, "tools/call", retry(&state, json!(id))).await;
+        assert_eq!(told["result"]["structuredContent"]["answer"], id, "{told}");
+    }
+    for at in 0..state.len() {
+        let other = if state.as_bytes()[at] == b'A' { "B" } else { "A" };
+        let changed = format!("{}{other}{}", &state[..at], &state[at + 1..]);
+        let told = client.ask(6, "tools/call", retry(&changed, json!(2))).await;
+        assert_eq!(told["error"]["data"]["code"], "resume_tampered", "at {at}: {told}");
+    }
+    client.end().await.unwrap();
+    // In a session whose client shows forms, and in one that cannot.
+    let mut client = Client::start(serving(tool.clone()), McpOptions::default());
+    client.initialize(json!({"elicitation": {}})).await;
+    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}})).await;
+    let asked = client.receive().await;
+    let content = json!({"action": "accept", "content": {"answer": "two"}});
+    client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": content})).await;
+    is_refused(&client.receive().await);
+    client.end().await.unwrap();
+    let mut client = Client::start(serving(tool), McpOptions::default());
+    client.initialize(json!({})).await;
+    let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+    let state = &told["result"]["_meta"]["toolcell/question"]["state"];
+    let resume =
+        |answer: Value| json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": answer, "state": state}}});
+    is_refused(&client.ask(2, "tools/call", resume(json!("two"))).await);
+    let told = client.ask(3, "tools/call", resume(json!(3))).await;
+    assert_eq!(told["result"]["structuredContent"]["answer"], 3, "{told}");
+    client.end().await.unwrap();
+}
+
+/// An option that is an object is read by its label, and chosen by it.
+#[tokio::test]
+async fn an_option_that_is_an_object_is_shown_by_its_label() {
+    for (options, labels) in [
+        (json!([{"id": 1, "label": "Oslo"}, {"id": 2, "title": "Rome"}]), ["Oslo", "Rome"]),
+        (json!([{"id": 1, "name": "Oslo"}, "Rome"]), ["Oslo", "Rome"]),
+        // Two that would look alike are shown whole.
+        (json!([{"id": 1, "name": "x"}, {"id": 2, "name": "x"}]), [r#"{"id":1,"name":"x"}"#, r#"{"id":2,"name":"x"}"#]),
+        (json!([7, "x"]), ["7", "x"]),
+    ] {
+        let (offered, last) = (options.clone(), options[1].clone());
+        let ask = async move |_: Value, call: Arc<Invocation>| match &call.context.resume {
+            None => Outcome::AskUser(Question::new("Where?").with_options(offered.clone())),
+            Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
+        };
+        let tool = Tool::native(named("ask"), ask).unwrap();
+        let mut client = Client::start(serving(tool.clone()), McpOptions::default());
+        client.initialize(json!({})).await;
+        let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+        let text = format!("The tool asks the user: Where?\nChoices: {}", labels.join(", "));
+        assert_eq!(told["result"]["content"][0]["text"], text, "{told}");
+        client.end().await.unwrap();
+        let mut client = Client::start(serving(tool), McpOptions::default());
+        let meta = stateless(json!({"elicitation": {"form": {}}}));
+        let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+        let form = &asked["result"]["inputRequests"]["answer"]["params"]["requestedSchema"];
+        assert_eq!(form["properties"]["answer"]["enum"], json!(labels), "{asked}");
+        let responses = json!({"answer": {"action": "accept", "content": {"answer": labels[1]}}});
+        let retry = json!({"name": "ask", "requestState": asked["result"]["requestState"],
+            "inputResponses": responses, "_meta": meta});
+        let told = client.ask(2, "tools/call", retry).await;
+        assert_eq!(told["result"]["structuredContent"]["answer"], last, "{told}");
+        client.end().await.unwrap();
+    }
+}
+
 /// Clients check structured content against the output schema, and demand it in a result without an error.
 #[tokio::test]
 async fn a_halt_of_a_tool_that_promises_its_values_is_told_as_an_error() {

@@ -209,6 +209,7 @@ async fn progress_is_streamed_before_the_result() {
 #[tokio::test]
 async fn a_session_is_known_to_its_principal_until_it_is_deleted() {
     let (service, registry, _) = service();
+    let metrics = service.clone();
     let web = start(service, &registry, McpOptions::default().with_sessions(1)).await;
     let session = web.open().await;
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
@@ -219,6 +220,14 @@ async fn a_session_is_known_to_its_principal_until_it_is_deleted() {
     let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
     let full = web.post(1, "", &message).await;
     assert_eq!((full.status, full.header("retry-after")), (429, Some("60")));
+    let long = format!("{JSON}{session}");
+    let long = web.request(0, "POST", &long, "").replace("Content-Length: 0", "Content-Length: 99999999999");
+    assert_eq!(web.send_bytes(long.as_bytes()).await.status, 413);
+    let counted = metrics.metrics_text();
+    for code in ["too_many_sessions", "body_too_large"] {
+        let line = format!("toolcell_refused_total{{tenant=\"acme\",code=\"{code}\"}} 1");
+        assert!(counted.lines().any(|told| told == line), "{line}: {counted}");
+    }
     assert_eq!(web.send(0, "DELETE", &session, "").await.status, 202);
     assert_eq!(web.post(0, &session, &ping).await.status, 404);
     web.open().await;
