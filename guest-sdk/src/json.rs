@@ -2,9 +2,12 @@
 //!
 //! Invariant: code that builds a `Json` never sees an error; code that reads one must decide what a failure becomes.
 
+use std::io;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
 
 /// Reads what a caller wrote. To JSON Schema `5.0` is an integer, to Rust's types it is none: what does not fit at first is
 /// tried again with such numbers written as integers.
@@ -41,7 +44,10 @@ pub(crate) struct Json(Result<String, String>);
 
 impl Json {
     pub(crate) fn of(value: &(impl Serialize + ?Sized)) -> Self {
-        Self(serde_json::to_string(value).map_err(|error| error.to_string()))
+        let mut text = Vec::new();
+        let written = value.serialize(&mut Serializer::with_formatter(&mut text, Bounded::default()));
+        let text = written.map(|()| String::from_utf8_lossy(&text).into_owned());
+        Self(text.map_err(|error| error.to_string()))
     }
 
     pub(crate) fn text(self) -> Result<String, String> {
@@ -58,9 +64,59 @@ impl Json {
     }
 }
 
+/// Arrays and objects in each other that the host takes.
+const MAX_DEPTH: usize = 127;
+
+/// Writes as `serde_json` does by default, and refuses what nests too deep.
+#[derive(Default)]
+struct Bounded {
+    depth: usize,
+}
+
+impl Bounded {
+    fn enter(&mut self) -> io::Result<()> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(io::Error::other(format!("it nests deeper than {MAX_DEPTH} levels")));
+        }
+        Ok(())
+    }
+}
+
+impl Formatter for Bounded {
+    fn begin_array<W: ?Sized + io::Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.enter()?;
+        to.write_all(b"[")
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        to.write_all(b"]")
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.enter()?;
+        to.write_all(b"{")
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        to.write_all(b"}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_that_nests_too_deep_is_not_written() {
+        let nested = |depth| (1..depth).fold(Value::Array(Vec::new()), |inner, _| Value::Array(vec![inner]));
+        assert!(Json::of(&nested(MAX_DEPTH)).problem().is_none());
+        assert_eq!(Json::of(&nested(MAX_DEPTH + 1)).problem(), Some("it nests deeper than 127 levels"));
+        // Depth is not width.
+        assert!(Json::of(&vec![Vec::<u8>::new(); 200]).problem().is_none());
+    }
 
     #[test]
     fn a_whole_number_is_an_integer_however_it_is_written() {

@@ -1,5 +1,12 @@
 // The module `toolcell`: what an author imports, and what the runtime asks. `host` are the native functions.
-const host = globalThis.__toolcell;
+const runtime = globalThis.__toolcell;
+// Code of a handler may replace the globals. What ends a call does not depend on them.
+const { Error, String, TypeError, JSON: { parse, stringify } } = globalThis;
+// A text may contain half of a surrogate pair, which UTF-8 has no form for: the host gets U+FFFD in its place.
+const words = (value) => String(value).toWellFormed();
+const wellFormed = (value) => (typeof value === "string" ? words(value) : value);
+const native = (call) => (typeof call === "function" ? (...given) => call(...given.map(wellFormed)) : call);
+const host = Object.fromEntries(Object.entries(runtime).map(([name, call]) => [name, native(call)]));
 const tools = new Map();
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const OPTIONS = ["name", "description", "parameters", "output", "attributes", "needs", "readOnly", "idempotent",
@@ -52,7 +59,7 @@ export function tool(definition) {
   if (definition === null || typeof definition !== "object") wrong("tool(): pass an object: { name, description, handler }");
   const { name, description, handler } = definition;
   if (typeof name !== "string" || !NAME.test(name)) wrong("tool(): `name` has 1 to 64 of the characters A-Z, a-z, 0-9, _ and -");
-  const about = `tool ${JSON.stringify(name)}`;
+  const about = `tool ${stringify(name)}`;
   for (const option in definition) {
     if (!OPTIONS.includes(option)) wrong(`${about}: there is no option \`${option}\`; the options are ${OPTIONS.join(", ")}`);
   }
@@ -73,7 +80,7 @@ export function tool(definition) {
 
 // What a host function answers is JSON: `{"ok"}`, or `{"kind", "message"}` of what went wrong.
 const of = (answer) => {
-  const { ok, kind, message } = JSON.parse(answer);
+  const { ok, kind, message } = parse(answer);
   if (kind !== undefined) throw new HostError(kind, message);
   return ok;
 };
@@ -93,7 +100,7 @@ const shown = (value) => {
   if (typeof value === "string") return value;
   if (value instanceof Error) return described(value);
   try {
-    return JSON.stringify(value) ?? String(value);
+    return stringify(value) ?? String(value);
   } catch {
     return String(value);
   }
@@ -106,7 +113,10 @@ globalThis.console = { trace: line(0), debug: line(1), log: line(2), info: line(
 /** Reports how far the call has come. */
 export const progress = (done, total, message) => {
   inCell("progress()");
-  host.progress(Number(done), total === undefined ? -1 : Number(total), message === undefined ? "" : String(message));
+  let [reached, all] = [Number(done), total === undefined ? -1 : Number(total)];
+  // The host counts in whole numbers: parts of one are told in percent.
+  if (all > 0 && !(Number.isInteger(reached) && Number.isInteger(all))) [reached, all] = [Math.round((reached / all) * 100), 100];
+  host.progress(reached, all, message === undefined ? "" : String(message));
 };
 
 /** Whether the caller wants the call to end. */
@@ -115,7 +125,7 @@ export const abort = { get requested() { return host.isInCell() && host.abortReq
 /** What is left of the call's budget: { fuel, milliseconds, memory }. */
 export const budget = () => {
   inCell("budget()");
-  return JSON.parse(host.remaining());
+  return parse(host.remaining());
 };
 
 // -- text and bytes
@@ -182,7 +192,7 @@ export const kv = {
   },
   get(key) {
     const bytes = this.getBytes(key);
-    return bytes === undefined ? undefined : JSON.parse(host.decode(bytes));
+    return bytes === undefined ? undefined : parse(host.decode(bytes));
   },
   setBytes(key, value, { ttlMs } = {}) {
     granted("kv", "kv");
@@ -229,7 +239,7 @@ class Response {
   async bytes() { return this.#body; }
   async arrayBuffer() { return this.#body.slice().buffer; }
   async text() { return host.decode(this.#body); }
-  async json() { return JSON.parse(host.decode(this.#body)); }
+  async json() { return parse(host.decode(this.#body)); }
 }
 Object.assign(globalThis, { Headers, Response });
 
@@ -239,7 +249,7 @@ globalThis.fetch = async (url, { method = "GET", headers, body, secret, timeoutM
   const sent = new Headers(headers);
   const request = { method: String(method).toUpperCase(), url: String(url), headers: [...sent], timeoutMs, secret: secret?.name };
   const bytes = body === undefined || body === null ? undefined : asBytes(body);
-  const answer = host.send(JSON.stringify(request), bytes);
+  const answer = host.send(stringify(request), bytes);
   const head = of(answer.head);
   return new Response(answer.body, { ...head, url: request.url });
 };
@@ -272,24 +282,48 @@ const ended = (kind, ending) => {
 /** Calls another tool of the host and returns its value. Calls are made one after the other, in the order of the source. */
 export const invoke = async (name, args = {}) => {
   granted("invoke", "invoke()", InvokeError);
-  const { ok, kind, message, ending } = JSON.parse(host.invoke(String(name), written("arguments", args)));
+  const { ok, kind, message, ending } = parse(host.invoke(String(name), written("arguments", args)));
   if (kind === undefined) return ok.value;
   throw ending === undefined ? new InvokeError(kind, message) : ended(kind, ending);
 };
 
+const awaited = [];
+/** The value of a promise. Where no work is left that could settle it, this throws a `ToolFailure`. */
+export const settled = (promise) => new Promise((resolve, reject) => {
+  awaited.push(reject);
+  promise.then(resolve, reject);
+});
+
 // -- what the runtime asks
-const written = (what, value) => {
-  let text;
+const MAX_DEPTH = 127, MAX_CAUSES = 5;
+// For `stringify`: refuses what JSON would write as something else, and what the host would refuse.
+const checked = () => {
+  const depths = new Map();
+  return function (name, value) {
+    if (typeof value === "number" && !(value - value === 0)) wrong(`a number in it is ${value === value ? "infinite" : "NaN"}`);
+    if (!name.isWellFormed() || (typeof value === "string" && !value.isWellFormed())) wrong("a text in it is not Unicode: it has half of a surrogate pair");
+    if (typeof value === "object" && value !== null) {
+      const depth = (depths.get(this) ?? 0) + 1;
+      if (depth > MAX_DEPTH) wrong(`it nests deeper than ${MAX_DEPTH} levels`);
+      depths.set(value, depth);
+    }
+    return value;
+  };
+};
+// The text, or why there is none.
+const tried = (value) => {
   try {
-    text = JSON.stringify(value);
+    const text = stringify(value, checked());
+    return text === undefined && value !== undefined ? { problem: `the type ${typeof value} has no JSON form` } : { text: text ?? "null" };
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw new ToolFailure(`the tool's ${what} cannot be written as JSON: ${error.message}`);
+    return { problem: error.message };
   }
-  if (text === undefined && value !== undefined) {
-    throw new ToolFailure(`the tool's ${what} cannot be written as JSON: the type ${typeof value} has no JSON form`);
-  }
-  return text ?? "null";
+};
+const written = (what, value) => {
+  const { text, problem } = tried(value);
+  if (problem !== undefined) throw new ToolFailure(`the tool's ${what} cannot be written as JSON: ${problem}`);
+  return text;
 };
 const optional = (what, value) => (value === undefined ? undefined : written(what, value));
 
@@ -299,50 +333,68 @@ const ending = (value) => {
   const { kind } = value;
   if (kind === "ask_user") {
     const [options, answerSchema, state] = ["options", "answerSchema", "state"].map((name) => optional(name, value[name]));
-    return { kind, question: value.question, options, answerSchema, state };
+    return { kind, question: words(value.question), options, answerSchema, state };
   }
-  if (kind === "halt") return { kind, reason: value.reason, result: written("result", value.result) };
-  const message = value.message === undefined ? undefined : String(value.message);
-  const parts = value.parts?.map((part) => (typeof part === "string" ? { type: "text", text: part } : part.data === undefined ? part : { ...part, data: asBytes(part.data) }));
-  return { kind, value: written("result", value.value), message, parts, endTurn: value.endTurn };
+  if (kind === "halt") return { kind, reason: words(value.reason), result: written("result", value.result) };
+  const message = value.message === undefined ? undefined : words(value.message);
+  return { kind, value: written("result", value.value), message, parts: value.parts?.map(part), endTurn: value.endTurn };
 };
-const failure = ({ message, data, retryable, retryAfterMs }) => ({
-  kind: "error", message, data: optional("data", data), retryable, retryAfterMs,
-});
+const part = (from) => {
+  if (typeof from === "string") return { type: "text", text: words(from) };
+  const fields = Object.entries(from).map(([name, value]) => [name, name === "data" ? asBytes(value) : wellFormed(value)]);
+  return Object.fromEntries(fields);
+};
+// A failure always leaves the tool: details that cannot be written become a remark in its message.
+const failure = ({ message, data, retryable, retryAfterMs }) => {
+  const { text, problem } = data === undefined ? {} : tried(data);
+  const remark = problem === undefined ? "" : ` (its details cannot be written as JSON: ${problem})`;
+  return { kind: "error", message: words(message) + remark, data: text, retryable, retryAfterMs };
+};
 const find = (name) => tools.get(name) ?? wrong(`this component has no tool named \`${name}\``);
 
-host.answers = {
+runtime.answers = {
   describe: () => {
     if (tools.size === 0) wrong("no tool was made: call `tool({ name, description, handler })` at the top of the module");
     const flag = Boolean;
-    return JSON.stringify([...tools.values()].map((from) => ({
+    return stringify([...tools.values()].map((from) => ({
       name: from.name, description: from.description, parameters: from.parameters, output: from.output,
       attributes: from.attributes ?? {}, readOnly: flag(from.readOnly), idempotent: flag(from.idempotent),
       destructive: flag(from.destructive), openWorld: flag(from.openWorld), validates: flag(from.validate),
       hides: flag(from.visible), maxExecutionMs: from.maxExecutionMs, needs: from.needs ?? [],
     })));
   },
-  validate: async (name, args) => ({ faults: [(await find(name).validate(JSON.parse(args))) ?? []].flat().map(String) }),
-  visible: async (name, _, context) => ({ visible: Boolean(await find(name).visible(JSON.parse(context))) }),
+  validate: async (name, args) => ({ faults: [(await find(name).validate(parse(args))) ?? []].flat().map(words) }),
+  visible: async (name, _, context) => ({ visible: Boolean(await find(name).visible(parse(context))) }),
   execute: async (name, args, context) => {
     try {
-      return ending(await find(name).handler(JSON.parse(args), JSON.parse(context)));
+      return ending(await find(name).handler(parse(args), parse(context)));
     } catch (error) {
       if (error instanceof ToolFailure) return failure(error);
       throw error;
     }
   },
+  // No work is left. Tells whether a promise was rejected, so that there is new work.
+  idle: () => {
+    const rejects = awaited.splice(0);
+    for (const reject of rejects) reject(new ToolFailure("the promise never settles: no work is left that could resolve it"));
+    return rejects.length > 0;
+  },
 };
 
-// An error for a person: its name and message, and the lines of its stack that are the author's.
-const described = (error) => {
-  if (!(error instanceof Error)) return `a value that is not an Error was thrown: ${typeof error === "string" ? error : shown(error)}`;
-  const lines = String(error.stack ?? "").split("\n").filter((line) => line.trim() !== "" && !/\((toolcell|native)[:)]|at native| toolcell:/.test(line));
-  return [`${error.name}: ${error.message}`, ...lines.map(authored)].join("\n");
+// Lines of a stack that are not the author's: those of this module, of QuickJS, of a text that is parsed, and those that the
+// builder writes around a CommonJS module.
+const NOT_AUTHORED = /\((toolcell|native)[:)]|at native| toolcell:| <input>:|\/\/import:|at \$(get|require|scope) \(/;
+// An error for a person: its name and message, the lines of its stack that are the author's, and the errors that caused it.
+const described = (error, depth = 0) => {
+  if (!(error instanceof Error)) return words(`a value that is not an Error was thrown: ${typeof error === "string" ? error : shown(error)}`);
+  const lines = String(error.stack ?? "").split("\n").filter((line) => line.trim() !== "" && !NOT_AUTHORED.test(line));
+  const causes = [error.cause, error instanceof AggregateError ? error.errors : []].flat().filter((cause) => cause !== undefined).slice(0, MAX_CAUSES);
+  const caused = depth < MAX_CAUSES ? causes.map((cause) => `caused by: ${cause instanceof Error ? described(cause, depth + 1) : shown(cause)}`) : [];
+  return words([`${error.name}${error.message === "" ? "" : `: ${error.message}`}`, ...lines.map(authored), ...caused].join("\n"));
 };
 // A line of a stack, in the author's own lines where the module was TypeScript.
 const authored = (line) => line.replace(/([^\s()]+):(\d+):\d+/, (place, name, number) => {
   const own = host.lines[name]?.[number - 1];
   return own ? `${name}:${own}` : place;
 });
-host.described = described;
+runtime.described = (error) => described(error);

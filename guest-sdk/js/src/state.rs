@@ -66,7 +66,13 @@ pub(crate) fn answer<'js>(
     let called = || {
         let answers: Object<'js> = host(ctx)?.get("answers")?;
         let promise: Promise<'js> = answers.get::<_, Function<'js>>(function)?.call(arguments)?;
-        promise.finish()
+        loop {
+            match promise.finish() {
+                // What a handler awaits by `settled()` is rejected, which makes new work.
+                Err(rquickjs::Error::WouldBlock) if answers.get::<_, Function<'js>>("idle")?.call(())? => {}
+                finished => return finished,
+            }
+        }
     };
     settled(ctx, called())
 }

@@ -10,6 +10,7 @@ from wit_world.exports import tool as abi
 
 from . import _endings, _host, _tool
 
+_MAX_CAUSES = 5
 _OWN = os.path.dirname(__file__)
 # The folders of the author's modules, and what each is called in the project.
 ROOTS = []
@@ -27,7 +28,7 @@ class Tool:
             arguments = tool.arguments(json.loads(call.arguments), None)
             arguments.pop(tool.context, None)
             faults = _settled(tool.options["validate"](**arguments))
-            return [faults] if isinstance(faults, str) else [str(fault) for fault in faults or ()]
+            return [_endings.words(faults)] if isinstance(faults, str) else [_endings.words(fault) for fault in faults or ()]
 
         return _in_cell(validate)
 
@@ -68,8 +69,9 @@ def _settled(value):
     return _loop.settled(value)
 
 
-def described(error):
-    """The error's type and message, and the author's lines of its traceback, the innermost first."""
+def described(error, depth=0):
+    """The error's type and message, the author's lines of its traceback, the innermost first, and the error that it was
+    raised from."""
     message = str(error)
     if not message and isinstance(error, MemoryError):
         message = "out of memory"
@@ -84,7 +86,9 @@ def described(error):
     shown = lines[::-1]
     if len(shown) > 20:
         shown = shown[:10] + [f"    … {len(shown) - 20} more"] + shown[-10:]
-    return "\n".join([f"{type(error).__name__}: {message}" if message else type(error).__name__, *shown])
+    cause = error.__cause__
+    caused = [f"caused by: {described(cause, depth + 1)}"] if cause is not None and depth < _MAX_CAUSES else []
+    return "\n".join([f"{type(error).__name__}: {message}" if message else type(error).__name__, *shown, *caused])
 
 
 def _authored(path):
@@ -135,14 +139,14 @@ def _outcome(value):
 
     if isinstance(value, _endings.Question):
         return abi.Outcome_AskUser(abi.Question(
-            value.question, optional("options", value.options), optional("answer_schema", value.answer_schema),
+            _endings.words(value.question), optional("options", value.options), optional("answer_schema", value.answer_schema),
             optional("state", value.state),
         ))
     if isinstance(value, _endings.Halt):
-        return abi.Outcome_Halt(abi.Halt(value.reason, _endings.written("result", value.result)))
+        return abi.Outcome_Halt(abi.Halt(_endings.words(value.reason), _endings.written("result", value.result)))
     if not isinstance(value, _endings.Output):
         value = _endings.Output(value)
-    message = None if value.message is None else str(value.message)
+    message = None if value.message is None else _endings.words(value.message)
     parts = [_part(part) for part in value.parts]
     return abi.Outcome_Ok(abi.Output(_endings.written("result", value.value), message, parts, bool(value.end_turn), []))
 
@@ -150,16 +154,21 @@ def _outcome(value):
 def _part(part):
     """A text, or a dict: {"type": "text" | "image" | "audio" | "resource_link", …}."""
     if isinstance(part, str):
-        return abi.Part_Text(part)
+        return abi.Part_Text(_endings.words(part))
     kind = part["type"]
     if kind in ("image", "audio"):
         media = abi.Media(part["mime_type"], bytes(part["data"]))
         return abi.Part_Image(media) if kind == "image" else abi.Part_Audio(media)
     if kind == "resource_link":
         return abi.Part_ResourceLink(abi.Link(part["uri"], part.get("name"), part.get("description"), part.get("mime_type")))
-    return abi.Part_Text(part["text"])
+    return abi.Part_Text(_endings.words(part["text"]))
 
 
 def _failure(failure):
-    data = None if failure.data is None else _endings.written("data", failure.data)
-    return abi.Outcome_Error(abi.Failure(failure.message, data, failure.retryable, failure.retry_after_ms))
+    """A failure always leaves the tool: details that cannot be written become a remark in its message."""
+    message, data = _endings.words(failure.message), None
+    try:
+        data = None if failure.data is None else _endings.as_json(failure.data)
+    except ValueError as problem:
+        message += f" (its details cannot be written as JSON: {problem})"
+    return abi.Outcome_Error(abi.Failure(message, data, failure.retryable, failure.retry_after_ms))

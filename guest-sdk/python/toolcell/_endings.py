@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import json
+import re
 from typing import Any, Optional
 
 
@@ -77,9 +78,61 @@ def _plain(value):
     raise TypeError(f"the type {type(value).__name__} has no JSON form")
 
 
+_MAX_DEPTH = 127
+_HALF = re.compile("[\ud800-\udfff]")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_INNERMOST = re.compile(r"[\[{][^\[\]{}]*[\]}]")
+# Digits of the largest number that JSON's readers know, a double.
+_DIGITS = re.compile(r"\d{310}")
+_LARGE_NUMBER = "a number in it is too large"
+# What Python says, and what every language says.
+_PROBLEMS = {
+    "integer string conversion": _LARGE_NUMBER,
+    "not JSON compliant: nan": "a number in it is NaN",
+    "not JSON compliant": "a number in it is infinite",
+}
+_TOO_DEEP = f"it nests deeper than {_MAX_DEPTH} levels"
+
+
+def as_json(value):
+    """The value as JSON. A `ValueError` says why there is none."""
+    try:
+        text = json.dumps(value, default=_plain, allow_nan=False, ensure_ascii=False)
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("a text in it is not Unicode: it has half of a surrogate pair") from None
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    except ValueError as error:
+        known = [problem for cause, problem in _PROBLEMS.items() if cause in str(error)]
+        raise ValueError(known[0] if known else str(error)) from None
+    if len(text) > _MAX_DEPTH:
+        _check(_STRING.sub("", text))
+    return text
+
+
+def _check(text):
+    """Finds what the host would refuse in JSON without its strings. Each step takes the innermost arrays and objects away."""
+    if _DIGITS.search(text):
+        raise ValueError(_LARGE_NUMBER)
+    for _ in range(_MAX_DEPTH):
+        text, count = _INNERMOST.subn("", text)
+        if count == 0:
+            return
+    if "[" in text or "{" in text:
+        raise ValueError(_TOO_DEEP)
+
+
 def written(what, value):
     """The value as JSON. A `ToolFailure` says why there is none."""
     try:
-        return json.dumps(value, default=_plain, allow_nan=False, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
-        raise ToolFailure(f"the tool's {what} cannot be written as JSON: {error}") from None
+        return as_json(value)
+    except ValueError as problem:
+        raise ToolFailure(f"the tool's {what} cannot be written as JSON: {problem}") from None
+
+
+def words(value):
+    """The value as a text. Half of a surrogate pair, which UTF-8 has no form for, becomes U+FFFD."""
+    return _HALF.sub("\ufffd", str(value))

@@ -15,7 +15,7 @@ from wit_world.imports import progress as _progress
 from wit_world.imports import reveal as _reveal
 from wit_world.imports import secrets as _secrets
 
-from ._endings import HostError, InvokeError, written
+from ._endings import HostError, InvokeError, words, written
 from ._tool import TOOLS
 
 _KINDS = {
@@ -149,6 +149,10 @@ class _Abort:
 
 def progress(done, total=None, message=None):
     """Reports how far the call has come."""
+    # The host counts in whole numbers: parts of one are told in percent.
+    if total and (done != int(done) or total != int(total)):
+        done, total = round(done / total * 100), 100
+    message = None if message is None else words(message)
     _asked("progress()", _progress.report, int(done), None if total is None else int(total), message)
 
 

@@ -254,6 +254,8 @@ fn what_is_wrong_with_code_names_its_line() {
         ("\n\nnull.length", "line 3 of the code: TypeError: cannot read property 'length' of null"),
         ("throw 'no'", "the code threw a value that is not an Error: \"no\""),
         ("return 1n", "BigInt"),
+        ("JSON.stringify = null; return () => 1;", "the type function has no JSON form"),
+        ("await new Promise(() => {});", "the promise never settles"),
         ("const all = []; for (;;) all.push(new Uint8Array(1 << 20).fill(1));", "memory"),
         ("const f = () => f() + 1; return f();", "stack"),
     ] {

@@ -1,5 +1,8 @@
-import { invoke, tool, ToolFailure } from "toolcell";
+import { invoke, output, settled, tool, ToolFailure } from "toolcell";
 
+// The code may replace the globals, and what is told about its end does not depend on them.
+const { Error, String } = globalThis;
+const { stringify } = JSON;
 const AsyncFunction = (async () => {}).constructor;
 /** Where an error is in the code. The engine writes two lines before the body of a function that it makes from a text. */
 const PLACE = /<input>:(\d+)/;
@@ -35,18 +38,10 @@ const failure = (error, code) => {
 };
 const shown = (value) => {
   try {
-    return JSON.stringify(value) ?? String(value);
+    return stringify(value) ?? String(value);
   } catch {
     return typeof value;
   }
-};
-
-/** The value as JSON has it: what the code returns is never one of the endings of `toolcell`. */
-const plain = (value) => {
-  if (value === undefined) return null;
-  const text = JSON.stringify(value);
-  if (text === undefined) throw new TypeError(`the code returned a ${typeof value}, which JSON cannot express`);
-  return JSON.parse(text);
 };
 
 export default tool({
@@ -70,7 +65,8 @@ export default tool({
   handler: async ({ code }) => {
     try {
       const run = new AsyncFunction("tools", "console", code);
-      return plain(await run(tools, console));
+      // As a value: what the code returns is never one of the endings of `toolcell`.
+      return output(await settled(run(tools, console)));
     } catch (error) {
       throw failure(error, code);
     }

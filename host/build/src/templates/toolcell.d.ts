@@ -84,6 +84,8 @@ declare module "toolcell" {
   /** Calls another tool of the host and returns its value. Throws `InvokeError` if there is none. */
   export function invoke<Value = any>(name: string, args?: object): Promise<Value>;
 
+  /** The value of a promise. Throws a `ToolFailure` if no work is left that could settle it. */
+  export function settled<Value>(promise: Promise<Value>): Promise<Value>;
   export function progress(done: number, total?: number, message?: string): void;
   export const abort: { readonly requested: boolean };
   export function budget(): { fuel: number | null; milliseconds: number; memory: number };

@@ -180,6 +180,51 @@ static tc_outcome bytes(tc_call *call) {
     return tc_ok_text("\xff\xfe", 2);
 }
 
+static tc_outcome nan_member(tc_call *call) {
+    tc_value *result = tc_make_object();
+    tc_set_number(result, "ratio", NAN);
+    return tc_ok(result);
+}
+
+static tc_outcome infinite(tc_call *call) {
+    tc_value *list = tc_make_array();
+    tc_add_number(list, INFINITY);
+    return tc_ok(list);
+}
+
+/* C's strings are bytes: what is not Unicode are bytes that are not UTF-8. */
+static tc_outcome surrogate(tc_call *call) {
+    tc_value *list = tc_make_array();
+    tc_add_string(list, "\xed\xa0\x80");
+    return tc_ok(list);
+}
+
+static tc_outcome nested(int depth) {
+    tc_value *value = tc_make_array();
+    while (--depth > 0) {
+        tc_value *list = tc_make_array();
+        tc_add(list, value);
+        value = list;
+    }
+    return tc_ok(value);
+}
+
+static tc_outcome deepest(tc_call *call) {
+    return nested(127);
+}
+
+static tc_outcome deep(tc_call *call) {
+    return nested(128);
+}
+
+static tc_outcome details(tc_call *call) {
+    return tc_fail_with("no such city", tc_make_number(NAN));
+}
+
+static tc_outcome half(tc_call *call) {
+    return tc_fail("no such \xff" "city");
+}
+
 __attribute__((noinline)) static int recurse(volatile int *above) {
     volatile int own[64] = {*above + 1};
     return own[0] < 0 ? 0 : recurse(own) + own[0];
@@ -227,7 +272,8 @@ static const struct {
     {"clock", clock_of_the_case}, {"random", draw}, {"throws", fail}, {"throws_text", throws_text}, {"circle", circle},
     {"bigint", bigint}, {"bytes", bytes}, {"recursion", recursion}, {"memory", memory}, {"assert", assertion},
     {"parse", parse}, {"mixed", mixed}, {"abort", aborted}, {"missing", missing}, {"prints", prints},
-    {"outside", outside},
+    {"outside", outside}, {"nan", nan_member}, {"infinite", infinite}, {"surrogate", surrogate}, {"deepest", deepest},
+    {"deep", deep}, {"details", details}, {"half", half},
 };
 enum { COUNT = sizeof ENDINGS / sizeof *ENDINGS };
 

@@ -27,6 +27,14 @@ const invokeCaught = async (tool) => {
 };
 const loop = { self: null };
 loop.self = loop;
+const caused = () => {
+  try {
+    fail();
+  } catch (cause) {
+    throw new Error("no cheese today", { cause });
+  }
+};
+const nested = (depth) => (depth === 0 ? [] : [nested(depth - 1)]);
 const recurse = (depth) => recurse(depth + 1) + 1;
 const flood = () => Promise.resolve().then(flood);
 const endings = {
@@ -45,10 +53,19 @@ const endings = {
   invoke_denied: () => invokeCaught("delete_all"),
   progress: () => progress(1, 2, "half"),
   throws: fail,
+  caused,
   throws_text: () => { throw "just a text"; },
   pending: () => new Promise(() => {}),
   circle: () => loop,
   bigint: () => 10n,
+  nan: () => ({ ratio: NaN }),
+  infinite: () => [1e400],
+  surrogate: () => ["\ud800"],
+  deepest: () => [nested(125)],
+  deep: () => [nested(126)],
+  details: () => { throw new ToolFailure("no such city", { data: { city: 10n } }); },
+  half: () => { throw new ToolFailure("no such \ud800city"); },
+  part: () => progress(0.25, 1),
   function: () => () => 1,
   recursion: () => recurse(0),
   microtasks: flood,

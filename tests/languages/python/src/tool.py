@@ -30,6 +30,13 @@ def failure():
     raise ToolFailure("no such city", {"city": "Atlantis"}, retry_after_ms=1500)
 
 
+def caused():
+    try:
+        fail()
+    except ValueError as error:
+        raise RuntimeError("no cheese today") from error
+
+
 class Sudden(BaseException):
     pass
 
@@ -52,6 +59,18 @@ async def pending():
 
 def recurse(depth):
     return recurse(depth + 1) + 1
+
+
+def nested(depth):
+    return [] if depth == 0 else [nested(depth - 1)]
+
+
+def details():
+    raise ToolFailure("no such city", {"city": {1}})
+
+
+def half():
+    raise ToolFailure("no such \ud800city")
 
 
 def memory():
@@ -77,10 +96,22 @@ endings = {
     "invoke_denied": lambda: invoke_caught("delete_all"),
     "progress": lambda: progress(1, 2, "half"),
     "throws": fail,
+    "caused": caused,
     "throws_text": throws_text,
     "pending": pending,
     "circle": lambda: loop,
     "bigint": lambda: float("nan"),
+    "nan": lambda: {"ratio": float("nan")},
+    "infinite": lambda: [float("inf")],
+    "surrogate": lambda: ["\ud800"],
+    "deepest": lambda: [nested(125)],
+    "deep": lambda: [nested(126)],
+    "deeper": lambda: [nested(900)],
+    "large": lambda: 10**400,
+    "larger": lambda: 10**5000,
+    "details": details,
+    "half": half,
+    "part": lambda: progress(0.25, 1),
     "function": lambda: fail,
     "recursion": lambda: recurse(0),
     "memory": memory,

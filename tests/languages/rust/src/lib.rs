@@ -13,7 +13,7 @@ use toolcell_guest::{
 };
 
 const HOWS: &str = "value nothing text promise failure ask halt read denied count invoke invoke_caught invoke_denied \
-                    progress throws throws_text circle recursion memory clock random index";
+                    progress throws throws_text circle recursion memory clock random index deepest deep details";
 
 fn is_ending(how: &String) -> Vec<String> {
     if HOWS.split(' ').any(|known| known == *how) { Vec::new() } else { vec![format!("there is no ending {how}")] }
@@ -69,6 +69,9 @@ fn ended(how: &str, context: &Context) -> Result<Outcome, Failure> {
         "throws" => endings::fail(),
         "throws_text" => std::panic::panic_any("just a text"),
         "circle" => Outcome::ok(BTreeMap::from([(vec![1], "a key that is a list")])),
+        "deepest" => Outcome::ok(nested(127)),
+        "deep" => Outcome::ok(nested(128)),
+        "details" => return Err(Failure::new("no such city").data(BTreeMap::from([(vec![1], 1)]))),
         "recursion" => Outcome::ok(recurse(black_box(0))),
         "memory" => {
             let mut all = Vec::new();
@@ -95,6 +98,10 @@ fn caught(tool: &str) -> Outcome {
         Err(invoke::Error::Denied(_)) => Outcome::ok(("denied", ())),
         Err(error) => Outcome::ok((error.to_string(), ())),
     }
+}
+
+fn nested(depth: usize) -> Value {
+    (1..depth).fold(json!([]), |inner, _| json!([inner]))
 }
 
 fn recurse(depth: u64) -> u64 {
