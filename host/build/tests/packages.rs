@@ -104,6 +104,28 @@ fn packages_are_used_as_bundlers_use_them_for_browsers() {
 }
 
 #[test]
+fn the_stack_of_an_error_in_commonjs_has_the_lines_of_files_alone() {
+    let place = tempfile::tempdir().expect("a folder");
+    let message = "TypeError: cannot set property 'y' of null\n    at <anonymous> (node_modules/p/lazy.js:2:1)\n    \
+                   at lazy (node_modules/p/index.js:1:";
+    let expect = serde_json::json!({"tool_error": "handler_raised", "message_contains": message});
+    let cases = serde_json::json!({"cases": [{"name": "lazy", "expect": expect}]}).to_string();
+    let files = [
+        (
+            "tool.js",
+            "import { tool } from 'toolcell'; import { lazy } from 'p'; tool({ name: 't', description: 'd', handler: lazy })",
+        ),
+        ("node_modules/p/index.js", "exports.lazy = function lazy() { return require('./lazy.js') }"),
+        ("node_modules/p/lazy.js", "const x = null;\nx.y = 1;"),
+        ("cases.json", &cases),
+    ];
+    write(place.path(), &files);
+    let built = build(place.path(), None).expect("it builds");
+    let report = run(&built.component, &[place.path().join("cases.json")], &Options::default());
+    assert!(report.passed == 1, "{report:#?}");
+}
+
+#[test]
 fn a_package_that_cannot_be_used_is_named_with_the_reason() {
     const IN: &str = "import 'p'";
     for (files, told, hint) in [

@@ -95,8 +95,8 @@ pub(super) fn module(
          const $get = (name) => {{ if ($found.has(name)) return $found.get(name)(); \
          const why = $missing.has(name) ? `: ${{$missing.get(name)}}` : \"\"; \
          throw Object.assign(new Error(`Cannot find module '${{name}}'${{why}}`), {{ code: \"MODULE_NOT_FOUND\" }}); }}; \
-         try {{ ((global) => (function (exports, require, module, __filename, __dirname) {{ {source}\n}})\
-         .call($module.exports, $module.exports, $get, $module, {name}, {folder}))\
+         try {{ (function $scope(global) {{ (function (exports, require, module, __filename, __dirname) {{ {source}\n}})\
+         .call($module.exports, $module.exports, $get, $module, {name}, {folder}); }})\
          (globalThis); }} catch (error) {{ $module = undefined; throw error; }} }} return $module.exports; }}"
     )
 }
