@@ -22,6 +22,7 @@ const MAX_SECRET: usize = 4 << 10;
 /// A secret on its way into a request.
 #[derive(Clone)]
 pub(crate) struct Credential {
+    name: String,
     bound_to: HttpRule,
     placing: Placing,
     /// What a response must not show.
@@ -40,25 +41,30 @@ impl Credential {
     ///
     /// # Errors
     /// [`SendError::Invalid`] for a value that is too long or cannot stand where it should.
-    pub(crate) fn new(used: &SecretUse, secret: Secret) -> Result<Self, SendError> {
+    pub(crate) fn new(name: &str, used: &SecretUse, secret: Secret) -> Result<Self, SendError> {
         let value = secret.expose();
         if value.len() > MAX_SECRET {
-            return Err(invalid(format!("a secret in a request has {MAX_SECRET} bytes at most")));
+            return Err(invalid(format!("the secret `{name}` is longer than {MAX_SECRET} bytes")));
         }
         let placing = match &used.placed {
-            Placed::Bearer => header("authorization", &Zeroizing::new(format!("Bearer {value}")))?,
+            Placed::Bearer => header(name, "authorization", &Zeroizing::new(format!("Bearer {value}")))?,
             Placed::Basic { user } => {
                 let pair = Zeroizing::new(format!("{user}:{value}"));
-                header("authorization", &Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes()))))?
+                header(name, "authorization", &Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes()))))?
             }
-            Placed::Header { name } => header(name, value)?,
+            Placed::Header { name: header_name } => header(name, header_name, value)?,
             Placed::Query { name } => Placing::Query(name.clone(), secret.clone()),
         };
-        Ok(Self { bound_to: used.bound_to.clone(), placing, secret })
+        Ok(Self { name: name.to_owned(), bound_to: used.bound_to.clone(), placing, secret })
     }
 
     pub(super) fn covers(&self, method: Method, target: &Target) -> bool {
         self.bound_to.covers(method, target)
+    }
+
+    /// The secret's name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     pub(super) fn placing(&self) -> &Placing {
@@ -70,11 +76,11 @@ impl Credential {
     }
 }
 
-fn header(name: &str, value: &str) -> Result<Placing, SendError> {
+fn header(secret: &str, name: &str, value: &str) -> Result<Placing, SendError> {
     let name = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| invalid("the grant names an invalid header for a secret"))?;
+        .map_err(|_| invalid(format!("the grant names an invalid header for the secret `{secret}`")))?;
     let mut value = HeaderValue::from_bytes(value.as_bytes())
-        .map_err(|_| invalid("a secret in a header must not have control characters"))?;
+        .map_err(|_| invalid(format!("the secret `{secret}` has a control character, which no header can hold")))?;
     value.set_sensitive(true);
     Ok(Placing::Header(name, value))
 }

@@ -98,7 +98,9 @@ impl Outgoing {
         all.extend(given);
         for credential in credentials {
             if !credential.covers(method, &target) && stands(Defence::SecretBinding) {
-                return Err(invalid("a secret of this request is bound to other requests"));
+                // The rule itself is the operator's: a tool is not told where a secret is of use.
+                let name = credential.name();
+                return Err(invalid(format!("the secret `{name}` is not for this request: see `for` in its grant")));
             }
         }
         let is_partial = [RANGE, IF_RANGE].iter().any(|name| all.contains_key(name));
@@ -208,8 +210,9 @@ fn http_method(method: Method) -> http::Method {
     }
 }
 
+/// A request that cannot be sent. The problem alone: the guest SDKs say in front that the request cannot be sent.
 pub(super) fn invalid(problem: impl Into<String>) -> SendError {
-    SendError::Invalid(format!("the request cannot be sent: {}", problem.into()))
+    SendError::Invalid(problem.into())
 }
 
 /// As much of a stranger's word as a text shows, without what a terminal acts on.

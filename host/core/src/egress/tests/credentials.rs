@@ -29,7 +29,7 @@ fn placed(kind: &str) -> Placed {
 
 fn credential(bound_to: &str, kind: &str) -> Result<Credential, SendError> {
     let used = SecretUse::new(bound_to.parse().unwrap(), placed(kind));
-    Credential::new(&used, Secret::new(VALUE).unwrap())
+    Credential::new("token", &used, Secret::new(VALUE).unwrap())
 }
 
 async fn with(server: &Server, outgoing: Outgoing, credentials: &[Credential]) -> Result<Incoming, SendError> {
@@ -103,6 +103,9 @@ async fn a_secret_goes_to_what_it_is_bound_to_and_a_tool_sets_none_of_its_own() 
         let result = with(&server, outgoing.clone(), &credentials).await;
         assert_eq!(kind(&result), expected, "{kind_of} for {bound_to}: {outgoing:?}");
         assert!(!format!("{credentials:?} {result:?}").contains("canary"));
+        if let (Err(SendError::Invalid(problem)), true) = (&result, *bound_to != v1) {
+            assert_eq!(problem, "the secret `token` is not for this request: see `for` in its grant");
+        }
     }
     // Two for one place: the second is not the tool's, and not sent either.
     let twice = [credential(&v1, "bearer").unwrap(), credential(&v1, "basic").unwrap()];
@@ -170,7 +173,7 @@ async fn a_value_that_is_spread_over_headers_comes_back_in_none() {
     let answer = format!("HTTP/1.1 200 OK\r\nx-before: a\r\n{spelled}x-after: b\r\ncontent-length: 2\r\n\r\nok");
     let server = Server::saying(answer).await;
     let used = SecretUse::new(server.url("/").parse().unwrap(), Placed::Bearer);
-    let credentials = [Credential::new(&used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
+    let credentials = [Credential::new("token", &used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
     let response = with(&server, get(&server.url("/")), &credentials).await.unwrap();
     let of = |name: &str| response.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_slice());
     for at in 0..VALUE_SPELLED.len() {
@@ -195,7 +198,7 @@ async fn what_is_compressed_and_does_not_say_so_is_searched() {
                 answer.extend(b"0\r\n\r\n");
                 let server = Server::saying(answer).await;
                 let used = SecretUse::new(server.url("/").parse().unwrap(), Placed::Bearer);
-                let credentials = [Credential::new(&used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
+                let credentials = [Credential::new("token", &used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
                 let result = with(&server, get(&server.url("/")), &credentials).await;
                 assert_eq!(kind(&result), expected, "{prefix:?} {text} in pieces of {chunk}");
                 assert!(result.is_err() || result.unwrap().body == body);

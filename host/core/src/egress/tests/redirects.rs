@@ -84,7 +84,7 @@ async fn every_hop_is_a_request_of_its_own() {
     let egress = Egress::new().with_resolver(Names).with_roots(roots);
     let bound_to = placed("http://a.example:PLAIN/api").parse().unwrap();
     let secret = Secret::new("canary-of-the-first-hop").unwrap();
-    let credential = Credential::new(&SecretUse::new(bound_to, Placed::Bearer), secret).unwrap();
+    let credential = Credential::new("token", &SecretUse::new(bound_to, Placed::Bearer), secret).unwrap();
 
     let budget = Budget::default();
     let mut expected = Vec::new();

@@ -103,7 +103,7 @@ impl Cell {
         if !hide(veil, name, &secret).await {
             return Err(unavailable());
         }
-        Credential::new(&used, secret)
+        Credential::new(name, &used, secret)
     }
 
     /// Tells observers what was denied on the way out, after all that was asked here.

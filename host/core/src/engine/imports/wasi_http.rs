@@ -191,7 +191,7 @@ fn fault(error: SendError) -> Error {
     match error {
         SendError::Denied(_) => Error::HttpRequestDenied,
         SendError::Private(_) => Error::DestinationIpProhibited,
-        SendError::Invalid(problem) => Error::InternalError(Some(problem)),
+        SendError::Invalid(problem) => Error::InternalError(Some(format!("the request cannot be sent: {problem}"))),
         SendError::Unreachable(_) => Error::DestinationUnavailable,
         SendError::Timeout(Stage::Connect) => Error::ConnectionTimeout,
         SendError::Timeout(Stage::BetweenBytes) => Error::ConnectionReadTimeout,
