@@ -8,6 +8,7 @@ pub(crate) mod addresses;
 mod http;
 mod invoke;
 mod keys;
+mod kind;
 mod path;
 mod target;
 
@@ -21,6 +22,7 @@ pub use addresses::is_metadata_service;
 pub use http::{HttpRule, Method};
 pub use invoke::InvokeRule;
 pub use keys::KeyRule;
+pub use kind::GrantKind;
 pub use path::PathRule;
 pub use target::{BadTarget, Host, Target};
 

@@ -115,7 +115,7 @@ pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
 pub use executor::{Executor, Tenant};
 pub use grants::{
-    Access, BadRule, BadTarget, DEFAULT_DIRECTORY_BYTES, DEFAULT_DIRECTORY_FILES, Directory, Grants, Host, HttpRule,
+    Access, BadRule, BadTarget, DEFAULT_DIRECTORY_BYTES, DEFAULT_DIRECTORY_FILES, Directory, GrantKind, Grants, Host, HttpRule,
     InvokeRule, KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target, is_metadata_service,
 };
 pub use handler::{

@@ -112,9 +112,9 @@ impl Denial {
                 )
             }
             Layer::Granted => by("grant"),
-            Layer::Tool => by("widen the tool's overlay"),
-            Layer::Tenant => by("widen the tenant's overlay"),
-            Layer::Call => by("widen the call's overlay"),
+            Layer::Tool => by("add to the rules of the tool"),
+            Layer::Tenant => by("add to the rules of the tenant"),
+            Layer::Call => by("add to the overlay of the call"),
             Layer::Caller => {
                 "to allow it, let this tool keep its own rights: grant the calling tool invoke = [\"own NAME\"]"
                     .to_owned()

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::grants::{Access, BadRule, Grants, HttpRule, Method, Overlay, Target};
+use crate::grants::{Access, BadRule, GrantKind, Grants, HttpRule, Method, Overlay, Target};
 
 /// One thing that a tool asks for.
 ///
@@ -64,7 +64,8 @@ pub enum Request<'a> {
 }
 
 impl Request<'_> {
-    /// Reads a request in its notation.
+    /// Reads a request in its notation. The kind may be written in front, by any word that [`GrantKind`] knows:
+    /// `http GET https://example.com/x`, `filesystem read /data/x`.
     ///
     /// # Errors
     /// [`BadRule`].
@@ -72,36 +73,57 @@ impl Request<'_> {
         let hint = "write `GET https://example.com/x`, `read /data/x`, `environment NAME`, `secret NAME`, `reveal NAME`, \
                     `kv read KEY` or `invoke TOOL`";
         let fault = |problem: String| BadRule::new(text, problem, hint);
-        let (word, rest) = text.trim_matches(' ').split_once(' ').ok_or_else(|| fault("not a valid request".into()))?;
-        let rest = rest.trim_matches(' ');
-        let file = |access| {
-            crate::grants::check_path(rest)?;
-            Ok(Request::File { access, path: rest.to_owned().into() })
+        let split = |text: &str| {
+            let (word, rest) =
+                text.trim_matches(' ').split_once(' ').ok_or_else(|| fault("not a valid request".into()))?;
+            Ok((word.to_owned(), rest.trim_matches(' ').to_owned()))
         };
-        let name = || Cow::from(rest.to_owned());
-        match word {
-            "read" => file(Access::Read),
-            "write" => file(Access::Write),
-            "environment" => Ok(Request::Environment { name: name() }),
-            "secret" => Ok(Request::Secret { name: name() }),
-            "reveal" => Ok(Request::Reveal { name: name() }),
-            "kv" => match rest.split_once(' ') {
-                Some(("read", key)) => Ok(Request::Key { access: Access::Read, key: key.to_owned().into() }),
-                Some(("write", key)) => Ok(Request::Key { access: Access::Write, key: key.to_owned().into() }),
-                Some(("list", prefix)) => Ok(Request::Keys { prefix: prefix.to_owned().into() }),
-                _ => Err(fault("`kv` needs `read`, `write` or `list`, and then a key or a prefix".into())),
-            },
-            "invoke" => {
-                let (own, tool) = rest.strip_prefix("own ").map_or((false, rest), |tool| (true, tool));
+        let access = |word: &str| match word {
+            "read" => Some(Access::Read),
+            "write" => Some(Access::Write),
+            _ => None,
+        };
+        let file = |access, path: String| {
+            crate::grants::check_path(&path)?;
+            Ok(Request::File { access, path: path.into() })
+        };
+        let http = |method: &str, target: &str| {
+            let method = Method::parse(method)
+                .ok_or_else(|| fault(format!("`{method}` is neither an HTTP method nor another kind of request")))?;
+            let target = Target::parse(target).map_err(|problem| fault(problem.to_string()))?;
+            Ok(Request::Http { method, target: Cow::Owned(target) })
+        };
+        let (word, rest) = split(text)?;
+        let Some(kind) = GrantKind::of_word(&word) else {
+            return match access(&word) {
+                Some(access) => file(access, rest),
+                None => http(&word, &rest),
+            };
+        };
+        match kind {
+            GrantKind::Http => split(&rest).and_then(|(method, target)| http(&method, &target)),
+            GrantKind::Directories => {
+                let (word, path) = split(&rest)?;
+                let access = access(&word)
+                    .ok_or_else(|| fault(format!("a path needs `read` or `write` in front, and not `{word}`")))?;
+                file(access, path)
+            }
+            GrantKind::Environment => Ok(Request::Environment { name: rest.into() }),
+            GrantKind::Secrets => Ok(Request::Secret { name: rest.into() }),
+            GrantKind::Reveal => Ok(Request::Reveal { name: rest.into() }),
+            GrantKind::Keys => {
+                let (word, key) = rest.split_once(' ').unwrap_or_default();
+                match (access(word), word) {
+                    (Some(access), _) => Ok(Request::Key { access, key: key.to_owned().into() }),
+                    (None, "list") => Ok(Request::Keys { prefix: key.to_owned().into() }),
+                    (None, _) => Err(fault("`kv` needs `read`, `write` or `list`, and then a key or a prefix".into())),
+                }
+            }
+            GrantKind::Invoke => {
+                let (own, tool) = rest.strip_prefix("own ").map_or((false, rest.as_str()), |tool| (true, tool));
                 Ok(Request::Invoke { tool: tool.to_owned().into(), own })
             }
-            method => {
-                let method = Method::parse(method).ok_or_else(|| {
-                    fault(format!("`{method}` is neither an HTTP method nor another kind of request"))
-                })?;
-                let target = Target::parse(rest).map_err(|problem| fault(problem.to_string()))?;
-                Ok(Request::Http { method, target: Cow::Owned(target) })
-            }
+            GrantKind::Scratch => Err(fault("of the scratch directory, name a path in it: `write /scratch/x`".into())),
         }
     }
 

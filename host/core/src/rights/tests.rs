@@ -135,9 +135,36 @@ fn a_long_request_is_quoted_in_part() {
     }
 }
 
+/// As needs, grants and denials print it.
+#[test]
+fn a_request_may_name_its_kind() {
+    for (typed, expected) in [
+        ("http GET https://a.example/x", "GET https://a.example/x"),
+        ("filesystem read /data", "read /data"),
+        ("directory write /data/x", "write /data/x"),
+        ("variable LANG", "environment LANG"),
+        ("secrets token", "secret token"),
+        ("kv read a", "kv read a"),
+        ("keys list a", "kv list a"),
+    ] {
+        assert_eq!(Request::parse(typed).unwrap().to_string(), expected);
+    }
+}
+
 #[test]
 fn what_cannot_be_read_says_why() {
-    for text in ["", "GET", "GET nowhere", "FETCH https://a.example", "read data", "kv k", "kv drop k"] {
+    for text in [
+        "",
+        "GET",
+        "GET nowhere",
+        "FETCH https://a.example",
+        "read data",
+        "kv k",
+        "kv drop k",
+        "filesystem /data",
+        "http x",
+        "scratch x",
+    ] {
         let bad = Request::parse(text).unwrap_err();
         assert!(!bad.problem.is_empty() && !bad.hint.is_empty(), "{text}");
     }
