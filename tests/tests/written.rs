@@ -36,7 +36,7 @@ fn refused<T: DeserializeOwned + Debug>(table: &[Value]) {
 fn tool_errors() -> Vec<Value> {
     let raised = json!({"kind": "unreachable", "limit": {"kind": "memory", "limit": 1, "asked": 2},
         "backtrace": ["f"], "frames": [{"function": 1, "offset": 2}], "panic_message": "no"});
-    let fault = json!({"path": "/a", "expected": "a number", "got": "\"b\"", "nearest": "1"});
+    let fault = json!({"path": "/a", "code": "rule", "expected": "a number", "got": "\"b\"", "nearest": "1"});
     let rule = |rule: Value| json!({"reason": "invalid_return", "cause": rule});
     let mut errors = vec![
         json!({"reason": "handler_raised", "cause": raised}),
@@ -84,7 +84,11 @@ fn refusals() -> Vec<Value> {
     .into();
     refusals
         .extend(["circuit_open", "overloaded", "restarting"].map(|kind| json!({"kind": kind, "retry_after_ms": 250})));
-    let faults = json!([{"path": "", "expected": "an object", "got": "an array"}]);
+    let faults = json!([
+        {"path": "", "code": "type", "types": ["object"], "expected": "expected an object", "got": "an array"},
+        {"path": "", "code": "syntax", "message": "EOF", "line": 1, "column": 2, "expected": "not valid JSON: EOF"},
+        {"path": "", "code": "more", "count": 2, "expected": "2 more"},
+    ]);
     refusals.extend(["invalid_arguments", "invalid_answer"].map(|kind| json!({"kind": kind, "faults": faults})));
     for refusal in &mut refusals {
         let read: Refusal = serde_json::from_value(refusal.clone()).unwrap_or_else(|told| panic!("{refusal}: {told}"));

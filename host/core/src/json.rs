@@ -169,9 +169,16 @@ pub(crate) fn or_empty_object(text: String) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonFault {
-    /// Not one JSON value; the parser's words, with line and column.
-    #[error("not valid JSON: {0}")]
-    Syntax(String),
+    /// Not one JSON value.
+    #[error("not valid JSON: {message}")]
+    Syntax {
+        /// The parser's words, with line and column.
+        message: String,
+        /// The line, from 1; 0 if the parser names none.
+        line: usize,
+        /// The column, from 1; 0 if the parser names none.
+        column: usize,
+    },
     /// Nested deeper than this many levels, [`MAX_DEPTH`] or fewer.
     #[error("JSON nested deeper than {0} levels")]
     TooDeep(usize),
@@ -183,7 +190,8 @@ pub enum JsonFault {
 impl JsonFault {
     /// The parser's words, but for a word of its own code: a text that begins like `null` and goes on otherwise.
     fn syntax(error: &serde_json::Error) -> Self {
-        Self::Syntax(error.to_string().replace("expected ident", "expected a value"))
+        let message = error.to_string().replace("expected ident", "expected a value");
+        Self::Syntax { message, line: error.line(), column: error.column() }
     }
 }
 
@@ -222,7 +230,7 @@ mod tests {
     #[test]
     fn strict_refuses_what_could_be_read_twice() {
         for bad in AMBIGUOUS_OR_INVALID {
-            assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax(_))), "{bad}");
+            assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax { .. })), "{bad}");
             assert!(Json::parse(bad.into()).is_err() && serde_json::from_str::<Json>(bad).is_err(), "{bad}");
         }
         let text = r#"{"n":18446744073709551615,"f":-0.5,"s":"ü","l":[null,true]}"#;
@@ -249,7 +257,7 @@ mod tests {
             assert_eq!(Json::parse(text.to_owned()).unwrap().as_str(), text);
         }
         for bad in ["1e999", "-1e999", "01", "-01", "+1", ".5", "1.", "1e", "0x1", "NaN", "-Infinity", "--1", "1_000"] {
-            assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax(_))), "{bad}");
+            assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax { .. })), "{bad}");
         }
     }
 

@@ -115,8 +115,8 @@ pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
 pub use executor::{Executor, Tenant};
 pub use grants::{
-    Access, BadRule, BadTarget, DEFAULT_DIRECTORY_BYTES, DEFAULT_DIRECTORY_FILES, Directory, GrantKind, Grants, Host, HttpRule,
-    InvokeRule, KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target, is_metadata_service,
+    Access, BadRule, BadTarget, DEFAULT_DIRECTORY_BYTES, DEFAULT_DIRECTORY_FILES, Directory, GrantKind, Grants, Host,
+    HttpRule, InvokeRule, KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target, is_metadata_service,
 };
 pub use handler::{
     DEFAULT_CALL_DEPTH, Handler, HandlerFuture, Invocation, MAX_SUB_CALLS, ValidateFuture, VisibleFuture,
@@ -139,7 +139,7 @@ pub mod private_file {
     pub use crate::private::{read, replace};
 }
 pub use provider::{Calls, Converted, Note, Provider, ProviderError, UnreadableCall, agui_events, agui_run_end};
-pub use refusal::{Fault, MAX_FAULTS, Refusal, ResumeFault};
+pub use refusal::{Fault, FaultKind, LengthUnit, MAX_FAULTS, Refusal, ResumeFault};
 pub use registry::{Registry, Toolbox};
 pub use retry::{DEFAULT_ATTEMPTS, DEFAULT_MAX_DELAY, MAX_ATTEMPTS, Retry};
 pub use rights::{Decision, Denial, Layer, PLACEHOLDER, Request, Rights, Suggestion, toml_text};

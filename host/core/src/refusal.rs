@@ -4,12 +4,17 @@
 //! Invariants: made by the host only; lists every fault, not only the first, so that a model can correct all of them.
 //! Not here: how arguments are judged (`schema`).
 
+mod fault;
+
 use std::fmt;
 use std::time::Duration;
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub(crate) use fault::shorten;
+pub use fault::{Fault, FaultKind, LengthUnit};
 
 use crate::json::needed;
 
@@ -18,8 +23,6 @@ use crate::json::needed;
 pub const MAX_FAULTS: usize = 32;
 /// The wait that an overloaded host suggests. It is a guess.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(250);
-/// Characters of one fault that a handler's own check reports.
-const MAX_PROBLEM: usize = 1000;
 
 /// Why the host refused a call. The tool's `execute` has not run.
 ///
@@ -140,52 +143,6 @@ impl fmt::Display for ResumeFault {
     }
 }
 
-/// One fault of a value.
-///
-/// # Shape
-/// As JSON: `{"path", "expected", "got"?, "nearest"?}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Fault {
-    /// Where, as a JSON pointer (RFC 6901); empty for the whole value.
-    pub path: String,
-    /// What would be right.
-    pub expected: String,
-    /// What is there, shortened: JSON text, or its kind in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub got: Option<String>,
-    /// The allowed value, or the name of the member, that is most like what is there: the value itself, without quotes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nearest: Option<String>,
-}
-
-impl Fault {
-    /// A fault at this JSON pointer, empty for the whole value, with what would be right.
-    pub fn new(path: impl Into<String>, expected: impl Into<String>) -> Self {
-        Self { path: path.into(), expected: expected.into(), got: None, nearest: None }
-    }
-
-    /// The faults that a handler's own check reports. Bounded, like all text of a stranger.
-    pub(crate) fn of_handler(problems: Vec<String>) -> Vec<Self> {
-        let more = problems.len().saturating_sub(MAX_FAULTS);
-        let spelled = problems.into_iter().take(MAX_FAULTS).map(|problem| {
-            let mut shown: String = problem.chars().take(MAX_PROBLEM).collect();
-            if shown.len() < problem.len() {
-                shown.push('…');
-            }
-            Self::new("", shown)
-        });
-        spelled.chain((more > 0).then(|| Self::new("", format!("{more} more")))).collect()
-    }
-
-    /// With what is there instead, shortened by the caller.
-    #[must_use]
-    pub fn with_got(mut self, got: impl Into<String>) -> Self {
-        self.got = Some(got.into());
-        self
-    }
-}
-
 impl Refusal {
     /// All cells are busy.
     pub(crate) fn overloaded() -> Self {
@@ -283,7 +240,7 @@ impl fmt::Display for Refusal {
                 f.write_str("the answer does not fit the question: ")?;
                 write_faults(f, faults)
             }
-            Self::Resume(fault) => write!(f, "{fault}; call the tool without an answer, so that it asks again"),
+            Self::Resume(fault) => write!(f, "{fault}; {}", fault.hint()),
         }
     }
 }
@@ -299,22 +256,6 @@ pub(crate) fn write_faults(f: &mut fmt::Formatter<'_>, faults: &[Fault]) -> fmt:
         write!(f, "{fault}")?;
     }
     Ok(())
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.path.is_empty() {
-            write!(f, "at `{}`: ", self.path)?;
-        }
-        f.write_str(&self.expected)?;
-        if let Some(got) = &self.got {
-            write!(f, ", got {got}")?;
-        }
-        if let Some(nearest) = &self.nearest {
-            write!(f, " (did you mean `{nearest}`?)")?;
-        }
-        Ok(())
-    }
 }
 
 impl Serialize for Refusal {

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::defence::{Defence, stands};
 use crate::json::Json;
 use crate::outcome::Question;
-use crate::refusal::Fault;
+use crate::refusal::{Fault, FaultKind};
 use work::Work;
 
 /// Memory of one compiled pattern in bytes: ordinary patterns take a few KiB, `(x{1,1000}){1000}` would take gigabytes.
@@ -58,13 +58,12 @@ impl Schema {
             return Ok(());
         }
         if self.work.affords_all_faults(value) {
-            return Err(fault::all(&self.schema, self.validator.iter_errors(value)));
+            return Err(fault::all(&self.schema, value, self.validator.iter_errors(value)));
         }
         // Even the first error may hold all those of its alternatives.
-        Err(vec![Fault::new(
-            "",
-            "expected a value that fits the tool's schema; this value does not, and is too large to say where",
-        )])
+        let message =
+            "expected a value that fits the tool's schema; this value does not, and is too large to say where";
+        Err(vec![Fault::of_kind("", FaultKind::Schema { message: message.to_owned() })])
     }
 }
 

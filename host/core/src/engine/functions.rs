@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::handler::Invocation;
 use crate::json::Json;
 use crate::outcome::{HandlerError, Outcome};
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::{Fault, FaultKind, Refusal};
 use crate::tool_error::{ReturnRule, ToolError};
 use shape::{Parts, Shape};
 
@@ -175,7 +175,7 @@ impl Function {
 
     /// The values of its parameters.
     fn arguments(&self, arguments: &Value) -> Result<Vec<Val>, Fault> {
-        let members = arguments.as_object().ok_or_else(|| Fault::new("", "an object"))?;
+        let members = arguments.as_object().ok_or_else(|| Fault::of_kind("", FaultKind::of_type("object")))?;
         self.params.iter().map(|(name, shape)| value::member(shape, members, name, "")).collect()
     }
 

@@ -22,7 +22,7 @@ use crate::event::Event;
 use crate::handler::Invocation;
 use crate::json::Json;
 use crate::outcome::{Media, Outcome, Part, Resource, ResourceContent};
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::{Fault, FaultKind, Refusal};
 use crate::rights::Rights;
 use crate::secret::Secret;
 use crate::tool_error::{Exit, ReturnRule, ToolError};
@@ -243,11 +243,20 @@ impl Veiled {
     }
 
     fn faults(&self, faults: &mut [Fault]) {
-        for Fault { path, expected, got, nearest } in faults {
-            self.text(path);
-            self.text(expected);
-            self.maybe(got);
-            self.maybe(nearest);
+        for fault in faults {
+            self.text(&mut fault.path);
+            self.fault_kind(fault);
+            self.maybe(&mut fault.got);
+            self.maybe(&mut fault.nearest);
+        }
+    }
+
+    /// A kind with a secret in its values or in its sentence becomes its sentence, redacted.
+    fn fault_kind(&self, fault: &mut Fault) {
+        let message = fault.kind.to_string();
+        let is_in_value = serde_json::to_value(&fault.kind).is_ok_and(|mut values| self.value(&mut values));
+        if is_in_value || self.0.finds(message.as_bytes()) {
+            fault.kind = FaultKind::Rule { message: self.anew(&message) };
         }
     }
 

@@ -14,7 +14,7 @@ use crate::handler::Invocation;
 use crate::json::{JsonFault, MAX_DEPTH, Size, measure, parse_measured};
 use crate::limits::Limits;
 use crate::outcome::{MAX_PARTS, Outcome, RESERVED_HALT_REASONS};
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::{Fault, FaultKind, LengthUnit, Refusal};
 use crate::seal::fingerprint;
 use crate::tool::Tool;
 use crate::tool_error::{Raised, ReturnRule, ToolError};
@@ -52,10 +52,10 @@ pub(super) fn panicked(panic: Panic) -> ToolError {
 pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal> {
     let bytes = call.arguments.len();
     if bytes as u64 > limits.arguments && stands(Defence::ArgumentBytes) {
-        let expected = format!("expected at most {} bytes of arguments", limits.arguments);
-        return Err(invalid(vec![Fault::new("", expected).with_got(format!("{bytes}"))]));
+        let kind = FaultKind::at_most(limits.arguments, LengthUnit::Bytes);
+        return Err(invalid(vec![Fault::of_kind("", kind).with_got(format!("{bytes}"))]));
     }
-    measure(&call.arguments, MAX_DEPTH).map_err(|fault| invalid(vec![Fault::new("", fault.to_string())]))
+    measure(&call.arguments, MAX_DEPTH).map_err(|fault| invalid(vec![Fault::of_kind("", fault.into())]))
 }
 
 /// A call's arguments as a tree, and what is known of them already.
@@ -113,7 +113,7 @@ pub(super) fn as_they_came(invocation: &Invocation) -> Value {
 
 /// The arguments as a tree, which is an object.
 fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
-    let value = parse_measured(&call.arguments).map_err(|fault| vec![Fault::new("", fault.to_string())])?;
+    let value = parse_measured(&call.arguments).map_err(|fault| vec![Fault::of_kind("", fault.into())])?;
     if !value.is_object() {
         let got = match value {
             Value::Null => "null",
@@ -123,7 +123,7 @@ fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
             Value::Array(_) => "an array",
             Value::Object(_) => "an object",
         };
-        return Err(vec![Fault::new("", "expected a JSON object with the tool's arguments").with_got(got)]);
+        return Err(vec![Fault::of_kind("", FaultKind::of_type("object")).with_got(got)]);
     }
     Ok(value)
 }

@@ -29,9 +29,19 @@ fn every_refusal_says_what_to_do() {
 
 #[test]
 fn a_handlers_problems_are_bounded_and_the_rest_counted() {
-    let faults = Fault::of_handler(vec!["é".repeat(MAX_PROBLEM + 1); MAX_FAULTS + 2]);
+    let faults = Fault::of_handler(vec!["é".repeat(fault::MAX_PROBLEM + 1); MAX_FAULTS + 2]);
     assert_eq!(faults.len(), MAX_FAULTS + 1);
-    assert_eq!(faults[0].expected, "é".repeat(MAX_PROBLEM) + "…");
-    assert_eq!(faults[MAX_FAULTS].expected, "2 more");
+    assert_eq!(faults[0].expected(), "é".repeat(fault::MAX_PROBLEM) + "…");
+    assert_eq!(faults[MAX_FAULTS].kind, FaultKind::More { count: 2 });
     assert_eq!(Fault::of_handler(vec!["no".into()]), [Fault::new("", "no")]);
+}
+
+/// JSON of an earlier version, and of a later one.
+#[test]
+fn a_fault_without_a_known_code_has_its_sentence() {
+    for code in ["", r#""code": "of_tomorrow", "#] {
+        let read: Fault = serde_json::from_str(&format!(r#"{{"path": "/a", {code}"expected": "a number"}}"#)).unwrap();
+        assert_eq!(read, Fault::new("/a", "a number"));
+    }
+    assert!(serde_json::from_str::<Fault>(r#"{"path": "/a", "code": "of_tomorrow"}"#).is_err());
 }

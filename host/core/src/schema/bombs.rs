@@ -170,7 +170,7 @@ fn each_has_an_answer_soon() {
             let began = Instant::now();
             let compiled = Schema::compile(&schema);
             let loaded = began.elapsed();
-            let end = compiled.map(|schema| schema.check(&value).map_err(|faults| faults[0].expected.clone()));
+            let end = compiled.map(|schema| schema.check(&value).map_err(|faults| faults[0].expected()));
             said.send((loaded, began.elapsed() - loaded, end))
         });
         let (loaded, checked, end) = heard.recv_timeout(BOUND).unwrap_or_else(|_| panic!("{name}: no answer"));

@@ -1,32 +1,31 @@
-//! A validator's errors in words that a model can act on.
+//! A validator's errors as faults that a model can act on.
 
 use std::collections::HashSet;
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::names;
-use crate::refusal::{Fault, MAX_FAULTS};
+use crate::refusal::{Fault, FaultKind, LengthUnit, MAX_FAULTS, shorten};
 
 /// How much of an offending value is quoted, in characters.
 const QUOTE: usize = 60;
-/// How much of what one alternative would have wanted is told, in characters.
-const WANT: usize = 160;
 /// How many allowed values are listed.
 const LISTED: usize = 12;
 /// How many faults of the alternative that was probably meant are spelled out.
 const MEANT: usize = 4;
 
-/// A schema, and the members that it declares anywhere.
+/// A value, its schema, and the members that the schema declares anywhere.
 struct Known<'a> {
+    value: &'a Value,
     schema: &'a Value,
     declared: HashSet<&'a str>,
 }
 
 /// All faults, the ones over [`MAX_FAULTS`] counted.
-pub(super) fn all<'a>(schema: &Value, errors: impl Iterator<Item = ValidationError<'a>>) -> Vec<Fault> {
-    let mut known = Known { schema, declared: HashSet::new() };
+pub(super) fn all<'a>(schema: &Value, value: &Value, errors: impl Iterator<Item = ValidationError<'a>>) -> Vec<Fault> {
+    let mut known = Known { value, schema, declared: HashSet::new() };
     declarations(schema, &mut known.declared);
     let mut faults = Vec::new();
     let mut more = 0_usize;
@@ -37,7 +36,7 @@ pub(super) fn all<'a>(schema: &Value, errors: impl Iterator<Item = ValidationErr
     more += faults.len().saturating_sub(MAX_FAULTS);
     faults.truncate(MAX_FAULTS);
     if more > 0 {
-        faults.push(Fault::new("", format!("{more} more")));
+        faults.push(Fault::of_kind("", FaultKind::More { count: more }));
     }
     faults
 }
@@ -46,61 +45,52 @@ fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     use ValidationErrorKind as Kind;
     let path = error.instance_path().as_str();
     let value = error.instance();
-    let one = |expected: String| vec![Fault::new(path, expected).with_got(quote(value))];
+    let one = |kind: FaultKind| vec![Fault::of_kind(path, kind).with_got(quote(value))];
     match error.kind() {
         Kind::Required { property } => {
-            let name = &shorten(property.as_str().unwrap_or_default(), QUOTE);
-            let mut fault = Fault::new(format!("{path}/{name}"), missing(name));
+            let name = property.as_str().unwrap_or_default();
+            let mut fault = Fault::of_kind(below(path, name), FaultKind::Required { member: shorten(name, QUOTE) });
             if let Some(near) = nearest_stranger(known, value, name) {
                 fault.got = Some(shorten(near, QUOTE));
-                fault.nearest = Some(name.to_owned());
+                fault.nearest = Some(shorten(name, QUOTE));
             }
             vec![fault]
         }
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            let mut faults: Vec<Fault> = unexpected
-                .iter()
-                .take(MAX_FAULTS - 1)
-                .map(|name| {
-                    let shown = shorten(name, QUOTE);
-                    let mut fault = Fault::new(format!("{path}/{shown}"), format!("unknown member `{shown}`"));
-                    fault.nearest = nearest_property(known.schema, error, name);
-                    fault
-                })
-                .collect();
-            let more = unexpected.len() - faults.len();
-            if more > 0 {
-                faults.push(Fault::new(path, format!("{more} more unknown members")));
-            }
-            faults
+            strangers(known, error, unexpected.iter().map(String::as_str))
         }
         Kind::Enum { options } => {
-            vec![allowed(error, format!("expected {}", list(options)))]
+            vec![allowed(error, one_of(options.as_array().map(Vec::as_slice).unwrap_or_default()))]
         }
-        Kind::Constant { expected_value } => vec![allowed(error, format!("expected {}", quote(expected_value)))],
-        Kind::Type { kind } => one(format!("expected {}", types(kind))),
-        Kind::Minimum { limit } => one(format!("expected at least {limit}")),
-        Kind::ExclusiveMinimum { limit } => one(format!("expected more than {limit}")),
-        Kind::Maximum { limit } => one(format!("expected at most {limit}")),
-        Kind::ExclusiveMaximum { limit } => one(format!("expected less than {limit}")),
-        Kind::MinLength { limit } => one(format!("expected at least {limit} characters")),
-        Kind::MaxLength { limit } => one(format!("expected at most {limit} characters")),
-        Kind::MinItems { limit } => one(format!("expected at least {limit} items")),
-        Kind::MaxItems { limit } => one(format!("expected at most {limit} items")),
-        Kind::MinProperties { limit } => one(format!("expected at least {limit} members")),
-        Kind::MaxProperties { limit } => one(format!("expected at most {limit} members")),
-        Kind::Pattern { pattern } => one(format!("expected text that matches `{pattern}`")),
-        Kind::Format { format } => one(format!("expected a {format}")),
+        Kind::Constant { expected_value } => vec![allowed(error, one_of(std::slice::from_ref(expected_value)))],
+        Kind::Type { kind } => one(FaultKind::Type { types: types(kind) }),
+        Kind::Minimum { limit }
+        | Kind::ExclusiveMinimum { limit }
+        | Kind::Maximum { limit }
+        | Kind::ExclusiveMaximum { limit } => one(range(error.kind(), limit)),
+        Kind::MinLength { limit } => one(FaultKind::at_least(*limit, LengthUnit::Characters)),
+        Kind::MaxLength { limit } => one(FaultKind::at_most(*limit, LengthUnit::Characters)),
+        Kind::MinItems { limit } => one(FaultKind::at_least(*limit, LengthUnit::Items)),
+        Kind::MaxItems { limit } => one(FaultKind::at_most(*limit, LengthUnit::Items)),
+        Kind::MinProperties { limit } => one(FaultKind::at_least(*limit, LengthUnit::Members)),
+        Kind::MaxProperties { limit } => one(FaultKind::at_most(*limit, LengthUnit::Members)),
+        Kind::Pattern { pattern } => one(FaultKind::Pattern { pattern: pattern.clone() }),
+        Kind::Format { format } => one(FaultKind::Format { format: format.clone() }),
         // The only keyword of our own.
-        Kind::UniqueItems | Kind::Custom { .. } => one("expected items that all differ".into()),
-        Kind::MultipleOf { multiple_of } => one(format!("expected a multiple of {multiple_of}")),
+        Kind::UniqueItems | Kind::Custom { .. } => one(FaultKind::UniqueItems),
+        Kind::MultipleOf { multiple_of } => one(FaultKind::MultipleOf { multiple_of: plain(*multiple_of) }),
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
             let mut faults = vec![allowed(error, alternatives(known, context))];
             faults.extend(meant(known, error, context));
             faults
         }
-        Kind::OneOfMultipleValid { .. } => one("expected exactly one of the alternatives to fit; several do".into()),
-        Kind::FalseSchema => one("nothing is allowed here".into()),
+        Kind::OneOfMultipleValid { .. } => one(FaultKind::Ambiguous),
+        // The validator says this of an object without any declared member, and of its first member's value.
+        Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
+            let members = known.value.pointer(path).and_then(Value::as_object).into_iter().flatten();
+            strangers(known, error, members.map(|(name, _)| name.as_str()))
+        }
+        Kind::FalseSchema => one(FaultKind::Forbidden),
         Kind::AdditionalItems { .. }
         | Kind::BacktrackLimitExceeded { .. }
         | Kind::RegexEngineFailure { .. }
@@ -111,40 +101,58 @@ fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
         | Kind::Not { .. }
         | Kind::PropertyNames { .. }
         | Kind::UnevaluatedItems { .. }
-        | Kind::Referencing(_) => one(shorten(&error.masked_with("the value").to_string(), 200)),
+        | Kind::Referencing(_) => {
+            one(FaultKind::Schema { message: shorten(&error.masked_with("the value").to_string(), 200) })
+        }
     }
 }
 
-fn missing(name: &str) -> String {
-    format!("required member `{name}` is missing")
+/// The members of an object that its schema does not allow.
+fn strangers<'a>(known: &Known<'_>, error: &ValidationError<'_>, names: impl Iterator<Item = &'a str>) -> Vec<Fault> {
+    let path = error.instance_path().as_str();
+    let mut names = names.fuse();
+    let unknown = |name: &str| {
+        let member = shorten(name, QUOTE);
+        let mut fault = Fault::of_kind(below(path, name), FaultKind::UnknownMember { member });
+        fault.nearest = nearest_property(known.schema, error, name);
+        fault
+    };
+    let mut faults: Vec<Fault> = names.by_ref().take(MAX_FAULTS - 1).map(unknown).collect();
+    let count = names.count();
+    if count > 0 {
+        faults.push(Fault::of_kind(path, FaultKind::More { count }));
+    }
+    faults
+}
+
+/// The place of a member, as a JSON pointer.
+fn below(path: &str, member: &str) -> String {
+    format!("{path}/{}", shorten(member, QUOTE).replace('~', "~0").replace('/', "~1"))
 }
 
 /// A mistyped name of a required member is one mistake: the fault of the unknown member stays, which names the required one.
 fn one_for_a_mistyped_name(faults: &mut Vec<Fault>) {
     let meant = |fault: &Fault| {
+        let FaultKind::UnknownMember { .. } = fault.kind else { return None };
         let (parent, _) = fault.path.rsplit_once('/')?;
-        let name = fault.nearest.as_ref().filter(|_| fault.expected.starts_with("unknown member "))?;
-        Some((format!("{parent}/{name}"), missing(name)))
+        Some(below(parent, fault.nearest.as_ref()?))
     };
     let meant: HashSet<_> = faults.iter().filter_map(meant).collect();
-    faults.retain(|fault| !meant.contains(&(fault.path.clone(), fault.expected.clone())));
+    faults.retain(|fault| !matches!(fault.kind, FaultKind::Required { .. }) || !meant.contains(&fault.path));
 }
 
 /// What each alternative would have wanted, in short.
-fn alternatives(known: &Known<'_>, context: &[Vec<ValidationError<'_>>]) -> String {
+fn alternatives(known: &Known<'_>, context: &[Vec<ValidationError<'_>>]) -> FaultKind {
     let first_errors = context.iter().take(LISTED).filter_map(|errors| errors.first());
-    let wants = first_errors.map(|error| {
-        let faults = inside(known, error);
-        let want = faults.first().map(|fault| fault.expected.as_str()).unwrap_or_default();
-        shorten(want.strip_prefix("expected ").unwrap_or(want), WANT)
-    });
-    format!("expected one of: {}", wants.collect::<Vec<_>>().join(" | "))
+    let wants = first_errors.filter_map(|error| inside(known, error).into_iter().next());
+    FaultKind::Alternatives { alternatives: wants.map(|fault| fault.kind).collect() }
 }
 
 /// An error inside of an alternative. Its own alternatives are not spelled out: they multiply.
 fn inside(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     let nests = matches!(error.kind(), ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. });
-    if nests { vec![allowed(error, "expected one of several alternatives".into())] } else { explain(known, error) }
+    let unsaid = FaultKind::Alternatives { alternatives: Vec::new() };
+    if nests { vec![allowed(error, unsaid)] } else { explain(known, error) }
 }
 
 /// What is wrong inside of a value by the alternative that was probably meant: one that takes a value of this type, if
@@ -166,14 +174,14 @@ fn meant(known: &Known<'_>, error: &ValidationError<'_>, context: &[Vec<Validati
         .into_iter()
         .filter(|fault| fault.path != path)
         .take(MEANT)
-        .map(|fault| Fault { expected: format!("in the closest alternative: {}", fault.expected), ..fault })
+        .map(|fault| Fault { in_alternative: true, ..fault })
         .collect()
 }
 
 /// A fault of a value that is none of those allowed, with the most similar of them.
-fn allowed(error: &ValidationError<'_>, expected: String) -> Fault {
+fn allowed(error: &ValidationError<'_>, kind: FaultKind) -> Fault {
     let value = error.instance();
-    let mut fault = Fault::new(error.instance_path().as_str(), expected).with_got(quote(value));
+    let mut fault = Fault::of_kind(error.instance_path().as_str(), kind).with_got(quote(value));
     if let Some(given) = value.as_str() {
         let mut texts = Vec::new();
         gather(error, error, &mut texts);
@@ -226,28 +234,36 @@ fn nearest_property(schema: &Value, error: &ValidationError<'_>, name: &str) -> 
     names::nearest(name, missing).map(str::to_owned)
 }
 
-fn types(kind: &TypeKind) -> String {
+fn types(kind: &TypeKind) -> Vec<String> {
     match kind {
-        TypeKind::Single(one) => article(&one.to_string()),
-        TypeKind::Multiple(set) => set.iter().map(|one| article(&one.to_string())).collect::<Vec<_>>().join(" or "),
+        TypeKind::Single(one) => vec![one.to_string()],
+        TypeKind::Multiple(set) => set.iter().map(|one| one.to_string()).collect(),
     }
 }
 
-fn article(name: &str) -> String {
-    match name {
-        "null" => "null".into(),
-        "array" | "object" | "integer" => format!("an {name}"),
-        _ => format!("a {name}"),
+/// One of these values. A long one is only counted: cut, it would be another value.
+fn one_of(options: &[Value]) -> FaultKind {
+    let short = options.iter().filter(|option| option.to_string().chars().count() <= QUOTE);
+    let allowed: Vec<_> = short.take(LISTED).cloned().collect();
+    FaultKind::Enum { more: options.len() - allowed.len(), allowed }
+}
+
+/// The bound that a number is beyond.
+fn range(keyword: &ValidationErrorKind, limit: &Value) -> FaultKind {
+    use ValidationErrorKind as Kind;
+    let bound = |is_this: bool| limit.as_number().filter(|_| is_this).cloned();
+    FaultKind::Range {
+        minimum: bound(matches!(keyword, Kind::Minimum { .. })),
+        exclusive_minimum: bound(matches!(keyword, Kind::ExclusiveMinimum { .. })),
+        maximum: bound(matches!(keyword, Kind::Maximum { .. })),
+        exclusive_maximum: bound(matches!(keyword, Kind::ExclusiveMaximum { .. })),
     }
 }
 
-fn list(options: &Value) -> String {
-    let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut text = options.iter().take(LISTED).map(quote).collect::<Vec<_>>().join(" or ");
-    if options.len() > LISTED {
-        text.push_str(&format!(" or one of {} more", options.len() - LISTED));
-    }
-    text
+/// The shortest JSON number of this value: the validator has turned `3` into `3.0`.
+fn plain(number: f64) -> Number {
+    let text = number.to_string();
+    serde_json::from_str(&text).unwrap_or_else(|_| Number::from(0))
 }
 
 fn quote(value: &Value) -> String {
@@ -258,8 +274,4 @@ fn quote(value: &Value) -> String {
             shorten(&value.to_string(), QUOTE)
         }
     }
-}
-
-fn shorten(text: &str, most: usize) -> String {
-    if text.chars().count() <= most { text.to_owned() } else { text.chars().take(most).chain(['…']).collect() }
 }

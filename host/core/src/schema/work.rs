@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::measure::{Cost, Measure};
 use crate::defence::{Defence, stands};
 use crate::json::MAX_DEPTH;
-use crate::refusal::Fault;
+use crate::refusal::{Fault, FaultKind};
 
 /// Size of a schema as text, in bytes. Models get the schema with every request: a larger one is no use to anybody.
 const MAX_BYTES: usize = 64 << 10;
@@ -81,13 +81,10 @@ impl Work {
     /// Whether this value can be checked within the budget.
     pub(super) fn afford(&self, value: &Value) -> Result<(), Vec<Fault>> {
         let measure = Measure::of(value);
-        if measure.matched(&self.costs) > PATTERN_BUDGET && stands(Defence::PatternWork) {
-            let expected = "expected a shorter value: this one is too costly to check against the schema's patterns";
-            return Err(vec![Fault::new("", expected).with_got(measure.to_string())]);
-        }
-        if measure.steps(&self.costs) > BUDGET && stands(Defence::SchemaWork) {
-            let expected = "expected a smaller or flatter value: this one is too costly to check against the schema";
-            return Err(vec![Fault::new("", expected).with_got(measure.to_string())]);
+        let is_long = measure.matched(&self.costs) > PATTERN_BUDGET && stands(Defence::PatternWork);
+        let is_large = measure.steps(&self.costs) > BUDGET && stands(Defence::SchemaWork);
+        if is_long || is_large {
+            return Err(vec![Fault::of_kind("", FaultKind::TooCostly).with_got(measure.to_string())]);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value};
 use wasmtime::component::Val;
 
 use super::shape::{Integer, Shape};
-use crate::refusal::Fault;
+use crate::refusal::{Fault, FaultKind};
 
 /// The members that tell apart what JSON does not.
 pub(super) const SOME: &str = "some";
@@ -30,10 +30,15 @@ const EXACT_DOUBLE: f64 = 9_007_199_254_740_991.0;
 /// # Errors
 /// The first place that does not fit, below `place`.
 pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val, Fault> {
-    let not = |expected: &str| Fault::new(place, expected);
+    let not = |expected: &str| Fault::new(place, format!("expected {expected}"));
+    let not_type = |name: &str| Fault::of_kind(place, FaultKind::of_type(name));
+    let none_of = |place: &str, names: &[String]| {
+        let allowed = names.iter().map(|name| Value::from(name.as_str())).collect();
+        Fault::of_kind(place, FaultKind::Enum { allowed, more: 0 })
+    };
     let below = |name: &str| format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"));
     Ok(match shape {
-        Shape::Bool => Val::Bool(value.as_bool().ok_or_else(|| not("a boolean"))?),
+        Shape::Bool => Val::Bool(value.as_bool().ok_or_else(|| not_type("boolean"))?),
         Shape::Integer(integer) => return whole(*integer, value, place),
         Shape::Float32 => Val::Float32(float32(value).ok_or_else(|| not("a number of 32 bits, or `NaN`"))?),
         Shape::Float64 => Val::Float64(float64(value).ok_or_else(|| not("a number, or `NaN`"))?),
@@ -43,13 +48,13 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
             let (Some(only), None) = (chars.next(), chars.next()) else { return Err(not("one character")) };
             Val::Char(only)
         }
-        Shape::String => Val::String(value.as_str().ok_or_else(|| not("a string"))?.to_owned()),
+        Shape::String => Val::String(value.as_str().ok_or_else(|| not_type("string"))?.to_owned()),
         Shape::Bytes => {
             let bytes = value.as_str().and_then(|text| STANDARD.decode(text).ok());
             Val::List(bytes.ok_or_else(|| not("a string in base64"))?.into_iter().map(Val::U8).collect())
         }
         Shape::List(item) => {
-            let items = value.as_array().ok_or_else(|| not("a list"))?.iter().enumerate();
+            let items = value.as_array().ok_or_else(|| not_type("array"))?.iter().enumerate();
             let items = items.map(|(index, value)| from_json(item, value, &below(&index.to_string())));
             Val::List(items.collect::<Result<_, _>>()?)
         }
@@ -62,20 +67,19 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
             Val::Tuple(shapes.iter().zip(items).enumerate().map(item).collect::<Result<_, _>>()?)
         }
         Shape::Record(fields) => {
-            let members = value.as_object().ok_or_else(|| not("an object"))?;
+            let members = value.as_object().ok_or_else(|| not_type("object"))?;
             let field = |(name, shape): &(String, Shape)| Ok((name.clone(), member(shape, members, name, place)?));
             Val::Record(fields.iter().map(field).collect::<Result<_, _>>()?)
         }
         Shape::Enum(cases) => {
             let name = value.as_str().filter(|name| cases.iter().any(|case| case == name));
-            Val::Enum(name.ok_or_else(|| not(&format!("one of {}", cases.join(", "))))?.to_owned())
+            Val::Enum(name.ok_or_else(|| none_of(place, cases))?.to_owned())
         }
         Shape::Flags(flags) => {
-            let items = value.as_array().ok_or_else(|| not("a list of names"))?.iter().enumerate();
+            let items = value.as_array().ok_or_else(|| not_type("array"))?.iter().enumerate();
             let flag = |(index, value): (usize, &Value)| {
                 let name = value.as_str().filter(|name| flags.iter().any(|flag| flag == name));
-                let expected = || Fault::new(below(&index.to_string()), format!("one of {}", flags.join(", ")));
-                name.map(str::to_owned).ok_or_else(expected)
+                name.map(str::to_owned).ok_or_else(|| none_of(&below(&index.to_string()), flags))
             };
             Val::Flags(items.map(flag).collect::<Result<_, _>>()?)
         }
@@ -89,7 +93,7 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
             let with = |shape: &Option<Box<Shape>>, value: &Value, name: &str| match shape {
                 Some(shape) => from_json(shape, value, &below(name)).map(|value| Some(Box::new(value))),
                 None if value.is_null() => Ok(None),
-                None => Err(Fault::new(below(name), "`null`")),
+                None => Err(Fault::of_kind(below(name), FaultKind::of_type("null"))),
             };
             match tag(value) {
                 Some((OK, value)) => Val::Result(Ok(with(ok, value, OK)?)),
@@ -123,7 +127,7 @@ pub(super) fn member(shape: &Shape, members: &Map<String, Value>, name: &str, pl
     match members.get(name) {
         Some(value) => from_json(shape, value, &place),
         None if shape.has_null() => Ok(Val::Option(None)),
-        None => Err(Fault::new(place, "a value")),
+        None => Err(Fault::of_kind(place, FaultKind::Required { member: name.to_owned() })),
     }
 }
 
@@ -205,7 +209,16 @@ fn whole(integer: Integer, value: &Value, place: &str) -> Result<Val, Fault> {
         Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
     };
     let found = number.and_then(|number| integer.val(number));
-    found.ok_or_else(|| Fault::new(place, format!("a whole number from {least} to {most}")))
+    let expected = || match number {
+        Some(_) => FaultKind::Range {
+            minimum: Number::from_i128(least),
+            exclusive_minimum: None,
+            maximum: Number::from_i128(most),
+            exclusive_maximum: None,
+        },
+        None => FaultKind::of_type("integer"),
+    };
+    found.ok_or_else(|| Fault::of_kind(place, expected()))
 }
 
 /// A number without a fraction. One that was read as a double counts where doubles are exact.

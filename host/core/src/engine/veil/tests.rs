@@ -72,7 +72,14 @@ fn nothing_that_a_tool_says_has_the_value_in_it() {
     raised.panic_message = text();
     let mut fault = Fault::new(VALUE, VALUE).with_got(VALUE);
     fault.nearest = text();
+    let of_kind = |kind| Fault::of_kind("", kind);
+    let faults = [
+        of_kind(FaultKind::Pattern { pattern: VALUE.into() }),
+        of_kind(FaultKind::Enum { allowed: vec![VALUE.into()], more: 0 }),
+        of_kind(FaultKind::Alternatives { alternatives: vec![FaultKind::Required { member: VALUE.into() }] }),
+    ];
     for mut error in [
+        ToolError::InvalidReturn(ReturnRule::Schema { faults: faults.to_vec() }),
         ToolError::HandlerRaised(raised),
         ToolError::InvalidReturn(ReturnRule::NotJson { field: "value".into(), detail: VALUE.into() }),
         ToolError::InvalidReturn(ReturnRule::Unreadable { detail: VALUE.into() }),

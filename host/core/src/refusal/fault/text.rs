@@ -1,0 +1,100 @@
+//! The sentence about each kind of fault, for people and models.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::{FaultKind, LengthUnit};
+use crate::json::JsonFault;
+
+/// Characters of what one alternative expects, in the sentence about all of them.
+const WANT: usize = 160;
+
+impl fmt::Display for LengthUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bytes => "bytes",
+            Self::Characters => "characters",
+            Self::Items => "items",
+            Self::Members => "members",
+        })
+    }
+}
+
+/// The sentence about it.
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Required { member } => write!(f, "required member `{member}` is missing"),
+            Self::UnknownMember { member } => write!(f, "unknown member `{member}`"),
+            Self::Type { types } => {
+                write!(f, "expected {}", types.iter().map(|name| article(name)).collect::<Vec<_>>().join(" or "))
+            }
+            Self::Enum { allowed, more } => write!(f, "expected {}", list(allowed, *more)),
+            Self::Range { minimum, exclusive_minimum, maximum, exclusive_maximum } => expected(
+                f,
+                [
+                    minimum.as_ref().map(|bound| format!("at least {bound}")),
+                    exclusive_minimum.as_ref().map(|bound| format!("more than {bound}")),
+                    maximum.as_ref().map(|bound| format!("at most {bound}")),
+                    exclusive_maximum.as_ref().map(|bound| format!("less than {bound}")),
+                ],
+            ),
+            Self::Length { unit, minimum, maximum } => expected(
+                f,
+                [minimum.map(|bound| format!("at least {bound} {unit}")), maximum.map(|bound| format!("at most {bound} {unit}"))],
+            ),
+            Self::Pattern { pattern } => write!(f, "expected text that matches `{pattern}`"),
+            Self::Format { format } => write!(f, "expected a {format}"),
+            Self::MultipleOf { multiple_of } => write!(f, "expected a multiple of {multiple_of}"),
+            Self::UniqueItems => f.write_str("expected items that all differ"),
+            Self::Alternatives { alternatives } if alternatives.is_empty() => {
+                f.write_str("expected one of several alternatives")
+            }
+            Self::Alternatives { alternatives } => {
+                let wants = alternatives.iter().map(|kind| {
+                    let want = kind.to_string();
+                    shorten(want.strip_prefix("expected ").unwrap_or(&want), WANT)
+                });
+                write!(f, "expected one of: {}", wants.collect::<Vec<_>>().join(" | "))
+            }
+            Self::Ambiguous => f.write_str("expected exactly one of the alternatives to fit; several do"),
+            Self::Forbidden => f.write_str("nothing is allowed here"),
+            Self::Syntax { message, line, column } => {
+                write!(f, "{}", JsonFault::Syntax { message: message.clone(), line: *line, column: *column })
+            }
+            Self::TooDeep { maximum } => write!(f, "{}", JsonFault::TooDeep(*maximum)),
+            Self::TooManyValues { maximum } => write!(f, "{}", JsonFault::TooManyNodes(*maximum)),
+            Self::TooCostly => f.write_str(
+                "expected a shorter, smaller or flatter value: this one is too costly to check against the tool's schema",
+            ),
+            Self::Schema { message } | Self::Rule { message } => f.write_str(message),
+            Self::More { count } => write!(f, "{count} more"),
+        }
+    }
+}
+
+fn expected<const N: usize>(f: &mut fmt::Formatter<'_>, bounds: [Option<String>; N]) -> fmt::Result {
+    write!(f, "expected {}", bounds.into_iter().flatten().collect::<Vec<_>>().join(" and "))
+}
+
+fn list(allowed: &[Value], more: usize) -> String {
+    let shown = allowed.iter().map(Value::to_string);
+    let rest = (more > 0).then(|| {
+        if allowed.is_empty() { "one of the schema's values".to_owned() } else { format!("one of {more} more") }
+    });
+    shown.chain(rest).collect::<Vec<_>>().join(" or ")
+}
+
+fn article(name: &str) -> String {
+    match name {
+        "null" => "null".into(),
+        "array" | "object" | "integer" => format!("an {name}"),
+        _ => format!("a {name}"),
+    }
+}
+
+/// A text cut after so many characters, with a sign that it was.
+pub(crate) fn shorten(text: &str, most: usize) -> String {
+    if text.chars().count() <= most { text.to_owned() } else { text.chars().take(most).chain(['…']).collect() }
+}
