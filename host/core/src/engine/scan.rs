@@ -4,7 +4,7 @@
 //! Invariants: linear in the bytes, allocates little, runs nothing. What costs a compiler more than linear time
 //! (function bodies, their number, nesting) is bounded here.
 
-use wasmparser::{ElementItems, Parser, Payload};
+use wasmparser::{ComponentTypeRef, ElementItems, Parser, Payload, TypeBounds};
 
 use super::config;
 use crate::defence::{Defence, stands};
@@ -115,7 +115,11 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
             }
             Payload::ComponentImportSection(section) if open.len() == 1 => {
                 for import in section {
-                    outline.imports.push(name(import.map_err(malformed)?.name.name));
+                    let import = import.map_err(malformed)?;
+                    // The name of a type that is known, as a world has that defines types of its own, gives no access.
+                    if !matches!(import.ty, ComponentTypeRef::Type(TypeBounds::Eq(_))) {
+                        outline.imports.push(name(import.name.name));
+                    }
                 }
             }
             Payload::ComponentExportSection(section) if open.len() == 1 => {
