@@ -52,6 +52,19 @@ fn the_bytes_of_each_kind_of_section_are_counted() {
 }
 
 #[test]
+fn the_library_of_python_tells_the_language() {
+    let named = |module: &str| {
+        let name = [&[0][..], &number(text(module).len()), &text(module)].concat();
+        Contents::of(&component(&[custom("name", &name)])).expect("it is a component")
+    };
+    let python = named("libpython3.14.so");
+    assert!(python.is_python() && python.producers[0].version == "3.14", "{:?}", python.producers);
+    for other in ["libpython3.14", "python.so", "libc.so"] {
+        assert!(!named(other).is_python(), "{other}");
+    }
+}
+
+#[test]
 fn what_a_stranger_claims_is_shortened_and_bounded() {
     let values: Vec<u8> =
         (0..1000).flat_map(|at| [text(&format!("{at}\u{1b}[2J{}", "x".repeat(5000))), text("1")].concat()).collect();

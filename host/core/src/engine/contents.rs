@@ -14,6 +14,9 @@ use crate::error::Error;
 /// The most modules and producers that are told, each.
 const MOST: usize = 100;
 
+/// The name of a language.
+const PYTHON: &str = "Python";
+
 /// What a component is made of.
 ///
 /// # Shape
@@ -117,10 +120,18 @@ impl Contents {
                 _ => {}
             }
         }
+        // componentize-py names itself and Rust alone.
+        producers.extend(contents.modules.iter().filter_map(|module| python(&module.name)));
         contents.modules.truncate(MOST);
         contents.producers = producers.into_iter().take(MOST).collect();
         contents.sections = sizes.sections(component.len() as u64);
         Ok(contents)
+    }
+
+    /// Whether an interpreter of Python runs in it. This is a claim, as the producers are.
+    #[must_use]
+    pub fn is_python(&self) -> bool {
+        self.producers.iter().any(|producer| producer.role == "language" && producer.name == PYTHON)
     }
 
     /// The bytes of a kind of section; 0 for one that it does not have.
@@ -182,6 +193,12 @@ fn add_producers(producers: &mut BTreeSet<Producer>, reader: ProducersSectionRea
             producers.insert(Producer { role, name, version });
         }
     }
+}
+
+/// The language of a component that has CPython's library, from the name of this module.
+fn python(module: &str) -> Option<Producer> {
+    let version = module.strip_prefix("libpython")?.strip_suffix(".so")?;
+    Some(Producer { role: "language".to_owned(), name: PYTHON.to_owned(), version: version.to_owned() })
 }
 
 fn module_name(reader: NameSectionReader<'_>) -> String {
