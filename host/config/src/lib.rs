@@ -80,7 +80,7 @@ pub use problem::Problem;
 pub use quota::TenantQuota;
 pub use reload::{Reloaded, Reloader};
 pub use report::{ComponentProblem, Reason, Serving};
-pub use resolved::{ComponentConfig, ResolvedComponent, Section, ToolConfig};
+pub use resolved::{ComponentConfig, ResolvedComponent, Section, ToolConfig, name_of_file};
 pub use rollback::RolledBack;
 pub use rules::{RuleOf, WrittenRule};
 pub use secrets::Origin;

@@ -73,8 +73,8 @@ pub struct ResolvedComponent<'a> {
     pub is_surprise: bool,
 }
 
-/// What is left of the name of a file where only characters of a tool's name count.
-pub(crate) fn name_of_file(path: &Path) -> String {
+/// The name of a file as a tool can have it: of its stem, the characters that are allowed there. `command` if none is.
+pub fn name_of_file(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name: String =
         stem.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(MAX_NAME / 2).collect();

@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use toolcell::kv::{KeyStore as _, MemoryStore, Namespace};
 use toolcell::{
-    Answer, CallContext, CallOptions, CallResult, Completion, Component, Definition, Egress, Engine, EngineBuilder,
-    Grants, HttpRule, Isolation, Json, Method, Missing, Need, Optimise, Placed, Resume, Secret, SecretUse,
-    StoredSecrets, Target, ToolCall, ToolError,
+    Answer, CallContext, CallOptions, CallResult, Completion, Component, ComponentBytes, ComponentKind, Definition,
+    Egress, Engine, EngineBuilder, Grants, HttpRule, Isolation, Json, Method, Missing, Need, Optimise, Placed, Resume,
+    Secret, SecretUse, StoredSecrets, Target, ToolCall, ToolError,
 };
 
 use super::coverage::coverage;
@@ -49,6 +49,7 @@ pub struct Cases {
     /// Settings of the engine: where it compiles and what it keeps.
     engine: EngineBuilder,
     component: Vec<u8>,
+    kind: ComponentKind,
     files: Vec<(PathBuf, Suite)>,
 }
 
@@ -61,7 +62,17 @@ impl Cases {
         let bytes = fs::read(component).map_err(|error| Error::file("read", component, &error))?;
         let files: Result<_, Error> = files.iter().map(|path| Ok((path.clone(), file::read(path)?))).collect();
         let engine = engine.isolation(Isolation::Strict).optimise(Optimise::Never);
-        Ok(Self { engine, component: bytes, files: files? })
+        Ok(Self { engine, component: bytes, kind: ComponentKind::Tools, files: files? })
+    }
+
+    /// Uses the component as this kind, in place of one that describes its tools itself.
+    #[must_use]
+    pub fn with_kind(self, kind: ComponentKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    fn loaded(&self) -> ComponentBytes {
+        ComponentBytes::new(self.component.clone(), self.kind.clone())
     }
 
     /// Runs the cases, one after the other.
@@ -116,7 +127,7 @@ impl Cases {
     /// The tools of the component, in its order.
     pub(super) async fn offered(&self) -> Result<Vec<Offered>, Error> {
         let engine = self.engine.clone().build().map_err(unusable)?;
-        let component = Component::load_with(&engine, self.component.clone(), Grants::default(), Missing::Denied).await;
+        let component = Component::load_with(&engine, self.loaded(), Grants::default(), Missing::Denied).await;
         let offered = |tool: &Definition| Offered {
             name: tool.name.clone(),
             needs: tool.needs.clone(),
@@ -181,7 +192,7 @@ impl Cases {
         let executor = others::executor(&case.tools)?;
         let grants = grants(&tool.needs, &case.tools)
             .map_err(|problem| (problem, "correct what the tool declares as `needs`".to_owned()))?;
-        let component = Component::load_with(&engine, self.component.clone(), grants, Missing::Denied).await;
+        let component = Component::load_with(&engine, self.loaded(), grants, Missing::Denied).await;
         let component = component.map_err(told)?;
         let arguments = case.arguments.as_ref().map_or("{}".to_owned(), ToString::to_string);
         let call = ToolCall::new(CALL, tool.name.as_str(), arguments);
