@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Executor, Limits, Outcome, Question, Refusal, Registry, Resume,
-    Tool, ToolCall, ToolError,
+    CallContext, CallOptions, CallResult, Completion, Contents, Executor, Limits, Outcome, Question, RaisedKind,
+    Refusal, Registry, Resume, Tool, ToolCall, ToolError,
 };
 use toolcell_build::SourceLine;
 
@@ -103,8 +103,8 @@ pub(crate) async fn run(
         } else if args.json {
             printer.json(&completion)?;
         } else {
-            let lines = source_lines(&chosen, &completion.result);
-            report::show(printer, &typed, tool, &completion.result, &lines)?;
+            let (shown, lines) = for_a_person(&chosen, completion.result.clone());
+            report::show(printer, &typed, tool, &shown, &lines)?;
         }
         if args.receipt {
             printer.note("receipt", &receipt(&completion));
@@ -123,11 +123,23 @@ async fn callable(printer: &Printer, global: &Global, config: &Config) -> Result
     Ok(registry)
 }
 
-/// Where a trap was in the author's source, if the component has debug information.
-fn source_lines(chosen: &Chosen<'_>, result: &CallResult) -> Vec<SourceLine> {
-    let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result else { return Vec::new() };
+/// The result without functions that are not the author's, and where a trap was in the author's source, if the component has
+/// debug information.
+fn for_a_person(chosen: &Chosen<'_>, mut result: CallResult) -> (CallResult, Vec<SourceLine>) {
+    let mut lines = Vec::new();
     // A component that cannot be read any more has no lines to show.
-    chosen.bytes().map_or_else(|_| Vec::new(), |(bytes, _)| lines::find(bytes, &raised.frames))
+    if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &mut result
+        && let Ok((bytes, _)) = chosen.bytes()
+    {
+        // An exception of Python ends with `abort()`, and its traceback was written: the functions are those of CPython.
+        let is_exception = raised.kind == RaisedKind::Unreachable && raised.panic_message.is_some();
+        if is_exception && Contents::of(&bytes).is_ok_and(|contents| contents.is_python()) {
+            raised.backtrace.clear();
+        } else {
+            lines = lines::find(bytes, &raised.frames);
+        }
+    }
+    (result, lines)
 }
 
 /// The answer of the person at the terminal, if there is one who gives one.

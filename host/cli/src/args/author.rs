@@ -72,6 +72,7 @@ Examples:
   toolcell test --junit report.xml
   toolcell test --bless                                    write the endings that were seen into the files
   toolcell test --component greeter.wasm                   cases of a component that exists, in any language
+  toolcell test --component sql.wasm --as command          cases of a program
   toolcell test --coverage                                 which endings, parameters and values no case has
   toolcell test --fuzz 200                                 arguments made from the schemas of the parameters
 
@@ -86,6 +87,10 @@ pub(crate) struct TestArgs {
     /// Test this component, and build none
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) component: Option<PathBuf>,
+    /// What the component is used as. `functions`: each exported function is a tool. `command`: the program is one tool,
+    /// with the name of its file
+    #[arg(long = "as", value_name = "KIND", value_parser = ["functions", "command"], requires = "component")]
+    pub(crate) kind: Option<String>,
     /// Run the cases whose name contains this
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use toolcell::ComponentKind;
 use toolcell_build::cases::{self, Options};
 
 use super::{built, test};
@@ -42,7 +43,8 @@ async fn once(printer: &Printer, global: &Global, project: &Path) -> Result<(), 
     let built = built(printer, project, None)?;
     printer.note("built", &built.component.to_string_lossy());
     let files = cases::find(project)?;
-    let report = test::run(printer, global, &built.component, &files, &Options::default()).await?;
+    let report =
+        test::run(printer, global, (&built.component, ComponentKind::Tools), &files, &Options::default()).await?;
     test::show(printer, &report)
 }
 

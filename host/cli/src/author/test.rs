@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use serde::Serialize;
-use toolcell::Engine;
+use toolcell::{Command, ComponentKind, Engine};
 use toolcell_build::cases::{self, Cases, Coverage, FuzzOptions, FuzzReport, Options, Report, junit};
+use toolcell_config::name_of_file;
 
 use super::built;
 use crate::args::{Global, TestArgs};
@@ -36,13 +37,19 @@ pub(crate) async fn test(printer: &Printer, global: &Global, args: &TestArgs) ->
         Some(component) => component.clone(),
         None => built(printer, &args.project, None)?.component,
     };
+    let kind = match args.kind.as_deref() {
+        Some("functions") => ComponentKind::Functions,
+        Some(_) => ComponentKind::Command(Command::new(name_of_file(&component))),
+        None => ComponentKind::Tools,
+    };
+    let component = (component.as_path(), kind);
     let options = Options { filter: args.filter.clone(), bless: args.bless, coverage: args.coverage };
-    let report = run(printer, global, &component, &files, &options).await?;
+    let report = run(printer, global, component.clone(), &files, &options).await?;
     let fuzzed = match args.fuzz {
         Some(calls) => {
             let mut options = FuzzOptions::new(calls as usize);
             options.seed = args.fuzz_seed;
-            Some(cases(printer, global, &component, &[])?.fuzz(&options).await?)
+            Some(cases(printer, global, component, &[])?.fuzz(&options).await?)
         }
         None => None,
     };
@@ -70,7 +77,7 @@ pub(crate) async fn test(printer: &Printer, global: &Global, args: &TestArgs) ->
 pub(super) async fn run(
     printer: &Printer,
     global: &Global,
-    component: &Path,
+    component: (&Path, ComponentKind),
     files: &[PathBuf],
     options: &Options,
 ) -> Result<Report, Failure> {
@@ -84,17 +91,22 @@ pub(super) async fn run(
 
 /// The names of the tools of this component.
 pub(super) async fn tools(printer: &Printer, global: &Global, component: &Path) -> Result<Vec<String>, Failure> {
-    Ok(cases(printer, global, component, &[])?.tools().await?)
+    Ok(cases(printer, global, (component, ComponentKind::Tools), &[])?.tools().await?)
 }
 
 /// The cases of these files, with the command's cache.
-fn cases(printer: &Printer, global: &Global, component: &Path, files: &[PathBuf]) -> Result<Cases, Failure> {
+fn cases(
+    printer: &Printer,
+    global: &Global,
+    (component, kind): (&Path, ComponentKind),
+    files: &[PathBuf],
+) -> Result<Cases, Failure> {
     let engine = host::compile_worker(global)?(Engine::builder());
     let engine = match host::cache_dir(printer, global) {
         Some(dir) => engine.cache(dir).cache_bytes(global.cache_size.0),
         None => engine,
     };
-    Ok(Cases::read(engine, component, files)?)
+    Ok(Cases::read(engine, component, files)?.with_kind(kind))
 }
 
 /// What the cases of a tool cover, in lines.

@@ -77,6 +77,68 @@ fn a_file_is_run_as_what_is_typed() {
 }
 
 #[test]
+fn a_type_that_a_world_defines_is_not_an_import() {
+    const WIT: &str = "package docs:math@0.1.0;
+world plain { record pair { a: u32, b: u32 } export add: func(pair: pair) -> u32; }";
+    const ADD: &str = r#"(func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))"#;
+    let place = Place::new("");
+    fs::write(place.path().join("math.wasm"), functions_component(WIT, ADD)).expect("a file");
+    let shown = place.typed(&["run", "--as", "functions", "math.wasm", r#"pair:={"a": 40, "b": 2}"#]);
+    assert_eq!((shown.status, shown.stdout.as_str()), (0, "42\n"), "{shown}");
+}
+
+#[test]
+fn cases_of_a_program_and_of_functions_are_run() {
+    const CASES: &str = r#"{"cases": [
+        {"name": "writes", "arguments": {"args": ["write", "hello"]}, "expect": {"ok": "hello"}},
+        {"name": "fails", "arguments": {"args": ["fail"]}, "expect": {"error_contains": "it went wrong"}}]}"#;
+    let place = place("");
+    let folder = |name: &str, cases: &str| {
+        fs::create_dir_all(place.path().join(name)).expect("a folder");
+        fs::write(place.path().join(name).join("cases.json"), cases).expect("a file");
+    };
+    folder("program", CASES);
+    folder("math", r#"{"cases": [{"name": "adds", "arguments": {"pair": {"a": 40, "b": 2}}, "expect": {"ok": 42}}]}"#);
+    for (kind, file, cases, passed) in
+        [("command", "program.wasm", "program", 2), ("functions", "math.wasm", "math", 1)]
+    {
+        let words = ["test", "--component", file, "--as", kind, cases, "--json"];
+        let report = place.typed(&words).json();
+        assert_eq!((&report["passed"], &report["failed"]), (&passed.into(), &0.into()), "{report}");
+    }
+    folder("program", &CASES.replace("hello\"}", "bye\"}"));
+    let failed = place.typed(&["test", "--component", "program.wasm", "--as", "command", "program"]);
+    assert!(failed.status == 1 && failed.stdout.contains("FAILED   program: writes"), "{failed}");
+    for (words, status, needle) in [
+        (&["--component", "program.wasm", "program"][..], 1, "hint: use it as it is: "),
+        (&["--component", "math.wasm", "--as", "command", "math"], 1, "does not export `wasi:cli/run@0.2`"),
+        (&["--as", "command", "program"], 2, "--component"),
+    ] {
+        let refused = place.typed(&[&["test"], words].concat());
+        assert!(refused.status == status && refused.stderr.contains(needle), "{words:?}: {refused}");
+    }
+}
+
+#[test]
+fn an_exception_of_python_is_shown_without_the_functions_of_cpython() {
+    let place = Place::new("");
+    for (module, has_functions) in [("libpython3.14.so", false), ("tool", true)] {
+        let text = format!(
+            r#"(module ${module} (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+            (memory (export "memory") 1) (data (i32.const 64) "ValueError: no such city\n    at find (tool.py:7)\n")
+            (func $PyRun_Main (export "_start")
+              (i32.store (i32.const 0) (i32.const 64)) (i32.store (i32.const 4) (i32.const 49))
+              (drop (call $write (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 16)))
+              unreachable))"#
+        );
+        fs::write(place.path().join("tool.wasm"), toolcell_test_guests::module(&text)).expect("a file");
+        let shown = place.typed(&["run", "--as", "command", "tool.wasm", "{}"]);
+        assert!(shown.status == 20 && shown.stderr.contains("    at find (tool.py:7)"), "{shown}");
+        assert_eq!(shown.stderr.contains("PyRun_Main"), has_functions, "{shown}");
+    }
+}
+
+#[test]
 fn what_a_component_is_used_as_is_approved() {
     let named = |words: &[&'static str]| [&["--config", "toolcell.toml"], words].concat();
     let place = place(CONFIG);
