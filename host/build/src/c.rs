@@ -40,6 +40,8 @@ const SOURCES: [(&str, &str); 2] = [
     ("toolcell.c", include_str!("../c/toolcell.c")),
     ("toolbox_with_grants.c", include_str!("../c/toolbox_with_grants.c")),
 ];
+/// The function of the SDK that each tool calls. The linker leaves it out where no tool does.
+const REGISTERS: &str = "tc_register";
 /// Warnings about generated code are of no use to an author.
 const GENERATED: &str = "#pragma clang diagnostic ignored \"-Weverything\"\n";
 
@@ -76,7 +78,16 @@ pub(crate) fn build(folder: &Path, entry: &str, is_project: bool) -> Result<Comp
         return Err(refused(&said));
     }
     let module = fs::read(&module).map_err(|error| Error::file("read", &module, &error))?;
-    Ok(Compiled { component: component(&module, &folder, &authors)?, warnings: said })
+    let component = component(&module, &folder, &authors)?;
+    if !names::has_function(&module, REGISTERS)? {
+        let message = format!("the source of `{entry}` has no tool");
+        return Err(Error::new(
+            ErrorKind::Source,
+            message,
+            "write TOOLCELL_TOOL(…) after a function, as in toolcell.h",
+        ));
+    }
+    Ok(Compiled { component, warnings: said })
 }
 
 /// The C files in the folder of `entry`, each a path below `folder`.

@@ -23,6 +23,7 @@ pub use coverage::Coverage;
 pub use file::{Budget, Case, Context, Exchange, Expect, OtherTool, Suite, find, read};
 pub use fuzz::{FuzzFailure, FuzzOptions, FuzzReport};
 pub use junit::junit;
+pub(crate) use run::grants;
 pub use run::{Cases, Options};
 
 /// How the cases of a component ended.

@@ -4,14 +4,17 @@
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use serde::Deserialize;
-use toolcell::MAX_COMPONENT;
+use serde_json::{Map, Value};
+use toolcell::{Definition, MAX_COMPONENT, Need, Tool};
 use wasmparser::ValType;
 use wasmtime::{StoreLimits, Val};
 use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
 use wit_component::ComponentEncoder;
 
+use crate::cases::grants;
 use crate::machine::{Compiled, Machine, Stopped};
 use crate::modules::Modules;
 use crate::trim::{self, Unused};
@@ -36,20 +39,22 @@ const GRANTED: [(&[&str], &str); 5] = [
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answer {
-    Definitions { definitions: Vec<Definition> },
+    Definitions { definitions: Vec<Value> },
     Error { error: String },
 }
 
 /// What is looked at of a definition.
 #[derive(Deserialize)]
-struct Definition {
+#[serde(rename_all = "camelCase")]
+struct Given {
     name: String,
+    description: String,
+    parameters: Option<Value>,
+    output: Option<Value>,
+    #[serde(rename = "attributes")]
+    _attributes: Map<String, Value>,
+    max_execution_ms: Option<u64>,
     needs: Vec<Need>,
-}
-
-#[derive(Deserialize)]
-struct Need {
-    kind: String,
 }
 
 /// A component, and the names of its tools.
@@ -67,7 +72,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     let given = serde_json::to_vec(modules).map_err(Error::internal)?;
     let answer = machine.ask(&given).map_err(stopped)?;
     let definitions = match serde_json::from_slice(&answer).map_err(Error::internal)? {
-        Answer::Definitions { definitions } => definitions,
+        Answer::Definitions { definitions } => definitions.into_iter().map(checked).collect::<Result<Vec<_>, _>>()?,
         Answer::Error { error } => {
             return Err(Error::new(ErrorKind::Source, error, "correct the source at this place"));
         }
@@ -88,6 +93,24 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
         return Err(Error::new(ErrorKind::Source, message, hint));
     }
     Ok(Snapshot { component, tools: definitions.into_iter().map(|definition| definition.name).collect() })
+}
+
+/// The definition, if a host would take it.
+fn checked(given: Value) -> Result<Definition, Error> {
+    const HINT: &str = "correct the object that `tool()` gets";
+    let name = given["name"].as_str().unwrap_or_default().to_owned();
+    let fault = |problem: String| {
+        let message = format!("the definition of the tool `{name}` is not valid: {problem}");
+        Error::new(ErrorKind::Source, message, HINT)
+    };
+    let given: Given = serde_json::from_value(given).map_err(|error| fault(error.to_string()))?;
+    grants(&given.needs, &[]).map_err(|problem| fault(format!("in `needs`: {problem}")))?;
+    let told = |error: toolcell::Error| Error::new(ErrorKind::Source, error.to_string(), HINT);
+    let mut definition = Definition::new(given.name, given.description).map_err(told)?;
+    (definition.parameters, definition.output, definition.needs) = (given.parameters, given.output, given.needs);
+    definition.max_execution = given.max_execution_ms.map(Duration::from_millis);
+    Tool::manual(definition.clone()).map_err(told)?;
+    Ok(definition)
 }
 
 fn stopped(stopped: Stopped) -> Error {

@@ -48,6 +48,23 @@ pub(super) fn only_needed(module: &[u8], folder: &Path, files: &[PathBuf]) -> Re
     Ok(kept.finish())
 }
 
+/// Whether the module has a function of this name.
+pub(super) fn has_function(module: &[u8], wanted: &str) -> Result<bool, Error> {
+    for payload in Parser::new(0).parse_all(module) {
+        if let Payload::CustomSection(section) = payload.map_err(Error::internal)?
+            && let KnownCustom::Name(names) = section.as_known()
+        {
+            for name in names {
+                let Name::Function(functions) = name.map_err(Error::internal)? else { continue };
+                if functions.into_iter().flatten().any(|function| function.name == wanted) {
+                    return Ok(true);
+                }
+            }
+        }
+    }
+    Ok(false)
+}
+
 fn shown(name: &str) -> &str {
     let is_own = PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || STATIC.contains(&name);
     if is_own { SDK } else { name }

@@ -257,7 +257,7 @@ fn answers(
 }
 
 /// The grants that a tool's needs ask for: a case is granted what its tool declares.
-fn grants(needs: &[Need], tools: &[OtherTool]) -> Result<Grants, String> {
+pub(crate) fn grants(needs: &[Need], tools: &[OtherTool]) -> Result<Grants, String> {
     let mut grants = Grants::default();
     grants.invoke = others::rules(needs, tools)?;
     grants.store = Some(STORE.to_owned());
