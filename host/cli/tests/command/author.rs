@@ -1,9 +1,14 @@
 //! `toolcell new`, `build` and `test`: from an empty folder to an answer.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
+use crate::interrupt::signals_by_default;
 use crate::place::Place;
 
 #[test]
@@ -46,6 +51,60 @@ export default tool({ name: "greet", description: "Counts.", parameters, handler
 }
 
 #[test]
+fn progress_in_parts_of_one_is_told_in_percent() {
+    const TOOL: &str = r#"import { progress, tool } from "toolcell";
+const handler = () => { progress(0.5, 1, "half"); progress(3, 8); progress(1.5); return 1; };
+tool({ name: "reports", description: "Reports.", handler });"#;
+    let place = Place::new("");
+    fs::write(place.path().join("tool.js"), TOOL).expect("a file");
+    assert_eq!(place.typed(&["build", "tool.js"]).status, 0);
+    let shown = place.typed(&["run", "./tool.wasm", "{}"]);
+    let told = "tool progress: 50 of 100, half\ntool progress: 3 of 8\ntool progress: 1\n";
+    assert!(shown.status == 0 && shown.stderr.ends_with(told), "{shown}");
+}
+
+#[test]
+fn a_project_is_built_and_tested_after_each_change() {
+    let place = Place::new("");
+    assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
+    let source = place.path().join("greeter/src/tool.js");
+    let good = fs::read_to_string(&source).expect("the tool");
+    signals_by_default();
+    let mut dev = place.command();
+    dev.args(["dev", "greeter", "--watch", "20ms"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = dev.spawn().expect("the binary runs");
+    let mut told = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let mut until_it_waits = || {
+        let mut seen = String::new();
+        for line in told.by_ref() {
+            let line = line.expect("text");
+            if line.contains("waiting for a change") {
+                return seen;
+            }
+            seen += &(line + "\n");
+        }
+        panic!("it ended: {seen}");
+    };
+    let first = until_it_waits();
+    assert!(first.contains("built: ") && !first.contains("error"), "{first}");
+    // An error of the build is told, and the next change is built.
+    fs::write(&source, "let x = ;").expect("a file");
+    let broken = until_it_waits();
+    assert!(broken.contains("tool.js:1:9: ") && !broken.contains("built: "), "{broken}");
+    fs::write(&source, good.replace("Hello", "Goodbye")).expect("a file");
+    let changed = until_it_waits();
+    assert!(changed.contains("built: ") && !changed.contains("error"), "{changed}");
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it is there");
+    let mut results = String::new();
+    child.stdout.take().expect("piped").read_to_string(&mut results).expect("text");
+    assert_eq!(child.wait().expect("it ends").signal(), Some(Signal::INT.as_raw()));
+    // The first build passed its cases; the last one greets with another word.
+    let runs: Vec<_> = results.lines().filter(|line| line.contains(" passed, ")).collect();
+    assert!(runs.len() == 2 && runs[0].starts_with("2 passed, 0 failed"), "{results}");
+    assert!(!runs[1].contains(" 0 failed") && results.contains("Goodbye, Ada!"), "{results}");
+}
+
+#[test]
 fn faults_are_told_with_their_place_and_a_hint() {
     let place = Place::new("");
     let told = |words: &[&str], status: i32, part: &str| {
@@ -59,4 +118,21 @@ fn faults_are_told_with_their_place_and_a_hint() {
     told(&["new", "greeter", "--lang", "js"], 1, "is not empty, and was not changed");
     fs::write(place.path().join("greeter/src/tool.js"), "let x = ;").expect("a file");
     told(&["build", "greeter"], 1, "tool.js:1:9: ");
+    // A definition that no host takes.
+    for (member, problem) in [
+        ("parameters: { type: 'array' }", "its `parameters` have the type \"array\""),
+        ("parameters: { type: 'objekt' }", "objekt"),
+        ("output: { minimum: 'x' }", "not a usable JSON Schema: "),
+        ("maxExecutionMs: 1.5", "invalid type: floating point `1.5`, expected u64"),
+        ("maxExecutionMs: 0", "its `max_execution` is zero"),
+        ("needs: [{ kind: 'http', pattern: 'nowhere', reason: 'to look' }]", "in `needs`: "),
+        ("attributes: [1]", "expected a map"),
+    ] {
+        let tool = format!(
+            "import {{ tool }} from 'toolcell'; tool({{ name: 'greet', description: 'Greets.', handler: () => 1, {member} }})"
+        );
+        fs::write(place.path().join("greeter/src/tool.js"), tool).expect("a file");
+        told(&["build", "greeter"], 1, "the definition of the tool `greet` is not valid: ");
+        told(&["build", "greeter"], 1, problem);
+    }
 }

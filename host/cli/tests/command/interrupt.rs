@@ -1,6 +1,7 @@
 //! Ctrl-C and its like: what is left of a command that is ended by a signal.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -107,6 +108,28 @@ fn a_tool_that_listens_has_time_to_answer() {
         let told = b"interrupted: the call has 2 s to finish; press Ctrl-C again to stop now\n";
         assert!(output.stderr.starts_with(told), "{output:?}");
     }
+}
+
+#[test]
+fn a_build_that_is_interrupted_leaves_nothing() {
+    let place = place(CONFIG);
+    assert_eq!(place.typed(&["new", "greeter", "--lang", "python"]).status, 0);
+    let programs = place.path().join("greeter/.venv/bin");
+    fs::create_dir_all(&programs).expect("a folder");
+    let version = include_str!("../../../../tests/languages/requirements.txt");
+    let version = version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
+    let (program, started_file) = (programs.join("componentize-py"), place.path().join("started"));
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo componentize-py {version}; exit; fi\n: > '{}'\nexec sleep 600\n",
+        started_file.display()
+    );
+    fs::write(&program, script).expect("a file");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
+    let child = started(&place, &mut place.command(), &["build", "greeter"]);
+    eventually(|| started_file.exists().then_some(()));
+    told(&child, Signal::INT);
+    let output = ended(&place, child);
+    assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
 }
 
 #[test]
