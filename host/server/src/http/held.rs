@@ -1,19 +1,24 @@
 //! Answers that hold something until they have been sent, or that end early.
 //!
-//! Invariants: the length of an answer is told as before.
+//! Invariants: the length of an answer is told as before; what is held is given back when little of the answer is left to be
+//! sent, however slowly the client reads.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+/// Bytes that are handed over at once. The connection asks for more when it has sent most of them; a whole answer in one piece
+/// would be handed over before any of it is sent.
+const PIECE: usize = 16 << 10;
+
 /// The response holds `held` until its body has been sent, or its connection is closed.
 pub(crate) fn hold<T: Send + Unpin + 'static>(response: Response, held: T) -> Response {
-    response.map(|body| Body::new(Held { body, _held: held }))
+    response.map(|body| Body::new(Held { body, rest: Bytes::new(), _held: held }))
 }
 
 /// The body of the response ends when `ended` does.
@@ -23,6 +28,8 @@ pub(crate) fn end_with(response: Response, ended: impl Future<Output = ()> + Sen
 
 struct Held<T> {
     body: Body,
+    /// What is left of the last frame.
+    rest: Bytes,
     _held: T,
 }
 
@@ -34,15 +41,32 @@ impl<T: Unpin> http_body::Body for Held<T> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let Self { body, rest, .. } = &mut *self;
+        if rest.is_empty() {
+            let frame = ready!(Pin::new(body).poll_frame(context));
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => *rest = data,
+                Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let piece = rest.split_to(PIECE.min(rest.len()));
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (rest, left) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        if let Some(upper) = left.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint.set_lower(left.lower().saturating_add(rest));
+        hint
     }
 }
 
@@ -65,5 +89,33 @@ impl http_body::Body for Ending {
             this.body = None;
         }
         this.body.as_mut().map_or(Poll::Ready(None), |body| Pin::new(body).poll_frame(context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Weak};
+
+    use http_body::Body as _;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_held_is_given_back_when_the_answer_is_almost_sent() {
+        let text = Bytes::from(vec![7; 3 * PIECE + 1]);
+        let held = Arc::new(());
+        let kept: Weak<()> = Arc::downgrade(&held);
+        let mut body = hold(Response::new(Body::from(text.clone())), held).into_body();
+        let mut sent = Vec::new();
+        while !body.is_end_stream() {
+            assert!(kept.upgrade().is_some(), "after {} bytes", sent.len());
+            assert_eq!(body.size_hint().exact(), Some((text.len() - sent.len()) as u64));
+            let piece = body.frame().await.expect("a frame").expect("no error").into_data().expect("data");
+            assert!(piece.len() <= PIECE);
+            sent.extend(piece);
+        }
+        drop(body);
+        assert!(kept.upgrade().is_none() && sent == text);
     }
 }

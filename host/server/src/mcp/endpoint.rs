@@ -26,9 +26,9 @@ use toolcell::defence::{Defence, stands};
 use super::McpOptions;
 use super::handler::{Handler, VERSIONS, known_method};
 use super::places::{Place, Places};
-use super::result;
 use super::sessions::{CALLER, Caller, Sessions};
 use super::wire::{self, Bad, Kind, Message};
+use super::{resources, result};
 use crate::http::held::hold;
 use crate::http::{Shared, body};
 use crate::principal::Principal;
@@ -38,6 +38,7 @@ use crate::trace::{RequestSpan, TraceContext};
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const SESSIONS: (&str, &str) = ("too_many_sessions", "sessions");
+const BUSY: &str = "busy";
 const STREAMS: (&str, &str) = ("too_many_streams", "streams");
 /// Tells proxies to pass events on as they come.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -150,10 +151,21 @@ async fn handle(
         }
         return response;
     }
+    let mut answer = shared.bodies.share(&principal);
+    if is_method(&message, "resources/read") {
+        let uri = message.value["params"]["uri"].as_str().unwrap_or_default();
+        let room = match endpoint.service.artifacts() {
+            Some(artifacts) => resources::room(artifacts, &principal, uri).await.unwrap_or_default(),
+            None => 0,
+        };
+        if !answer.grow_to(room, shared.service.is_shared()) {
+            return endpoint.busy(&principal, message.id());
+        }
+    }
     let request = Request::from_parts(parts, Body::from(read.bytes.clone()));
     let response = endpoint.pass_on(principal, room, request).await;
     // The request is pending until its answer has been sent, or the client has gone.
-    hold(response, (pending, stream))
+    hold(response, (pending, stream, answer))
 }
 
 impl Endpoint {
@@ -177,6 +189,17 @@ impl Endpoint {
             }
         }
         hold(self.pass_on(principal, None, request).await, stream)
+    }
+
+    /// The answer has no room beside what the server holds.
+    fn busy(&self, principal: &Principal, id: Option<RpcId>) -> Response {
+        self.service.refused(principal, BUSY);
+        let data = json!({ "code": BUSY, "retry_after_ms": 1_000 });
+        let text = "the server holds as many bytes of requests and answers as it may; try again later";
+        let error = ErrorData::internal_error(text, Some(data));
+        let mut response = refused(StatusCode::SERVICE_UNAVAILABLE, &Bad { id, error });
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        response
     }
 
     /// The tenant has as many of these as it may have. `what` has the code, and the words for them.

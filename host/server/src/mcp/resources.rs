@@ -26,6 +26,14 @@ pub(super) async fn list(artifacts: &Artifacts, principal: &Principal) -> Result
     Ok(listed.into_iter().map(resource).collect())
 }
 
+/// How many bytes an answer with the content of this URI takes while it is made and sent: the content, its text, and the text of
+/// the answer. `None`: there is nothing to read.
+pub(super) async fn room(artifacts: &Artifacts, principal: &Principal, uri: &str) -> Option<usize> {
+    let (artifacts, principal, id) = (artifacts.clone(), principal.clone(), id_of(uri)?.to_owned());
+    let info = tokio::task::spawn_blocking(move || artifacts.info(principal.tenant(), &id)).await.ok()?.ok()?;
+    usize::try_from(info.size.min(MAX_READ)).ok().map(|size| 3 * size)
+}
+
 /// The content of one.
 pub(super) async fn read(
     artifacts: &Artifacts,

@@ -166,6 +166,12 @@ async fn a_client_that_disconnects_cancels_its_request() {
         assert_eq!(fixture.waits.recv().await, Some("started"), "{line}");
         drop(stream);
         assert_eq!(fixture.waits.recv().await, Some("stopped"), "{line}");
+        // Its own half alone: whether it will still read cannot be known.
+        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
+        stream.write_all(request(line, &headers, body).as_bytes()).await.unwrap();
+        assert_eq!(fixture.waits.recv().await, Some("started"), "{line}");
+        stream.shutdown().await.unwrap();
+        assert_eq!(fixture.waits.recv().await, Some("stopped"), "{line}");
     }
 }
 

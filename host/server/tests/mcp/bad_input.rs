@@ -9,7 +9,8 @@ use crate::web::{JSON, Web, modern, start};
 
 const PAGE: &str = include_str!("../../../../docs/mcp.md");
 /// Rows with tests of their own: they need a state of the server.
-const ELSEWHERE: [&str; 5] = [
+const ELSEWHERE: [&str; 6] = [
+    "more bytes of bodies and of `resources/read` than the server holds",
     "an id that a running request of the session has",
     "more sessions than a tenant may have",
     "more open streams than a tenant may have: `GET`, `subscriptions/listen`",

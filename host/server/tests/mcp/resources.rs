@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 use toolcell::{Definition, Media, Output, Part, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{ArtifactOptions, Artifacts, Principal, Served, Service};
+use toolcell_server::{ArtifactOptions, Artifacts, HttpOptions, ListenOptions, Principal, Served, Service};
 
 use crate::client::{Client, stateless};
+use crate::web::{modern, start_with};
 
 /// Bytes above which a part of a result is an artifact.
 const ABOVE: usize = 16;
@@ -77,6 +78,26 @@ async fn long_content_is_a_link_that_is_listed_and_read_in_both_eras() {
         }
         client.end().await.expect("an end");
     }
+}
+
+/// What is read takes room until it has been sent: a tenant that reads without end leaves others theirs.
+#[tokio::test]
+async fn what_is_read_takes_room_beside_bodies() {
+    let (service, artifacts, _dir) = service();
+    let http = HttpOptions::default().with_bodies(64 << 10);
+    let listen = ListenOptions::default().with_http(http);
+    let web = start_with(service.clone(), &Registry::new(), McpOptions::default(), listen).await;
+    let put = |bytes: usize| artifacts.put(Some("acme"), &vec![b'x'; bytes], None, "text/plain").expect("room");
+    for (info, status) in [(put(8 << 10), 200), (put(12 << 10), 503), (put(9 << 10), 200)] {
+        let (headers, mut message) = modern(1, "resources/read", None);
+        message["params"]["uri"] = info.uri.as_str().into();
+        let reply = web.post(0, &format!("{headers}Mcp-Name: {}\r\n", info.uri), &message).await;
+        assert_eq!(reply.status, status, "{} bytes: {reply:?}", info.size);
+        let is_busy = (reply.header("retry-after"), &reply.message()["error"]["data"]["code"]);
+        assert_eq!(is_busy == (Some("1"), &json!("busy")), status == 503, "{reply:?}");
+    }
+    let counted = service.metrics_text();
+    assert!(counted.contains(r#"toolcell_refused_total{tenant="acme",code="busy"} 1"#), "{counted}");
 }
 
 #[tokio::test]

@@ -9,9 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell::{Definition, Invocation, Registry, Tool};
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{
-    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service,
-};
+use toolcell_server::{ApiKeyStore, Authenticator, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service};
 
 use crate::client::{initialize, stateless};
 use crate::fixture::service;
@@ -74,7 +72,7 @@ pub(super) async fn start_with(
     let made = ["acme", "acme", "globex", "gone"].map(|tenant| store.add(tenant).unwrap());
     let [first, second, globex, gone] = made.map(|made| (made.id, made.key.expose().to_owned()));
     let (ids, keys) = ([first.0, second.0], [first.1, second.1]);
-    let http = HttpOptions::default().with_recheck(Duration::from_millis(10));
+    let http = listen.http.clone().with_recheck(Duration::from_millis(10));
     let listen = listen.with_http(http).with_protected(routes(service.clone(), options));
     let server = HttpServer::bind(service, Authenticator::api_keys(store.clone()), listen).await.unwrap();
     let address = server.address();
