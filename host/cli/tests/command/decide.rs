@@ -41,6 +41,24 @@ fn place(config: &str) -> Place {
     place
 }
 
+/// An import that no declared need is for, and who can give it a use: the operator where the tools declare nothing, else the
+/// author.
+#[test]
+fn an_import_without_use_is_warned_of_with_who_can_give_it_one() {
+    let place = Place::new("[components.silent]\npath = \"asks.wasm\"\n[components.other]\npath = \"other.wasm\"\n");
+    let needs = &[["http", "GET https://api.example.com", "to ask"]];
+    let other = asking(&Hostile { name: "other", needs, ..Hostile::answering(Answer::Echo) });
+    fs::write(place.path().join("other.wasm"), other).expect("a place");
+    let shown = place.typed(&["approve", "--json"]);
+    let told = format!("{shown}");
+    for warning in [
+        "silent: no tool can be called until you grant what `toolcell:tool/reveal@0.1.0` is for; the tools do not declare it",
+        "other: no tool declares what `toolcell:tool/reveal@0.1.0` is for: each use is denied, and only the author can declare it",
+    ] {
+        assert!(told.contains(warning), "{warning}: {told}");
+    }
+}
+
 /// What is declared and not granted, and every rule that allows nothing, each with its line.
 #[test]
 fn gaps_and_idle_rules_are_told_before_and_after_an_approval() {
