@@ -82,7 +82,7 @@ async fn handle(
     if request.method() != Method::POST {
         return endpoint.stream_or_end(principal, request).await;
     }
-    let (parts, received) = request.into_parts();
+    let (mut parts, received) = request.into_parts();
     let read = match body::read_parts(&shared, &parts, received).await {
         Ok(read) => read,
         Err(problem) => return problem.into_response(),
@@ -162,8 +162,15 @@ async fn handle(
             return endpoint.busy(&principal, message.id());
         }
     }
+    // However it was written: the SDK compares it with these letters.
+    parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let request = Request::from_parts(parts, Body::from(read.bytes.clone()));
     let response = endpoint.pass_on(principal, room, request).await;
+    if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        // It is JSON and a message, and yet the SDK cannot read it.
+        let bad = Bad::request(message.id(), "the message does not fit the protocol");
+        return refused(StatusCode::BAD_REQUEST, &bad);
+    }
     // The request is pending until its answer has been sent, or the client has gone.
     hold(response, (pending, stream, answer))
 }

@@ -296,7 +296,13 @@ impl ServerHandler for Handler {
             Some(artifacts) if resources::is_artifact(&request.uri) => {
                 resources::read(artifacts, &self.0.principal, request.uri).await?.into()
             }
-            _ => self.0.options.extension.read_resource(request, self.asked(context)).await?,
+            artifacts => match self.0.options.extension.read_resource(request, self.asked(context)).await {
+                // There is the method, because there are artifacts, and no resource of the extension.
+                Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND && artifacts.is_some() => {
+                    return Err(resources::not_found());
+                }
+                answer => answer?,
+            },
         };
         if let ReadResourceResponse::Complete(result) = &mut answer {
             result.result_type.get_or_insert(ResultType::COMPLETE);

@@ -44,26 +44,29 @@ pub(super) async fn read(
     tokio::task::spawn_blocking(move || read_now(&artifacts, principal.tenant(), &uri)).await.map_err(failed)?
 }
 
+/// The answer for a resource that does not exist.
+pub(super) fn not_found() -> ErrorData {
+    let data = json!({"code": "no_such_artifact", "hint": "list the resources: artifacts expire"});
+    ErrorData::resource_not_found("there is no such artifact", Some(data))
+}
+
 fn read_now(artifacts: &Artifacts, tenant: Option<&str>, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let id = id_of(uri).unwrap_or_default();
-    let not_found = |error| match error {
+    let unread = |error| match error {
         ArtifactError::Io(error) => failed(error),
         ArtifactError::NotFound
         | ArtifactError::TooLarge { .. }
         | ArtifactError::Quota
         | ArtifactError::BadName
-        | ArtifactError::BadType => ErrorData::resource_not_found(
-            "there is no such artifact",
-            Some(json!({"code": "no_such_artifact", "hint": "list the resources: artifacts expire"})),
-        ),
+        | ArtifactError::BadType => not_found(),
     };
-    let info = artifacts.info(tenant, id).map_err(not_found)?;
+    let info = artifacts.info(tenant, id).map_err(unread)?;
     if info.size > MAX_READ {
         let text = format!("the artifact has {} bytes; at most {MAX_READ} can be read at once", info.size);
         let hint = format!("read it over HTTP: GET /v1/artifacts/{id}");
         return Err(ErrorData::invalid_params(text, Some(json!({"code": "artifact_too_large", "hint": hint}))));
     }
-    let content = artifacts.read(tenant, id).map_err(not_found)?;
+    let content = artifacts.read(tenant, id).map_err(unread)?;
     let is_text = info.mime_type.starts_with("text/") || info.mime_type.starts_with("application/json");
     let contents = match String::from_utf8(content) {
         Ok(text) if is_text => ResourceContents::text(text, uri),

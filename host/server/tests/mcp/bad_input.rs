@@ -107,6 +107,10 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("a batch; an id that is null, a fraction, an object; no `jsonrpc`", post("", r#"{"id":1,"method":"ping"}"#)),
         ("`params` is no object", post("", r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#)),
+        (
+            "a message that does not fit the protocol, such as one whose `_meta` is no object",
+            post(session, &call_body.to_string().replace(&json!(call_body["params"]["_meta"]).to_string(), "[]")),
+        ),
         ("no session where one is needed", post("", ping)),
         ("an unknown session, or that of another principal", post("Mcp-Session-Id: nothing\r\n", ping)),
         (
@@ -159,7 +163,8 @@ async fn each_bad_message_has_its_status_and_code() {
         let is_tried = requests.iter().any(|(case, _)| case == row);
         assert!(is_tried != ELSEWHERE.contains(row), "{row}: tried {is_tried}");
     }
-    // The server answers as before.
+    // The server answers as before, however the type is written.
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
-    assert_eq!(web.post(0, &session, &ping).await.status, 200);
+    let shouted = format!("Content-Type: APPLICATION/JSON; charset=utf-8\r\n{session}");
+    assert_eq!(web.send(0, "POST", &shouted, &ping.to_string()).await.status, 200);
 }

@@ -113,6 +113,8 @@ async fn what_cannot_be_read_has_a_code() {
         (large.uri.as_str(), -32602, "artifact_too_large"),
         (&others.uri, -32002, "no_such_artifact"),
         (&unknown, -32002, "no_such_artifact"),
+        ("file:///etc/passwd", -32002, "no_such_artifact"),
+        ("", -32002, "no_such_artifact"),
     ] {
         let refused = client.ask(1, "resources/read", json!({"uri": uri})).await;
         assert_eq!(
