@@ -174,8 +174,9 @@ impl Function {
     }
 
     /// The values of its parameters.
-    fn arguments(&self, arguments: &Value) -> Result<Vec<Val>, Fault> {
-        let members = arguments.as_object().ok_or_else(|| Fault::of_kind("", FaultKind::of_type("object")))?;
+    fn arguments(&self, arguments: &Value) -> Result<Vec<Val>, Box<Fault>> {
+        let members =
+            arguments.as_object().ok_or_else(|| Box::new(Fault::of_kind("", FaultKind::of_type("object"))))?;
         self.params.iter().map(|(name, shape)| value::member(shape, members, name, "")).collect()
     }
 
@@ -214,7 +215,7 @@ pub(super) async fn call(
     let Some((function, exported)) = found else { return Ok(CallResult::ToolError(ToolError::NotFound)) };
     let arguments = match function.arguments(invocation.arguments()) {
         Ok(arguments) => arguments,
-        Err(fault) => return Ok(CallResult::Refusal(Refusal::InvalidArguments(vec![fault]))),
+        Err(fault) => return Ok(CallResult::Refusal(Refusal::InvalidArguments(vec![*fault]))),
     };
     let mut returned = vec![Val::Bool(false); usize::from(function.result.is_some())];
     exported.call_async(&mut *store, &arguments, &mut returned).await?;

@@ -29,12 +29,12 @@ const EXACT_DOUBLE: f64 = 9_007_199_254_740_991.0;
 ///
 /// # Errors
 /// The first place that does not fit, below `place`.
-pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val, Fault> {
-    let not = |expected: &str| Fault::new(place, format!("expected {expected}"));
-    let not_type = |name: &str| Fault::of_kind(place, FaultKind::of_type(name));
+pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val, Box<Fault>> {
+    let not = |expected: &str| Box::new(Fault::new(place, format!("expected {expected}")));
+    let not_type = |name: &str| Box::new(Fault::of_kind(place, FaultKind::of_type(name)));
     let none_of = |place: &str, names: &[String]| {
         let allowed = names.iter().map(|name| Value::from(name.as_str())).collect();
-        Fault::of_kind(place, FaultKind::Enum { allowed, more: 0 })
+        Box::new(Fault::of_kind(place, FaultKind::Enum { allowed, more: 0 }))
     };
     let below = |name: &str| format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"));
     Ok(match shape {
@@ -68,7 +68,9 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
         }
         Shape::Record(fields) => {
             let members = value.as_object().ok_or_else(|| not_type("object"))?;
-            let field = |(name, shape): &(String, Shape)| Ok((name.clone(), member(shape, members, name, place)?));
+            let field = |(name, shape): &(String, Shape)| {
+                member(shape, members, name, place).map(|value| (name.clone(), value))
+            };
             Val::Record(fields.iter().map(field).collect::<Result<_, _>>()?)
         }
         Shape::Enum(cases) => {
@@ -93,7 +95,7 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
             let with = |shape: &Option<Box<Shape>>, value: &Value, name: &str| match shape {
                 Some(shape) => from_json(shape, value, &below(name)).map(|value| Some(Box::new(value))),
                 None if value.is_null() => Ok(None),
-                None => Err(Fault::of_kind(below(name), FaultKind::of_type("null"))),
+                None => Err(Fault::of_kind(below(name), FaultKind::of_type("null")).into()),
             };
             match tag(value) {
                 Some((OK, value)) => Val::Result(Ok(with(ok, value, OK)?)),
@@ -122,12 +124,12 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
 }
 
 /// A member of an object. An option may be left out.
-pub(super) fn member(shape: &Shape, members: &Map<String, Value>, name: &str, place: &str) -> Result<Val, Fault> {
+pub(super) fn member(shape: &Shape, members: &Map<String, Value>, name: &str, place: &str) -> Result<Val, Box<Fault>> {
     let place = format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"));
     match members.get(name) {
         Some(value) => from_json(shape, value, &place),
         None if shape.has_null() => Ok(Val::Option(None)),
-        None => Err(Fault::of_kind(place, FaultKind::Required { member: name.to_owned() })),
+        None => Err(Fault::of_kind(place, FaultKind::Required { member: name.to_owned() }).into()),
     }
 }
 
@@ -198,7 +200,7 @@ fn tag(value: &Value) -> Option<(&str, &Value)> {
     members.iter().next().map(|(name, value)| (name.as_str(), value))
 }
 
-fn whole(integer: Integer, value: &Value, place: &str) -> Result<Val, Fault> {
+fn whole(integer: Integer, value: &Value, place: &str) -> Result<Val, Box<Fault>> {
     let (least, most) = integer.range();
     let number = match value {
         Value::Number(number) => whole_number(number),
@@ -218,7 +220,7 @@ fn whole(integer: Integer, value: &Value, place: &str) -> Result<Val, Fault> {
         },
         None => FaultKind::of_type("integer"),
     };
-    found.ok_or_else(|| Fault::of_kind(place, expected()))
+    found.ok_or_else(|| Fault::of_kind(place, expected()).into())
 }
 
 /// A number without a fraction. One that was read as a double counts where doubles are exact.

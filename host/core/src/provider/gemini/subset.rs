@@ -60,7 +60,7 @@ impl<'a, 'n> Subset<'a, 'n> {
                 let at = inside(at, &keyword);
                 if keyword == "oneOf" {
                     let reason = "Gemini has no `oneOf`: in an `anyOf`, several may fit";
-                    self.rewrite.changes.note(&at, "became `anyOf`", reason);
+                    self.rewrite.changes.note(&at, "written as `anyOf`", reason);
                 }
                 self.alternatives(schema, &branches, &at)?
             }
