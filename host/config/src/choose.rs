@@ -24,17 +24,16 @@ impl Configuration {
         if let Some(foreign) = self.foreign.as_ref().filter(|_| is_bare && !word.exists()) {
             return Err(search::not_used(foreign));
         }
-        if let Some(file) = &self.file
-            && is_bare
-            && !word.exists()
-        {
+        if is_bare && !word.exists() {
             let asked = word.display().to_string();
             let near = names::nearest(&asked, self.components.keys().map(String::as_str));
-            let hint = near.map_or_else(|| self.listed(), |near| format!("did you mean `{near}`?"));
-            return Err(Error::usage(
-                format!("`{file}` has no component `{asked}`, and there is no file of that name"),
-                hint,
-            ));
+            return Err(match &self.file {
+                Some(file) => Error::usage(
+                    format!("`{file}` has no component `{asked}`, and there is no file of that name"),
+                    near.map_or_else(|| self.listed(), |near| format!("did you mean `{near}`?")),
+                ),
+                None => self.missing_component(&asked),
+            });
         }
         let same = |configured: &ComponentConfig| search::is_same_file(&configured.path, word);
         Ok(match self.components.iter().find(|(_, configured)| same(configured)) {
@@ -50,6 +49,17 @@ impl Configuration {
                 ResolvedComponent { path, configured: None, limits, isolation, demand, is_surprise: false }
             }
         })
+    }
+
+    /// The error of a component's name without a configuration that could have it.
+    fn missing_component(&self, asked: &str) -> Error {
+        let file = format!("{asked}.wasm");
+        let hint = if Path::new(&file).exists() {
+            format!("did you mean `{file}`?")
+        } else {
+            format!("name the file of a component, or write a section [components.{asked}] in a `{NAME}`")
+        };
+        Error::usage(format!("there is no file `{asked}`, and no `{NAME}` that has a component of this name"), hint)
     }
 
     /// The error of a command that needs a configuration and has none; `hint` is for a user without any file.

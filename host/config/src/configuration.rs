@@ -174,7 +174,7 @@ impl Configuration {
         options: &ReadOptions,
     ) -> Option<Self> {
         let text = problems.text();
-        let (tree, faults) = DeTable::parse_recoverable(text);
+        let (mut tree, faults) = DeTable::parse_recoverable(text);
         if !faults.is_empty() {
             for fault in faults {
                 let hint = match fault.message() {
@@ -185,12 +185,11 @@ impl Configuration {
             }
             return None;
         }
-        shape::check(problems, &schema(), tree.get_ref());
-        if !problems.errors.is_empty() {
-            return None;
-        }
-        match toml::from_str(text) {
+        shape::check(problems, &schema(), tree.get_mut());
+        match <file::File as serde::Deserialize>::deserialize(toml::Deserializer::from(tree)) {
             Ok(file) => Some(Self::resolved(problems, &file, places, found, options)),
+            // What has not the form of its schema is said already.
+            Err(_) if !problems.errors.is_empty() => None,
             Err(error) => {
                 problems.error(
                     &error.span().unwrap_or_default(),

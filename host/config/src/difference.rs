@@ -5,6 +5,7 @@
 //! number; of each change the beginning is shown, however long the changes before it are, and a cut is reported.
 
 mod rest;
+mod text;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -44,8 +45,8 @@ impl ApprovalState {
     /// In a word.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Locked => "locked",
-            Self::Rebuilt => "rebuilt",
+            Self::Locked => "approved",
+            Self::Rebuilt => "changed code",
             Self::Changed => "changed",
             Self::New => "new",
         }
@@ -268,11 +269,6 @@ impl Page {
     pub fn indented(&mut self, text: &str) {
         self.lines.extend(text.lines().map(|line| format!("  {line}")));
     }
-
-    /// The lines of a text that are others than before, or all of them.
-    pub fn of_texts(old: Option<String>, new: String) -> Self {
-        Change { place: String::new(), old: old.map(Value::String), new: Some(Value::String(new)) }.page()
-    }
 }
 
 /// As many lines from the front as a person reads, and how many characters there are beyond.
@@ -294,10 +290,14 @@ fn beginning(lines: Vec<String>) -> (Vec<String>, usize) {
     (shown, cut)
 }
 
+fn cut_note(cut: usize) -> String {
+    format!("      … ({cut} more characters: `--json` has all)")
+}
+
 impl Change {
     fn page(&self) -> Page {
         let (mut lines, cut) = beginning(self.lines());
-        lines.extend((cut > 0).then(|| format!("      … ({cut} more characters: `--json` has all)")));
+        lines.extend((cut > 0).then(|| cut_note(cut)));
         Page { lines, is_cut: cut > 0 }
     }
 

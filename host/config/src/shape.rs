@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde_json::Value;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 use toolcell::names;
 
 use crate::problem::Problems;
 
-/// Compares a file with its schema.
-pub(crate) fn check(problems: &mut Problems<'_>, schema: &Value, file: &DeTable<'_>) {
+/// Compares a file with its schema, and removes what has not its form, so that the rest can be read.
+pub(crate) fn check(problems: &mut Problems<'_>, schema: &Value, file: &mut DeTable<'_>) {
     Shape { root: schema, problems }.table(&[schema], file, &(0..0), &[]);
 }
 
@@ -33,7 +33,15 @@ struct Shape<'a, 'b, 'c> {
 }
 
 impl<'a> Shape<'a, '_, '_> {
-    fn value(&mut self, schema: &'a Value, value: &DeValue<'_>, span: &Range<usize>, path: &[String], place: Place) {
+    /// Whether a value has its form. What it holds that has not is removed.
+    fn value(
+        &mut self,
+        schema: &'a Value,
+        value: &mut DeValue<'_>,
+        span: &Range<usize>,
+        path: &[String],
+        place: Place,
+    ) -> bool {
         let mut forms = Vec::new();
         self.forms(schema, &mut forms);
         let fitting: Vec<_> = forms.iter().copied().filter(|form| takes(form, name_of(value))).collect();
@@ -45,15 +53,20 @@ impl<'a> Shape<'a, '_, '_> {
             let expected = expected.join(" or ");
             let message = format!("`{what}` must be {expected}, not {}", got(name_of(value)));
             self.problems.error(span, message, written(path.last(), &forms, place));
-            return;
+            return false;
         }
         match value {
-            DeValue::Table(table) => self.table(&fitting, table, span, path),
+            DeValue::Table(table) => return self.table(&fitting, table, span, path),
             DeValue::Array(items) => {
                 for schema in fitting.iter().filter_map(|form| form.get("items")) {
-                    for item in items.iter() {
-                        self.value(schema, item.get_ref(), &item.span(), path, Place::List);
+                    let mut usable = DeArray::new();
+                    for mut item in std::mem::replace(items, DeArray::new()) {
+                        let span = item.span();
+                        if self.value(schema, item.get_mut(), &span, path, Place::List) {
+                            usable.push(item);
+                        }
                     }
+                    *items = usable;
                 }
             }
             DeValue::String(text) => {
@@ -65,38 +78,50 @@ impl<'a> Shape<'a, '_, '_> {
                         format!("`{what}`: `{text}` is not one of its values"),
                         nearest(text, &words, "write one of"),
                     );
+                    return false;
                 }
             }
             DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
         }
+        true
     }
 
-    fn table(&mut self, forms: &[&'a Value], table: &DeTable<'_>, span: &Range<usize>, path: &[String]) {
+    /// Whether a table has every member that it must have. A member that has not its form is removed.
+    fn table(&mut self, forms: &[&'a Value], table: &mut DeTable<'_>, span: &Range<usize>, path: &[String]) -> bool {
         let place = if path.is_empty() { "the file".to_owned() } else { format!("`{}`", path.join(".")) };
         let members = || forms.iter().filter_map(|form| form.get("properties")?.as_object());
-        for (key, value) in table {
+        let mut unusable = Vec::new();
+        for (key, value) in table.iter_mut() {
             let name = key.get_ref().as_ref();
             let rest = || forms.iter().find_map(|form| form.get("additionalProperties").filter(|rest| **rest != false));
             match members().find_map(|members| members.get(name)).or_else(rest) {
                 Some(schema) => {
                     let path = [path, &[name.to_owned()]].concat();
-                    self.value(schema, value.get_ref(), &value.span(), &path, Place::Key);
+                    let span = value.span();
+                    if !self.value(schema, value.get_mut(), &span, &path, Place::Key) {
+                        unusable.push(key.clone());
+                    }
                 }
                 None => {
                     let known: Vec<_> = members().flat_map(|members| members.keys().map(String::as_str)).collect();
                     let message = format!("{place} has an unknown key `{}`", name.escape_debug());
                     self.problems.error(&key.span(), message, nearest(name, &known, "the keys are"));
+                    unusable.push(key.clone());
                 }
             }
         }
-        for missing in forms.iter().filter_map(|form| form.get("required")?.as_array()).flatten() {
-            if let Some(name) = missing.as_str().filter(|name| table.get(*name).is_none()) {
+        let required = forms.iter().filter_map(|form| form.get("required")?.as_array()).flatten();
+        let required: Vec<_> = required.filter_map(Value::as_str).collect();
+        for name in &required {
+            if table.get(*name).is_none() {
                 let mut forms = Vec::new();
-                members().filter_map(|members| members.get(name)).for_each(|schema| self.forms(schema, &mut forms));
+                members().filter_map(|members| members.get(*name)).for_each(|schema| self.forms(schema, &mut forms));
                 let form = forms.iter().find_map(|form| types(form).first().map(|name| form_of(name))).unwrap_or("…");
                 self.problems.error(span, format!("{place} has no `{name}`"), format!("add `{name} = {form}`"));
             }
         }
+        unusable.iter().for_each(|key| drop(table.remove(key)));
+        required.iter().all(|name| table.get(*name).is_some())
     }
 
     /// A schema's alternatives, references followed. Ours do not go round.

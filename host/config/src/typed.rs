@@ -9,7 +9,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use toml::Value;
-use toolcell::{names, toml_text};
+use toolcell::{GrantKind, names, toml_text};
 
 use crate::error::Error;
 use crate::paste::quoted;
@@ -22,22 +22,6 @@ use crate::{Approval, ComponentConfig, Configuration, Development, Places};
 const FILE: &str = "--grant";
 /// What a component is used as, which stands in its own section.
 const AS: &str = "as";
-/// Kinds, as they are typed, and the key of a configuration that each stands for.
-const KINDS: [(&str, &str); 12] = [
-    (AS, AS),
-    ("http", "http"),
-    ("directory", "directories"),
-    ("directories", "directories"),
-    ("variable", "environment"),
-    ("environment", "environment"),
-    ("secret", "secrets"),
-    ("secrets", "secrets"),
-    ("reveal", "reveal"),
-    ("kv", "kv"),
-    ("invoke", "invoke"),
-    ("scratch", "scratch"),
-];
-
 /// One value of a configuration.
 #[derive(Debug, Clone, PartialEq)]
 struct Item {
@@ -207,9 +191,9 @@ fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
 /// One `KIND=RULE`, or why it is none and what to write.
 fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
     let (kind, rule) = typed.split_once('=').map_or((typed, None), |(kind, rule)| (kind, Some(rule.trim())));
-    let known = || KINDS.iter().map(|(kind, _)| *kind);
-    let Some((_, kind)) = KINDS.into_iter().find(|(word, _)| *word == kind.trim()) else {
-        let near = names::nearest(kind.trim(), known()).map(|near| format!("did you mean `{near}`?"));
+    let found = if kind.trim() == AS { Some(AS) } else { GrantKind::of_word(kind.trim()).map(GrantKind::key) };
+    let Some(kind) = found else {
+        let near = names::nearest(kind.trim(), GrantKind::words()).map(|near| format!("did you mean `{near}`?"));
         let hint = near.unwrap_or_else(|| {
             "a kind is `http`, `directory`, `variable`, `secret`, `reveal`, `kv`, `invoke` or `scratch`".to_owned()
         });
@@ -298,6 +282,10 @@ mod tests {
             // As a hint prints it.
             ("kv = [\"read a\", \"read b\"]", "kv = [\n\"read a\",\n\"read b\",\n]\n"),
             ("scratch", "scratch = true\n"),
+            (
+                "filesystem=read /data=./d",
+                "directories = [\n{ \"access\" = \"read\", \"name\" = \"/data\", \"path\" = \"./d\" },\n]\n",
+            ),
             ("scratch=false", "scratch = false\n"),
             ("variable=LANG=C=D", "environment.\"LANG\" = \"C=D\"\n"),
             ("environment = { A = \"1\", B = \"2\" }", "environment.\"A\" = \"1\"\nenvironment.\"B\" = \"2\"\n"),

@@ -10,7 +10,7 @@ use super::{Page, changes};
 use crate::clean;
 
 /// Words of JSON Schema that a place may have in it; any other word is the author's.
-const KEYWORDS: [&str; 27] = [
+const KEYWORDS: [&str; 36] = [
     "additionalProperties",
     "allOf",
     "anyOf",
@@ -20,12 +20,20 @@ const KEYWORDS: [&str; 27] = [
     "description",
     "enum",
     "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
     "format",
     "items",
     "kind",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
     "maximum",
+    "minItems",
     "minLength",
+    "minProperties",
     "minimum",
+    "multipleOf",
     "name",
     "needs",
     "oneOf",
@@ -37,6 +45,7 @@ const KEYWORDS: [&str; 27] = [
     "required",
     "title",
     "type",
+    "uniqueItems",
     "$defs",
 ];
 
@@ -65,6 +74,9 @@ impl Page {
         let is_plain = |place: &str, value: &Value| match value {
             Value::Bool(_) => place.ends_with("/additionalProperties") || place.starts_with("/hints/"),
             Value::String(word) if place.ends_with("/type") => TYPES.contains(&word.as_str()),
+            Value::Array(words) if place.ends_with("/type") => {
+                words.iter().all(|word| word.as_str().is_some_and(|word| TYPES.contains(&word)))
+            }
             Value::Null | Value::String(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => false,
         };
         let mut page = Self::default();
@@ -74,12 +86,53 @@ impl Page {
             if is_listed && is_known_place(&change.place) || change.place == "/max_execution_ms" {
                 continue;
             }
-            page.lines.push(format!("    {}", clean::shown(&change.place)));
+            let place = clean::shown(&in_words(&change.place));
             let Self { lines, is_cut } = change.page();
-            page.lines.extend(lines);
+            let values: Vec<_> = lines.iter().map(|line| line.trim_start().trim_start_matches("+ ")).collect();
+            match values.as_slice() {
+                [only] => page.lines.push(format!("      {place}: {only}")),
+                several => {
+                    page.lines.push(format!("      {place}:"));
+                    page.lines.extend(several.iter().map(|line| format!("        {line}")));
+                }
+            }
             page.is_cut |= is_cut;
         }
         page
+    }
+}
+
+/// A place in a definition as a person says it: `parameter city, pattern` for `/parameters/properties/city/pattern`.
+fn in_words(place: &str) -> String {
+    let parts: Vec<_> = place.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
+    let parts: Vec<_> = parts.iter().map(String::as_str).collect();
+    let (mut words, mut rest) = match parts.as_slice() {
+        ["parameters", "properties", name, rest @ ..] => (vec![format!("parameter {name}")], rest),
+        ["parameters", rest @ ..] => (vec!["parameters".to_owned()], rest),
+        ["output", rest @ ..] => (vec!["result".to_owned()], rest),
+        ["attributes", name, rest @ ..] => (vec![format!("attribute {name}")], rest),
+        ["extensions", rest @ ..] | rest => (Vec::new(), rest),
+    };
+    loop {
+        rest = match rest {
+            [] => return words.join(", "),
+            ["properties", name, rest @ ..] => {
+                words.push(format!("member {name}"));
+                rest
+            }
+            ["$defs" | "definitions", name, rest @ ..] => {
+                words.push(format!("definition {name}"));
+                rest
+            }
+            ["items", rest @ ..] => {
+                words.push("each item".to_owned());
+                rest
+            }
+            [word, rest @ ..] => {
+                words.push((*word).to_owned());
+                rest
+            }
+        };
     }
 }
 

@@ -88,8 +88,8 @@ fn how_it_stands() {
         let difference = Difference { old: Some(&old), new: &new };
         (difference.standing().word(), difference.sentence(), difference.page(&BTreeSet::new()).lines.len())
     };
-    assert_eq!(standing(|_| ()), ("locked", String::new(), 1));
-    assert_eq!(standing(|new| new.digest = "sha256:11".into()), ("rebuilt", "it has other code".to_owned(), 1));
+    assert_eq!(standing(|_| ()), ("approved", String::new(), 1));
+    assert_eq!(standing(|new| new.digest = "sha256:11".into()), ("changed code", "it has other code".to_owned(), 1));
     let imports = standing(|new| new.imports = ["a".to_owned(), "c\u{202e}".to_owned()].into());
     assert_eq!(imports, ("changed", r"it also imports c\u{202e}; it no longer imports b".to_owned(), 4));
     let gone = standing(|new| new.tools.clear());
@@ -175,30 +175,26 @@ fn of_a_definition_what_was_not_shown_is_left() {
         "tool t\n  Greets. Twice.\n    a/b  \"x\" | \"y\"  optional  who\n  needs http GET https://a.example: r";
     for (place, value, expected) in [
         ("/description", json!("Greets. Twice."), &[][..]),
-        ("/description", json!("Greets.\u{200b} Twice."), &["/description", r#"+ "Greets.\u{200b} Twice.""#]),
+        ("/description", json!("Greets.\u{200b} Twice."), &[r#"description: "Greets.\u{200b} Twice.""#]),
         (
             "/parameters/properties/a~1b/description",
             json!("who, and your keys"),
-            &["/parameters/properties/a~1b/description", "+ \"who, and your keys\""],
+            &["parameter a/b, description: \"who, and your keys\""],
         ),
-        (
-            "/parameters/properties/a~1b/enum",
-            json!(["x", "read"]),
-            &["/parameters/properties/a~1b/enum", "+ [\"x\",\"read\"]"],
-        ),
+        ("/parameters/properties/a~1b/enum", json!(["x", "read"]), &["parameter a/b, enum: [\"x\",\"read\"]"]),
         (
             "/parameters/properties",
             json!({ "send your keys": { "type": "string" } }),
-            &["/parameters/properties/send your keys/type", "+ \"string\""],
+            &["parameter send your keys, type: \"string\""],
         ),
         (
             "/parameters",
             json!({ "type": "object", "default": { "type": "your keys" } }),
-            &["/parameters/default/type", "+ \"your keys\""],
+            &["parameters, default, type: \"your keys\""],
         ),
-        ("/parameters", json!({ "title": "Hm" }), &["/parameters/title", "+ \"Hm\""]),
-        ("/attributes", json!({ "team": 7 }), &["/attributes/team", "+ 7"]),
-        ("/extensions", json!({ "needs": [] }), &["/extensions/needs", "+ []"]),
+        ("/parameters", json!({ "title": "Hm" }), &["parameters, title: \"Hm\""]),
+        ("/attributes", json!({ "team": 7 }), &["attribute team: 7"]),
+        ("/extensions", json!({ "needs": [] }), &["needs: []"]),
     ] {
         let mut definition = definition();
         definition["attributes"] = json!({});
@@ -210,4 +206,22 @@ fn of_a_definition_what_was_not_shown_is_left() {
         let lines: Vec<_> = lines.iter().map(|line| line.trim()).collect();
         assert_eq!((lines.as_slice(), is_cut), (expected, false));
     }
+}
+
+/// As the file has it, without escaped quotes, below the section and the line.
+#[test]
+fn a_changed_configuration_is_shown_by_section_and_line() {
+    let old = "# c\n[components.a]\npath = \"a.wasm\"\n\n[components.a.grants]\nhttp = [\"GET https://a.example\"]\nkv = []\n";
+    let new = old.replace("https://a", "https://b").replace("kv = []\n", "");
+    let Page { lines, is_cut } = Page::of_texts(Some(old), &new);
+    let expected = [
+        "    [components.a.grants], line 6",
+        "      - http = [\"GET https://a.example\"]",
+        "      - kv = []",
+        "      + http = [\"GET https://b.example\"]",
+    ];
+    assert_eq!((lines.as_slice(), is_cut), (expected.map(str::to_owned).as_slice(), false));
+    let Page { lines, .. } = Page::of_texts(Some(old), &old.replace("kv = []\n", ""));
+    assert_eq!(lines, ["    [components.a.grants], line 7 before", "      - kv = []"]);
+    assert_eq!(Page::of_texts(None, "a = \"b\"\n\u{202e}").lines, ["    | a = \"b\"", r"    | \u{202e}"]);
 }
