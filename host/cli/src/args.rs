@@ -315,6 +315,7 @@ pub(crate) struct ToolsArgs {
 #[command(after_long_help = "\
 Examples:
   toolcell inspect desk.wasm
+  toolcell inspect desk.wasm submit_plan
   toolcell inspect desk.wasm --json | jq '.tools[].parameters'
 
 Each import is one of these:
@@ -334,6 +335,9 @@ pub(crate) struct InspectArgs {
     /// The component: its name in `toolcell.toml`, its file, or a folder: `.` is what was built here
     #[arg(default_value = HERE, value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) component: PathBuf,
+    /// Show only this tool of the component
+    #[arg(add = complete::tools())]
+    pub(crate) tool: Option<String>,
     /// Print one JSON object instead
     #[arg(long)]
     pub(crate) json: bool,
@@ -343,7 +347,7 @@ pub(crate) struct InspectArgs {
 ///
 /// Tools are listed whether their imports are granted or not. Texts in a definition that seem to be written to steer a
 /// model are warnings on standard error. If a component cannot be loaded, an error is printed there, the other
-/// components are listed, and the exit status is 1.
+/// components are listed, and the exit status is that of the first error: 2 if nothing has the name, 1 otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  toolcell list tools/*.wasm")]
 pub(crate) struct ListArgs {

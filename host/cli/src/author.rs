@@ -34,6 +34,7 @@ pub(crate) fn create(printer: &Printer, args: &NewArgs) -> Result<ExitStatus, Fa
         return Ok(ExitStatus::Ok);
     }
     printer.note("note", &format!("made `{}`: {}", created.folder.display(), created.files.join(", ")));
+    printer.note("next", "type these commands");
     printer.text(&next.join("\n"))?;
     Ok(ExitStatus::Ok)
 }

@@ -81,7 +81,7 @@ pub(crate) async fn batch(
     let given_up = interrupt.given_up();
     let batch = Batch { printer, registry, executor, calls, options, given_up, logs: Arc::clone(&logs) };
     let halted = match shown {
-        Shown::Messages(format) => batch.messages(format).await?,
+        Shown::Messages(format) => batch.messages(format).await.map_err(with_policy)?,
         Shown::Events(form) => match batch.events(form).await? {
             ControlFlow::Continue(halted) => halted,
             ControlFlow::Break(status) => return Ok(status),
@@ -141,6 +141,16 @@ fn options(args: &BatchArgs, context: CallContext, limits: Limits) -> RunOptions
         Some(calls) => options.with_max_concurrency(calls.into()),
         None => options,
     }
+}
+
+/// An unknown tool need not end the run: the option that answers such a call is named.
+fn with_policy(failure: Failure) -> Failure {
+    if !failure.is_unknown_tool() {
+        return failure;
+    }
+    let policy = "or pass `--unknown-tools answer`, so that such a call gets an error message and the others run";
+    let hint = format!("{} {policy}", failure.hint());
+    failure.with_hint(hint)
 }
 
 /// A run that is ready to start.
@@ -257,7 +267,7 @@ impl Batch<'_> {
                 return Ok(gone);
             }
             if let RunEvent::Error(RunFailure(error)) = event {
-                let failure = Failure::from(error);
+                let failure = with_policy(Failure::from(error));
                 failure.tell(printer);
                 return Ok(ControlFlow::Break(failure.status()));
             }

@@ -70,10 +70,10 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     let quotas = config.tenants.keys().map(|name| (name, config.quotas.get(name).copied().unwrap_or(config.quota)));
     let quotas: BTreeMap<_, _> = quotas.filter(|(_, quota)| !quota.is_empty()).collect();
     if args.json {
-        let approved = config.approval == Approval::Given && unapproved.is_empty();
+        let approved = config.approval == Approval::Given && unapproved.is_empty() && developed.is_empty();
         let unset: Vec<_> = config.unset.keys().map(|name| unset_secret(&config, name, &components)).collect();
         printer.json(&json!({
-            "config": file, "ok": ok, "approved": approved, "warnings": warnings, "unset_secrets": unset,
+            "config": file, "ok": ok, "approved": approved, "in_development": developed, "warnings": warnings, "unset_secrets": unset,
             "components": shown, "quotas": quotas,
         }))?;
         return Ok(status);
@@ -102,8 +102,8 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         printer.note("hint", &problem.hint);
     }
     if config.approval == Approval::Missing {
-        let message = "was found here, and you have not approved it in its present form: this check went on \
-                       without its secrets, and with no limit above its default";
+        let message = "was found here, and you have not approved it in its present form: this check read none of its \
+                       secrets, and a limit above the default counted as the default";
         printer.note("warning", &format!("`{file}` {message}"));
     }
     if !unapproved.is_empty() {

@@ -170,7 +170,9 @@ pub(crate) async fn granted(
 pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
     let needs = needs(component.definitions());
     if needs.is_empty() {
-        let learn = learn_command(config, chosen, "TOOL");
+        let mut tools = component.definitions();
+        let tool = tools.next().filter(|_| tools.next().is_none()).map_or("TOOL", |only| &*only.name);
+        let learn = learn_command(config, chosen, tool);
         return format!("its tools do not declare their needs: {learn} shows what a call asks for");
     }
     grant_text::advice(config, chosen, &needs)

@@ -76,9 +76,21 @@ fn nothing_here(config: &Config) -> Failure {
         _ if config.is_foreign() => config.missing("").into(),
         _ => Failure::usage(
             "no component is named, and none is found: there is no project in this folder, and no component in a `toolcell.toml`",
-            "name the file of a component, for instance `toolcell inspect hello.wasm`",
+            match file_here() {
+                Some(file) => format!(
+                    "name the file of a component, for instance {}",
+                    config.hint.command("inspect", &[], &[&file])
+                ),
+                None => "make a tool with `toolcell new NAME`, or name the file of a component".to_owned(),
+            },
         ),
     }
+}
+
+/// The first component file in this folder.
+fn file_here() -> Option<String> {
+    let files = std::fs::read_dir(".").ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    files.filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "wasm")).min()
 }
 
 /// How the next command begins as this one did. A variable may have been set for one command alone: it is said as an option.
@@ -113,7 +125,10 @@ pub(crate) fn on_behalf(
     {
         let near = names::nearest(tenant, config.tenants.keys().map(String::as_str));
         let hint = near.map_or_else(
-            || "add a section [tenants.NAME], which may be empty".to_owned(),
+            || {
+                let known = config.tenants.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+                format!("its tenants: {known}; a new one needs a section [tenants.NAME], which may be empty")
+            },
             |near| format!("did you mean `{near}`?"),
         );
         return Err(Failure::usage(format!("`{file}` names no tenant `{}`", tenant.escape_debug()), hint));

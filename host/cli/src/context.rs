@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use toolcell::{CallContext, Json, JsonFault, Resume, names};
+use toolcell_config::quoted;
 
 use crate::config::{Chosen, Config};
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::{clean, json_slip};
 
 const KEYS: [&str; 8] = ["session_id", "request_id", "thread_id", "run_id", "tenant", "metadata", "attempt", "resume"];
 const RESUME_KEYS: [&str; 2] = ["answer", "state"];
@@ -85,6 +87,11 @@ fn json(what: &str, typed: &str) -> Result<Json, Failure> {
             "nest lists and objects less deeply"
         } else if matches!(fault, JsonFault::TooManyNodes(_)) {
             "pass fewer values"
+        } else if let Some(meant) = json_slip::meant(typed) {
+            return Failure::usage(
+                format!("{what}: {fault}"),
+                format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))),
+            );
         } else {
             "quote it for the shell: '{\"key\": \"value\"}'"
         };

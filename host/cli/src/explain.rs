@@ -7,11 +7,12 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcell::{
-    CallContext, Component, Decision, Definition, Denial, Egress, HttpRule, InvokeRule, KeyRule, Layer, PathRule,
-    PathUse, Request, Rights, Route, Suggestion, Tool, toml_text,
+    BadRule, CallContext, Component, Decision, Definition, Denial, Egress, HttpRule, InvokeRule, KeyRule, Layer,
+    PathRule, PathUse, Request, Rights, Route, Suggestion, Tool, toml_text,
 };
 
 use crate::args::{ExplainArgs, Global};
+use crate::built::HERE;
 use crate::config::{self, Chosen, Config, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -41,8 +42,8 @@ struct Rule {
 /// Explains.
 pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainArgs) -> Result<ExitStatus, Failure> {
     let (component, tool, request) = args.words();
-    let request = Request::parse(&request).map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
     let config = config::read_with(global, Wanted::None)?;
+    let request = Request::parse(&request).map_err(|bad| unreadable(&config, args, &bad))?;
     let context = config::on_behalf(&config, CallContext::default(), args.tenant.as_deref())?;
     let engines = host::engines(printer, global, 1, &config)?;
     let Found { chosen, component, tool } = find(printer, &engines, &config, component, tool).await?;
@@ -104,6 +105,30 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
         unusable(printer, &config, &chosen, &component)?;
     }
     Ok(status)
+}
+
+/// The forms of a request.
+const FORMS: &str = "a request is `GET https://example.com/x` or another method, `read /data/x`, `write /data/x`, \
+                     `environment NAME`, `secret NAME`, `reveal NAME`, `kv read KEY`, `kv write KEY`, `kv list PREFIX` or \
+                     `invoke TOOL`";
+
+/// The error of a last word that is no request. One without a space is probably a component or a tool.
+fn unreadable(config: &Config, args: &ExplainArgs, bad: &BadRule) -> Failure {
+    let (component, tool, word) = args.words();
+    let capitals = word.trim().split_once(' ').map(|(method, rest)| format!("{} {rest}", method.to_ascii_uppercase()));
+    if let Some(capitals) = capitals.filter(|capitals| Request::parse(capitals).is_ok()) {
+        return Failure::usage(bad.to_string(), format!("did you mean {}?", config::quoted(&capitals)));
+    }
+    if word.trim().contains(' ') {
+        return Failure::usage(bad.to_string(), format!("{FORMS}, in quotes for the shell"));
+    }
+    let mut words: Vec<_> = [Some(component.to_string_lossy()), tool.map(Into::into)].into_iter().flatten().collect();
+    words.retain(|word| word != HERE);
+    words.push(word.clone());
+    words.push("GET https://example.com/x".into());
+    let example = config.hint.command("explain", &[], &words.iter().map(|word| &**word).collect::<Vec<_>>());
+    let message = format!("the request is missing after `{}`", word.escape_debug());
+    Failure::usage(message, format!("{FORMS}; for instance {example}"))
 }
 
 /// The decision, as a call comes to it.

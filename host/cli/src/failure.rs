@@ -10,6 +10,7 @@ use toolcell_config::Error;
 use crate::config::Problem;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
+use crate::units::counted;
 
 /// Kinds of failures that a child may have.
 const KINDS: [&str; 11] = [
@@ -99,7 +100,7 @@ impl Failure {
     pub(crate) fn config(file: &str, problems: Vec<Problem>) -> Self {
         let error = match problems.as_slice() {
             [only] => anyhow!(only.to_string()),
-            several => anyhow!("`{file}` cannot be used: {} problems", several.len()),
+            several => anyhow!("`{file}` cannot be used: {}", counted(several.len(), "problem")),
         };
         let hint = problems.first().map_or_else(String::new, |problem| problem.hint.clone());
         Self { kind: "config", status: ExitStatus::Failed, error, hint, problems }
@@ -123,6 +124,11 @@ impl Failure {
     /// What to do about it.
     pub(crate) fn hint(&self) -> &str {
         &self.hint
+    }
+
+    /// Whether a tool was named that there is not.
+    pub(crate) fn is_unknown_tool(&self) -> bool {
+        self.kind == "unknown_tool"
     }
 
     /// How the command ends for it.

@@ -89,7 +89,8 @@ pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
     if chosen.configured.is_some() {
         return file;
     }
-    format!("{file}\nor, to try it, add to `toolcell run`:\n{}", options(suggestion))
+    let [run, batch] = ["run", "batch"].map(|command| config.hint.command(command, &[], &[]));
+    format!("{file}\nor, to try it without a configuration, add to {run} or {batch}:\n{}", options(suggestion))
 }
 
 /// The same as options of a command, in one line.
@@ -101,7 +102,9 @@ fn options(suggestion: &Suggestion) -> String {
 /// How a section that has grants is called.
 fn place_of(config: &Config, name: &str) -> String {
     match RuleLines::read(config) {
-        Some(rules) if whole(&rules, name).is_some() || !prefix(&rules, name).is_empty() => {
+        Some(rules)
+            if whole(&rules, name).is_some() || !prefix(&rules, name).is_empty() || has_only_parts(&rules, name) =>
+        {
             format!("the grants of [components.{name}]")
         }
         Some(_) | None => format!("[components.{name}.grants]"),
@@ -229,7 +232,8 @@ fn merged(rules: &RuleLines, name: &str, suggestion: &Suggestion, changes: &[Cha
                 let place = old.map(|old| format!("  # in place of {}", span(&old))).unwrap_or_default();
                 format!("{prefix}{kind} = {value}{place}")
             };
-            merged.into_iter().map(line).collect()
+            let header = has_only_parts(rules, name).then(|| format!("[components.{name}.grants]"));
+            header.into_iter().chain(merged.into_iter().map(line)).collect()
         }
     };
     Some(by_hand.into_iter().chain(lines).collect())
@@ -238,6 +242,15 @@ fn merged(rules: &RuleLines, name: &str, suggestion: &Suggestion, changes: &[Cha
 /// The grants of a component, if they are one inline table.
 fn whole(rules: &RuleLines, name: &str) -> Option<Item> {
     rules.part(&["components", name, "grants"]).filter(|grants| grants.text.starts_with('{'))
+}
+
+/// Whether only parts of a component's grants have headers, such as `[components.NAME.grants.secrets]`: a line for the grants
+/// themselves needs their header first.
+fn has_only_parts(rules: &RuleLines, name: &str) -> bool {
+    let keys = rules.items(&["components", name, "grants"]);
+    let header = rules.text_at(&["components", name, "grants"]).unwrap_or_default();
+    let is_own = header.starts_with('[') && header.trim_end_matches([']', ' ', '"', '\'']).ends_with("grants");
+    !is_own && !keys.is_empty() && keys.iter().all(|key| rules.before(key).starts_with('['))
 }
 
 /// What is written before the keys of a component's grants: nothing below a header, `grants.` in dotted keys.
@@ -317,55 +330,4 @@ fn seen_from(config: &Config, path: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use toolcell::Request;
-
-    use super::*;
-
-    /// Whatever form the old grants have, the new lines take their place and keep them.
-    #[test]
-    fn old_grants_stay() {
-        for (old, asked, expected) in [
-            ("kv = [\"read a\"]", "kv read b", "kv = [\"read a\", \"read b\"]  # in place of line 2"),
-            ("kv = [\n  \"read a\",\n]", "kv read b", "kv = [\"read a\", \"read b\"]  # in place of lines 2 to 4"),
-            ("kv = []", "kv read b", "kv = [\"read b\"]  # in place of line 2"),
-            ("kv = [\n  # one\n]", "kv read b", "# add to `kv`, lines 2 to 4: \"read b\""),
-            (
-                "environment = { A = \"1\" }",
-                "environment B",
-                "environment = { A = \"1\", B = \"…\" }  # in place of line 2",
-            ),
-            (
-                "[components.x.grants.environment]\nA = \"1\"",
-                "environment B",
-                "# add below [components.x.grants.environment], line 2:\nB = \"…\"",
-            ),
-            ("secrets = { k = { for = \"https://a.example\" } }", "reveal k", "reveal = [\"k\"]"),
-            ("scratch = false", "write /scratch/x", "scratch = true  # in place of line 2"),
-            ("reveal = []", "kv read b", "kv = [\"read b\"]"),
-            ("grants.kv = [\"read a\"]", "kv read b", "grants.kv = [\"read a\", \"read b\"]  # in place of line 2"),
-            (
-                "grants.kv = [\"read a\"]",
-                "reveal k",
-                "grants.secrets = { k = { from = { env = \"k\" } } }\ngrants.reveal = [\"k\"]",
-            ),
-            ("grants.environment.A = \"1\"", "kv read b", "grants.kv = [\"read b\"]"),
-            (
-                "grants = { kv = [\"read a\"] }",
-                "kv read b",
-                "grants = { kv = [\"read a\", \"read b\"] }  # in place of line 2",
-            ),
-            (
-                "grants = { kv = [\n  \"read a\",\n], reveal = [] }",
-                "invoke t",
-                "grants = { kv = [ \"read a\", ], reveal = [], invoke = [\"t\"] }  # in place of lines 2 to 4",
-            ),
-            ("grants = {}", "kv read b", "grants = { kv = [\"read b\"] }  # in place of line 2"),
-        ] {
-            let section = if old.starts_with("grants") { "x" } else { "x.grants" };
-            let rules = RuleLines::of(format!("[components.{section}]\n{old}\n"));
-            let lines = merged(&rules, "x", &Suggestion::of(&Request::parse(asked).unwrap()), &[]).unwrap();
-            assert_eq!(lines.join("\n"), expected, "{old}");
-        }
-    }
-}
+mod tests;

@@ -18,6 +18,7 @@ use crate::args::{Global, InitArgs};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::units::counted;
 use crate::{config, env};
 
 /// The file, with `COMPONENTS` for the sections of components and `NAME` for the one that the examples are about.
@@ -46,23 +47,16 @@ pub(crate) fn init(printer: &Printer, global: &Global, args: &InitArgs) -> Resul
         printer.json(&json!({ "file": path.to_string_lossy(), "components": found, "next": next }))?;
         return Ok(ExitStatus::Ok);
     }
-    printer.note("note", &format!("wrote `{}` with {}", path.display(), count(found.len())));
+    printer.note("note", &format!("wrote `{}` with {}", path.display(), counted(found.len(), "component")));
     for (name, file) in &found {
         printer.note("component", &format!("{name}: {file}"));
     }
     if found.is_empty() {
         printer.note("hint", "name a component in it, as its example shows");
     }
-    let [check, approve, serve] = next;
-    printer.text(&format!("{check}\n{approve}\n{serve}"))?;
+    printer.note("next", "type these commands");
+    printer.text(&next.join("\n"))?;
     Ok(ExitStatus::Ok)
-}
-
-fn count(components: usize) -> String {
-    match components {
-        1 => "1 component".to_owned(),
-        _ => format!("{components} components"),
-    }
 }
 
 /// Writes a file that does not exist yet.

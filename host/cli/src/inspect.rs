@@ -19,7 +19,7 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::units::Time;
-use crate::{clean, components, host, schema, table};
+use crate::{clean, components, host, schema, table, target};
 
 /// Characters of a column of parameters: a longer type pushes its line to the right.
 const WIDEST: usize = 48;
@@ -35,6 +35,15 @@ struct Seen<'a> {
     missing: &'a [String],
     barred: &'a [String],
     grants: &'a Grants,
+    /// The tool that is shown; absent: all of them.
+    tool: Option<&'a str>,
+}
+
+impl Seen<'_> {
+    /// The definitions that are shown.
+    fn shown<'b>(&'b self, component: &'b Component) -> impl Iterator<Item = &'b Definition> {
+        component.definitions().filter(|tool| self.tool.is_none_or(|name| tool.name == name))
+    }
 }
 
 /// Shows it.
@@ -58,9 +67,16 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     let tools = || loaded.iter().flat_map(Component::definitions);
     let (barred, missing) =
         (missing(&examination, tools(), &Grants::default()), missing(&examination, tools(), &grants));
+    if let (Ok(component), Some(name)) = (&loaded, &args.tool)
+        && !component.definitions().any(|tool| tool.name == *name)
+    {
+        let known = component.definitions().map(|tool| tool.name.as_str());
+        return Err(target::unknown(name, known));
+    }
     let (signer, missing, barred, grants) = (signer.as_ref(), &*missing, &*barred, &grants);
     let (chosen, examination, contents, kind) = (&chosen, &examination, &contents, &kind);
-    let seen = Seen { chosen, examination, contents, signer, kind, missing, barred, grants };
+    let seen =
+        Seen { chosen, examination, contents, signer, kind, missing, barred, grants, tool: args.tool.as_deref() };
     let usable = match &loaded {
         Ok(component) if !missing.is_empty() => {
             let message = format!("the component imports interfaces that are not granted: {}", missing.join(", "));
@@ -86,7 +102,7 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     if args.json {
         return Ok(ExitStatus::Ok);
     }
-    component.definitions().for_each(|tool| warn(printer, "", tool));
+    seen.shown(&component).for_each(|tool| warn(printer, "", tool));
     if let Some(kind) = &proposal {
         let word = kind.word();
         printer.note(
@@ -172,8 +188,8 @@ fn to_json(
         shown["compile_us"] = json!(compile_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)));
         shown["code"] = json!(component.code());
         shown["pooled"] = json!(component.is_pooled());
-        shown["tools"] = json!(component.definitions().collect::<Vec<_>>());
-        for tool in component.definitions() {
+        shown["tools"] = json!(seen.shown(component).collect::<Vec<_>>());
+        for tool in seen.shown(component) {
             shown["rights"][&tool.name] = json!(left(chosen, tool)?);
             shown["suspicions"][&tool.name] = json!(tool.suspicions());
         }
@@ -191,7 +207,7 @@ fn left(chosen: &Chosen<'_>, tool: &Definition) -> Result<Effective, Failure> {
 }
 
 fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failure> {
-    let Seen { chosen, examination, contents, signer, kind, missing, barred, grants } = seen;
+    let Seen { chosen, examination, contents, signer, kind, missing, barred, grants, tool: _ } = seen;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut facts = vec![
         row("component", path(&chosen.path)),
@@ -210,13 +226,13 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
             None => "earlier, from the cache".to_owned(),
         };
         facts.push(row("compiled", format!("{when}; {}", tier(component.code()))));
-        let memory = if component.is_pooled() { "from the pool" } else { "on demand, not from the pool" };
-        facts.push(row("cells", format!("{}; memory {memory}", chosen.isolation.word())));
+        let memory = if component.is_pooled() { "" } else { "; memory is allocated for each call" };
+        facts.push(row("isolation", format!("{}{memory}", chosen.isolation.word())));
     }
     facts.push(row("without grants", contents::without_grants_shown(examination, barred)));
     let imports = imports(examination, missing, grants, Some(contents));
     let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports];
-    for definition in loaded.iter().flat_map(|component| component.definitions()) {
+    for definition in loaded.iter().flat_map(|component| seen.shown(component)) {
         text.extend([String::new(), tool(definition)]);
         let left = left(chosen, definition)?;
         if left.is_empty() {

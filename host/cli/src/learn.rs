@@ -93,7 +93,13 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         }
     }
     if let CallResult::Refusal(refusal) = &result {
-        if let Refusal::InvalidArguments(faults) = refusal {
+        if args.json {
+            let none = [(); 0];
+            printer.json(&json!({
+                "tool": name, "ended": result, "denied": none, "grants": none, "granted": none, "declared": none,
+                "steps": none, "warnings": none, "changes": none,
+            }))?;
+        } else if let Refusal::InvalidArguments(faults) = refusal {
             report::misfit(printer, &args.call, &config.hint, faults);
         } else {
             printer.note("error", &refusal.to_string());

@@ -55,7 +55,7 @@ pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) ->
             failure.tell(printer);
         }
     }
-    Ok(if failures.is_empty() { ExitStatus::Ok } else { ExitStatus::Failed })
+    Ok(failures.first().map_or(ExitStatus::Ok, |(_, failure)| failure.status()))
 }
 
 /// The component as it can be listed: also one that is not granted what it imports.

@@ -27,6 +27,7 @@ mod host;
 mod init;
 mod inspect;
 mod interrupt;
+mod json_slip;
 mod learn;
 mod lines;
 mod list;

@@ -26,6 +26,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::printer::Printer;
 use crate::traces::Traces;
+use crate::units::counted;
 use crate::{host, state, tenant};
 use tokens::Tokens;
 
@@ -330,7 +331,9 @@ async fn reloading(
 /// Reports components that are not served, or not wholly. Only the operator sees which.
 fn report_problems(service: &Service, loaded: &Loaded) {
     let details: Vec<_> = loaded.problems().iter().map(ToString::to_string).collect();
-    let summary = format!("{} components or tenants have a problem: the operator's log says which", details.len());
+    let have = if details.len() == 1 { "has" } else { "have" };
+    let summary =
+        format!("{} {have} a problem: the operator's log says which", counted(details.len(), "component or tenant"));
     service.report_degraded("components", summary, details);
 }
 
@@ -364,7 +367,13 @@ fn told(printer: &Printer, args: &ServeArgs, loaded: &Loaded) -> Result<usize, F
             continue;
         }
         let label = if problem.serving == Serving::Nothing { "error" } else { "warning" };
-        printer.note(label, &format!("{}:{}: {problem}", problem.file, problem.line));
+        // A problem of the configuration's text names its place itself.
+        let place = if problem.error.problems().is_empty() {
+            format!("{}:{}: ", problem.file, problem.line)
+        } else {
+            String::new()
+        };
+        printer.note(label, &format!("{place}{problem}"));
         printer.note("hint", &problem.hint());
     }
     if args.check {
@@ -382,7 +391,8 @@ fn told(printer: &Printer, args: &ServeArgs, loaded: &Loaded) -> Result<usize, F
                 .collect();
             printer.json(&json!({ "tools": tools, "tenants": loaded.tenants().keys().collect::<Vec<_>>(), "problems": problems }))?;
         } else {
-            printer.text(&format!("{tools} tools, {} tenants, {} problems", loaded.tenants().len(), problems.len()))?;
+            let counts = [(tools, "tool"), (loaded.tenants().len(), "tenant"), (problems.len(), "problem")];
+            printer.text(&counts.map(|(count, of)| counted(count, of)).join(", "))?;
         }
     }
     Ok(problems.len())

@@ -122,12 +122,18 @@ pub(crate) fn tool<'a>(tools: &'a [Tool], name: Option<&str>, component: &str) -
             let known = known().collect::<Vec<_>>().join(", ");
             Err(Failure::usage(format!("`{component}` offers several tools: say which"), format!("there are: {known}")))
         }
-        (Some(name), _) => tools.iter().find(|tool| tool.definition().name == name).ok_or_else(|| {
-            let near = names::nearest(name, known());
-            let listed = || format!("there are: {}", known().collect::<Vec<_>>().join(", "));
-            Failure::unknown_tool(name, near.map_or_else(listed, |near| format!("did you mean `{near}`?")))
-        }),
+        (Some(name), _) => {
+            tools.iter().find(|tool| tool.definition().name == name).ok_or_else(|| unknown(name, known()))
+        }
     }
+}
+
+/// The error of a name that none of these tools has.
+pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
+    let known: Vec<_> = known.collect();
+    let near = names::nearest(name, known.iter().copied());
+    let listed = || format!("there are: {}", known.join(", "));
+    Failure::unknown_tool(name, near.map_or_else(listed, |near| format!("did you mean `{near}`?")))
 }
 
 /// Whether a word has the form of arguments, which no tool's name has but `-`.

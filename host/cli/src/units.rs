@@ -6,6 +6,15 @@ use std::time::{Duration, SystemTime};
 
 pub(crate) use toolcell_config::units::{Count, Size, Time};
 
+/// A number of things: `1 tool`, `2 tools`, `0 components or tenants`.
+pub(crate) fn counted(count: usize, thing: &str) -> String {
+    if count == 1 {
+        return format!("1 {thing}");
+    }
+    let things: Vec<_> = thing.split(" or ").map(|word| format!("{word}s")).collect();
+    format!("{count} {}", things.join(" or "))
+}
+
 /// A text that is no date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadDate;
@@ -46,6 +55,14 @@ fn last() -> SystemTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_has_no_plural() {
+        assert_eq!(
+            [0, 1, 2].map(|count| counted(count, "component or tenant")),
+            ["0 components or tenants", "1 component or tenant", "2 components or tenants"]
+        );
+    }
 
     #[test]
     fn what_is_no_date_is_refused() {

@@ -18,7 +18,7 @@ impl Matter<'_> {
         if let Some(found) = self.unapproved() {
             page.lines.push(format!("configuration {}: found here, and not approved in its present form", self.file));
             // All of it, whatever it means: publishers, pins, tenants, isolation.
-            page.append(Page::of_texts(found.before(), found.text.clone()));
+            page.append(Page::of_texts(found.before().as_deref(), &found.text));
         }
         let shown = || {
             let is_shown = |difference: &Difference<'_>| difference.standing() != Standing::Locked || self.is_found();
@@ -152,7 +152,7 @@ impl Seen<'_> {
             let rest = Page::of_rest(definition, &shown);
             if !rest.lines.is_empty() {
                 page.lines.push("    also in its definition".to_owned());
-                page.append(Page { lines: rest.lines.iter().map(|line| format!("  {line}")).collect(), ..rest });
+                page.append(rest);
             }
         }
         page

@@ -130,6 +130,7 @@ A request is one of:
   read /data/x, write /data/x  paths as the tool sees them
   environment NAME, secret NAME, reveal NAME
   kv read KEY, kv write KEY, kv list PREFIX, invoke TOOL, invoke own TOOL
+The kind of the need may be in front, as in `filesystem read /data/x`.
 
 Exit status: 0 it is allowed, 21 it is denied, 2 bad usage, 1 anything else"
 )]
@@ -140,7 +141,7 @@ pub(crate) struct ExplainArgs {
     /// The tool's name; not needed for a component with one tool
     #[arg(add = complete::tools())]
     tool: Option<String>,
-    /// What the tool would ask for
+    /// What the tool would ask for. It is always the last word: a single word is the request
     request: Option<String>,
     /// The tenant of the call
     #[arg(long, value_name = "NAME")]

@@ -145,7 +145,7 @@ pub(super) fn show(printer: &Printer, report: &Report) -> Result<(), Failure> {
     let mut lines = Vec::new();
     for case in &report.cases {
         let ended = match (case.passed, case.blessed) {
-            (true, true) => "blessed",
+            (true, true) => "written",
             (true, false) => "ok",
             (false, _) => "FAILED",
         };
@@ -153,6 +153,7 @@ pub(super) fn show(printer: &Printer, report: &Report) -> Result<(), Failure> {
         lines.push(format!("{ended:<7}  {}: {}{fuel}", case.tool, case.name));
         lines.extend(case.failures.iter().filter(|_| !case.passed).map(|failure| format!("         {failure}")));
     }
-    lines.push(format!("{} passed, {} failed, {} blessed", report.passed, report.failed, report.blessed));
+    let written = if report.blessed > 0 { format!(", {} written", report.blessed) } else { String::new() };
+    lines.push(format!("{} passed, {} failed{written}", report.passed, report.failed));
     printer.text(&lines.join("\n"))
 }

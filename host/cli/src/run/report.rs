@@ -7,8 +7,8 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde_json::Value;
 use toolcell::{
-    CallResult, Exit, Fault, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome, Output, Part, Question,
-    Raised, RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
+    CallResult, Exit, Fault, FaultKind, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome, Output, Part,
+    Question, Raised, RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
 };
 use toolcell_build::SourceLine;
 
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::gaps::{self, Gap};
 use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
-use crate::{clean, files, schema, table};
+use crate::{clean, files, json_slip, schema, table};
 
 /// Lines of a guest's backtrace.
 const FRAMES: usize = 5;
@@ -301,10 +301,14 @@ fn raise_or<T: PartialOrd + Display>(
 
 fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
     let Refusal::InvalidArguments(faults) = refusal else {
-        printer.note("error", &refusal.to_string());
+        // What to do with an answer is said by the options of this command, and once.
+        let (error, hint) = if let Refusal::Resume(fault) = refusal {
+            (fault.to_string(), resume::remedy(*fault))
+        } else {
+            (refusal.to_string(), refusal.hint())
+        };
+        printer.note("error", &error);
         printer.note("  reason", refusal.kind());
-        // What to do with the options of this command, where there is such a thing.
-        let hint = if let Refusal::Resume(fault) = refusal { resume::remedy(*fault) } else { refusal.hint() };
         printer.note("hint", hint);
         return;
     };
@@ -323,8 +327,15 @@ pub(crate) fn misfit(printer: &Printer, call: &CallArgs, again: &Again, faults: 
         printer.note("hint", &format!("did you mean `{}`?", quoted(&format!("@{only}"))));
         return;
     }
+    let is_syntax = faults.iter().any(|fault| matches!(fault.kind, FaultKind::Syntax { .. }));
+    let text = call.tool.iter().chain(&call.arguments).find(|word| word.trim_start().starts_with('{'));
+    if let Some(meant) = text.filter(|_| is_syntax).and_then(|text| json_slip::meant(text)) {
+        printer.note("hint", &format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))));
+        return;
+    }
     let inspect = again.command("inspect", &[], &[&call.component.to_string_lossy()]);
-    printer.note("hint", &format!("{inspect} shows the parameters"));
+    let form = if is_syntax { "write NAME=VALUE, or one JSON object in quotes for the shell; " } else { "" };
+    printer.note("hint", &format!("{form}{inspect} shows the parameters"));
 }
 
 #[cfg(test)]

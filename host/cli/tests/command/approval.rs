@@ -236,7 +236,7 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     place.write(&format!("{GRANTING}\n[tenants.t]\n"));
     refused(&run(), "you have not approved");
     let shown = place.typed(&["approve"]).stdout;
-    assert!(shown.contains("mine.wasm): locked\ngrants of mine\n"), "this user's own lock is no news: {shown}");
+    assert!(shown.contains("mine.wasm): approved\ngrants of mine\n"), "this user's own lock is no news: {shown}");
     place.approve();
     assert_eq!(run().status, 0);
     place.write(PLAIN);
@@ -291,7 +291,7 @@ fn other_code_of_a_component_that_was_given_something_is_refused() {
                     "the component `mine` is not the one that was approved: it has other code",
                 );
             }
-            assert!(place.typed(&["approve"]).stdout.starts_with("component mine (HERE/mine.wasm): rebuilt\n"));
+            assert!(place.typed(&["approve"]).stdout.starts_with("component mine (HERE/mine.wasm): changed code\n"));
         } else {
             assert!(run().stderr.starts_with("warning: the component `mine` has changed code"), "{}", run());
         }

@@ -250,7 +250,7 @@ fn what_cannot_be_arguments() {
     let deep = "[".repeat(100_000);
     for (arguments, input, message) in [
         ("nonsense", "", "not valid JSON"),
-        ("[]", "", "expected a JSON object"),
+        ("[]", "", "expected an object, got an array"),
         ("{\"name\": 5}", "", "at `/name`"),
         ("{\"name\": \"a\", \"name\": \"b\"}", "", "appears twice"),
         ("-", "", "required member `name` is missing"),

@@ -145,7 +145,7 @@ fn without_a_component_and_without_one_to_take_it_says_what_to_type() {
     let two = "[components.one]\npath = \"hello.wasm\"\n[components.two]\npath = \"asks.wasm\"\n";
     for (config, status, error, hint) in [
         (two, 2, "`toolcell.toml` configures several components: name one", "its components: one, two"),
-        ("", 2, "no component is named, and none is found", "toolcell inspect hello.wasm"),
+        ("", 2, "no component is named, and none is found", "toolcell inspect asks.wasm"),
     ] {
         let place = Place::new(config);
         for words in [&["run"][..], &["learn"], &["inspect"], &["explain", "GET https://a.example"]] {
@@ -167,7 +167,7 @@ fn grants_can_be_typed_for_the_component_of_this_folder() {
     let shown = place.typed(&add);
     assert_eq!(shown.status, 0, "{shown}");
     let shown = place.typed(&["run", ".", "action=list"]);
-    assert!(shown.status == 1 && shown.stderr.contains("or, to try it, add to `toolcell run`:"), "{shown}");
+    assert!(shown.status == 1 && shown.stderr.contains("add to `toolcell run` or `toolcell batch`:"), "{shown}");
     assert!(shown.stderr.contains("path = \"target/wasm32-wasip2/release/my_tool.wasm\"\n"), "{shown}");
     for words in [&["run", "action=list"][..], &["learn", "{\"action\": \"list\"}"]] {
         let shown = place.typed(words);

@@ -118,7 +118,7 @@ fn a_single_component_is_approved_alone() {
     place.typed(&["--config", "toolcell.toml", "approve", "--yes"]);
     assert_eq!(greet().status, 21);
     let shown = place.typed(&["approve", "one"]);
-    assert!(shown.stdout.contains("+ \"[components.two]\"\n"), "the whole configuration is shown: {shown}");
+    assert!(shown.stdout.contains("    | [components.two]\n"), "the whole configuration is shown: {shown}");
     assert!(shown.stdout.contains("component one (") && !shown.stdout.contains("component two ("), "{shown}");
     let shown = place.typed(&["approve", "one", "--yes"]);
     assert_eq!(shown.status, 0, "{shown}");

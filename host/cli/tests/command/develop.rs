@@ -174,6 +174,12 @@ fn a_check_says_what_is_used_in_development() {
         }
         let shown = named(&["check"]);
         assert_eq!((shown.status, shown.stderr.as_str()), (0, &*format!("{VALID}{ending}")), "{shown}");
+        let json = named(&["check", "--json"]).json();
+        let developed: Vec<_> =
+            json["in_development"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
+        let is_told = developed.is_empty() || ending.contains(&developed.join(", "));
+        assert_eq!((json["approved"].as_bool(), is_told), (Some(developed.is_empty()), true), "{json}");
+        assert_eq!(developed.is_empty(), ending.ends_with("is approved\n"), "{json}");
     }
 }
 

@@ -73,6 +73,11 @@ fn what_is_wrong_with_it() {
              [components.x.limits]\nfuel = \"lots\"\ntimeout = 5\nmemory = -1\n",
         ),
         (
+            "all",
+            "[components.x]\npath = \"hello.wasm\"\npth = 1\n[components.x.grants]\nhttp = [\"GT https://a.example\"]\n\
+             kv = \"read a\"\n[tenants.t]\nisolation = \"proces\"\n[tenants.\"a b\"]\n",
+        ),
+        (
             "access",
             "[components.x]\npath = \"hello.wasm\"\n\
              grants.directories = [{ name = \"/z\", path = \"other\", access = \"raed\" }]\n",

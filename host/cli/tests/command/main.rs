@@ -24,6 +24,7 @@ mod killed;
 mod learned;
 mod limits;
 mod looks;
+mod newcomer;
 mod packaging;
 mod path_to_grant;
 mod place;

@@ -45,7 +45,7 @@ fn is_accepted(words: &[&str], replaced: &[(&str, &str)]) {
     let added = place.typed(&["tenant", "add", "acme", "--config", "toolcell.toml", "--state-dir", state.as_str()]);
     assert_eq!(added.status, 0, "{added}");
     let shown = place.shown(place.command().args(&words).arg("--check"));
-    assert_eq!((shown.status, shown.stdout.as_str()), (0, "1 tools, 1 tenants, 0 problems\n"), "{shown}");
+    assert_eq!((shown.status, shown.stdout.as_str()), (0, "1 tool, 1 tenant, 0 problems\n"), "{shown}");
 }
 
 /// Checks that a client which starts the command with these words is told its tools.

@@ -60,7 +60,7 @@ fn run_learn_and_explain_take_one_order() {
     ] {
         let shown = place.typed(words);
         assert_eq!(shown.status, 1, "{words:?}: {shown}");
-        assert!(shown.stderr.contains("error: there is no tool `gret`\nhint: did you mean `greet`?\n"), "{shown}");
+        assert!(shown.stderr.contains("error: there is no tool `gret`\nhint: did you mean `greet`?"), "{shown}");
         let json = place.typed(&[words, &["--json"]].concat()).json();
         assert_eq!(json["error"]["kind"], "unknown_tool", "{words:?}: {json}");
     }

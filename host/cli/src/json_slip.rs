@@ -1,0 +1,147 @@
+//! JSON as a person types it by mistake: single quotes, names and words without quotes, a comma too many.
+//!
+//! In: a text that is not JSON. Out: the JSON that was probably meant, for a hint.
+//! Invariants: a hint only, never used as arguments; bounded in size and depth.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use serde_json::{Map, Value};
+
+/// Bytes of a text that is looked at: a hint is one line.
+const MAX_TEXT: usize = 500;
+/// Levels of objects and arrays.
+const MAX_DEPTH: usize = 16;
+
+/// The object that a text probably means. `None` for a text that is JSON, or too far from it.
+pub(crate) fn meant(text: &str) -> Option<Value> {
+    if text.len() > MAX_TEXT || serde_json::from_str::<Value>(text).is_ok() {
+        return None;
+    }
+    let mut reader = Reader { chars: text.chars().peekable() };
+    let value = reader.value(0)?;
+    reader.space();
+    reader.chars.next().is_none().then_some(value).filter(Value::is_object)
+}
+
+struct Reader<'a> {
+    chars: Peekable<Chars<'a>>,
+}
+
+impl Reader<'_> {
+    fn space(&mut self) {
+        while self.chars.next_if(|c| c.is_whitespace()).is_some() {}
+    }
+
+    /// Whether this comes next; if so it is read.
+    fn takes(&mut self, wanted: char) -> bool {
+        self.space();
+        self.chars.next_if_eq(&wanted).is_some()
+    }
+
+    fn value(&mut self, depth: usize) -> Option<Value> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        if self.takes('{') {
+            let mut members = Map::new();
+            while !self.takes('}') {
+                let name = self.text()?;
+                if !self.takes(':') {
+                    return None;
+                }
+                members.insert(name.0, self.value(depth + 1)?);
+                self.separator('}')?;
+            }
+            return Some(Value::Object(members));
+        }
+        if self.takes('[') {
+            let mut items = Vec::new();
+            while !self.takes(']') {
+                items.push(self.value(depth + 1)?);
+                self.separator(']')?;
+            }
+            return Some(Value::Array(items));
+        }
+        let (text, is_quoted) = self.text()?;
+        let word = || match text.as_str() {
+            "True" => Value::Bool(true),
+            "False" => Value::Bool(false),
+            "None" | "undefined" => Value::Null,
+            word => serde_json::from_str(word).unwrap_or_else(|_| word.into()),
+        };
+        Some(if is_quoted { text.into() } else { word() })
+    }
+
+    /// A comma, or the end that follows.
+    fn separator(&mut self, end: char) -> Option<()> {
+        let is_apart = self.takes(',') || self.chars.peek() == Some(&end);
+        is_apart.then_some(())
+    }
+
+    /// A text in quotes of any kind, or a bare word, and whether it has quotes.
+    fn text(&mut self) -> Option<(String, bool)> {
+        self.space();
+        let mut text = String::new();
+        if let Some(quote) = self.chars.next_if(|c| matches!(c, '"' | '\'' | '“' | '‘')) {
+            let end = match quote {
+                '“' => '”',
+                '‘' => '’',
+                same => same,
+            };
+            loop {
+                match self.chars.next()? {
+                    '\\' => text.push(escaped(self.chars.next()?)?),
+                    c if c == end => return Some((text, true)),
+                    c => text.push(c),
+                }
+            }
+        }
+        while let Some(c) = self.chars.next_if(|c| !matches!(c, ',' | ':' | '{' | '}' | '[' | ']' | '"' | '\'')) {
+            text.push(c);
+        }
+        let text = text.trim().to_owned();
+        (!text.is_empty()).then_some((text, false))
+    }
+}
+
+/// The character of an escape of one letter.
+fn escaped(letter: char) -> Option<char> {
+    match letter {
+        'n' => Some('\n'),
+        't' => Some('\t'),
+        'r' => Some('\r'),
+        '"' | '\'' | '\\' | '/' => Some(letter),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_slip_is_told_from_what_was_meant() {
+        for (typed, expected) in [
+            ("{'name': 'Ada'}", json!({"name": "Ada"})),
+            (r#"{"name": "Ada",}"#, json!({"name": "Ada"})),
+            (r#"{name: "Ada", n: 3}"#, json!({"name": "Ada", "n": 3})),
+            // What is left after the shell has taken the quotes.
+            (
+                "{name: Ada Lovelace, ok: true, all: [1, two,]}",
+                json!({"name": "Ada Lovelace", "ok": true, "all": [1, "two"]}),
+            ),
+            ("{'is': True, 'of': None}", json!({"is": true, "of": null})),
+            (r#"{'a': 'it\'s'}"#, json!({"a": "it's"})),
+            ("{“a”: “b”}", json!({"a": "b"})),
+        ] {
+            assert_eq!(meant(typed), Some(expected), "{typed}");
+        }
+        let deep = "{a: ".repeat(100);
+        for none in [r#"{"a": 1}"#, "", "{", "{a}", "{a: }", "'a'", "{a: 1} b", "{a: 1 {", &deep, &"x".repeat(501)] {
+            assert_eq!(meant(none), None, "{none}");
+        }
+    }
+}
