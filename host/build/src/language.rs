@@ -48,10 +48,32 @@ impl FromStr for Language {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
-        let known = Self::ALL.into_iter().find(|language| language.name() == name);
+        let short = match name {
+            "javascript" => "js",
+            "typescript" => "ts",
+            "py" => "python",
+            "rs" => "rust",
+            other => other,
+        };
+        let known = Self::ALL.into_iter().find(|language| language.name() == short);
         known.ok_or_else(|| {
             let message = format!("there is no language `{}`", name.escape_debug());
             Error::usage(message, "use one of: js, ts, python, rust, c")
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_language_has_its_usual_names() {
+        for (name, expected) in
+            [("js", "js"), ("javascript", "js"), ("typescript", "ts"), ("py", "python"), ("rs", "rust")]
+        {
+            assert_eq!(name.parse::<Language>().map(Language::name).ok(), Some(expected));
+        }
+        assert!("cobol".parse::<Language>().is_err());
     }
 }
