@@ -157,7 +157,7 @@ fn all_that_is_wrong_is_told_without_a_call() {
         (&checked, r#"{"n": 1}"#, Ok(vec!["one", "two"])),
         (&checked, r#"{"n": "x"}"#, Ok(vec!["at `/n`: expected an integer, got \"x\""])),
         (&own, "{}", Ok(vec!["not on a Sunday"])),
-        (&own, "[]", Ok(vec!["expected a JSON object with the tool's arguments, got an array"])),
+        (&own, "[]", Ok(vec!["expected an object, got an array"])),
         (&spins, "{}", Err("timeout/fuel")),
     ] {
         let (tool, call) = (tool.clone(), ToolCall::new("1", tool.definition().name.as_str(), arguments));
