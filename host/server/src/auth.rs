@@ -133,8 +133,7 @@ impl Authenticator {
         if !self.is_open.load(Ordering::Acquire) {
             return false;
         }
-        // A store that cannot be read may have keys.
-        if self.keys.as_ref().is_some_and(|keys| keys.list().map_or(true, |keys| !keys.is_empty())) {
+        if self.keys.as_ref().is_some_and(ApiKeyStore::may_have_keys) {
             self.require_keys();
         }
         self.is_open.load(Ordering::Acquire)
@@ -142,7 +141,7 @@ impl Authenticator {
 
     /// Whether the store of keys cannot be read.
     pub(crate) fn has_unreadable_keys(&self) -> bool {
-        self.keys.as_ref().is_some_and(|keys| keys.list().is_err())
+        self.keys.as_ref().is_some_and(|keys| !keys.is_readable())
     }
 
     /// Whether a principal that was accepted before still would be: its key was not revoked, and its token has not expired and

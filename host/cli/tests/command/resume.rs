@@ -51,6 +51,21 @@ fn a_state_is_good_for_the_call_that_asked() {
 }
 
 #[test]
+fn an_answer_that_does_not_fit_is_refused_and_the_next_one_is_taken() {
+    let state = asked(&[]);
+    let answered =
+        |answer| typed(&["run", "desk.wasm", "book_table", ARGUMENTS, "--answer", answer, "--state", &state]);
+    let wrong = answered(r#"{"name": 7}"#);
+    assert_eq!((wrong.status, wrong.stdout.as_str()), (21, ""), "{wrong}");
+    for told in
+        ["the answer does not fit the question: at `/name`: ", "  reason: invalid_answer\n", "hint: correct `--answer`"]
+    {
+        assert!(wrong.stderr.contains(told), "{told}: {wrong}");
+    }
+    assert_eq!(answered(ANSWER).status, 0);
+}
+
+#[test]
 fn a_tool_that_was_built_anew_does_not_take_the_answer() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("desk");

@@ -41,8 +41,10 @@ struct Inner {
 /// The keys as they were read last.
 #[derive(Debug)]
 struct Loaded {
-    /// Which file they were read from. `None`: there was none.
+    /// Which file was looked at last. `None`: there was none.
     stamp: Option<Stamp>,
+    /// Whether that file could not be read: the keys are those from before.
+    is_stale: bool,
     /// From a key to its id.
     keys: ApiKeys,
     principals: HashMap<String, Principal>,
@@ -208,19 +210,32 @@ impl ApiKeyStore {
         match Loaded::read(&self.0.path) {
             Ok(read) => *loaded = read,
             Err(error) => {
-                // It is judged once, not at every request.
-                loaded.stamp = stamp;
+                // It is judged and told once, not at every request.
+                (loaded.stamp, loaded.is_stale) = (stamp, true);
+                drop(loaded);
+                tracing::error!(%error, hint = error.hint(), "the key file was not read; the keys read before stay valid");
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    /// The principal of a key.
+    /// Whether the keys are those of the file as it is now.
+    pub(crate) fn is_readable(&self) -> bool {
+        let _ = self.reload();
+        !self.0.loaded.read().is_stale
+    }
+
+    /// Whether there may be a key: there is one, or the file cannot be read.
+    pub(crate) fn may_have_keys(&self) -> bool {
+        let _ = self.reload();
+        let loaded = self.0.loaded.read();
+        loaded.is_stale || !loaded.infos.is_empty()
+    }
+
+    /// The principal of a key. If the file cannot be read, the keys that were read before count.
     pub(crate) fn principal_of(&self, shown: &str) -> Option<Principal> {
-        if let Err(error) = self.reload() {
-            tracing::error!(%error, hint = error.hint(), "the key file was not read; the keys read before stay valid");
-        }
+        let _ = self.reload();
         let loaded = self.0.loaded.read();
         loaded.keys.tenant_of(shown).and_then(|id| loaded.principals.get(id)).cloned()
     }
@@ -274,7 +289,7 @@ impl Loaded {
                 return Err(invalid(format!("two keys have the id `{}`", info.id)));
             }
         }
-        Ok(Self { stamp, keys, principals, infos })
+        Ok(Self { stamp, is_stale: false, keys, principals, infos })
     }
 }
 
