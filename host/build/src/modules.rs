@@ -32,7 +32,7 @@ const MAX_SOURCES: u64 = 64 << 20;
 /// Modules as the runtime takes them, by their paths in the project.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Modules {
-    entry: String,
+    pub(crate) entry: String,
     modules: BTreeMap<String, String>,
     /// For each module, what its specifiers mean.
     imports: BTreeMap<String, BTreeMap<String, String>>,

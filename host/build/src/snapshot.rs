@@ -73,8 +73,13 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     let answer = machine.ask(&given).map_err(stopped)?;
     let definitions = match serde_json::from_slice(&answer).map_err(Error::internal)? {
         Answer::Definitions { definitions } => definitions.into_iter().map(checked).collect::<Result<Vec<_>, _>>()?,
-        Answer::Error { error } => {
+        Answer::Error { error } if error.contains("\n    at ") => {
             return Err(Error::new(ErrorKind::Source, error, "correct the source at this place"));
+        }
+        // A thrown value that is not an error has no place, nor has a wait, or an import of a name that is not exported.
+        Answer::Error { error } => {
+            let message = format!("{}: {error}", modules.entry);
+            return Err(Error::new(ErrorKind::Source, message, "correct this file, or one that it imports"));
         }
     };
     machine.call::<(), ()>(SEAL, ()).map_err(stopped)?;

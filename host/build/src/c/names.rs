@@ -69,3 +69,22 @@ fn shown(name: &str) -> &str {
     let is_own = PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || STATIC.contains(&name);
     if is_own { SDK } else { name }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_found_by_its_whole_name() {
+        let (mut functions, mut names, mut module) = (NameMap::new(), NameSection::new(), Module::new());
+        functions.append(0, "tc_register");
+        names.functions(&functions);
+        module.section(&names);
+        let module = module.finish();
+        assert!(has_function(&module, "tc_register").expect("a module"));
+        for other in ["tc_regist", "tc_register_greet", ""] {
+            assert!(!has_function(&module, other).expect("a module"), "{other}");
+        }
+        assert!(!has_function(&Module::new().finish(), "tc_register").expect("a module"));
+    }
+}
