@@ -118,6 +118,16 @@ fn faults_are_told_with_their_place_and_a_hint() {
     told(&["new", "greeter", "--lang", "js"], 1, "is not empty, and was not changed");
     fs::write(place.path().join("greeter/src/tool.js"), "let x = ;").expect("a file");
     told(&["build", "greeter"], 1, "tool.js:1:9: ");
+    // What has no place of its own is told with the first file.
+    for (source, problem) in [
+        ("throw 'no'", "tool.js: a value that is not an Error was thrown: no"),
+        ("await new Promise(() => {})", "tool.js: the promise never settles"),
+        ("import { nope } from 'toolcell'", "tool.js: SyntaxError: Could not find export 'nope' in module 'toolcell'"),
+        ("1", "tool.js: TypeError: no tool was made"),
+    ] {
+        fs::write(place.path().join("greeter/src/tool.js"), source).expect("a file");
+        told(&["build", "greeter"], 1, problem);
+    }
     // A definition that no host takes.
     for (member, problem) in [
         ("parameters: { type: 'array' }", "its `parameters` have the type \"array\""),
