@@ -69,6 +69,9 @@ fn a_project_is_built_and_tested_after_each_change() {
     assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
     let source = place.path().join("greeter/src/tool.js");
     let good = fs::read_to_string(&source).expect("the tool");
+    // In one step, so that no build sees half of it.
+    let next = place.path().join("next.js");
+    let change = |text: &str| fs::write(&next, text).and_then(|()| fs::rename(&next, &source)).expect("a file");
     signals_by_default();
     let mut dev = place.command();
     dev.args(["dev", "greeter", "--watch", "20ms"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -88,10 +91,10 @@ fn a_project_is_built_and_tested_after_each_change() {
     let first = until_it_waits();
     assert!(first.contains("built: ") && !first.contains("error"), "{first}");
     // An error of the build is told, and the next change is built.
-    fs::write(&source, "let x = ;").expect("a file");
+    change("let x = ;");
     let broken = until_it_waits();
     assert!(broken.contains("tool.js:1:9: ") && !broken.contains("built: "), "{broken}");
-    fs::write(&source, good.replace("Hello", "Goodbye")).expect("a file");
+    change(&good.replace("Hello", "Goodbye"));
     let changed = until_it_waits();
     assert!(changed.contains("built: ") && !changed.contains("error"), "{changed}");
     kill_process(Pid::from_child(&child), Signal::INT).expect("it is there");
