@@ -1,5 +1,6 @@
 //! Tools in Python, C and Rust from their source to their cases, with the compilers of the Python registry and cargo: the
 //! common cases, the example tools, and what `toolcell new` makes. Tools in TypeScript with the npm packages that they import.
+//! Components and programs that were not made for toolcell (`existing`).
 //!
 //! Invariants: a common case is run for every language, or is named with a reason in the project's `skipped.txt`; a name there
 //! that no case has is an error.
@@ -22,6 +23,8 @@ const REQUIREMENTS: &str = "tests/languages/requirements.txt";
 macro_rules! words {
     ($($word:expr),*) => { [$(OsStr::new($word)),*] };
 }
+
+mod existing;
 
 /// Builds each project and runs its cases.
 pub(crate) fn run() -> Result<()> {
@@ -70,6 +73,7 @@ pub(crate) fn run() -> Result<()> {
             failed.push(name);
         }
     }
+    failed.extend(existing::run(&existing::Programs { python: &python, packages: &packages, toolcell: &toolcell })?);
     ensure!(failed.is_empty(), "these projects failed, see above: {}", failed.join(", "));
     Ok(())
 }

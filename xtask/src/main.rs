@@ -24,7 +24,7 @@ cargo xtask test    all tests
 cargo xtask attack  a campaign of attacks on the library; `--help` tells more
 cargo xtask conformance  the public MCP conformance suite against a fixture server
 cargo xtask clients  agents in Python and TypeScript, and the MCP Inspector, against `toolcell serve`
-cargo xtask languages  tools in Python and C, built with their compilers, and their cases
+cargo xtask languages  tools in Python, C and Rust built with their compilers, and published programs
 cargo xtask openapi  requests made from the OpenAPI document, against `toolcell serve`
 cargo xtask packaging  the systemd unit by `systemd-analyze`, the container file by hadolint
 cargo xtask lint    formatting, lints, documentation, packages, and the licences and sources of the dependencies

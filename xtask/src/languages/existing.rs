@@ -1,0 +1,130 @@
+//! Components and programs that were not made for toolcell, as `docs/existing-components.md` names them: built by their own
+//! toolchains from published packages, and run as they are.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::registries::{Packages, installed, source_of};
+use crate::shell::{root, say};
+
+/// SQLite's source, in a package of Rust.
+const SQLITE: &str = "libsqlite3-sys = \"=0.40.0\"";
+/// SQLite for WASI: one file of a database at a time, without threads and libraries.
+const SQLITE_FLAGS: [&str; 6] = [
+    "-O1",
+    "-DSQLITE_OS_OTHER=1",
+    "-DSQLITE_THREADSAFE=0",
+    "-DSQLITE_TEMP_STORE=3",
+    "-DSQLITE_OMIT_LOAD_EXTENSION",
+    "-DLONGDOUBLE_TYPE=double",
+];
+/// The first bytes of a PNG, and its width and height of 4 and 3.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x04\0\0\0\x03";
+
+/// What builds and runs them.
+pub(super) struct Programs<'a> {
+    /// The interpreter of the environment with `componentize-py` and Zig.
+    pub(super) python: &'a Path,
+    pub(super) packages: &'a Packages,
+    /// Runs `toolcell` with these words, and tells whether it succeeds.
+    pub(super) toolcell: &'a dyn Fn(&[&OsStr]) -> Result<bool>,
+}
+
+/// Builds them, runs their cases, and returns the names of those that fail.
+pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
+    let place = root().join("target/languages/existing");
+    let data = place.join("data");
+    fs::create_dir_all(&data)?;
+    let sources = root().join("tests/existing");
+    // A copy, which the toolchains may write into.
+    let words = programs.packages.project(&sources.join("words"), &place)?;
+    let made = [
+        ("words by componentize-js", words_in_javascript(programs, &words, &place)?, "functions", "words"),
+        ("words by componentize-py", words_in_python(programs, &words, &place)?, "functions", "words"),
+        ("sql", sql(programs, &sources, &place)?, "command", "sql"),
+        ("jsonxf", installed(&place, "jsonxf", &["--version", "1.1.1"])?, "command", "jsonxf"),
+    ];
+    let mut failed = Vec::new();
+    for (name, component, kind, cases) in made {
+        say(&format!("{name}\n"));
+        let cases = sources.join(cases);
+        if !(programs.toolcell)(&words!["test", "--component", &component, "--as", kind, &cases])? {
+            failed.push(name.to_owned());
+        }
+        if name == "sql" && !keeps_a_database(programs, &component, &data)? {
+            failed.push("sql, in a granted directory".to_owned());
+        }
+    }
+    let features = ["--version", "0.45.1", "--no-default-features", "--features", "text,system-fonts,memmap-fonts"];
+    let resvg = installed(&place, "resvg", &features)?;
+    say("resvg\n");
+    if !draws(programs, &resvg, &sources.join("resvg/in.svg"), &data)? {
+        failed.push("resvg".to_owned());
+    }
+    Ok(failed)
+}
+
+fn words_in_javascript(programs: &Programs<'_>, words: &Path, place: &Path) -> Result<PathBuf> {
+    let component = place.join("words-js.wasm");
+    let mut node = Command::new(&programs.packages.node);
+    succeed(node.arg("build.mjs").arg(&component).current_dir(words), "componentize-js")?;
+    Ok(component)
+}
+
+fn words_in_python(programs: &Programs<'_>, words: &Path, place: &Path) -> Result<PathBuf> {
+    let component = place.join("words-py.wasm");
+    let mut componentize = Command::new(programs.python.with_file_name("componentize-py"));
+    componentize.args(["-d", "words.wit", "-w", "words", "componentize", "words", "-o"]).arg(&component);
+    succeed(componentize.current_dir(words), "componentize-py")?;
+    Ok(component)
+}
+
+fn sql(programs: &Programs<'_>, sources: &Path, place: &Path) -> Result<PathBuf> {
+    let program = place.join("sql.wasm");
+    let sqlite = source_of(&place.join("sqlite"), SQLITE)?.join("sqlite3");
+    let mut zig = Command::new(programs.python);
+    zig.args(["-m", "ziglang", "cc", "-target", "wasm32-wasi"]).args(SQLITE_FLAGS).arg("-I").arg(&sqlite).arg("-o");
+    zig.arg(&program)
+        .arg(sources.join("sql/sql.c"))
+        .args(["sqlite3.c", "wasm32-wasi-vfs.c"].map(|file| sqlite.join(file)));
+    succeed(&mut zig, "zig cc")?;
+    Ok(program)
+}
+
+/// Whether what one call writes into a database is what the next one reads.
+fn keeps_a_database(programs: &Programs<'_>, sql: &Path, data: &Path) -> Result<bool> {
+    let _ = fs::remove_file(data.join("notes.db"));
+    let (made, removed) = ("create table t (a)", "drop table t");
+    let call = |statement: &str| with_data(programs, sql, &json(&["/data/notes.db", statement]), data);
+    Ok(call(made)? && call(removed)? && !call(removed)?)
+}
+
+/// Whether it turns a drawing into an image.
+fn draws(programs: &Programs<'_>, resvg: &Path, drawing: &Path, data: &Path) -> Result<bool> {
+    let image = data.join("out.png");
+    let _ = fs::remove_file(&image);
+    fs::copy(drawing, data.join("in.svg"))?;
+    let is_good = with_data(programs, resvg, &json(&["/data/in.svg", "/data/out.png"]), data)?;
+    Ok(is_good && fs::read(image).is_ok_and(|image| image.starts_with(PNG)))
+}
+
+/// The arguments of a call with these words, none of which needs an escape.
+fn json(words: &[&str]) -> String {
+    format!("{{\"args\": {words:?}}}")
+}
+
+/// Runs a program that may write to the folder `data`.
+fn with_data(programs: &Programs<'_>, program: &Path, arguments: &str, data: &Path) -> Result<bool> {
+    let grant = format!("directory=write /data={}", data.display());
+    (programs.toolcell)(&words!["run", "--quiet", "--as", "command", "--grant", &grant, program, arguments])
+}
+
+fn succeed(command: &mut Command, name: &str) -> Result<()> {
+    let status = command.status().with_context(|| format!("{name} does not run"))?;
+    ensure!(status.success(), "{name} failed");
+    Ok(())
+}
