@@ -280,7 +280,7 @@ fn a_client_on_standard_input_speaks_mcp() {
     let refused = place.typed(&["serve", "--stdio"]);
     assert!(refused.status == 2 && refused.stderr.contains("--tenant NAME"), "{refused}");
     let checked = place.typed(&["serve", "--check", "--stdio", "--tenant", "acme"]);
-    assert_eq!((checked.status, checked.stdout.as_str()), (0, "1 tools, 1 tenants, 0 problems\n"), "{checked}");
+    assert_eq!((checked.status, checked.stdout.as_str()), (0, "1 tool, 1 tenant, 0 problems\n"), "{checked}");
     let mut command = place.command();
     command.args(["serve", "--stdio", "--tenant", "acme"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
