@@ -215,7 +215,7 @@ fn arguments_that_are_refused() {
         ("hello", "not valid JSON"),
         ("{}{}", "not valid JSON"),
         (r#"{"name": "a", "name": "b"}"#, "appears twice"),
-        ("[]", "expected a JSON object"),
+        ("[]", "expected an object, got an array"),
         ("null", "got null"),
         ("{}", "required member `name` is missing"),
         (r#"{"name": 7}"#, "at `/name`: expected a string, got 7"),

@@ -99,7 +99,7 @@ fn a_malformed_call_ends_the_turn() -> anyhow::Result<()> {
     }
     // With its name and its id, the model can repair it.
     let told = step(&stepper, calling("note", json!([1])), &mut Turn::default());
-    assert!(response(&told).to_string().contains("expected a JSON object"), "{told:?}");
+    assert!(response(&told).to_string().contains("expected an object, got an array"), "{told:?}");
     assert_eq!(chat.ran.load(SeqCst), 0);
     Ok(())
 }

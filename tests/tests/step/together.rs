@@ -96,7 +96,7 @@ fn malformed_arguments_are_told_to_the_model() {
     let mut turn = Turn::default();
     for (arguments, said) in [
         (json!("{\"say\": "), "not valid JSON"),
-        (json!([1]), "expected a JSON object"),
+        (json!([1]), "expected an object, got an array"),
         (json!("{\"a\":1,\"a\":2}"), "appears twice"),
     ] {
         let call = json!({"id": "c1", "name": "say", "args": arguments});
