@@ -302,10 +302,12 @@ fn raise_or<T: PartialOrd + Display>(
 fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
     let Refusal::InvalidArguments(faults) = refusal else {
         // What to do with an answer is said by the options of this command, and once.
-        let (error, hint) = match refusal {
-            Refusal::Resume(fault) => (fault.to_string(), resume::remedy(*fault)),
-            Refusal::InvalidAnswer(_) => (refusal.to_string(), "correct `--answer`, and repeat the same `--state`"),
-            other => (other.to_string(), other.hint()),
+        let (error, hint) = if let Refusal::Resume(fault) = refusal {
+            (fault.to_string(), resume::remedy(*fault))
+        } else if let Refusal::InvalidAnswer(_) = refusal {
+            (refusal.to_string(), "correct `--answer`, and repeat the same `--state`")
+        } else {
+            (refusal.to_string(), refusal.hint())
         };
         printer.note("error", &error);
         printer.note("  reason", refusal.kind());
