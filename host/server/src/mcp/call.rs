@@ -8,8 +8,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, ClientResult, ErrorData, RequestId as RpcId,
-    ServerRequest,
+    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, ClientResult, ElicitRequest, ErrorData,
+    RequestId as RpcId, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestContext, RoleServer, ServiceError};
 use serde_json::Value;
@@ -49,21 +49,30 @@ pub(super) async fn call(
             Retry::Refused(result) => return Ok(result.into()),
         },
     };
+    // The question that was answered last, over the stream of this request.
+    let mut answered = None;
     for _ in 0..MAX_ROUNDS {
-        let answer = match once(handler, &call, resume.take(), context).await {
-            Ok(answer) => answer,
-            Err(refused) => return result::of_refused(&refused).map(Into::into),
-        };
-        let asked = answer.question().filter(|_| can_be_asked(context));
-        let Some((question, form)) = asked.and_then(|question| Some((question, question::form(question)?))) else {
-            let is_promised = handler.promises_a_value(&call.name);
-            return result::of(&answer.completion, is_promised, stateless).map(Into::into);
+        let (question, form) = match once(handler, &call, resume.take(), context).await {
+            Ok(answer) => {
+                let asked = answer.question().filter(|_| can_be_asked(context));
+                match asked.and_then(|question| Some((question.clone(), question::form(question)?))) {
+                    Some(asked) => asked,
+                    None => {
+                        let is_promised = handler.promises_a_value(&call.name);
+                        return result::of(&answer.completion, is_promised, stateless).map(Into::into);
+                    }
+                }
+            }
+            Err(refused) => match answered.take().and_then(|question| asked_again(question, &refused)) {
+                Some(asked) => asked,
+                None => return result::of_refused(&refused).map(Into::into),
+            },
         };
         if stateless {
-            return question::input_required(form, question, &call, &sealer()).map(Into::into);
+            return question::input_required(form, &question, &call, &sealer()).map(Into::into);
         }
         match elicit(form, question.clone(), context).await? {
-            Retry::Answered(answered) => resume = Some(answered),
+            Retry::Answered(given) => (resume, answered) = (Some(given), Some(question)),
             Retry::Refused(result) => return Ok(result.into()),
             Retry::Unanswered(_) => {
                 return Err(ErrorData::invalid_params("the client's answer does not have the requested form", None));
@@ -71,6 +80,14 @@ pub(super) async fn call(
         }
     }
     Err(ErrorData::internal_error(format!("the tool asked more than {MAX_ROUNDS} questions"), None))
+}
+
+/// The same question with what was wrong about its answer, if that is why the call was refused.
+fn asked_again(question: Question, refused: &Refused) -> Option<(Question, ElicitRequest)> {
+    let Refused::InvalidAnswer(refusal) = refused else { return None };
+    let mut told = question.clone();
+    told.question = format!("{}\n({refusal})", question.question);
+    Some((question, question::form(&told)?))
 }
 
 /// The same question again, for a request that came without its answer.
@@ -152,7 +169,7 @@ fn can_be_asked(context: &RequestContext<RoleServer>) -> bool {
 
 /// Asks the client's user, over the stream of the request.
 async fn elicit(
-    form: rmcp::model::ElicitRequest,
+    form: ElicitRequest,
     question: Question,
     context: &RequestContext<RoleServer>,
 ) -> Result<Retry, ErrorData> {

@@ -226,14 +226,21 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered
         assert_eq!(told["error"]["data"]["code"], "resume_tampered", "at {at}: {told}");
     }
     client.end().await.unwrap();
-    // In a session whose client shows forms, and in one that cannot.
+    // A session's client that shows forms is asked again; one that cannot has the state.
     let mut client = Client::start(serving(tool.clone()), McpOptions::default());
     client.initialize(json!({"elicitation": {}})).await;
     client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}})).await;
-    let asked = client.receive().await;
-    let content = json!({"action": "accept", "content": {"answer": "two"}});
-    client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": content})).await;
-    is_refused(&client.receive().await);
+    for (answer, message) in [
+        (json!("two"), "How many?"),
+        (json!(3), "How many?\n(the answer does not fit the question: expected an integer, got \"two\")"),
+    ] {
+        let asked = client.receive().await;
+        assert_eq!(asked["params"]["message"], message, "{asked}");
+        let content = json!({"action": "accept", "content": {"answer": answer}});
+        client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": content})).await;
+    }
+    let told = client.receive().await;
+    assert_eq!(told["result"]["structuredContent"]["answer"], 3, "{told}");
     client.end().await.unwrap();
     let mut client = Client::start(serving(tool), McpOptions::default());
     client.initialize(json!({})).await;
