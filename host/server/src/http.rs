@@ -37,7 +37,7 @@ use idempotency::Idempotency;
 ///
 /// # Defaults
 /// Requests to `localhost`, `127.0.0.1` and `[::1]`; of browsers, only those of a page of the same origin; 4 MiB of body,
-/// 64 MiB of bodies at once; 10 s without a byte of the body, 60 s for all of it; 1,024 requests at once; keys of open streams
+/// 64 MiB of bodies at once; 10 s without a byte of the body, 60 s for all of it; 4,096 requests at once; keys of open streams
 /// are looked at every 2 s.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -69,7 +69,7 @@ impl Default for HttpOptions {
             origins: Vec::new(),
             body: 4 << 20,
             bodies: 64 << 20,
-            requests: 1024,
+            requests: 4096,
             recheck: Duration::from_secs(2),
             body_idle: Duration::from_secs(10),
             body_time: Duration::from_secs(60),

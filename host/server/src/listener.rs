@@ -49,7 +49,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Where and how a server listens.
 ///
 /// # Defaults
-/// A free port of 127.0.0.1, no TLS, no proxy, [`HttpOptions::default`], 1,024 connections and 256 from one address, 10 s for
+/// A free port of 127.0.0.1, no TLS, no proxy, [`HttpOptions::default`], 4,096 connections and 256 from one address, 10 s for
 /// a request's head of at most 32 KiB, 30 s for an answer that is not read, 30 s for running requests at the end.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -86,7 +86,7 @@ impl Default for ListenOptions {
             tls: None,
             behind_proxy: false,
             http: HttpOptions::default(),
-            connections: 1024,
+            connections: 4096,
             connections_per_address: 256,
             head_time: Duration::from_secs(10),
             write_time: Duration::from_secs(30),

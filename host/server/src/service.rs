@@ -67,7 +67,7 @@ struct Inner {
 /// What one server takes on at once.
 ///
 /// # Defaults
-/// 1,024 requests in flight, 256 calls in a request, 100 tools on a page.
+/// 4,096 requests in flight, 256 calls in a request, 100 tools on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceLimits {
@@ -82,7 +82,7 @@ pub struct ServiceLimits {
 
 impl Default for ServiceLimits {
     fn default() -> Self {
-        Self { in_flight: 1024, calls_per_request: 256, page: 100 }
+        Self { in_flight: 4096, calls_per_request: 256, page: 100 }
     }
 }
 

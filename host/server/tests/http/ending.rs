@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use toolcell::ToolCall;
 use toolcell_server::{CallRequest, ListenOptions, Principal, Refused};
 
 use crate::fixture::Fixture;
+
+const BODY: &str = r#"{"name": "echo", "arguments": {}}"#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_runs_too_long_is_cancelled_and_still_answered() {
@@ -25,14 +29,30 @@ async fn a_server_that_shuts_down_waits_for_its_requests_and_takes_no_new_ones()
     let acme = fixture.acme.clone();
     let running = fixture.waiting(&acme, "long").await;
     let (service, address) = (fixture.service.clone(), fixture.address);
+    let mut late = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {acme}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        BODY.len()
+    );
+    late.write_all(head.as_bytes()).await.unwrap();
+    // The server says that it waits for the body.
+    let mut line = [0; 25];
+    late.read_exact(&mut line).await.unwrap();
+    assert_eq!(&line, b"HTTP/1.1 100 Continue\r\n\r\n");
     fixture.shut_down();
     // The server is closing as soon as it accepts no connection.
-    while tokio::net::TcpStream::connect(address).await.is_ok() {
+    while TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;
     }
     while service.readiness().ready {
         tokio::task::yield_now().await;
     }
+    // A request whose body comes now began before.
+    late.write_all(BODY.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    late.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("\"code\":\"draining\""), "{answer}");
     let request = CallRequest::new(ToolCall::new("a", "echo", "{}"));
     let refused = service.call(&Principal::new(Some("acme"), "key:other"), request).await;
     assert!(matches!(refused, Err(Refused::Draining)), "{refused:?}");
