@@ -27,7 +27,7 @@ use crate::failure::Failure;
 use crate::format::{self, Format};
 use crate::interrupt::{self, Interrupt};
 use crate::printer::Printer;
-use crate::units::Size;
+use crate::units::{Size, counted};
 use crate::{components, context, host, state};
 use calls::List;
 use watched::Watched;
@@ -56,7 +56,9 @@ pub(crate) async fn batch(
     let options = options(args, context, limits);
     let calls = calls::read(&args.calls, args.calls_format)?;
     if let silent @ 1.. = calls.unreadable.iter().filter(|call| call.id.is_none()).count() {
-        printer.note("warning", &format!("{silent} calls cannot be read and have no id: they get no message"));
+        let gets = if silent == 1 { "gets" } else { "get" };
+        let silent = counted(silent, "call");
+        printer.note("warning", &format!("{silent} cannot be read and, without an id, {gets} no message"));
     }
     // Without a place for a key questions are sealed all the same; then no later command can answer them.
     let (sealer, unkept) = match state::sealer(global.state_dir.as_deref()) {
@@ -149,7 +151,7 @@ fn with_policy(failure: Failure) -> Failure {
         return failure;
     }
     let policy = "or pass `--unknown-tools answer`, so that such a call gets an error message and the others run";
-    let hint = format!("{} {policy}", failure.hint());
+    let hint = format!("{}; {policy}", failure.hint());
     failure.with_hint(hint)
 }
 

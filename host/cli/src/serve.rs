@@ -4,6 +4,7 @@
 //! Invariants: what is served is what was approved; a reload that fails changes nothing, and is told on standard error and by
 //! `/ready`.
 
+mod problems;
 mod tokens;
 
 use std::pin::pin;
@@ -11,8 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use toolcell_config::{Configuration, EnginesBuilder, Loaded, Reloaded, Reloader, Serving, TenantQuota};
+use toolcell_config::{Configuration, EnginesBuilder, Loaded, Reloaded, Reloader, TenantQuota};
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::{
     ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, BindError, HttpOptions, HttpServer, ListenOptions,
@@ -28,6 +30,7 @@ use crate::printer::Printer;
 use crate::traces::Traces;
 use crate::units::counted;
 use crate::{host, state, tenant};
+use problems::{report_problems, told};
 use tokens::Tokens;
 
 /// What a reload that failed is told as, by `/ready`.
@@ -44,6 +47,7 @@ pub(crate) fn serve(
     global: &Global,
     args: &ServeArgs,
 ) -> Result<ExitStatus, Failure> {
+    allow_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
         let ended = serving(printer, interrupt, traces, global, args).await;
@@ -53,6 +57,13 @@ pub(crate) fn serve(
     // What a component's optimiser still does is not waited for.
     runtime.shutdown_background();
     ended
+}
+
+/// Allows as many open files as the system does: each connection is one, and the usual limit is 1,024.
+fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Refused, the server takes as many connections as it can.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 async fn serving(
@@ -122,7 +133,8 @@ async fn serving(
         printer.note(
             "serving",
             &format!(
-                "{tools} tools at {url}/v1 and {url}/mcp, {}",
+                "{} at {url}/v1 and {url}/mcp, {}",
+                counted(tools, "tool"),
                 if has_keys { "each request needs a key or a token" } else { "for this machine only" }
             ),
         );
@@ -328,15 +340,6 @@ async fn reloading(
     }
 }
 
-/// Reports components that are not served, or not wholly. Only the operator sees which.
-fn report_problems(service: &Service, loaded: &Loaded) {
-    let details: Vec<_> = loaded.problems().iter().map(ToString::to_string).collect();
-    let have = if details.len() == 1 { "has" } else { "have" };
-    let summary =
-        format!("{} {have} a problem: the operator's log says which", counted(details.len(), "component or tenant"));
-    service.report_degraded("components", summary, details);
-}
-
 /// Reports a changed configuration that is not served. The server stays ready, because it serves what it did before: otherwise
 /// all servers that share the file would be taken out of service at once. Everyone sees the place of the first error, the operator
 /// what it is.
@@ -357,43 +360,4 @@ fn summary(reloaded: &Reloaded) -> String {
     });
     let told: Vec<_> = told.collect();
     if told.is_empty() { "the same components as before".to_owned() } else { told.join("; ") }
-}
-
-/// Tells what is not served, or not wholly. Returns of how many problems.
-fn told(printer: &Printer, args: &ServeArgs, loaded: &Loaded) -> Result<usize, Failure> {
-    let problems = loaded.problems();
-    for problem in problems {
-        if args.json && args.check {
-            continue;
-        }
-        let label = if problem.serving == Serving::Nothing { "error" } else { "warning" };
-        // A problem of the configuration's text names its place itself.
-        let place = if problem.error.problems().is_empty() {
-            format!("{}:{}: ", problem.file, problem.line)
-        } else {
-            String::new()
-        };
-        printer.note(label, &format!("{place}{problem}"));
-        printer.note("hint", &problem.hint());
-    }
-    if args.check {
-        let tools = loaded.registry().toolbox().tools().count();
-        if args.json {
-            let problems: Vec<_> = problems
-                .iter()
-                .map(|problem| {
-                    json!({
-                        "component": problem.component, "tool": problem.tool, "tenant": problem.tenant,
-                        "reason": problem.reason.code(), "file": problem.file, "line": problem.line,
-                        "message": problem.error.to_string(), "hint": problem.hint(),
-                    })
-                })
-                .collect();
-            printer.json(&json!({ "tools": tools, "tenants": loaded.tenants().keys().collect::<Vec<_>>(), "problems": problems }))?;
-        } else {
-            let counts = [(tools, "tool"), (loaded.tenants().len(), "tenant"), (problems.len(), "problem")];
-            printer.text(&counts.map(|(count, of)| counted(count, of)).join(", "))?;
-        }
-    }
-    Ok(problems.len())
 }

@@ -125,7 +125,7 @@ pub struct Foreign {
     /// The file, the link or the directory.
     pub path: PathBuf,
     /// The owner's number.
-    owner: u32,
+    pub(crate) owner: u32,
 }
 
 impl Foreign {

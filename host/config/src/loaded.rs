@@ -14,6 +14,7 @@ use futures_util::StreamExt as _;
 use toolcell::defence::{Defence, stands};
 use toolcell::{Component, ComponentBytes, ComponentKind, Executor, Grants, Limits, Registry, Tenant, Tool, names};
 
+use crate::dev::Development;
 use crate::report::{ComponentProblem, Reason, Serving};
 use crate::versions::digest;
 use crate::{Configuration, Engines, Error, Isolation, Issuer, Lock, ResolvedComponent, Signer, TenantQuota, files};
@@ -31,6 +32,8 @@ pub struct Loaded {
     quota: TenantQuota,
     issuer: Option<Issuer>,
     problems: Vec<ComponentProblem>,
+    /// Those that are served without approval, and why.
+    in_development: BTreeMap<String, Development>,
     pub(crate) served: BTreeMap<String, Served>,
 }
 
@@ -94,10 +97,13 @@ impl Configuration {
         let apart: Arc<Vec<_>> = Arc::new(self.tenants.keys().filter(|name| self.is_apart(name)).cloned().collect());
         problems.extend(apart.iter().map(|tenant| ComponentProblem::of_tenant(tenant)));
         let mut limits = self.bounded(self.defaults);
-        let mut tools = Vec::new();
+        let (mut tools, mut in_development) = (Vec::new(), BTreeMap::new());
         for chosen in self.all() {
             let name = chosen.configured.map_or("", |(name, _)| name);
             let Some(served) = served.get(name) else { continue };
+            if let Some(why) = chosen.configured.and_then(|(_, configured)| configured.development.clone()) {
+                in_development.insert(name.to_owned(), why);
+            }
             limits = loosest(&limits, &chosen.limits);
             for tool in served.component.tools() {
                 let of_tool = chosen.limits.tightened(&chosen.limits_of(&tool.definition().name));
@@ -116,7 +122,7 @@ impl Configuration {
             .fold(executor, |executor, (name, settings)| executor.with_tenant(name, settings.tenant.clone()));
         let problems = problems.into_iter().map(|problem| problem.placed(self)).collect();
         let (quota, issuer) = (self.quota, self.issuer.clone());
-        Loaded { registry, executor, tenants, quota, issuer, problems, served }
+        Loaded { registry, executor, tenants, quota, issuer, problems, in_development, served }
     }
 
     /// Whether calls of a tenant are to be made in a process of its own.
@@ -299,6 +305,11 @@ impl Loaded {
     #[must_use]
     pub fn problems(&self) -> &[ComponentProblem] {
         &self.problems
+    }
+
+    /// Components that are served without approval, because they are in development, and why: they lie in a folder of `[dev]`.
+    pub fn in_development(&self) -> impl Iterator<Item = (&str, &Development)> {
+        self.in_development.iter().map(|(name, why)| (name.as_str(), why))
     }
 
     /// The components that are served: name and digest.

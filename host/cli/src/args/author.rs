@@ -94,7 +94,7 @@ pub(crate) struct TestArgs {
     /// Run the cases whose name contains this
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
-    /// Write the ending that was seen into the file of each case that fails; a YAML file loses its comments
+    /// Write the ending that was seen into the file of each case that fails
     #[arg(long)]
     pub(crate) bless: bool,
     /// Write a report in the form of JUnit to this file

@@ -119,10 +119,8 @@ impl Tokens {
         } else {
             service.report_with(ISSUER, message, details);
         }
-        printer.note(
-            "warning",
-            "the keys of the issuer cannot be used: its earlier keys check tokens; without any, tokens are refused",
-        );
+        let until = if self.auth.has_issuer_keys() { "the earlier ones stay in use" } else { "every token is refused" };
+        printer.note("warning", &format!("the keys of the issuer cannot be used: {until}"));
         failure.tell(printer);
     }
 }

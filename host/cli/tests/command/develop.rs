@@ -132,6 +132,11 @@ fn a_folder_of_builds_needs_no_approval() {
         "{checked}"
     );
     assert!(checked.stderr.contains("not approved, or changed since the approval: other\n"), "{checked}");
+    let served = named(&["serve", "--check", "--json"]);
+    assert_eq!(served.json()["in_development"], serde_json::json!(["dev"]), "{served}");
+    assert!(served.stderr.contains("development mode: `dev` is served without approval"), "{served}");
+    let explained = named(&["explain", "dev", "greet", "variable A"]);
+    assert!(!explained.stderr.contains("until the component is approved"), "{explained}");
     let other = named(&["run", "other", "text_stats"]);
     assert!(other.status == 21 && other.stderr.contains("not approved yet"), "{other}");
     // A link into the folder does not put it there, and a link in the folder does not keep what it leads to.
