@@ -68,6 +68,8 @@ pub(crate) fn answer<'js>(
         let promise: Promise<'js> = answers.get::<_, Function<'js>>(function)?.call(arguments)?;
         loop {
             match promise.finish() {
+                // A job itself failed, for instance because memory is exhausted: not that no job is left.
+                Err(rquickjs::Error::WouldBlock) if ctx.has_exception() => return Err(rquickjs::Error::Exception),
                 // What a handler awaits by `settled()` is rejected, which makes new work.
                 Err(rquickjs::Error::WouldBlock) if answers.get::<_, Function<'js>>("idle")?.call(())? => {}
                 finished => return finished,

@@ -72,7 +72,10 @@ def _settled(value):
 def described(error, depth=0):
     """The error's type and message, the author's lines of its traceback, the innermost first, and the error that it was
     raised from."""
-    message = str(error)
+    try:
+        message = str(error)
+    except BaseException as failed:
+        message = f"its text cannot be made: __str__ raised {type(failed).__name__}"
     if not message and isinstance(error, MemoryError):
         message = "out of memory"
     lines, trace = [], error.__traceback__

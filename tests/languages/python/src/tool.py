@@ -41,6 +41,15 @@ class Sudden(BaseException):
     pass
 
 
+class Unprintable(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def unprintable():
+    raise Unprintable
+
+
 def throws_text():
     raise Sudden("just a text")
 
@@ -98,6 +107,7 @@ endings = {
     "throws": fail,
     "caused": caused,
     "throws_text": throws_text,
+    "unprintable": unprintable,
     "pending": pending,
     "circle": lambda: loop,
     "bigint": lambda: float("nan"),
