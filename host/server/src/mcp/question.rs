@@ -231,7 +231,9 @@ pub(super) fn in_meta(meta: &RequestMetaObject) -> Result<Option<Resume>, ErrorD
 pub(super) fn told(question: &Question, is_promised: bool) -> CallToolResult {
     let mut text = format!("The tool asks the user: {}", question.question);
     if let Some(options) = options(question) {
-        text = format!("{text}\nChoices: {}", labels(&options).join(", "));
+        // The options of an object are its members' questions, not values to choose from.
+        let what = if is_object(question) { "It asks for" } else { "Choices" };
+        text = format!("{text}\n{what}: {}", labels(&options).join(", "));
     }
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.is_error = Some(is_promised);

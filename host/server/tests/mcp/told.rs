@@ -290,6 +290,22 @@ async fn an_option_that_is_an_object_is_shown_by_its_label() {
     }
 }
 
+/// A question for an object asks for its members: its options are no values to choose from.
+#[tokio::test]
+async fn the_members_of_an_object_are_no_choices() {
+    let ask = async |_: Value| {
+        let schema = json!({"type": "object", "properties": {"day": {"type": "string"}}});
+        let question = Question::new("A table?").with_options(json!([{"name": "day", "label": "Which day"}]));
+        Outcome::AskUser(question.with_answer_schema(schema))
+    };
+    let mut client = Client::start(serving(Tool::native(named("ask"), ask).unwrap()), McpOptions::default());
+    client.initialize(json!({})).await;
+    let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+    let text = "The tool asks the user: A table?\nIt asks for: Which day";
+    assert_eq!(told["result"]["content"][0]["text"], text, "{told}");
+    client.end().await.unwrap();
+}
+
 /// Clients check structured content against the output schema, and demand it in a result without an error.
 #[tokio::test]
 async fn a_halt_of_a_tool_that_promises_its_values_is_told_as_an_error() {
