@@ -151,7 +151,9 @@ fn with_policy(failure: Failure) -> Failure {
         return failure;
     }
     let policy = "or pass `--unknown-tools answer`, so that such a call gets an error message and the others run";
-    let hint = format!("{}; {policy}", failure.hint());
+    let hint = failure.hint();
+    let joint = if hint.ends_with('?') { "" } else { ";" };
+    let hint = format!("{hint}{joint} {policy}");
     failure.with_hint(hint)
 }
 
