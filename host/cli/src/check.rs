@@ -7,9 +7,7 @@ use toolcell::{Component, Limits, Overlay, Tool};
 
 use crate::approve;
 use crate::args::{CheckArgs, Global};
-use crate::config::{
-    self, Approval, Chosen, Config, Development, Effective, Isolation, Lock, Problem, Signer, Standing, effective,
-};
+use crate::config::{self, Approval, Chosen, Config, Effective, Isolation, Lock, Problem, Signer, Standing, effective};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::gaps::{self, Gap};
@@ -46,7 +44,7 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
                 let standing = approve::standing(&lock, name(&chosen), component, signer.as_ref());
                 let signer = signer.as_ref();
                 if standing != Standing::Locked {
-                    let list = if development(&chosen).is_some() { &mut developed } else { &mut unapproved };
+                    let list = if chosen.development().is_some() { &mut developed } else { &mut unapproved };
                     list.push(name(&chosen));
                 }
                 if args.json {
@@ -144,10 +142,6 @@ fn unset_secret(config: &Config, secret: &str, components: &[(&str, Component)])
     json!({ "name": secret, "problem": config.unset.get(secret), "tools": users(config, secret, components) })
 }
 
-fn development<'a>(chosen: &Chosen<'a>) -> Option<&'a Development> {
-    chosen.configured.and_then(|(_, configured)| configured.development.as_ref())
-}
-
 /// What a tool declares and is not granted.
 fn not_granted(tool: &Tool) -> Vec<Gap> {
     tool.rights().map(|rights| gaps::of(rights, tool.definition())).unwrap_or_default()
@@ -191,7 +185,7 @@ fn to_json(
         "digest": component.examination().digest,
         "signed_by": signer,
         "state": standing,
-        "development": development(chosen).is_some(),
+        "development": chosen.development().is_some(),
         "limits": limits(&chosen.limits),
         "isolation": chosen.isolation,
         "isolation_of_tenants": tenants(config, chosen).collect::<BTreeMap<_, _>>(),
@@ -234,7 +228,7 @@ fn to_text(
     let limits = &chosen.limits;
     let mut text = vec![format!("component {} ({}): {}", name(chosen), clean::shown(&chosen.shown()), standing.word())];
     text.extend(signer.map(|signer| format!("  signed by {signer}")));
-    text.extend(development(chosen).map(|why| format!("  DEVELOPMENT: used without approval, {why}")));
+    text.extend(chosen.development().map(|why| format!("  DEVELOPMENT: used without approval, {why}")));
     text.push(format!("  {}", in_words(limits)));
     text.push(format!("  isolation {}", isolation(config, chosen)));
     for tool in component.tools() {

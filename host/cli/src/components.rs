@@ -74,8 +74,9 @@ pub(crate) async fn approved(
     (bytes, signer): (Vec<u8>, Option<Signer>),
 ) -> Result<Component, Failure> {
     let vetted = config.vet(lock, chosen, &bytes, signer.as_ref())?;
-    let development = chosen.configured.and_then(|(_, configured)| configured.development.as_ref());
-    if let Some(development) = development.filter(|kind| **kind != Development::Typed || chosen.is_granted_anything()) {
+    if let Some(development) =
+        chosen.development().filter(|kind| **kind != Development::Typed || chosen.is_granted_anything())
+    {
         printer
             .note("warning", &format!("development mode: {} is used without approval, {development}", chosen.shown()));
     }

@@ -174,8 +174,7 @@ fn suggested(definition: &Definition, request: &Request<'_>) -> Suggestion {
 /// Says why a call would be refused as a whole, whatever the tool may.
 fn unusable(printer: &Printer, config: &Config, chosen: &Chosen<'_>, component: &Component) -> Result<(), Failure> {
     let signer = components::bytes(chosen)?.1;
-    let in_development = chosen.configured.is_some_and(|(_, configured)| configured.development.is_some());
-    if !in_development && !components::is_approved(config, chosen, component, signer.as_ref())? {
+    if chosen.development().is_none() && !components::is_approved(config, chosen, component, signer.as_ref())? {
         let approve = config.hint.command("approve", &[], &[]);
         printer
             .note("note", &format!("a call is refused until the component is approved: {approve} shows it and asks"));

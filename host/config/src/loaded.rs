@@ -101,9 +101,7 @@ impl Configuration {
         for chosen in self.all() {
             let name = chosen.configured.map_or("", |(name, _)| name);
             let Some(served) = served.get(name) else { continue };
-            if let Some(why) = chosen.configured.and_then(|(_, configured)| configured.development.clone()) {
-                in_development.insert(name.to_owned(), why);
-            }
+            in_development.extend(chosen.development().map(|why| (name.to_owned(), why.clone())));
             limits = loosest(&limits, &chosen.limits);
             for tool in served.component.tools() {
                 let of_tool = chosen.limits.tightened(&chosen.limits_of(&tool.definition().name));

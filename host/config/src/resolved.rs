@@ -87,6 +87,11 @@ impl ResolvedComponent<'_> {
         self.configured.map(|(_, configured)| configured.kind.clone()).unwrap_or_default()
     }
 
+    /// Why it needs no approval, if it is in development.
+    pub fn development(&self) -> Option<&Development> {
+        self.configured.and_then(|(_, configured)| configured.development.as_ref())
+    }
+
     /// A name for it that a tool can have: its own, or what is left of that of its file.
     pub fn tool_name(&self) -> String {
         self.configured.map_or_else(|| name_of_file(&self.path), |(name, _)| name.to_owned())

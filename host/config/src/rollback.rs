@@ -47,8 +47,7 @@ impl Configuration {
             return Err(Error::usage(format!("`{file}` has no component `{}`", name.escape_debug()), hint));
         }
         let chosen = self.used(name.as_ref())?;
-        let is_in_development = chosen.configured.is_some_and(|(_, configured)| configured.development.is_some());
-        if is_in_development {
+        if chosen.development().is_some() {
             let message = format!("`{name}` is in development: it needs no approval, so it cannot be rolled back");
             return Err(Error::usage(message, "build the version that you want"));
         }

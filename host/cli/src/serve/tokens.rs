@@ -114,13 +114,14 @@ impl Tokens {
     /// Tells of keys that cannot be used. With earlier ones the server stays ready: it accepts tokens as before.
     fn refused(&self, printer: &Printer, service: &Service, failure: &Failure) {
         let (message, details) = ("the keys of the issuer cannot be used", vec![failure.message()]);
-        if self.auth.has_issuer_keys() {
+        let until = if self.auth.has_issuer_keys() {
             service.report_degraded(ISSUER, message, details);
+            "the earlier ones stay in use"
         } else {
             service.report_with(ISSUER, message, details);
-        }
-        let until = if self.auth.has_issuer_keys() { "the earlier ones stay in use" } else { "every token is refused" };
-        printer.note("warning", &format!("the keys of the issuer cannot be used: {until}"));
+            "every token is refused"
+        };
+        printer.note("warning", &format!("{message}: {until}"));
         failure.tell(printer);
     }
 }

@@ -98,7 +98,7 @@ impl Outgoing {
         all.extend(given);
         for credential in credentials {
             if !credential.covers(method, &target) && stands(Defence::SecretBinding) {
-                // The rule itself is the operator's: a tool is not told where a secret is of use.
+                // Without the rule: a tool does not learn which hosts accept the secret.
                 let name = credential.name();
                 return Err(invalid(format!("the secret `{name}` is not for this request: see `for` in its grant")));
             }

@@ -59,7 +59,7 @@ pub enum FaultKind {
         /// Its name, shortened to 60 characters.
         member: String,
     },
-    /// The value is of another type.
+    /// The value has another type.
     Type {
         /// The types that are allowed, by their names in JSON Schema.
         types: Vec<String>,

@@ -24,7 +24,7 @@ use crate::fixture::Fixture;
 /// What all chance is made from.
 const SEED: u64 = 15;
 const CANCELS: u64 = 10_000;
-/// One in so many cancelled calls is of a component, in a cell; the others are of a native tool.
+/// One in so many cancelled calls runs a component in a cell; the others run a native tool.
 const IN_A_CELL: u64 = 20;
 const AT_ONCE: usize = 64;
 const SLOW: usize = 2_000;
