@@ -9,10 +9,10 @@ use hdrhistogram::Histogram;
 use toolcell::{Component, Engine, Grants, Limits, Placement};
 use toolcell_test_guests::{Answer, Hostile, with_record};
 use toolcell_tests::binary::{component, list, module, number, of_component, of_module, section};
-use toolcell_tests::{call, ending, wait};
+use toolcell_tests::{call, ending};
 
 use crate::report::larger;
-use crate::stage::{Stage, is_typed, load_with};
+use crate::stage::{Stage, is_typed, load_for_good, load_with};
 use crate::tally::{Fault, Tally, record};
 use crate::theatre::Theatre;
 
@@ -153,11 +153,8 @@ pub(crate) struct Bombs {
 impl Bombs {
     pub(crate) fn new(stage: &Stage) -> Self {
         let engine = stage.for_strangers(16).placement(Placement::Cells).build().expect("an engine");
-        let innocent = load_with(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
-        let innocent = innocent.expect("a guest that behaves");
-        let waiting = innocent.clone();
         // It is others' bombs that may slow it down, and not its own compiler.
-        wait(async move { waiting.optimised().await });
+        let innocent = load_for_good(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
         Self { engine, innocent }
     }
 

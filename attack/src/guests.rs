@@ -7,7 +7,7 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{call, ending};
 
 use crate::dice::Dice;
-use crate::stage::{MEMORY, Stage, in_time, is_typed, load_with};
+use crate::stage::{MEMORY, Stage, in_time, is_typed, load_for_good, load_with};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
@@ -34,8 +34,8 @@ impl Guests {
     pub(crate) fn new(stage: &Stage) -> Self {
         let set_up = |placement| {
             let engine = stage.engine(placement).build().expect("an engine");
-            let good = load_with(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
-            (engine, good.expect("a guest that behaves"))
+            let good = load_for_good(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
+            (engine, good)
         };
         Self { seed: stage.seed, engines: [Placement::Cells, Placement::Inline].map(set_up).into() }
     }

@@ -20,7 +20,7 @@ use toolcell_tests::{ending, wait};
 use crate::dice::Dice;
 
 use crate::performance::ON_PURPOSE;
-use crate::stage::{CELLS, MEMORY, Stage, load_with};
+use crate::stage::{CELLS, MEMORY, Stage, load_for_good};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
@@ -91,13 +91,7 @@ impl Mixed {
         let engine = builder.quarantine_after(None).build().expect("an engine");
         // Of one cell, so that guests which look for marks have what the one before them had.
         let single = stage.engine(Placement::Cells).cells(1).build().expect("an engine");
-        let loaded = |engine: &Engine, bytes, grants| {
-            let component = load_with(engine, bytes, grants).expect("it loads");
-            let tool = component.tools()[0].clone();
-            // What comes in its place later opens a file of its own, which would look like a leak.
-            wait(async move { component.optimised().await });
-            tool
-        };
+        let loaded = |engine: &Engine, bytes, grants| load_for_good(engine, bytes, grants).tools()[0].clone();
         let granted = |bytes, grants| loaded(&engine, bytes, grants);
         let tool = |bytes: Vec<u8>| granted(bytes, Grants::default());
         let hostile = |misdeed| tool(Hostile::new(Place::Execute, misdeed).component());

@@ -16,7 +16,7 @@ use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
 
 use crate::dice::Dice;
-use crate::stage::{Stage, load_with};
+use crate::stage::{Stage, load_for_good};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
@@ -85,7 +85,7 @@ impl Paths {
             let mut grants = Grants::default();
             let directory = Directory::new("/data", outer.join("inner"), access).expect("a name");
             grants.directories.push(directory.with_room(ROOM));
-            load_with(&engine, bytes("clerk"), grants).expect("the clerk")
+            load_for_good(&engine, bytes("clerk"), grants)
         });
         let over = Arc::new(AtomicBool::new(false));
         let (stop, place) = (Arc::clone(&over), outer.clone());

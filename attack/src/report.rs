@@ -32,6 +32,8 @@ pub(crate) struct Row {
     pub(crate) theatre: String,
     pub(crate) tried: u64,
     pub(crate) survived: u64,
+    /// Attempts that ended as they should, but too late.
+    pub(crate) slow: u64,
     pub(crate) deaths: u64,
     /// Calls that their deadline ended, and by how many milliseconds too late.
     pub(crate) late: u64,
@@ -52,6 +54,7 @@ impl Row {
         Self {
             tried: tally.tried,
             survived: tally.tried - tally.failed,
+            slow: tally.slow,
             deaths: 0,
             late: tally.overruns.len(),
             overrun_p99: millis(tally.overruns.value_at_quantile(0.99)),
@@ -71,6 +74,7 @@ impl Row {
             theatre,
             tried: 0,
             survived: 0,
+            slow: 0,
             deaths: 0,
             late: 0,
             overrun_p99: 0.0,
@@ -88,6 +92,7 @@ impl Row {
     pub(crate) fn add(&mut self, other: Self) {
         self.tried += other.tried;
         self.survived += other.survived;
+        self.slow += other.slow;
         self.late += other.late;
         self.overrun_p99 = self.overrun_p99.max(other.overrun_p99);
         self.overrun_max = self.overrun_max.max(other.overrun_max);
@@ -113,7 +118,7 @@ impl Row {
             (self.connections, "forbidden connections"),
             (self.canaries, "canary hits"),
             (leaks.unsigned_abs(), "leaks"),
-            (self.tried - self.survived, "attempts that did not end as they should"),
+            (self.tried - self.survived - self.slow, "attempts that did not end as they should"),
         ];
         let firm = counts
             .iter()
@@ -130,6 +135,7 @@ impl Row {
         over(self.spent.slope.unwrap_or(0.0), SLOPE, "bytes left by a thousand attempts");
         over(self.spent.peak as f64, Stage::bound() as f64, "bytes of memory");
         over(self.slip.unwrap_or(0.0), SLIP, "times the latency of others");
+        over(self.slow as f64, 0.0, "attempts that ended too late");
         (firm.collect(), timed)
     }
 }
@@ -249,4 +255,21 @@ fn cells(row: &Row) -> Vec<String> {
         row.canaries.to_string(),
         some(row.slip),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tally::Fault;
+
+    /// A busy machine can make an attempt slow, and nothing else.
+    #[test]
+    fn a_slow_attempt_is_a_figure_of_time() {
+        for (fault, firm, timed) in [(Fault::Slow, 0, 1), (Fault::Wrong, 1, 0), (Fault::Hang, 1, 0)] {
+            let mut tally = Tally::new("bombs".into());
+            tally.failed(fault, "", "");
+            let (counts, times) = Row::of(&tally, Spent::default()).broken();
+            assert_eq!((counts.len(), times.len()), (firm, timed), "{fault:?}: {counts:?} {times:?}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{call, ending, wait};
 
 use crate::dice::Dice;
-use crate::stage::{Stage, load_with};
+use crate::stage::{Stage, load_for_good};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
@@ -36,9 +36,7 @@ impl Slots {
             let engine = stage.engine(placement).cells(1).build().expect("an engine");
             let guest = |pages, more_memories| {
                 let guest = Hostile { pages, more_memories, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
-                let component = load_with(&engine, guest.component(), Grants::default()).expect("it loads");
-                let waiting = component.clone();
-                wait(async move { waiting.optimised().await });
+                let component = load_for_good(&engine, guest.component(), Grants::default());
                 // The first call on optimised code opens what all later ones share.
                 let _ = call(&component, "hostile", "{}", Limits::default());
                 component.tools()[0].clone()

@@ -57,6 +57,8 @@ pub(crate) struct Tally {
     pub(crate) case: u64,
     pub(crate) tried: u64,
     pub(crate) failed: u64,
+    /// Of the failed ones, those that only took too long: a busy machine makes them too.
+    pub(crate) slow: u64,
     pub(crate) connections: u64,
     pub(crate) canaries: u64,
     pub(crate) permits: i64,
@@ -74,6 +76,7 @@ impl Tally {
             case: 0,
             tried: 0,
             failed: 0,
+            slow: 0,
             connections: 0,
             canaries: 0,
             permits: 0,
@@ -95,7 +98,8 @@ impl Tally {
         match fault {
             Fault::Connection => self.connections += 1,
             Fault::Canary => self.canaries += 1,
-            Fault::Death | Fault::Hang | Fault::Leak | Fault::Slow | Fault::Wrong => {}
+            Fault::Slow => self.slow += 1,
+            Fault::Death | Fault::Hang | Fault::Leak | Fault::Wrong => {}
         }
         self.note(fault, what, detail);
     }
