@@ -84,6 +84,7 @@ fn refusals() -> Vec<Value> {
     .into();
     refusals
         .extend(["circuit_open", "overloaded", "restarting"].map(|kind| json!({"kind": kind, "retry_after_ms": 250})));
+    refusals.push(json!({"kind": "unset_secret", "secrets": ["key", "token"]}));
     let faults = json!([
         {"path": "", "code": "type", "types": ["object"], "expected": "expected an object", "got": "an array"},
         {"path": "", "code": "syntax", "message": "EOF", "line": 1, "column": 2, "expected": "not valid JSON: EOF"},

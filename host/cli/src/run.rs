@@ -5,6 +5,7 @@ mod live;
 pub(crate) mod report;
 mod resume;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use toolcell::{
 use toolcell_build::SourceLine;
 
 use crate::args::{Global, RunArgs};
-use crate::config::{self, Again, Chosen, Config};
+use crate::config::{self, Again, Chosen, Config, Problem};
 use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -36,6 +37,8 @@ struct Typed<'a> {
     limits: Limits,
     /// The tool's own section of the configuration, where it has one.
     section: Option<String>,
+    /// What is wrong with the values of secrets, by name.
+    unset: &'a BTreeMap<String, Problem>,
     /// What the next command needs too.
     again: &'a Again,
 }
@@ -91,7 +94,15 @@ pub(crate) async fn run(
             return Err(failure.about("the tool asks a question that cannot be sealed"));
         }
         let section = chosen.section_of(name);
-        let typed = Typed { args, tool: name, arguments: &arguments.text, limits, section, again: &config.hint };
+        let typed = Typed {
+            args,
+            tool: name,
+            arguments: &arguments.text,
+            limits,
+            section,
+            unset: &config.unset,
+            again: &config.hint,
+        };
         if let Some(question) = question.filter(|_| !args.json) {
             report::question(printer, question)?;
             interrupt.idle();
@@ -119,7 +130,7 @@ async fn callable(printer: &Printer, global: &Global, config: &Config) -> Result
     let components = components::chosen(config, &words)?;
     let engines = host::engines(printer, global, 1, config)?;
     let registry = Registry::new();
-    registry.register_all(components::tools(printer, &engines, config, &components).await?)?;
+    registry.register_all(components::tools(printer, &engines, config, &components, false).await?)?;
     Ok(registry)
 }
 
@@ -196,9 +207,8 @@ async fn tool(
     let engines = host::engines(printer, global, 1, config)?;
     let component = components::alone(printer, &engines, config, chosen).await?;
     let tool = target::tool(component.tools(), name, &chosen.shown())?.clone();
-    config.has_secrets(&tool, tenant)?;
     let limits = chosen.limits_of(&tool.definition().name);
-    Ok(tool.with_limits(limits))
+    Ok(config.stopped(tool.with_limits(limits)))
 }
 
 /// Puts the true size into the refusal of arguments that were not read to their end.

@@ -1,7 +1,6 @@
 //! Secrets without a value: the tools that may use one do not run, all others do.
 //!
-//! In: the problems of reading values, a tool's rights. Out: the first problem that concerns a tool, or a tool that answers
-//! each call with an error.
+//! In: the problems of reading values, a tool's rights. Out: the problems that concern a tool, or a tool whose calls are refused.
 //! Invariants: whether a tool may use a secret is decided by its rights, as at the use itself; a model is told the secret's
 //! name, never where its value is stored.
 
@@ -9,14 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use toolcell::{
-    CallResult, Decision, Handler, HandlerError, HandlerFuture, Invocation, Middleware, Outcome, Overlay, Request,
-    Rights, Tool,
+    CallResult, Decision, Handler, HandlerFuture, Invocation, Middleware, Overlay, Refusal, Request, Rights, Tool,
 };
 
-use crate::error::Error;
 use crate::{Configuration, Problem};
 
-/// Answers the calls of a tool that may use a secret without a value with an error.
+/// Refuses the calls of a tool that may use a secret without a value.
 struct Stopped {
     rights: Rights,
     unset: Vec<String>,
@@ -34,19 +31,7 @@ impl Configuration {
         self.unset.iter().filter(|(name, _)| may_use(rights, name))
     }
 
-    /// Refuses a tool that may use a secret without a value on behalf of this tenant.
-    pub fn has_secrets(&self, tool: &Tool, tenant: Option<&str>) -> Result<(), Error> {
-        let Some(rights) = tool.rights() else { return Ok(()) };
-        let overlay = tenant.and_then(|name| self.tenants.get(name)).and_then(|tenant| tenant.overlay.clone());
-        let rights = rights.narrowed(overlay, None);
-        let problems: Vec<_> = self.unset_of(&rights).map(|(_, problem)| problem.clone()).collect();
-        match problems.first().map(|problem| problem.file.clone()) {
-            Some(file) => Err(Error::invalid(&file, problems)),
-            None => Ok(()),
-        }
-    }
-
-    /// The tool, whose calls fail where they may use a secret without a value.
+    /// The tool, whose calls are refused if they may use a secret without a value.
     pub fn stopped(&self, tool: Tool) -> Tool {
         let Some(rights) = tool.rights().cloned() else { return tool };
         let unset: Vec<_> = self.unset_of(&rights).map(|(name, _)| name.clone()).collect();
@@ -62,15 +47,10 @@ impl Middleware for Stopped {
     fn call<'a>(&'a self, next: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
         let overlay = invocation.context.tenant.as_ref().and_then(|tenant| self.tenants.get(tenant)).cloned();
         let rights = self.rights.narrowed(overlay.flatten(), None);
-        match self.unset.iter().find(|name| may_use(&rights, name)) {
-            Some(name) => {
-                let error = HandlerError::new(format!(
-                    "the secret `{name}`, which this tool may use, has no usable value on this host: \
-                     the operator has to set the value; `toolcell check` says what is wrong"
-                ));
-                Box::pin(std::future::ready(CallResult::Outcome(Outcome::Error(error))))
-            }
-            None => next.call(invocation),
+        let names: Vec<_> = self.unset.iter().filter(|name| may_use(&rights, name)).cloned().collect();
+        if names.is_empty() {
+            return next.call(invocation);
         }
+        Box::pin(std::future::ready(CallResult::Refusal(Refusal::UnsetSecret(names))))
     }
 }

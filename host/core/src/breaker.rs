@@ -207,7 +207,7 @@ impl Sign {
         let is_failure = match failure {
             Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)) => return Self::Silent,
             // The host's state, which passes with time or when an operator has looked; the handler's own check is an answer.
-            Failure::Refusal(Refusal::Quarantined) => return Self::Silent,
+            Failure::Refusal(Refusal::Quarantined | Refusal::UnsetSecret(_)) => return Self::Silent,
             Failure::Refusal(_) if retryable => return Self::Silent,
             Failure::ToolError(_) => true,
             Failure::Error(_) => retryable,

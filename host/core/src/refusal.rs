@@ -27,7 +27,7 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// Why the host refused a call. The tool's `execute` has not run.
 ///
 /// # Shape
-/// As JSON: `{"kind", "message", "faults"?, "retry_after_ms"?}`; `kind` is what [`kind`](Self::kind) returns.
+/// As JSON: `{"kind", "message", "faults"?, "secrets"?, "retry_after_ms"?}`; `kind` is what [`kind`](Self::kind) returns.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -59,6 +59,8 @@ pub enum Refusal {
     /// The compiled code of the tool's component was released or not linked yet, and cannot be linked now: see
     /// [`Component::load_on_demand`](crate::Component::load_on_demand). The host's log says why.
     Unavailable,
+    /// These secrets, which the tool may use, have no usable value: names in order. The host's operator has to set them.
+    UnsetSecret(Vec<String>),
     /// The call names a tenant that the host has not defined, though it has defined others.
     UnknownTenant,
     /// The call names no tenant, and the host serves defined tenants only.
@@ -161,6 +163,7 @@ impl Refusal {
             Self::Restarting { .. } => "restarting",
             Self::Quarantined => "quarantined",
             Self::Unavailable => "unavailable",
+            Self::UnsetSecret(_) => "unset_secret",
             Self::UnknownTenant => "unknown_tenant",
             Self::NoTenant => "no_tenant",
             Self::InvalidAnswer(_) => "invalid_answer",
@@ -184,6 +187,9 @@ impl Refusal {
                 "tell the operator: the host's log has the error; `Component::reinstate` or a restart of the host enables the tool again"
             }
             Self::Unavailable => "tell the operator: the host's log says why the tool's code cannot be loaded",
+            Self::UnsetSecret(_) => {
+                "tell the operator, who has to set the value; `toolcell check` says what is wrong with it"
+            }
             Self::UnknownTenant => "name a tenant that the host has defined, or define this one",
             Self::NoTenant => "name the tenant that the call is for, in `tenant` of the call's context",
             Self::InvalidAnswer(_) => "correct the answer, and send it again with the same state",
@@ -203,6 +209,7 @@ impl Refusal {
             | Self::NotAllowed
             | Self::Quarantined
             | Self::Unavailable
+            | Self::UnsetSecret(_)
             | Self::UnknownTenant
             | Self::NoTenant
             | Self::InvalidAnswer(_)
@@ -234,6 +241,11 @@ impl fmt::Display for Refusal {
                 f.write_str("this tool is disabled, because the host failed too often while it ran the tool")
             }
             Self::Unavailable => f.write_str("the code of this tool cannot be loaded at the moment"),
+            Self::UnsetSecret(names) => {
+                let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+                let (secrets, have) = if names.len() == 1 { ("secret", "has") } else { ("secrets", "have") };
+                write!(f, "this tool may use the {secrets} {}, which {have} no usable value", names.join(", "))
+            }
             Self::UnknownTenant => f.write_str("this host has not defined the tenant of this call"),
             Self::NoTenant => f.write_str("the call names no tenant, and this host serves defined tenants only"),
             Self::InvalidAnswer(faults) => {
@@ -266,6 +278,9 @@ impl Serialize for Refusal {
         if let Self::InvalidArguments(faults) | Self::InvalidAnswer(faults) = self {
             map.serialize_entry("faults", faults)?;
         }
+        if let Self::UnsetSecret(names) = self {
+            map.serialize_entry("secrets", names)?;
+        }
         if let Some(retry_after) = self.retry_after() {
             map.serialize_entry("retry_after_ms", &u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX))?;
         }
@@ -278,11 +293,12 @@ impl Serialize for Refusal {
 struct Written {
     kind: String,
     faults: Option<Vec<Fault>>,
+    secrets: Option<Vec<String>>,
     retry_after_ms: Option<u64>,
 }
 
 /// Every kind of a refusal.
-const KINDS: [&str; 18] = [
+const KINDS: [&str; 19] = [
     "invalid_arguments",
     "not_visible",
     "not_allowed",
@@ -291,6 +307,7 @@ const KINDS: [&str; 18] = [
     "restarting",
     "quarantined",
     "unavailable",
+    "unset_secret",
     "unknown_tenant",
     "no_tenant",
     "invalid_answer",
@@ -305,7 +322,7 @@ const KINDS: [&str; 18] = [
 
 impl<'de> Deserialize<'de> for Refusal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Written { kind, faults, retry_after_ms } = Written::deserialize(deserializer)?;
+        let Written { kind, faults, secrets, retry_after_ms } = Written::deserialize(deserializer)?;
         let retry_after = || needed(retry_after_ms, "retry_after_ms").map(Duration::from_millis);
         Ok(match kind.as_str() {
             "invalid_arguments" => Self::InvalidArguments(needed(faults, "faults")?),
@@ -316,6 +333,7 @@ impl<'de> Deserialize<'de> for Refusal {
             "restarting" => Self::Restarting { retry_after: retry_after()? },
             "quarantined" => Self::Quarantined,
             "unavailable" => Self::Unavailable,
+            "unset_secret" => Self::UnsetSecret(needed(secrets, "secrets")?),
             "unknown_tenant" => Self::UnknownTenant,
             "no_tenant" => Self::NoTenant,
             "invalid_answer" => Self::InvalidAnswer(needed(faults, "faults")?),

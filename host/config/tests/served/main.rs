@@ -96,6 +96,9 @@ async fn a_component_that_cannot_be_served_does_not_stop_the_others() {
     assert_eq!(problems(&loaded), [unset, unset]);
     let problem = &loaded.problems()[0].error.problems()[0];
     assert!(problem.file.ends_with("toolcell.toml") && problem.line == 8, "{problem}");
+    let refused = called(&loaded, "asks", None).await;
+    let CallResult::Refusal(Refusal::UnsetSecret(names)) = &refused else { panic!("{refused:?}") };
+    assert_eq!(names.join(" "), "key token");
 }
 
 #[tokio::test]

@@ -157,6 +157,7 @@ enum RefusalForm {
     Restarting { retry_after: Duration },
     Quarantined,
     Unavailable,
+    UnsetSecret(Vec<String>),
     UnknownTenant,
     NoTenant,
     InvalidAnswer(Vec<Fault>),

@@ -14,6 +14,7 @@ fn every_refusal_says_what_to_do() {
         Refusal::Restarting { retry_after: wait },
         Refusal::Quarantined,
         Refusal::Unavailable,
+        Refusal::UnsetSecret(vec!["token".into()]),
         Refusal::UnknownTenant,
         Refusal::NoTenant,
         Refusal::InvalidAnswer(Vec::new()),
