@@ -201,7 +201,7 @@ fn requests(rule: &HttpRule) -> Vec<(Method, Target)> {
 }
 
 /// The rule without its methods.
-fn place(rule: &HttpRule) -> String {
+pub(crate) fn place(rule: &HttpRule) -> String {
     let text = rule.to_string();
     text.split_once(' ').map_or_else(|| text.clone(), |(_, place)| place.to_owned())
 }

@@ -143,7 +143,7 @@ pub(crate) struct Grants {
 pub(crate) struct HttpTable {
     /// The rule: `GET http://localhost:8080`.
     pub(crate) rule: At<String>,
-    /// Networks outside the public internet, which are denied otherwise: `127.0.0.0/8`.
+    /// Networks outside the public internet, which are denied otherwise: `127.0.0.1/32`.
     #[serde(default)]
     pub(crate) private: Vec<At<String>>,
 }

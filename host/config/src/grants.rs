@@ -4,9 +4,13 @@
 //! Not here: which directories may be granted (`roots`), the values of secrets (`secrets`).
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 
-use toolcell::{Access, Directory, Grants, HttpRule, Overlay, PLACEHOLDER, PathRule, Placed, Room, SecretUse};
+use toolcell::{
+    Access, Directory, Grants, HttpRule, Overlay, PLACEHOLDER, PathRule, Placed, Room, SecretUse, Suggestion,
+    has_metadata_service,
+};
 
 use crate::effective;
 use crate::file::{self, At, Either};
@@ -29,7 +33,9 @@ pub(crate) fn grants(
     let mut grants = Grants::default();
     // A new version of the component goes on with the keys of the last.
     grants.store = Some(component.to_owned());
-    grants.http.extend(said.http.iter().filter_map(|line| http(problems, line)));
+    let rules: Vec<_> = said.http.iter().filter_map(|line| Some((&line.span, http(problems, line)?))).collect();
+    without_network(problems, &rules);
+    grants.http.extend(rules.into_iter().map(|(_, rule)| rule));
     grants.keys.extend(said.kv.iter().filter_map(|line| problems.rule(line)));
     grants.invoke.extend(said.invoke.iter().filter_map(|line| problems.rule(line)));
     directories(problems, said, base, guarded, &mut grants);
@@ -44,14 +50,14 @@ pub(crate) fn grants(
         if name.is_empty() || name.contains(['=', '\0']) {
             problems.error(
                 &value.span,
-                format!("`{}` cannot be a variable's name", name.escape_debug()),
+                format!("`{}` is not a name that an environment variable can have", name.escape_debug()),
                 "write NAME = \"value\"",
             );
         } else if value.value == PLACEHOLDER {
             problems.error(
                 &value.span,
                 format!("the value of the variable `{name}` is still the placeholder `…`"),
-                "write the value in its place",
+                "write the value of the variable in place of `…`",
             );
         } else {
             grants.environment.insert(name.clone(), value.value.clone());
@@ -85,15 +91,45 @@ fn http(problems: &mut Problems<'_>, line: &At<Either<String, file::HttpTable>>)
             let mut networks = Vec::new();
             for network in private {
                 match network.value.parse() {
-                    Ok(parsed) => networks.push(parsed),
+                    Ok(parsed) => {
+                        if has_metadata_service(&parsed) {
+                            let message = format!(
+                                "the network `{parsed}` has the address of a metadata service in it, which serves the \
+                                 credentials of this machine in most clouds"
+                            );
+                            let hint = "name the smallest network that the tool needs, such as `10.1.2.3/32`";
+                            problems.warning(&network.span, message, hint);
+                        }
+                        networks.push(parsed);
+                    }
                     Err(_) => {
                         let message = format!("`{}` is not a network", network.value.escape_debug());
-                        problems.error(&network.span, message, "write an address and a prefix length: `127.0.0.0/8`");
+                        problems.error(&network.span, message, "write an address and a prefix length: `127.0.0.1/32`");
                     }
                 }
             }
             problems.rule::<HttpRule>(rule).map(|rule| rule.with_private(networks))
         }
+    }
+}
+
+/// Warns of rules that allow nothing, because all their requests go to private addresses and no rule of the same host names
+/// the network.
+fn without_network(problems: &mut Problems<'_>, rules: &[(&Range<usize>, HttpRule)]) {
+    let places: Vec<_> = rules.iter().map(|(_, rule)| effective::place(rule)).collect();
+    for ((span, rule), place) in rules.iter().zip(&places) {
+        let networks = rule.missing_private();
+        let named = |((_, other), wide): (&(&Range<usize>, HttpRule), &String)| {
+            !other.private().is_empty() && place.starts_with(wide.as_str()) && other.missing_private().is_empty()
+        };
+        if networks.is_empty() || rules.iter().zip(&places).any(named) {
+            continue;
+        }
+        let message =
+            format!("the rule `{rule}` has no effect: its host is on a private network, which the rule does not name");
+        let rule = Suggestion::of_rule(rule).additions();
+        let rule = rule.iter().flat_map(|(_, items)| items).cloned().collect::<String>();
+        problems.warning(span, message, format!("write it as {rule}"));
     }
 }
 

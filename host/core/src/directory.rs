@@ -87,8 +87,13 @@ impl Mounts {
             }
             let mount = Mount::open(directory, counts)?;
             if let Some(other) = mounts.iter().find(|other| mount.conflicts(other)) {
-                let problem = format!("it overlaps with `{}`, and one of them can be written to", other.name);
-                return Err(fault(directory, problem, "grant the outer one only, or both for reading"));
+                let problem =
+                    format!("it overlaps with the directory `{}`, and one of the two can be written to", other.name);
+                return Err(fault(
+                    directory,
+                    problem,
+                    "grant only the outer directory, or grant both for reading only",
+                ));
             }
             mounts.push(mount);
         }

@@ -215,7 +215,7 @@ impl Egress {
             if let Some(answers) = &self.answers {
                 return Ok((slot, answers::connection(answers, method, &target)?));
             }
-            let addresses = addresses(&self.names, &target, &private, budget).await?;
+            let addresses = addresses(&self.names, (method, &target), &private, budget).await?;
             let own = times.connect.and_then(|time| Instant::now().checked_add(time));
             let deadline = own.map_or(terms.deadline, |own| own.min(terms.deadline));
             Ok((slot, connect(&target, &addresses, Arc::clone(&**self.tls), deadline).await?))

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-pub use addresses::is_metadata_service;
+pub use addresses::{has_metadata_service, is_metadata_service};
 pub use http::{HttpRule, Method};
 pub use invoke::InvokeRule;
 pub use keys::KeyRule;

@@ -116,7 +116,8 @@ pub use event::{Event, EventSink, LogLevel, LogSource};
 pub use executor::{Executor, Tenant};
 pub use grants::{
     Access, BadRule, BadTarget, DEFAULT_DIRECTORY_BYTES, DEFAULT_DIRECTORY_FILES, Directory, GrantKind, Grants, Host,
-    HttpRule, InvokeRule, KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target, is_metadata_service,
+    HttpRule, InvokeRule, KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target, has_metadata_service,
+    is_metadata_service,
 };
 pub use handler::{
     DEFAULT_CALL_DEPTH, Handler, HandlerFuture, Invocation, MAX_SUB_CALLS, ValidateFuture, VisibleFuture,

@@ -14,7 +14,7 @@ use super::threads::RESOLVING;
 use super::{Budget, SendError, Stage};
 use crate::defence::{Defence, stands};
 use crate::fence::resumed;
-use crate::grants::{Host, Target, is_let_through};
+use crate::grants::{Host, Method, Target, is_let_through};
 use ipnet::IpNet;
 
 /// Addresses of one answer that are looked at. No honest name has more, and each is a connection that may be tried.
@@ -56,12 +56,12 @@ impl Resolver for SystemResolver {
 /// The addresses that this request may be sent to: found once, and every one of them checked.
 pub(super) async fn addresses(
     names: &Names,
-    target: &Target,
+    (method, target): (Method, &Target),
     private: &[IpNet],
     budget: &Budget,
 ) -> Result<Vec<IpAddr>, SendError> {
     let found = let_through(found(names, target, budget).await?, private);
-    if found.is_empty() { Err(SendError::private(target)) } else { Ok(found) }
+    if found.is_empty() { Err(SendError::private(method, target)) } else { Ok(found) }
 }
 
 /// The addresses of a host; one at least.

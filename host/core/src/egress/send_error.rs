@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use crate::grants::Target;
-use crate::rights::Denial;
+use crate::grants::{Host, HttpRule, Method, Target, is_metadata_service};
+use crate::rights::{Denial, Suggestion};
 
 /// Characters of a host's name in a text.
 const NAMED: usize = 100;
@@ -22,7 +22,7 @@ pub(crate) enum SendError {
     Invalid(String),
     /// Its host has no address on the public internet, and its rule names no network that has one.
     #[error("`{0}` is not on the public internet")]
-    Private(String),
+    Private(PrivateHost),
     /// Its host has no address, or no server answers there.
     #[error("{0}")]
     Unreachable(String),
@@ -35,6 +35,41 @@ pub(crate) enum SendError {
     /// The response is not one of HTTP, or ended too soon.
     #[error("{0}")]
     Broken(String),
+}
+
+/// A host that a request is not sent to, because it is not on the public internet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PrivateHost {
+    name: String,
+    /// The line of configuration that allows it, where no name has to be resolved for that.
+    grant: Option<String>,
+    is_metadata: bool,
+}
+
+impl PrivateHost {
+    fn hint(&self) -> String {
+        let Self { name, grant, is_metadata } = self;
+        if *is_metadata {
+            return format!(
+                "do not grant it unless you have to: `{name}` serves the credentials of this machine in most clouds; \
+                 `toolcell explain` prints the rule"
+            );
+        }
+        match grant {
+            Some(grant) => format!("to allow it, grant: {grant}"),
+            None => {
+                "to allow it, name the network of the host in the rule that grants the request: `toolcell explain` \
+                     prints this rule"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+impl fmt::Display for PrivateHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
 }
 
 /// What of a request was over its time.
@@ -82,9 +117,7 @@ impl SendError {
         match self {
             Self::Denied(denial) => denial.hint(),
             Self::Invalid(_) => "correct the request; the host sets `host`, `content-length` and the like".into(),
-            Self::Private(_) => "to allow it, name the network in the rule that grants the request, as in \
-                 `http = [{ rule = \"GET http://localhost:8080/\", private = [\"127.0.0.0/8\"] }]`"
-                .into(),
+            Self::Private(host) => host.hint(),
             Self::Unreachable(_) => "check that the host is up and its name, port and certificate are right".into(),
             Self::Timeout(_) => "give the call more time, or ask for less".into(),
             Self::OverBudget(Share::Closed, _) => {
@@ -100,8 +133,13 @@ impl SendError {
         Self::Unreachable(format!("`{}` cannot be reached: {problem}", named(target)))
     }
 
-    pub(super) fn private(target: &Target) -> Self {
-        Self::Private(named(target))
+    /// The line names the whole host: a path could be a peer's text. The address that a name has is not for the tool to see.
+    pub(super) fn private(method: Method, target: &Target) -> Self {
+        let host = target.host();
+        let is_known = matches!(&host, Host::Address(_)) || matches!(&host, Host::Name(name) if name == "localhost");
+        let rule = HttpRule::smallest(method, target).of_whole_host();
+        let grant = is_known.then(|| Suggestion::of_rule(&rule).lines().concat());
+        Self::Private(PrivateHost { name: named(target), grant, is_metadata: is_metadata_service(&host) })
     }
 
     pub(super) fn broken(problem: impl fmt::Display) -> Self {

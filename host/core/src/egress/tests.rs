@@ -70,7 +70,7 @@ fn kind(result: &Result<Incoming, SendError>) -> &'static str {
     let Err(error) = result else { return "response" };
     let text = format!("{error} {}", error.hint());
     assert!(text.len() < 600 && !text.contains("canary"), "{text}");
-    assert!(matches!(error, SendError::Denied(_)) || !text.contains("127.0.0.1:"), "{text}");
+    assert!(matches!(error, SendError::Denied(_) | SendError::Private(_)) || !text.contains("127.0.0.1:"), "{text}");
     match error {
         SendError::Denied(_) => "denied",
         SendError::Invalid(_) => "invalid",

@@ -110,11 +110,12 @@ pub(crate) fn networks_of(address: IpAddr) -> Vec<IpNet> {
 }
 
 /// What `localhost` leads to.
-const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
+const LOOPBACK: [&str; 2] = ["127.0.0.1/32", "::1/128"];
 /// Names under which clouds serve their metadata.
 const METADATA_NAMES: [&str; 4] = ["metadata", "metadata.google.internal", "metadata.goog", "instance-data"];
-/// Addresses of the same, outside of the link-local networks.
-const METADATA_ADDRESSES: [&str; 4] = ["fd00:ec2::254", "fd00:ec2::23", "100.100.100.200", "168.63.129.16"];
+/// Addresses of the same. Every other link-local one counts as one of them.
+const METADATA_ADDRESSES: [&str; 5] =
+    ["169.254.169.254", "fd00:ec2::254", "fd00:ec2::23", "100.100.100.200", "168.63.129.16"];
 
 /// Whether a host is known to serve credentials of the machine: the metadata service of a cloud, by name or by address.
 #[must_use]
@@ -130,6 +131,14 @@ pub fn is_metadata_service(host: &Host) -> bool {
             METADATA_ADDRESSES.iter().any(is_listed) || matches!(inner, IpAddr::V4(inner) if inner.is_link_local())
         }
     }
+}
+
+/// Whether a network has the address of a metadata service in it.
+#[must_use]
+pub fn has_metadata_service(network: &IpNet) -> bool {
+    let holds = |address: &&str| address.parse().is_ok_and(|address: IpAddr| network.contains(&address));
+    METADATA_ADDRESSES.iter().any(|address| holds(&address))
+        || matches!(network.addr(), IpAddr::V4(address) if address.is_link_local())
 }
 
 /// The IPv4 address inside of an IPv6 one.

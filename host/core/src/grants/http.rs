@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
+use super::addresses::private_networks;
 use super::target::{Host, Target};
 use super::{Access, BadRule};
 
@@ -99,6 +100,26 @@ impl HttpRule {
     #[must_use]
     pub fn private(&self) -> &[IpNet] {
         &self.private
+    }
+
+    /// The private networks that the rule does not name, though all its requests go there: those of a private address, or
+    /// of `localhost`. With such a rule alone, each of them is denied. None if this depends on the addresses of a name.
+    #[must_use]
+    pub fn missing_private(&self) -> Vec<IpNet> {
+        let HostRule::Exact(host) = &self.host else { return Vec::new() };
+        let needed = private_networks(host);
+        let is_named = |network: &IpNet| self.private.iter().any(|named| named.contains(network));
+        let is_enough = match host {
+            Host::Address(_) => needed.iter().all(is_named),
+            Host::Name(_) => needed.iter().any(is_named),
+        };
+        if is_enough { Vec::new() } else { needed }
+    }
+
+    /// The same rule for every path of its host.
+    pub(crate) fn of_whole_host(mut self) -> Self {
+        "/".clone_into(&mut self.path);
+        self
     }
 
     /// Whether a request is within the rule.

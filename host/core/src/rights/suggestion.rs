@@ -39,6 +39,14 @@ impl Suggestion {
         suggestion
     }
 
+    /// The grant of requests of this rule.
+    #[must_use]
+    pub fn of_rule(rule: &HttpRule) -> Self {
+        let mut suggestion = Self::default();
+        suggestion.add_http(rule);
+        suggestion
+    }
+
     /// The grants that a declared need requires.
     #[must_use]
     pub fn of_need(need: &Need) -> Self {
@@ -61,6 +69,13 @@ impl Suggestion {
                 self.invoke.insert(format!("{}{tool}", if *own { "own " } else { "" }));
             }
         }
+    }
+
+    /// Adds a rule with the private networks that it names.
+    pub fn add_http(&mut self, rule: &HttpRule) {
+        let text = rule.to_string();
+        self.add_rule(&text);
+        self.http.entry(text).or_default().extend(rule.private().iter().map(ToString::to_string));
     }
 
     /// Adds a secret that is to be put into requests of this rule.
@@ -177,8 +192,7 @@ impl Suggestion {
     pub fn steps(&self) -> Vec<String> {
         let directories = self.directories.keys().map(|name| {
             format!(
-                "directory `{}`: create the directory `{}` beside the configuration, or write the path of another one",
-                name,
+                "the tool's directory `{name}`: create `{}` beside the configuration, or write another directory's path in `path`",
                 beside(name)
             )
         });

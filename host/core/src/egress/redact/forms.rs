@@ -147,7 +147,7 @@ fn note(patterns: &mut Patterns, form: Vec<u8>, number: usize) {
 /// Which bytes are left out.
 pub(super) type Dropped = [bool; 256];
 
-/// What is no part of a value for who reads it with the separators left out: what is white or not seen, quotes and what joins
+/// Characters that a reader who leaves out separators does not count to a value: what is white or not seen, quotes and what joins
 /// quoted pieces, the end of a line of quoted-printable, the zeros of UTF-16, and everything beyond ASCII, the characters
 /// without width among it.
 pub(super) const SEPARATORS: Dropped = {

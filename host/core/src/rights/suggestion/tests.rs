@@ -61,7 +61,7 @@ fn pasted_lines_are_complete() {
         (&["GET http://127.0.0.1:80/x"], r#"http = [{ rule = "GET http://127.0.0.1/x", private = ["127.0.0.1/32"] }]"#),
         (
             &["GET http://localhost/"],
-            r#"http = [{ rule = "GET http://localhost/", private = ["127.0.0.0/8", "::1/128"] }]"#,
+            r#"http = [{ rule = "GET http://localhost/", private = ["127.0.0.1/32", "::1/128"] }]"#,
         ),
         (
             &["GET http://[::ffff:10.0.0.1]/"],
