@@ -211,8 +211,8 @@ impl<'a> Difference<'a> {
     }
 
     /// Line by line: every tool, every place that changes, and of each change as much as a person reads. The many inert
-    /// imports of a new component are counted.
-    pub fn page(&self, inert: &BTreeSet<String>) -> Page {
+    /// imports of a new component are counted. A new tool is shown by this function, with what that leaves out below.
+    pub fn page(&self, inert: &BTreeSet<String>, shown: impl Fn(&Definition) -> String) -> Page {
         let mut is_cut = false;
         let mut lines = vec![match self.old {
             Some(old) if old.digest != self.new.digest => format!("  digest {} → {}", old.digest, self.new.digest),
@@ -242,6 +242,13 @@ impl<'a> Difference<'a> {
         for (name, standing, changes) in self.tools() {
             let word = if self.new.tools.contains_key(name) { standing.word() } else { "gone" };
             lines.push(format!("  tool {name}: {word}"));
+            if let (ApprovalState::New, Some(new)) = (standing, self.new.tools.get(name)) {
+                let page = Page::of_new(new, &shown(new));
+                // The first line is its name, as above.
+                lines.extend(page.lines.into_iter().skip(1));
+                is_cut |= page.is_cut;
+                continue;
+            }
             for change in changes {
                 lines.push(format!("    {}", clean::shown(&change.place)));
                 let page = change.page();

@@ -31,7 +31,7 @@ impl Matter<'_> {
             page.lines.extend(seen.signer.as_ref().map(|signer| format!("  signed by {signer}")));
             match standing {
                 Standing::New => page.append(seen.page()),
-                Standing::Changed | Standing::Rebuilt => page.append(difference.page(&seen.inert())),
+                Standing::Changed | Standing::Rebuilt => page.append(difference.page(&seen.inert(), inspect::tool)),
                 Standing::Locked => {}
             }
         }
@@ -147,13 +147,7 @@ impl Seen<'_> {
         let missing = inspect::missing(&self.examination, self.now.tools.values(), &grants);
         page.indented(&inspect::imports(&self.examination, &missing, &grants, None));
         for definition in self.now.tools.values() {
-            let shown = inspect::tool(definition);
-            page.indented(&shown);
-            let rest = Page::of_rest(definition, &shown);
-            if !rest.lines.is_empty() {
-                page.lines.push("    also in its definition".to_owned());
-                page.append(rest);
-            }
+            page.append(Page::of_new(definition, &inspect::tool(definition)));
         }
         page
     }

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use toolcell::Definition;
 
-use super::{Page, changes};
+use super::{Page, beginning, changes, cut_note};
 use crate::clean;
 
 /// Words of JSON Schema that a place may have in it; any other word is the author's.
@@ -55,6 +55,23 @@ const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "obje
 const HINTS: [&str; 5] = ["hints", "read_only", "idempotent", "destructive", "open_world"];
 
 impl Page {
+    /// A new tool as this text shows it, and what the text leaves out. Of a line that is very long the beginning is shown.
+    pub fn of_new(definition: &Definition, shown: &str) -> Self {
+        let mut page = Self::default();
+        for line in shown.lines() {
+            let (lines, cut) = beginning(vec![format!("  {line}")]);
+            page.lines.extend(lines);
+            page.lines.extend((cut > 0).then(|| cut_note(cut)));
+            page.is_cut |= cut > 0;
+        }
+        let rest = Self::of_rest(definition, shown);
+        if !rest.lines.is_empty() {
+            page.lines.push("    also in its definition".to_owned());
+            page.append(rest);
+        }
+        page
+    }
+
     /// The parts of a tool's definition that a text about it does not contain, each with its place: what a short description
     /// leaves out. Types are left out, for they are one of seven words.
     pub fn of_rest(definition: &Definition, shown: &str) -> Self {

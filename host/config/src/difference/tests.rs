@@ -15,6 +15,10 @@ fn component(definition: &Value) -> Approved {
     }
 }
 
+fn shown(definition: &Definition) -> String {
+    format!("tool {}\n  {}", definition.name, definition.description)
+}
+
 fn definition() -> Value {
     json!({
         "name": "t", "description": "Greets.\nTwice.", "parameters": {
@@ -86,7 +90,7 @@ fn how_it_stands() {
         let mut new = old.clone();
         change(&mut new);
         let difference = Difference { old: Some(&old), new: &new };
-        (difference.standing().word(), difference.sentence(), difference.page(&BTreeSet::new()).lines.len())
+        (difference.standing().word(), difference.sentence(), difference.page(&BTreeSet::new(), shown).lines.len())
     };
     assert_eq!(standing(|_| ()), ("approved", String::new(), 1));
     assert_eq!(standing(|new| new.digest = "sha256:11".into()), ("changed code", "it has other code".to_owned(), 1));
@@ -96,14 +100,14 @@ fn how_it_stands() {
     assert_eq!((gone.0, gone.1.split(';').next()), ("changed", Some("t/description")));
     let new = Difference { old: None, new: &old };
     assert_eq!(new.standing(), ApprovalState::New);
-    let Page { lines, is_cut } = new.page(&["b".to_owned()].into());
+    let Page { lines, is_cut } = new.page(&["b".to_owned()].into(), shown);
     assert!(!is_cut);
     for line in [
         "    + a",
         "    + 1 imports for its language runtime, which give access to nothing",
         "  tool t: new",
-        "      + \"Twice.\"",
-        "    /parameters/properties/a~1b/enum",
+        "  Twice.",
+        "      parameter a/b, enum: [\"x\",\"y\"]",
     ] {
         assert!(lines.iter().any(|shown| shown == line), "{line}: {lines:#?}");
     }
@@ -119,7 +123,7 @@ fn a_strangers_text_costs_a_bounded_time_and_a_bounded_number_of_lines() {
         definition["description"] = text(seed).into();
         component(&definition)
     });
-    let page = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new());
+    let page = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new(), shown);
     let bound = MAX_LINES + 4;
     assert!(page.is_cut && page.lines.len() == bound, "{}", page.lines.len());
     assert!(page.lines[bound - 1].ends_with(" more characters: `--json` has all)"), "{}", page.lines[bound - 1]);
@@ -140,10 +144,13 @@ fn a_huge_change_hides_no_other() {
         first["parameters"]["default"] = value.clone();
         let (mut new, first) = (component(&definition()), component(&first));
         new.tools.extend(first.tools);
-        let Page { lines, is_cut } = Difference { old: None, new: &new }.page(&BTreeSet::new());
+        let bare = |name: &str| component(&json!({ "name": name, "description": "" }));
+        let mut old = bare("a");
+        old.tools.extend(bare("t").tools);
+        let Page { lines, is_cut } = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new(), shown);
         assert_eq!(is_cut, name != "members", "{name}");
         let count = |line: &str| lines.iter().filter(|shown| *shown == line).count();
-        for line in ["  tool a: new", "  tool t: new"] {
+        for line in ["  tool a: changed", "  tool t: changed"] {
             assert_eq!(count(line), 1, "{name}: {line}");
         }
         for line in ["    /needs/0/pattern", "      + \"Greets.\"", "    /parameters/properties/a~1b/enum"] {
@@ -164,7 +171,7 @@ fn the_largest_description_is_shown_whole() {
         definition["description"] = format!("{}\n{}", letter.repeat(3000), letter.repeat(1095)).into();
         component(&definition)
     });
-    let Page { lines, is_cut } = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new());
+    let Page { lines, is_cut } = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new(), shown);
     assert_eq!((lines.concat().matches('n').count() >= 4095, is_cut), (true, false));
 }
 
@@ -223,5 +230,9 @@ fn a_changed_configuration_is_shown_by_section_and_line() {
     assert_eq!((lines.as_slice(), is_cut), (expected.map(str::to_owned).as_slice(), false));
     let Page { lines, .. } = Page::of_texts(Some(old), &old.replace("kv = []\n", ""));
     assert_eq!(lines, ["    [components.a.grants], line 7 before", "      - kv = []"]);
+    let added = format!("{old}\n[tenants.zzz]\nhttp = []\n");
+    let Page { lines, .. } = Page::of_texts(Some(old), &added);
+    let at = old.lines().count() + 2;
+    assert_eq!(lines[0], format!("    [tenants.zzz], line {at}"), "{lines:?}");
     assert_eq!(Page::of_texts(None, "a = \"b\"\n\u{202e}").lines, ["    | a = \"b\"", r"    | \u{202e}"]);
 }

@@ -31,11 +31,14 @@ fn changed_lines(old: &str, new: &str) -> Vec<String> {
         let (gone, came) = (op.old_range(), op.new_range());
         // Lines that only went have their place in the text before.
         let (text, range) = if came.is_empty() { (&old, &gone) } else { (&new, &came) };
-        let until_here = text.get(..=range.start).unwrap_or(text);
+        // An added section often begins with an empty line, which belongs to no other one.
+        let is_empty = |at: &usize| text.get(*at).is_some_and(|line| line.trim().is_empty());
+        let first = range.clone().find(|at| !is_empty(at)).unwrap_or(range.start);
+        let until_here = text.get(..=first).unwrap_or(text);
         let section = until_here.iter().rfind(|line| line.starts_with('[')).map(|line| clean::shown(line.trim_end()));
         let before = if came.is_empty() { " before" } else { "" };
         let section = section.map(|section| format!("{section}, ")).unwrap_or_default();
-        lines.push(format!("    {section}line {}{before}", range.start + 1));
+        lines.push(format!("    {section}line {}{before}", first + 1));
         let signed = |sign: char, lines: Option<&[&str]>| -> Vec<_> {
             lines.into_iter().flatten().map(|line| format!("      {sign} {}", clean::shown(line))).collect()
         };
