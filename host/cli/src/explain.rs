@@ -2,7 +2,7 @@
 //!
 //! Invariants: decided by the functions that decide when the tool asks, private networks included.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::json;
@@ -13,7 +13,7 @@ use toolcell::{
 
 use crate::args::{ExplainArgs, Global};
 use crate::built::HERE;
-use crate::config::{self, Chosen, Config, Wanted};
+use crate::config::{self, Chosen, Config, Problem, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::grant_text;
@@ -41,12 +41,13 @@ struct Rule {
 
 /// Explains.
 pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainArgs) -> Result<ExitStatus, Failure> {
-    let (component, tool, request) = args.words();
     let config = config::read_with(global, Wanted::None)?;
-    let request = Request::parse(&request).map_err(|bad| unreadable(&config, args, &bad))?;
+    let Some((component, tool, request)) = args.words() else { return Err(missing(&config, &[])) };
+    let request =
+        Request::parse(&request).map_err(|bad| unreadable(&config, (&component, tool.as_deref(), &request), &bad))?;
     let context = config::on_behalf(&config, CallContext::default(), args.tenant.as_deref())?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let Found { chosen, component, tool } = find(printer, &engines, &config, component, tool).await?;
+    let Found { chosen, component, tool } = find(printer, &engines, &config, &component, tool.as_deref()).await?;
     let name = tool.definition().name.as_str();
     // It is decided by what it declares and by the file, also of a component that could not be loaded with that.
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(chosen.grants().into());
@@ -56,11 +57,13 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     let rule = deciding(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
+    let unset = if is_allowed { unset(global, &rights)? } else { BTreeMap::new() };
     let status = if is_allowed { ExitStatus::Ok } else { ExitStatus::Refusal };
     if args.json {
         let mut shown = json!({
             "tool": name, "request": request.to_string(), "allowed": is_allowed, "denial": null,
             "decided_by": rule.map(|rule| json!({ "file": file, "line": rule.line, "rule": rule.text })),
+            "unset_secrets": unset.iter().map(|(name, problem)| json!({ "name": name, "problem": problem })).collect::<Vec<_>>(),
         });
         match answer {
             Answer::Denied(denial) => shown["denial"] = json!(denial),
@@ -80,9 +83,16 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
             let by = rule.as_ref().map(|rule| format!(", by {}", by(rule))).unwrap_or_default();
             printer.text(&format!("{denial}{by}"))?;
             let scope = (context.tenant.as_deref(), name);
-            let suggestion = suggested(tool.definition(), &request);
+            let (suggestion, above) = suggested(tool.definition(), &request);
             for warning in suggestion.warnings() {
                 printer.note("warning", &warning);
+            }
+            let is_new = |above: &&str| !chosen.grants().directories.iter().any(|directory| directory.name == *above);
+            if let Some(above) = above.filter(|above| denial.layer == Layer::Granted && is_new(above)) {
+                let note = format!(
+                    "the path is taken for a file: the grant is for its directory `{above}`, with all that it holds"
+                );
+                printer.note("note", &note);
             }
             printer.note("hint", &hint(&config, &chosen, scope, denial, (&request, &suggestion)));
         }
@@ -101,10 +111,26 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     if let Answer::Unresolved(problem) = &answer {
         printer.note("note", &format!("a call would fail now: {problem}"));
     }
+    for problem in unset.values() {
+        printer.note("note", &format!("a call would be refused now: {problem}"));
+        printer.note("hint", &problem.hint);
+    }
     if is_allowed {
         unusable(printer, &config, &chosen, &component)?;
     }
     Ok(status)
+}
+
+/// The secrets without a usable value that the tool may use: its calls are refused. Looked at after the component was asked
+/// for its tools, so that no guest code runs beside a value.
+fn unset(global: &Global, rights: &Rights) -> Result<BTreeMap<String, Problem>, Failure> {
+    let granted = rights.granted();
+    let names: Vec<_> = granted.secrets.keys().chain(&granted.reveal).cloned().collect();
+    if names.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let config = config::read_with(global, Wanted::Only(names))?;
+    Ok(config.unset_of(rights).map(|(name, problem)| (name.clone(), problem.clone())).collect())
 }
 
 /// The forms of a request.
@@ -113,8 +139,7 @@ const FORMS: &str = "a request is `GET https://example.com/x` or another method,
                      `invoke TOOL`";
 
 /// The error of a last word that is no request. One without a space is probably a component or a tool.
-fn unreadable(config: &Config, args: &ExplainArgs, bad: &BadRule) -> Failure {
-    let (component, tool, word) = args.words();
+fn unreadable(config: &Config, (component, tool, word): (&Path, Option<&str>, &str), bad: &BadRule) -> Failure {
     let capitals = word.trim().split_once(' ').map(|(method, rest)| format!("{} {rest}", method.to_ascii_uppercase()));
     if let Some(capitals) = capitals.filter(|capitals| Request::parse(capitals).is_ok()) {
         return Failure::usage(bad.to_string(), format!("did you mean {}?", config::quoted(&capitals)));
@@ -124,11 +149,15 @@ fn unreadable(config: &Config, args: &ExplainArgs, bad: &BadRule) -> Failure {
     }
     let mut words: Vec<_> = [Some(component.to_string_lossy()), tool.map(Into::into)].into_iter().flatten().collect();
     words.retain(|word| word != HERE);
-    words.push(word.clone());
-    words.push("GET https://example.com/x".into());
-    let example = config.hint.command("explain", &[], &words.iter().map(|word| &**word).collect::<Vec<_>>());
-    let message = format!("the request is missing after `{}`", word.escape_debug());
-    Failure::usage(message, format!("{FORMS}; for instance {example}"))
+    words.push(word.into());
+    missing(config, &words.iter().map(|word| &**word).collect::<Vec<_>>())
+}
+
+/// The error of a command line without a request.
+fn missing(config: &Config, words: &[&str]) -> Failure {
+    let after = words.last().map(|word| format!(" after `{}`", word.escape_debug())).unwrap_or_default();
+    let example = config.hint.command("explain", &[], &[words, &["GET https://example.com/x"]].concat());
+    Failure::usage(format!("the request is missing{after}"), format!("{FORMS}; for instance {example}"))
 }
 
 /// The decision, as a call comes to it.
@@ -162,13 +191,15 @@ pub(crate) fn with_private<'a>(
     format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", "))
 }
 
-/// What would grant a request: of a path the directory that the tool declares, or that a file lies in.
-fn suggested(definition: &Definition, request: &Request<'_>) -> Suggestion {
-    let Request::File { access, path } = request else { return Suggestion::of(request) };
-    let is_directory = !path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+/// What would grant a request: of a path the directory that the tool declares, or that it lies in. The second is this
+/// directory, if it is a guess. A path at the top is a directory: no grant is for all files.
+fn suggested<'a>(definition: &Definition, request: &'a Request<'_>) -> (Suggestion, Option<&'a str>) {
+    let Request::File { access, path } = request else { return (Suggestion::of(request), None) };
+    let declared = directory_of(definition, path, PathUse { access: *access, is_directory: true });
+    let above = path.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty() && declared == path);
     let mut suggestion = Suggestion::default();
-    suggestion.add_directory(directory_of(definition, path, PathUse { access: *access, is_directory }), *access);
-    suggestion
+    suggestion.add_directory(above.unwrap_or(declared), *access);
+    (suggestion, above)
 }
 
 /// Says why a call would be refused as a whole, whatever the tool may.
@@ -190,19 +221,6 @@ fn unusable(printer: &Printer, config: &Config, chosen: &Chosen<'_>, component: 
     Ok(())
 }
 
-/// The key of the configuration under which rules about such a request stand: in grants, and where these are narrowed.
-fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
-    match request {
-        Request::Http { .. } => ("http", "http"),
-        Request::File { .. } => ("directories", "files"),
-        Request::Environment { .. } => ("environment", "environment"),
-        Request::Secret { .. } => ("secrets", "secrets"),
-        Request::Reveal { .. } => ("reveal", "reveal"),
-        Request::Invoke { .. } => ("invoke", "invoke"),
-        Request::Key { .. } | Request::Keys { .. } | _ => ("kv", "kv"),
-    }
-}
-
 /// The rule of the configuration that decided, if one did.
 fn deciding(
     config: &Config,
@@ -213,7 +231,7 @@ fn deciding(
 ) -> Option<Rule> {
     let lines = RuleLines::read(config)?;
     let (name, configured) = chosen.configured?;
-    let (granted, narrowed) = keys(request);
+    let (granted, narrowed) = grant_text::keys(request);
     let place = match answer {
         Answer::Allowed | Answer::Unresolved(_) | Answer::Private(_) => {
             let place = ["components", name, "grants", granted];
@@ -280,20 +298,14 @@ fn hint(
         Layer::Granted => grant_text::advice(config, chosen, suggestion),
         Layer::Tool | Layer::Tenant | Layer::Call | _ => {
             let of_tool = chosen.section_of(tool).filter(|_| layer == Layer::Tool);
-            let section = of_tool.unwrap_or_else(|| format!("tenants.{}", tenant.unwrap_or("NAME")));
-            // What is left of files are paths as the tool sees them, and of variables and secrets their names.
-            let lines = match request {
-                Request::File { access, path } => vec![format!("files = [{}]", toml_text(&format!("{access} {path}")))],
-                Request::Environment { name } => vec![format!("environment = [{}]", toml_text(name))],
-                Request::Secret { name } => vec![format!("secrets = [{}]", toml_text(name))],
-                Request::Http { method, target } => {
-                    vec![format!("http = [{}]", toml_text(&HttpRule::smallest(*method, target).to_string()))]
+            let (section, place) = match of_tool {
+                Some(section) => {
+                    (section, vec!["components", chosen.configured.map_or("", |(name, _)| name), "tools", tool])
                 }
-                Request::Reveal { .. } | Request::Key { .. } | Request::Keys { .. } | _ => {
-                    Suggestion::of(request).lines()
-                }
+                None => (format!("tenants.{}", tenant.unwrap_or("NAME")), vec!["tenants", tenant.unwrap_or("NAME")]),
             };
-            format!("to allow it, add this to the rules in [{section}]: {}", lines.join(", "))
+            let lines = grant_text::narrowed(config, &place, std::slice::from_ref(request));
+            format!("to allow it, write this in [{section}]: {}", lines.join(", "))
         }
     }
 }

@@ -4,15 +4,16 @@
 //! they belong to, what is to be done before they work.
 //! Invariants: a configuration with these lines in this place is valid TOML; nothing that is granted is lost.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolcell::{Suggestion, toml_text};
+use toolcell::{HttpRule, PathRule, Request, Suggestion, toml_text};
 
 use crate::config::{self, Chosen, Config, Configured, Development, Section, quoted};
-use crate::env;
 use crate::rule_lines::{Item, RuleLines};
+use crate::{env, explain};
 
 /// Lines, and where they go.
 pub(crate) struct Pasted {
@@ -91,6 +92,55 @@ pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
     }
     let [run, batch] = ["run", "batch"].map(|command| config.hint.command(command, &[], &[]));
     format!("{file}\nor, to try it without a configuration, add to {run} or {batch}:\n{}", options(suggestion))
+}
+
+/// The key of the configuration that has rules about such a request: in grants, and in a section that narrows them.
+pub(crate) fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
+    match request {
+        Request::Http { .. } => ("http", "http"),
+        Request::File { .. } => ("directories", "files"),
+        Request::Environment { .. } => ("environment", "environment"),
+        Request::Secret { .. } => ("secrets", "secrets"),
+        Request::Reveal { .. } => ("reveal", "reveal"),
+        Request::Invoke { .. } => ("invoke", "invoke"),
+        Request::Key { .. } | Request::Keys { .. } | _ => ("kv", "kv"),
+    }
+}
+
+/// The lists of a section that narrows grants, with these requests added: the section at this place of the configuration. A kind
+/// that the section does not list is not narrowed by it, and has no line.
+pub(crate) fn narrowed(config: &Config, section: &[&str], requests: &[Request<'_>]) -> Vec<String> {
+    let Some(rules) = RuleLines::read(config) else { return Vec::new() };
+    let mut added = BTreeMap::<&str, BTreeSet<String>>::new();
+    for request in requests {
+        let is_there = |item: &Item| match request {
+            Request::File { access, path } => item.text.parse().is_ok_and(|rule: PathRule| rule.covers(*access, path)),
+            _ => explain::covers(request, &item.text, &[]),
+        };
+        if rules.items(&[section, &[keys(request).1]].concat()).iter().any(is_there) {
+            continue;
+        }
+        // What is left of files are paths as the tool sees them, and of variables and secrets their names.
+        let rule = match request {
+            Request::Environment { name } | Request::Secret { name } | Request::Reveal { name } => name.to_string(),
+            Request::Http { method, target } => HttpRule::smallest(*method, target).to_string(),
+            Request::Keys { prefix } => format!("read {prefix}*"),
+            Request::Key { access, key } => format!("{access} {key}"),
+            Request::Invoke { tool, own } => format!("{}{tool}", if *own { "own " } else { "" }),
+            Request::File { .. } | _ => request.to_string(),
+        };
+        added.entry(keys(request).1).or_default().insert(toml_text(&rule));
+    }
+    let line = |(kind, new): (&str, BTreeSet<String>)| {
+        let old = rules.part(&[section, &[kind]].concat())?;
+        let new = new.into_iter().collect::<Vec<_>>().join(", ");
+        let inner = old.text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+        Some(match inner.filter(|inner| !inner.contains('#')) {
+            Some(inner) => format!("{kind} = [{}]  # in place of {}", joined(inner, &new), span(&old)),
+            None => format!("# add to `{kind}`, {}: {new}", span(&old)),
+        })
+    };
+    added.into_iter().filter_map(line).collect()
 }
 
 /// The same as options of a command, in one line.

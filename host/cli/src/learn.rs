@@ -13,20 +13,21 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use serde_json::json;
 use toolcell::{
-    CallOptions, CallResult, ComponentBytes, Decision, Definition, Denial, Event, Executor, Grants, Host, HttpRule,
-    Layer, Need, Outcome, Recorded, Recorder, Refusal, Request, Rights, Suggestion, ToolCall,
+    CallContext, CallOptions, CallResult, ComponentBytes, Decision, Definition, Denial, Event, Executor, Grants, Host,
+    HttpRule, Layer, Need, Outcome, Overlay, Recorded, Recorder, Refusal, Request, Rights, Suggestion, Target,
+    ToolCall,
 };
 
 use crate::args::{DEFAULT_ID, Global, LearnArgs};
-use crate::config::{self, Wanted};
+use crate::config::{self, Config, Wanted};
 use crate::exit::ExitStatus;
-use crate::explain::{self, Found};
+use crate::explain::{self, Answer, Found};
 use crate::failure::Failure;
 use crate::grant_text::{self, Change};
 use crate::printer::Printer;
 use crate::run::report;
 use crate::stand_in::{StandIn, directory_of};
-use crate::target::Target;
+use crate::target;
 use crate::{clean, components, host};
 use changed::Changed;
 
@@ -42,15 +43,15 @@ struct Learned {
     asked: Suggestion,
     /// What is granted already.
     granted: BTreeSet<String>,
-    /// What is granted to its component, and not left to the tool.
+    /// What is not granted to its component, or not left to the tool or the tenant.
+    denied: Vec<Request<'static>>,
+    /// What of it is granted to its component.
     narrowed: BTreeSet<String>,
-    /// A host is named that was not looked up.
-    names_host: bool,
 }
 
 /// Learns.
 pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) -> Result<ExitStatus, Failure> {
-    let target = Target::of(args.call.tool.as_deref(), &args.call.arguments)?;
+    let target = target::Target::of(args.call.tool.as_deref(), &args.call.arguments)?;
     let arguments = target.arguments.read()?;
     let config = config::read_with(global, Wanted::None)?;
     let recorder = Recorder::new();
@@ -62,8 +63,12 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     let (bytes, signer) = components::bytes(&chosen)?;
     let is_approved = components::is_approved(&config, &chosen, &component, signer.as_ref())?;
     let granted = chosen.grants();
+    let context = config::on_behalf(&config, CallContext::default(), args.tenant.as_deref())?;
+    let overlay = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant)?.overlay.clone());
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::new(granted.clone()));
+    let rights = rights.narrowed(overlay.clone(), None);
     let used = if is_approved { granted.clone() } else { Grants::default() };
+    let used = overlay.map_or(used.clone(), |overlay| left_whole(used, &overlay));
     let mut root = StandIn::new(used, tool.definition())?;
     let bytes = ComponentBytes::new(bytes, chosen.kind());
     let component = components::granted(printer, &engines, bytes, &chosen, root.grants()).await;
@@ -97,7 +102,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
             let none = [(); 0];
             printer.json(&json!({
                 "tool": name, "ended": result, "denied": none, "grants": none, "granted": none, "declared": none,
-                "steps": none, "warnings": none, "changes": none,
+                "steps": none, "warnings": none, "changes": none, "narrowed": none,
             }))?;
         } else if let Refusal::InvalidArguments(faults) = refusal {
             report::misfit(printer, &args.call, &config.hint, faults);
@@ -111,7 +116,10 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     let recorded = recorder.recorded();
     let Changed { changes, requests, warnings } =
         changed::changed(&config, &chosen, &rights, &recorded, is_approved).await;
-    let Learned { asked, granted, narrowed, names_host } = learned(&rights, definition, &recorded, &requests);
+    let Learned { mut asked, granted, denied, narrowed } = learned(&rights, definition, &recorded, &requests);
+    let names_host = add_networks(&mut asked, definition, &arguments.text, &recorded, &rights).await;
+    let sections =
+        sections(&config, (chosen.configured.map(|(name, _)| name), &name), context.tenant.as_deref(), &denied);
     let warnings: Vec<_> = asked.warnings().into_iter().chain(warnings).collect();
     let mut denials = std::mem::take(&mut *denials.lock());
     let is_granted = |denial: &Denial| {
@@ -125,6 +133,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
             "tool": name, "ended": result, "denied": denials, "grants": asked.to_paste(), "granted": granted,
             "declared": declared.lines(), "steps": grant_text::steps(&chosen, &asked), "warnings": warnings,
             "changes": changes.iter().map(Change::shown).collect::<Vec<_>>(),
+            "narrowed": sections.iter().map(|(section, lines)| json!({ "section": section, "lines": lines })).collect::<Vec<_>>(),
         }))?;
         return Ok(ExitStatus::Ok);
     }
@@ -132,7 +141,9 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         printer.note("warning", warning);
     }
     if asked.is_empty() && changes.is_empty() {
-        printer.note("note", "the tool asked for nothing that needs a further grant");
+        if sections.is_empty() {
+            printer.note("note", "the tool asked for nothing that needs a further grant");
+        }
     } else {
         printer.text(&pasted.lines.join("\n"))?;
         printer.note("hint", &format!("to allow this call, {}; then:", pasted.order("the lines printed above")));
@@ -140,19 +151,13 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         let approve = config.hint.command("approve", &[], &[]);
         printer.point(&format!("approve the configuration: {approve}"));
     }
-    if let Some(section) = chosen.section_of(&name) {
-        if !asked.is_empty() {
-            let note = format!(
-                "[{section}] narrows this tool. For each kind of grant that this section lists, add the rule there too; \
-                 add no kind that it does not list. There, directories are written as `files = [\"read PATH\"]`, and \
-                 `environment` and `secrets` as lists of names"
-            );
-            printer.note("note", &note);
-        }
-        if !narrowed.is_empty() {
-            let listed = narrowed.iter().cloned().collect::<Vec<_>>().join(", ");
-            printer.note("note", &format!("[{section}] narrows this tool: it takes away {listed}"));
-        }
+    if !narrowed.is_empty() {
+        let listed = narrowed.iter().cloned().collect::<Vec<_>>().join(", ");
+        printer.note("note", &format!("granted to the component, and taken away from this call: {listed}"));
+    }
+    for (section, lines) in &sections {
+        printer
+            .note("hint", &format!("[{section}] narrows this call; to allow it, write there:\n{}", lines.join("\n")));
     }
     if !granted.is_empty() {
         let listed = granted.iter().cloned().collect::<Vec<_>>().join(", ");
@@ -193,6 +198,79 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     Ok(ExitStatus::Ok)
 }
 
+/// What of grants a tenant is left as a whole. A kind that is narrowed is used by stand-ins only.
+fn left_whole(mut grants: Grants, overlay: &Overlay) -> Grants {
+    if overlay.http.is_some() {
+        grants.http.clear();
+    }
+    if overlay.files.is_some() {
+        grants.directories.clear();
+    }
+    if let Some(names) = &overlay.environment {
+        grants.environment.retain(|name, _| names.contains(name));
+    }
+    grants
+}
+
+/// Adds the private networks of hosts that are asked for. Returns whether a host's name was not looked up. A name that the tool
+/// made can hold what it read, and a lookup would send that away: only a name from its definition or the arguments is looked up.
+async fn add_networks(
+    asked: &mut Suggestion,
+    definition: &Definition,
+    arguments: &str,
+    recorded: &Recorded,
+    rights: &Rights,
+) -> bool {
+    let mut is_unknown = false;
+    for request in &recorded.requests {
+        let Request::Http { method, target } = request else { continue };
+        let Host::Name(name) = target.host() else { continue };
+        let is_new = matches!(rights.allows(request), Decision::Denied(Denial { layer: Layer::Granted, .. }));
+        if !is_new || name == "localhost" {
+            continue;
+        }
+        let rule = HttpRule::smallest(*method, target);
+        let mut grants = Grants::default();
+        grants.http.push(rule.clone());
+        let alone = Rights::default().with_granted(Arc::new(grants));
+        match is_known(definition, arguments, &name) {
+            true => match explain::decided(&alone, request).await {
+                Answer::Private(networks) => {
+                    let networks = networks.iter().filter_map(|network| network.parse().ok());
+                    asked.add_http(&rule.with_private(networks));
+                }
+                Answer::Unresolved(_) => is_unknown = true,
+                Answer::Allowed | Answer::Denied(_) => {}
+            },
+            false => is_unknown = true,
+        }
+    }
+    is_unknown
+}
+
+/// Whether a host's name is in the arguments, or is one that the tool declares.
+fn is_known(definition: &Definition, arguments: &str, name: &str) -> bool {
+    let host = |need: &Need| {
+        let url = need.pattern.split_once(' ').map_or(&*need.pattern, |(_, url)| url);
+        Target::parse(url).map(|target| target.host()).ok()
+    };
+    let mut declared = definition.needs.iter().filter(|need| need.kind == "http").filter_map(host);
+    arguments.contains(name) || declared.any(|host| matches!(host, Host::Name(declared) if declared == name))
+}
+
+/// The sections that narrow the call, each with the lists that allow what was asked for.
+fn sections(
+    config: &Config,
+    (component, tool): (Option<&str>, &str),
+    tenant: Option<&str>,
+    denied: &[Request<'_>],
+) -> Vec<(String, Vec<String>)> {
+    let of_tool = component.map(|component| vec!["components", component, "tools", tool]);
+    let of_tenant = tenant.map(|tenant| vec!["tenants", tenant]);
+    let section = |place: Vec<&str>| (place.join("."), grant_text::narrowed(config, &place, denied));
+    of_tool.into_iter().chain(of_tenant).map(section).filter(|(_, lines)| !lines.is_empty()).collect()
+}
+
 /// Whether a tool asked for anything of what it declares with this need.
 fn is_used(definition: &Definition, need: &Need, recorded: &Recorded) -> bool {
     let mut alone = definition.clone();
@@ -217,11 +295,12 @@ fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded, change
         Decision::Allowed => drop(learned.granted.insert(request.to_string())),
         Decision::Denied(Denial { layer: Layer::Granted, .. }) => {
             add(&mut learned.asked);
-            if let Request::Http { target, .. } = request {
-                learned.names_host |= matches!(target.host(), Host::Name(name) if name != "localhost");
-            }
+            learned.denied.extend(Request::parse(&request.to_string()));
         }
-        Decision::Denied(Denial { layer: Layer::Tool, .. }) => drop(learned.narrowed.insert(request.to_string())),
+        Decision::Denied(Denial { layer: Layer::Tool | Layer::Tenant, .. }) => {
+            learned.narrowed.insert(request.to_string());
+            learned.denied.extend(Request::parse(&request.to_string()));
+        }
         Decision::Denied(_) => {}
     };
     for request in &recorded.requests {

@@ -1,9 +1,9 @@
 //! What can be typed about grants: `approve`, `rollback`, `check`, `explain`, `learn`.
 
-use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueHint;
+use toolcell::Request;
 
 use super::{CallArgs, LimitArgs, complete};
 use crate::built::HERE;
@@ -137,12 +137,12 @@ Exit status: 0 it is allowed, 21 it is denied, 2 bad usage, 1 anything else"
 pub(crate) struct ExplainArgs {
     /// The component: its name in `toolcell.toml`, its file, or a folder [default: the one that was built here]
     #[arg(value_hint = ValueHint::FilePath, add = complete::components())]
-    component: PathBuf,
+    component: Option<PathBuf>,
     /// The tool's name; not needed for a component with one tool
     #[arg(add = complete::tools())]
     tool: Option<String>,
-    /// What the tool would ask for. It is always the last word: a single word is the request
-    request: Option<String>,
+    /// What the tool would ask for; always last, and required
+    request: Vec<String>,
     /// The tenant of the call
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
@@ -152,13 +152,17 @@ pub(crate) struct ExplainArgs {
 }
 
 impl ExplainArgs {
-    /// The component, the tool if one was typed, and the request, which is the last word.
-    pub(crate) fn words(&self) -> (&Path, Option<&str>, Cow<'_, str>) {
-        match (&self.tool, &self.request) {
-            (None, _) => (Path::new(HERE), None, self.component.to_string_lossy()),
-            (Some(request), None) => (&self.component, None, request.into()),
-            (Some(tool), Some(request)) => (&self.component, Some(tool), request.into()),
-        }
+    /// The component, the tool if one was typed, and the request, which is the last word. Without quotes the shell makes
+    /// several words of it. None if nothing was typed.
+    pub(crate) fn words(&self) -> Option<(PathBuf, Option<String>, String)> {
+        let component = self.component.as_ref().map(|component| component.to_string_lossy().into_owned());
+        let words: Vec<_> = component.into_iter().chain(self.tool.clone()).chain(self.request.clone()).collect();
+        let is_request = |at: &usize| Request::parse(&words[*at..].join(" ")).is_ok();
+        let (last, before) = words.split_last()?;
+        let from = if last.contains(' ') { None } else { (0..before.len()).find(is_request).filter(|from| *from <= 2) };
+        let from = from.unwrap_or(before.len().min(2));
+        let operand = |at: usize| words.get(at).filter(|_| at < from).cloned();
+        Some((operand(0).unwrap_or_else(|| HERE.to_owned()).into(), operand(1), words[from..].join(" ")))
     }
 }
 
@@ -170,7 +174,8 @@ impl ExplainArgs {
 /// without a secret. The tool is run again as long as it looks for more files, at most 16 times in all.
 ///
 /// Standard output gets the smallest grants that are missing, as lines for `toolcell.toml`. Standard error gets what is granted
-/// already, what you have to fill in, and warnings. Host names are not looked up.
+/// already, what you have to fill in, what to write in a section that narrows the tool, and warnings. A host name is looked up
+/// only if the tool declares it or the arguments have it: a lookup tells others what is looked up.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -181,6 +186,9 @@ Exit status: 0 it ran, whatever it answered, 21 the arguments were refused, 2 ba
 pub(crate) struct LearnArgs {
     #[command(flatten)]
     pub(crate) call: CallArgs,
+    /// The tenant of the call
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
     /// Print one JSON object instead
     #[arg(long)]
     pub(crate) json: bool,
