@@ -22,7 +22,7 @@ use toolcell::{DEFAULT_CACHE_BYTES, DEFAULT_COMPILE_TIME};
 use crate::built::HERE;
 use crate::exit;
 use crate::format::{self, Format};
-use crate::units::{Date, Size, Time};
+use crate::units::{Date, Size, Time, number};
 
 pub(crate) use author::{BuildArgs, DevArgs, NewArgs, TestArgs};
 pub(crate) use batch::BatchArgs;
@@ -108,7 +108,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, hide_short_help = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
     pub(crate) state_dir: Option<PathBuf>,
     /// Derive the tools' random numbers from this number and the call's id, to repeat a run
-    #[arg(long, global = true, hide_short_help = true, value_name = "NUMBER", help_heading = "Global options")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "NUMBER", value_parser = number, help_heading = "Global options")]
     pub(crate) seed: Option<u64>,
     /// Start the clock of every call at this date, for instance `2026-01-31T12:00:00Z`, to repeat a run
     #[arg(long, global = true, hide_short_help = true, value_name = "DATE", help_heading = "Global options")]

@@ -68,14 +68,16 @@ pub(crate) async fn batch(
     let at_once = options.concurrency(calls.calls.len()).min(calls.calls.len()).max(1);
     // A process is a tenant's or that of all calls, never one component's.
     let has_process = components.iter().any(|chosen| chosen.isolation.has_process());
+    let are_named = !args.components.is_empty();
     let registry = Registry::new();
     if has_process {
         let (components, tenant) = (&words, options.context.tenant.as_deref());
-        let hosted = Hosted { components, tenant, calls: at_once, together: Together::Beside };
+        let together = if are_named { Together::Beside } else { Together::All };
+        let hosted = Hosted { components, tenant, calls: at_once, together };
         registry.register_all(cordon::start(global, &config, &hosted).await?.tools().iter().cloned())?;
     } else {
         let engines = host::engines(printer, global, at_once, &config)?;
-        registry.register_all(components::tools(printer, &engines, &config, &components).await?)?;
+        registry.register_all(components::tools(printer, &engines, &config, &components, are_named).await?)?;
     }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let logs = Arc::<Logs>::default();

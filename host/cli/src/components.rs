@@ -222,25 +222,38 @@ pub(crate) fn chosen<'a>(config: &'a Config, words: &[PathBuf]) -> Result<Vec<Ch
     words.iter().map(|word| used(config, word)).collect()
 }
 
-/// The tools of several components, to be used, as they were typed and then in each component's own order.
+/// The tools of several components, to be used, as they were typed and then in each component's own order. Of components that
+/// are not named, one that lacks a grant is told of and left out, unless it is the only one.
 pub(crate) async fn tools(
     printer: &Printer,
     engines: &Engines<'_>,
     config: &Config,
     components: &[Chosen<'_>],
+    are_named: bool,
 ) -> Result<Vec<Tool>, Failure> {
     let lock = Lock::beside(config)?;
     let mut tools = Vec::<Tool>::new();
     let mut homes = HashMap::new();
     for chosen in components {
         let component = approved(printer, engines, config, &lock, chosen, bytes(chosen)?).await;
-        for tool in component.map_err(|failure| failure.about(chosen.shown()))?.tools() {
+        let component = match component.map_err(|failure| failure.about(chosen.shown())) {
+            Ok(component) => component,
+            Err(failure) if failure.is_not_granted() && !are_named && components.len() > 1 => {
+                failure.tell(printer);
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        for tool in component.tools() {
             let name = &tool.definition().name;
             if let Some(first) = homes.insert(name.clone(), chosen.shown()) {
                 return Err(twice(name, &first, &chosen.shown()));
             }
             for (secret, problem) in tool.rights().into_iter().flat_map(|rights| config.unset_of(rights)) {
-                printer.note("warning", &format!("{problem}; the tool `{name}` may use `{secret}`, so its calls fail"));
+                printer.note(
+                    "warning",
+                    &format!("{problem}; the tool `{name}` may use `{secret}`, so its calls are refused"),
+                );
                 printer.note("hint", &problem.hint);
             }
             tools.push(config.stopped(tool.clone().with_limits(chosen.limits_of(name))));

@@ -33,10 +33,14 @@ pub(crate) fn read_with(global: &Global, wanted: Wanted) -> Result<Config, Failu
     if let Some(dir) = &global.state_dir {
         options = options.with_state_dir(dir);
     }
-    Ok(match global.config.clone().or_else(env::config) {
-        Some(named) => Config::read_with(named, options)?,
-        None => Config::find(options)?,
-    })
+    match (&global.config, env::config()) {
+        (Some(named), _) => Ok(Config::read_with(named, options)?),
+        (None, Some(named)) => {
+            let read = Config::read_with(named, options).map_err(Failure::from);
+            read.map_err(|failure| failure.about("the configuration that the variable `TOOLCELL_CONFIG` names"))
+        }
+        (None, None) => Ok(Config::find(options)?),
+    }
 }
 
 /// The same with these components under the grants that were typed: `--grant`.
@@ -123,15 +127,21 @@ pub(crate) fn on_behalf(
         && !config.tenants.is_empty()
         && !config.tenants.contains_key(tenant)
     {
-        let near = names::nearest(tenant, config.tenants.keys().map(String::as_str));
-        let hint = near.map_or_else(
-            || {
-                let known = config.tenants.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-                format!("its tenants: {known}; a new one needs a section [tenants.NAME], which may be empty")
-            },
-            |near| format!("did you mean `{near}`?"),
-        );
-        return Err(Failure::usage(format!("`{file}` names no tenant `{}`", tenant.escape_debug()), hint));
+        return Err(unknown_tenant(file, config.tenants.keys(), tenant));
     }
     Ok(context)
+}
+
+/// The error of a tenant that is none of the configuration's.
+pub(crate) fn unknown_tenant<'a>(file: &str, known: impl Iterator<Item = &'a String> + Clone, tenant: &str) -> Failure {
+    let near = names::nearest(tenant, known.clone().map(String::as_str));
+    let known = known.map(String::as_str).collect::<Vec<_>>().join(", ");
+    let hint = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => {
+            "it has no tenants: a tenant is a section [tenants.NAME], which may be empty".to_owned()
+        }
+        None => format!("its tenants: {known}; a new one needs a section [tenants.NAME], which may be empty"),
+    };
+    Failure::usage(format!("`{file}` names no tenant `{}`", tenant.escape_debug()), hint)
 }

@@ -33,6 +33,8 @@ pub(crate) struct Hosted<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Together {
     Beside,
+    /// Beside each other, as all of the configuration.
+    All,
     Alone,
 }
 
@@ -60,7 +62,8 @@ impl Hosted<'_> {
         let Self { components, tenant: _, calls, together } = self;
         let mut words = vec![format!("--calls={calls}").into()];
         words.extend(secrets.iter().map(|name| format!("--secret={name}").into()));
-        words.extend((*together == Together::Beside).then(|| "--beside".into()));
+        words.extend((*together != Together::Alone).then(|| "--beside".into()));
+        words.extend((*together == Together::All).then(|| "--all".into()));
         words.push("--".into());
         words.extend(components.iter().map(|component| component.into()));
         words
@@ -95,6 +98,6 @@ async fn tools(printer: &Printer, global: &Global, args: &WorkerArgs) -> Result<
                 |tool: &Tool| config.stopped(tool.clone().with_limits(only.limits_of(&tool.definition().name)));
             Ok(component.tools().iter().map(limited).collect())
         }
-        several => components::tools(printer, &engines, &config, several).await,
+        several => components::tools(printer, &engines, &config, several, !args.all).await,
     }
 }

@@ -131,6 +131,11 @@ impl Failure {
         self.kind == "unknown_tool"
     }
 
+    /// Whether a component lacks a grant.
+    pub(crate) fn is_not_granted(&self) -> bool {
+        self.kind == "not_granted"
+    }
+
     /// How the command ends for it.
     pub(crate) fn status(&self) -> ExitStatus {
         self.status

@@ -341,6 +341,8 @@ pub(crate) fn tool(definition: &Definition) -> String {
         let row = |need: &Need| vec![need.kind.clone(), need.pattern.clone(), need.reason.clone()];
         let rows: Vec<_> = definition.needs.iter().map(row).collect();
         text.extend(["  needs".to_owned(), table::columns(4, WIDEST, &rows)]);
+    } else if definition.declares_needs() {
+        text.push("  needs nothing: it declares `needs = []`, so no grant is for it".to_owned());
     }
     text.join("\n")
 }

@@ -57,6 +57,11 @@ impl Printer {
         Self { is_quiet: true, ..self }
     }
 
+    /// Whether only results and errors are printed.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.is_quiet
+    }
+
     /// Plain text that is laid out for reading, and an end of line, on standard output.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         let (clean, lost) = clean::text(text);

@@ -77,6 +77,7 @@ async fn serving(
     if configuration.file.is_none() {
         return Err(configuration.missing("create a configuration with `toolcell init`, or name one with `--config FILE`: the server serves the components that the file lists").into());
     }
+    let file = configuration.file.clone().unwrap_or_default();
     let keys = tenant::store(&configuration)?;
     let has_keys = !configuration.tenants.is_empty()
         || configuration.issuer.is_some()
@@ -85,7 +86,7 @@ async fn serving(
     let reloader = Reloader::start(configuration, engines.clone()).await?;
     let loaded = reloader.loaded();
     if args.stdio && !serves(&loaded, args.tenant.as_deref()) {
-        return Err(no_tenant(args));
+        return Err(no_tenant(args, &file, &loaded));
     }
     let problems = told(printer, args, &loaded)?;
     let auth = authenticator(keys, has_keys);
@@ -192,12 +193,14 @@ fn serves(loaded: &Loaded, tenant: Option<&str>) -> bool {
     tenant.map_or(loaded.tenants().is_empty(), |tenant| loaded.tenants().contains_key(tenant))
 }
 
-fn no_tenant(args: &ServeArgs) -> Failure {
-    let message = match &args.tenant {
-        Some(tenant) => format!("the configuration names no tenant `{}`", tenant.escape_debug()),
-        None => "the configuration names tenants, and no tenant was given".to_owned(),
-    };
-    Failure::usage(message, "say which tenant's tools to serve: `--tenant NAME`")
+fn no_tenant(args: &ServeArgs, file: &str, loaded: &Loaded) -> Failure {
+    match &args.tenant {
+        Some(tenant) => config::unknown_tenant(file, loaded.tenants().keys(), tenant),
+        None => {
+            let message = format!("`{file}` names tenants, and no tenant was given");
+            Failure::usage(message, "say which tenant's tools to serve: `--tenant NAME`")
+        }
+    }
 }
 
 /// Engines as the configuration and the options want them.

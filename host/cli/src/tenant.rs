@@ -55,9 +55,9 @@ pub(crate) fn tenant(printer: &Printer, global: &Global, args: &TenantArgs) -> R
         TenantCommand::Key { name, json } => {
             if !config.tenants.contains_key(name) {
                 let file = config.file.as_deref().unwrap_or(config::NAME);
-                let message = format!("`{file}` names no tenant `{}`", name.escape_debug());
                 let add = config.hint.command("tenant", &["add"], &[name]);
-                return Err(Failure::usage(message, format!("{add} adds it")));
+                let unknown = config::unknown_tenant(file, config.tenants.keys(), name);
+                return Err(unknown.with_hint(format!("{add} adds it")));
             }
             show(printer, &store.add(name).map_err(failed)?, name, false, *json)
         }

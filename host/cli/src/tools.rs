@@ -15,7 +15,7 @@ pub(crate) async fn tools(printer: &Printer, global: &Global, args: &ToolsArgs) 
     let config = config::read_with(global, Wanted::None)?;
     let components = components::chosen(&config, &components::typed(&config, &args.components)?)?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let tools = components::tools(printer, &engines, &config, &components).await?;
+    let tools = components::tools(printer, &engines, &config, &components, !args.components.is_empty()).await?;
     let definitions = tools.iter().map(Tool::definition);
     match args.format {
         Format::Own => printer.json(&definitions.collect::<Vec<_>>())?,

@@ -15,6 +15,11 @@ pub(crate) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {}", things.join(" or "))
 }
 
+/// A whole number, as it is typed for `--seed`.
+pub(crate) fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
+}
+
 /// A text that is no date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadDate;

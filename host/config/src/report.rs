@@ -39,7 +39,7 @@ pub enum Reason {
     Changed,
     /// Its code is other than was approved, with the same tools and imports. It has no grant, and is served.
     Rebuilt,
-    /// A secret that a tool may use has no value: calls of the tool fail.
+    /// A secret that a tool may use has no value: calls of the tool are refused.
     UnsetSecret,
     /// The component's file does not exist.
     MissingFile,
@@ -130,7 +130,11 @@ impl ComponentProblem {
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        self.error.hint()
+        let hint = self.error.hint();
+        if self.reason != Reason::NotGranted {
+            return hint;
+        }
+        format!("{hint}; grants go into [components.{}.grants] of `{}`", self.component, self.file)
     }
 
     pub(crate) fn new(component: &str, reason: Reason, serving: Serving, error: Error) -> Self {

@@ -115,7 +115,7 @@ impl<'a> Signatures<'a> {
             return Some(self.demand(Some(publisher.value.clone()), path, problem));
         }
         if let (Some(signature), None) = (&said.signature, &self.of_all) {
-            let message = "`signature` has no effect without a publisher whose signature it is";
+            let message = "`signature` has no effect: no `publisher` is named, so no signature is checked";
             problems.error(
                 &signature.span,
                 message,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::ValueHint;
 
 use crate::built::HERE;
-use crate::units::Time;
+use crate::units::{Time, number};
 
 /// Make a small project with one working tool
 ///
@@ -107,7 +107,7 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) fuzz: Option<u32>,
     /// Make the arguments of `--fuzz` from this number: the same one makes the same arguments
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "fuzz")]
+    #[arg(long, value_name = "NUMBER", value_parser = number, default_value_t = 0, requires = "fuzz")]
     pub(crate) fuzz_seed: u64,
     /// Print one JSON object instead: {"passed", "failed", "blessed", "cases", "coverage"?, "fuzz"?}
     #[arg(long)]

@@ -20,6 +20,9 @@ pub(crate) struct WorkerArgs {
     /// Offer the tools of all components together
     #[arg(long)]
     pub(crate) beside: bool,
+    /// The components are all of the configuration: leave out one that lacks a grant
+    #[arg(long)]
+    pub(crate) all: bool,
     /// The components, as the user typed them for the parent process
     #[arg(required = true)]
     pub(crate) components: Vec<PathBuf>,

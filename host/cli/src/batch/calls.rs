@@ -21,6 +21,8 @@ use crate::failure::Failure;
 use crate::files;
 use crate::format::Format;
 
+/// The name of our own form.
+const OWN: &str = "calls";
 /// Calls of one batch: their messages wait in memory for the last.
 const MAX_CALLS: usize = 1_000_000;
 /// Characters of the parser's words, which repeat what was written.
@@ -94,7 +96,15 @@ pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List, Failure> {
     let list = match form {
         None => parse(&text),
         Some(Format::Own) => own(&text),
-        Some(Format::Of(provider)) => sent(&text, Some(provider)),
+        Some(Format::Of(provider)) => {
+            let list = sent(&text, Some(provider));
+            if let (Ok(0), Some(other)) = (list.as_ref().map(List::len), other_form(&text)) {
+                let message = anyhow!("{source}: the calls have the form `{other}`, not `{}`", provider.name());
+                let hint = format!("write `--calls-format {other}`, or leave it out: the form is then found");
+                return Err(Failure::file(message, hint));
+            }
+            list
+        }
     };
     list.map_err(|problem| Failure::file(anyhow!("{source}: {problem}"), HINT))
 }
@@ -107,6 +117,11 @@ fn parse(text: &str) -> Result<List, String> {
         Err(told) if is_a_document(text) => Err(told),
         Err(_) => Err(problem),
     })
+}
+
+/// The form of a text that has calls.
+fn other_form(text: &str) -> Option<&'static str> {
+    if own(text).is_ok_and(|list| list.len() > 0) { Some(OWN) } else { forms::of(text) }
 }
 
 /// Whether a text is one JSON value without a call of our own form in it.

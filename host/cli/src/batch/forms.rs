@@ -19,6 +19,15 @@ pub(super) fn read(document: &Value, form: Option<Provider>) -> Result<Calls, St
     }
 }
 
+/// The name of the form of a text that has calls: of its first line, where each is a document.
+pub(super) fn of(text: &str) -> Option<&'static str> {
+    let first = text.lines().find(|line| !line.trim().is_empty())?;
+    let document: Value = serde_json::from_str(first).or_else(|_| serde_json::from_str(text)).ok()?;
+    let provider = Provider::detect(&document).ok()?;
+    let Calls { calls, unreadable, .. } = read(&document, Some(provider)).ok()?;
+    (!calls.is_empty() || !unreadable.is_empty()).then(|| provider.name())
+}
+
 /// The calls of several requests, among which may be others.
 fn requests_of_mcp(requests: &[Value]) -> Result<Calls, String> {
     let mut all = Calls::default();

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::gaps::{self, Gap};
 use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
-use crate::{clean, files, json_slip, schema, table};
+use crate::{built, clean, files, json_slip, schema, table};
 
 /// Lines of a guest's backtrace.
 const FRAMES: usize = 5;
@@ -175,8 +175,9 @@ fn tool_error(printer: &Printer, typed: &Typed<'_>, tool: &Tool, error: &ToolErr
     let mut shown = error.clone();
     if let ToolError::HandlerRaised(raised) = &mut shown
         && !has_panic(raised)
+        && !printer.is_quiet()
     {
-        // What another runtime wrote is printed above, as it was written.
+        // What another runtime wrote is printed above, as it was written. With `--quiet` it is not.
         raised.panic_message = None;
     }
     printer.note("error", &shown.to_string());
@@ -222,26 +223,31 @@ fn is_nameless(backtrace: &[String]) -> bool {
 /// What to do about it.
 fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
     let own = tool.limits();
+    // In the folder of the project the reader is the author.
+    let is_author = built::component(&typed.args.call.component, typed.again).is_ok_and(|built| built.is_some());
+    let tell = if is_author { "correct it" } else { "tell its author" };
     let more_memory = raise(typed, "memory", Size(typed.limits.memory), Size(own.memory));
     match error {
         ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind: LimitKind::Memory, .. }), .. })
         | ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, .. }) => more_memory,
-        ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind, .. }), .. }) => fixed(*kind).to_owned(),
+        ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind, .. }), .. }) => fixed(*kind, tell),
         ToolError::HandlerRaised(Raised { kind: RaisedKind::StackOverflow, .. }) => {
-            "the arguments may be nested too deep for the tool; otherwise tell its author".to_owned()
+            format!("the arguments may be nested too deep for the tool; otherwise it is a bug in the tool: {tell}")
         }
         ToolError::HandlerRaised(Raised { kind: RaisedKind::HostPanic, .. }) => {
             "this is a bug in toolcell, not in the tool: the message above says where".to_owned()
         }
         ToolError::HandlerRaised(Raised { backtrace, .. }) if is_nameless(backtrace) => {
-            "a bug in the tool: tell its author; to see the names of functions here, build the tool with \
-             `strip = \"debuginfo\"` in `[profile.release]`"
-                .to_owned()
+            format!(
+                "a bug in the tool: {tell}; to see the names of functions here, build the tool with \
+                 `strip = \"debuginfo\"` in `[profile.release]`"
+            )
         }
-        ToolError::HandlerRaised(_) => "a bug in the tool: tell its author, with the output of `--json`".to_owned(),
+        ToolError::HandlerRaised(_) => format!("a bug in the tool: {tell}; `--json` has all functions on the stack"),
         ToolError::HandlerExit(Exit::Called { .. }) => {
-            "a tool has to return an answer: tell its author; WASI tells the host only whether the exit was a success, not its code"
-                .to_owned()
+            format!(
+                "a tool has to return an answer: {tell}; WASI tells the host only whether the exit was a success, not its code"
+            )
         }
         ToolError::HandlerExit(_) => "try again".to_owned(),
         ToolError::Timeout(Timeout::Fuel { .. }) => raise(typed, "fuel", Count(typed.limits.fuel), Count(own.fuel)),
@@ -256,27 +262,30 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
             raise_or(typed, ("result", "max-result"), by_all, own, "ask the tool for less")
         }
         ToolError::InvalidReturn(ReturnRule::TooManyParts { .. }) => "ask the tool for less".to_owned(),
-        ToolError::InvalidReturn(_) => "a bug in the tool: tell its author".to_owned(),
+        ToolError::InvalidReturn(_) => format!("a bug in the tool: {tell}"),
         ToolError::NotFound => "this tool has no handler here: the program that offers it answers its calls".to_owned(),
         ToolError::EncodingFailed(_) => "look at the result with `--json`".to_owned(),
     }
 }
 
 /// What to do about a limit that no option raises.
-fn fixed(kind: LimitKind) -> &'static str {
+fn fixed(kind: LimitKind, tell: &str) -> String {
     match kind {
-        LimitKind::HostCalls => "the tool calls the host again and again: tell its author",
+        LimitKind::HostCalls => format!("the tool calls the host again and again: {tell}"),
         LimitKind::HostBytes => {
-            "the host keeps too much data for the tool at once: give the tool less to do, or tell its author"
+            format!(
+                "the host keeps too much data for the tool at once: give the tool less to do; if it has a bug, {tell}"
+            )
         }
         LimitKind::OpenFiles => {
             "too many files are open in this call and the calls that run beside it: run fewer calls at once; if this \
              call ran alone, the tool has a bug"
+                .to_owned()
         }
         LimitKind::TableElements => {
-            "the tool asked for a very large WebAssembly table, which is probably a bug: tell its author"
+            format!("the tool asked for a very large WebAssembly table, which is probably a bug: {tell}")
         }
-        LimitKind::Memory | _ => "give the tool less to do",
+        LimitKind::Memory | _ => "give the tool less to do".to_owned(),
     }
 }
 
@@ -300,6 +309,9 @@ fn raise_or<T: PartialOrd + Display>(
 }
 
 fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
+    if let Refusal::UnsetSecret(names) = refusal {
+        return unset(printer, typed, refusal, names);
+    }
     let Refusal::InvalidArguments(faults) = refusal else {
         // What to do with an answer is said by the options of this command, and once.
         let (error, hint) = if let Refusal::Resume(fault) = refusal {
@@ -315,6 +327,16 @@ fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
         return;
     };
     misfit(printer, &typed.args.call, typed.again, faults);
+}
+
+/// Tells what is wrong with the value of each secret, and where the configuration names it.
+fn unset(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal, names: &[String]) {
+    printer.note("error", &refusal.to_string());
+    printer.note("  reason", refusal.kind());
+    for problem in names.iter().filter_map(|name| typed.unset.get(name)) {
+        printer.note("  caused by", &problem.to_string());
+        printer.note("hint", &problem.hint);
+    }
 }
 
 /// Tells what does not fit of the arguments, and how to see what would.
@@ -354,7 +376,7 @@ mod tests {
             (LimitKind::OpenFiles, "run fewer calls at once"),
             (LimitKind::TableElements, "a very large WebAssembly table"),
         ] {
-            assert!(fixed(kind).contains(needle), "{kind:?}");
+            assert!(fixed(kind, "").contains(needle), "{kind:?}");
         }
     }
 

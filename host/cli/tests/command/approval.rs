@@ -170,8 +170,9 @@ fn what_is_too_long_to_be_shown_is_cut_and_said_to_be() {
     exchange(&place, &Hostile { parameters, ..Hostile::answering(Answer::Echo) }.component());
     let shown = place.typed(&["approve"]);
     for needle in [
+        "  tool hostile: new\n",
         " more characters: `--json` has all)\n",
-        "      + \"after it\"\n",
+        "      parameter to, title: \"after it\"\n",
         "grants of mine\n",
         "\nthis page is cut: `toolcell approve --json` prints everything\n",
     ] {
@@ -247,7 +248,7 @@ fn a_configuration_that_was_found_is_used_when_this_user_approved_it() {
     refused(&other_user, "you have not approved");
 }
 
-/// Not even for who only looks at what it asks for.
+/// Not even by a command that only looks at what the component asks for.
 #[test]
 fn a_configuration_that_was_only_found_raises_no_limit() {
     let place = place(&format!("{PLAIN}limits = {{ result = \"8MiB\" }}\n[defaults.limits]\nresult = \"8MiB\"\n"));

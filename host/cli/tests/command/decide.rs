@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use toolcell_test_guests::{Answer, Hostile, asker, asking};
+use toolcell_test_guests::{Answer, Hostile, asker, asking, example};
 
 use crate::place::Place;
 use crate::typed::check;
@@ -145,15 +145,24 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     .approved();
     assert_eq!(place.typed(&["run", "hello", "greet", "{\"name\": \"Ada\"}"]).stdout, "Hello, Ada!\n");
     let refused = place.typed(&["run", "asks", "asks"]);
-    assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused}");
+    assert_eq!((refused.status, refused.stdout.as_str()), (21, ""), "{refused}");
     for needle in [
-        "error: toolcell.toml:6:",
+        "error: this tool may use the secrets `key`, `token`, which have no usable value\n  reason: unset_secret\n",
+        "caused by: toolcell.toml:6:",
         "the secret `token` has no value: the environment variable `NOT_SET` is not set",
         "the secret `key`: other users have access to `HERE/open`",
         "\nhint: `chmod go= ",
     ] {
         assert!(refused.stderr.contains(needle), "{needle}: {refused}");
     }
+    let refusal = place.typed(&["run", "asks", "asks", "--json"]).json()["outcome"]["refusal"].clone();
+    assert_eq!((&refusal["kind"], &refusal["secrets"][1]), (&"unset_secret".into(), &"token".into()), "{refusal}");
+    let explained = place.typed(&["explain", "asks", "reveal key"]);
+    let note = "note: a call would be refused now: toolcell.toml:6:";
+    assert!(explained.status == 0 && explained.stderr.contains(note), "{explained}");
+    assert!(explained.stderr.contains("hint: set the variable, or read the value from a file"), "{explained}");
+    let json = place.typed(&["explain", "asks", "reveal key", "--json"]).json();
+    assert_eq!(json["unset_secrets"][1]["name"], "token", "{json}");
     let left_none = place.typed(&["run", "asks", "asks", "--tenant", "none"]);
     assert_eq!(left_none.status, 0, "a tenant that is left no secret needs none: {left_none}");
     assert_eq!(place.typed(&["tools", "asks", "hello"]).status, 0);
@@ -163,8 +172,8 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     let messages = &batch.json()["messages"];
     assert_eq!((batch.status, &messages[0]["content"]), (0, &"Hello, Ada!".into()), "{batch}");
     let told = messages[1]["content"].as_str().expect("a text");
-    assert!(told.contains("has no usable value on this host") && !told.contains("NOT_SET"), "{told}");
-    assert!(batch.stderr.contains("the tool `asks` may use `token`, so its calls fail"), "{batch}");
+    assert!(told.contains("which have no usable value") && !told.contains("NOT_SET"), "{told}");
+    assert!(batch.stderr.contains("the tool `asks` may use `token`, so its calls are refused"), "{batch}");
     let checked = place.typed(&["check"]);
     assert!(
         checked.status == 1
@@ -175,6 +184,62 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     );
     let json = place.typed(&["check", "--json"]).json();
     assert_eq!((&json["ok"], &json["unset_secrets"][0]["tools"][0]), (&false.into(), &"asks".into()), "{json}");
+}
+
+/// Before and after the approval, with a rule that works in place of it.
+#[test]
+fn rules_about_networks_that_do_too_little_or_too_much_are_told() {
+    for (rule, told) in [
+        (
+            r#""GET http://localhost:8080""#,
+            Some(r#"write it as { rule = "GET http://localhost:8080/", private = ["127.0.0.1/32", "::1/128"] }"#),
+        ),
+        (r#""GET http://10.1.2.3""#, Some(r#"private = ["10.1.2.3/32"] }"#)),
+        (r#""https://93.184.215.14""#, None),
+        (r#"{ rule = "GET http://10.1.2.3", private = ["10.0.0.0/8"] }"#, None),
+        (
+            r#"{ rule = "GET http://169.254.169.254", private = ["169.254.169.254/32"] }"#,
+            Some("the network `169.254.169.254/32` has the address of a metadata service in it"),
+        ),
+        (
+            r#"{ rule = "GET http://a.example", private = ["0.0.0.0/0"] }"#,
+            Some("the network `0.0.0.0/0` has the address"),
+        ),
+        (r#"{ rule = "GET http://a.example", private = ["::/0"] }"#, Some("the network `::/0` has the address")),
+        (r#""GET http://10.1.2.3/a", { rule = "GET http://10.1.2.3", private = ["10.1.2.3/32"] }"#, None),
+    ] {
+        let place = Place::new(&format!("[components.asks]\npath = \"asks.wasm\"\ngrants = {{ http = [{rule}] }}\n"));
+        for command in ["approve", "check"] {
+            let shown = place.typed(&[command]).to_string();
+            let expected = told.map(|told| {
+                if command == "approve" && told.contains("rivate = [") { "on a private network" } else { told }
+            });
+            match expected {
+                Some(expected) => assert!(shown.contains(expected), "{command} {rule}: {shown}"),
+                None => assert!(!shown.contains("private network") && !shown.contains("metadata"), "{rule}: {shown}"),
+            }
+        }
+    }
+}
+
+/// It is named, and the others are listed and called; one that was typed is not left out.
+#[test]
+fn a_component_that_lacks_a_grant_does_not_stop_the_others() {
+    let config = "[components.hello]\npath = \"hello.wasm\"\n[components.notes]\npath = \"notes.wasm\"\n";
+    for isolation in ["", "[host]\nisolation = \"process\"\n"] {
+        let place = Place::new(&format!("{isolation}{config}"));
+        fs::copy(example("notes"), place.path().join("notes.wasm")).unwrap();
+        place.approve();
+        fs::write(place.path().join("calls"), r#"{"name": "greet", "arguments": {"name": "Ada"}}"#).unwrap();
+        for (words, expected) in [(&["tools"][..], "\"greet\""), (&["batch", "--calls", "calls"], "Hello, Ada!")] {
+            let shown = place.typed(words);
+            assert!(shown.status == 0 && shown.stdout.contains(expected), "{shown}");
+            let error = "notes.wasm: the component imports interfaces that are not granted: toolcell:tool/kv@";
+            assert!(shown.stderr.contains(error) && shown.stderr.contains("hint: "), "{shown}");
+            let named = place.typed(&[words, &["hello", "notes"]].concat());
+            assert_eq!((named.status, named.stdout.as_str()), (1, ""), "{named}");
+        }
+    }
 }
 
 /// With a need, and with `needs = []`: from the component's bytes to what a call may do.

@@ -68,8 +68,15 @@ fn a_document_that_does_not_tell_its_form_is_an_error_that_lists_the_forms() {
     assert!(both.status == 1 && both.stderr.contains("could come from several APIs: openai, gemini"), "{both}");
     let said = batch(&silent, &["--calls-format", "openai"]);
     assert_eq!((said.status, said.stdout.as_str()), (0, "{\"messages\":[]}\n"), "{said}");
-    let other = batch(&json!([{"name": "greet"}]), &["--calls-format", "anthropic", "--json"]);
-    assert_eq!((other.status, other.json()["messages"].clone()), (0, json!([])), "no call of Anthropic's: {other}");
+    for (document, said, form) in [
+        (json!([{"name": "greet"}]), "anthropic", "calls"),
+        (json!([{"type": "tool_use", "id": "a", "name": "greet", "input": {}}]), "gemini", "anthropic"),
+    ] {
+        let other = batch(&document, &["--calls-format", said]);
+        let told = format!("the calls have the form `{form}`, not `{said}`\nhint: write `--calls-format {form}`");
+        assert!(other.status == 1 && other.stderr.contains(&told), "{told}: {other}");
+        assert_ne!(batch(&document, &["--calls-format", form]).json()["messages"], json!([]), "as the hint says");
+    }
 }
 
 /// Its place is kept, and the other calls are made.

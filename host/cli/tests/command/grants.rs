@@ -139,6 +139,9 @@ fn which_file_it_is() {
     let mut elsewhere = command();
     let elsewhere = elsewhere.env("TOOLCELL_CONFIG", place.path().join("toolcell.toml")).args(call).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&elsewhere.stdout), "Hello, Ada!\n", "named by the environment");
+    let gone = place.shown(place.command().env("TOOLCELL_CONFIG", "gone.toml").arg("check"));
+    let told = "the configuration that the variable `TOOLCELL_CONFIG` names: `gone.toml` does not exist";
+    assert!(gone.status == 1 && gone.stderr.contains(told), "{gone}");
     let named = place.typed(&["--config", "nothing.toml", "list", "hello.wasm"]);
     assert!(named.status == 1 && named.stderr.contains("`nothing.toml` does not exist"), "{named}");
     let mistyped = place.typed(&["run", "namde", "greet"]);
@@ -226,7 +229,26 @@ fn explained() {
     for (asked, line) in [("secret token", r#"secrets = ["token"]"#), ("environment LANG", r#"environment = ["LANG"]"#)]
     {
         let shown = place.typed(&["explain", "hello", "greet", asked, "--tenant", "acme"]);
-        assert!(shown.stderr.contains(&format!("add this to the rules in [tenants.acme]: {line}")), "{shown}");
+        assert!(
+            shown.stderr.contains(&format!("write this in [tenants.acme]: {line}  # in place of line ")),
+            "{shown}"
+        );
+    }
+    // Without quotes, as the shell hands it over.
+    for words in ["hello greet GET http://localhost:8080/v1", "hello GET http://localhost:8080/v1", "asks kv read x"] {
+        let words: Vec<_> = ["explain"].into_iter().chain(words.split(' ')).collect();
+        let asked = place.typed(&words);
+        assert_eq!(asked.status, if words[1] == "asks" { 21 } else { 0 }, "{asked}");
+    }
+    let nothing = place.typed(&["explain"]);
+    assert!(
+        nothing.status == 2 && nothing.stderr.contains("error: the request is missing\nhint: a request is `GET"),
+        "{nothing}"
+    );
+    // A file is granted with its directory.
+    let passwd = place.typed(&["explain", "asks", "read /etc/passwd"]).stderr;
+    for needle in ["the grant is for its directory `/etc`", r#"name = "/etc""#] {
+        assert!(passwd.contains(needle), "{needle}: {passwd}");
     }
     place.write(GOOD);
     let json = place.typed(&["explain", "hello", "greet", "write /data/x", "--json"]).json();
@@ -246,6 +268,10 @@ fn a_tenant_is_narrowed() {
         assert_eq!(told(words).status, 2);
     }
     assert_eq!(told(&["--tenant", "acme", "--context", "{\"tenant\": \"free\"}"]).status, 2);
+    let learned = place.typed(&["learn", "asks", "asks", "--tenant", "acme"]);
+    let line = "hint: [tenants.acme] narrows this call; to allow it, write there:\n    reveal = [\"key\"]  # in place of line ";
+    assert!(learned.status == 0 && learned.stderr.contains(line), "{learned}");
+    assert_eq!(place.typed(&["learn", "asks", "asks", "--tenant", "acne"]).status, 2);
 }
 
 #[test]

@@ -59,9 +59,11 @@ fn a_stranger_is_granted_what_it_needs_in_five_commands() {
     assert_eq!((learned.status, server.heads().len()), (0, 0), "it asks no server: {learned}");
 
     // What is printed is pasted, and what only the operator knows is filled in as it says.
-    for step in
-        ["create the directory `data`", "`CITY`: write its value", "set the environment variable `forecast_token`"]
-    {
+    for step in [
+        "create `data` beside the configuration",
+        "`CITY`: write its value",
+        "set the environment variable `forecast_token`",
+    ] {
         assert!(learned.stderr.contains(step), "{learned}");
     }
     assert_eq!(learned.stdout.matches('…').count(), 1, "{learned}");

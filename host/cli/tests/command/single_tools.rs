@@ -43,7 +43,9 @@ fn a_tool_is_left_less_than_its_component() {
     }
     check("explain_tool", &place.typed(&["explain", "asks", "kv write notes/1"]));
     let learned = place.typed(&["learn", "asks"]);
-    assert!(learned.stderr.contains("note: [components.asks.tools.asks] narrows this tool"), "{learned}");
+    let line = "hint: [components.asks.tools.asks] narrows this call; to allow it, write there:\n    reveal = [\"key\"]  # in place of line 10\n";
+    assert!(learned.stderr.contains(line), "{learned}");
+    assert!(!learned.stderr.contains("asked for nothing"), "{learned}");
 }
 
 /// On top of what is typed, in `run` and in `batch`, and the hint says where it is raised.

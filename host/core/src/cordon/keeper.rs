@@ -250,7 +250,7 @@ impl Keeper {
         });
     }
 
-    /// A call is over for who made it. A child that has it is to give it up, in time.
+    /// The caller of a call does not wait for it any more. The child that runs it is told to stop it.
     pub(super) fn leave(self: &Arc<Self>, question: u64) {
         let (was_sent, asker) = self.book().leave(question);
         drop(asker);

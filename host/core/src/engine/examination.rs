@@ -143,8 +143,8 @@ pub(super) fn how_to_grant(definitions: &[Definition], denied: &[String]) -> Str
     let kinds: BTreeSet<_> = denied.iter().filter_map(|import| imports::kind(import)).collect();
     let kinds: Vec<_> = kinds.into_iter().map(|kind| format!("`{kind}`")).collect();
     format!(
-        "the tools do not declare what they need: the operator can grant {}, and the author should declare the needs: \
-         `#[tool(needs = […])]`",
+        "the tools do not declare what they need: the operator can grant {}, and the author should declare it in `needs` of \
+         the tools",
         kinds.join(" and ")
     )
 }

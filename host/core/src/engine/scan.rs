@@ -146,7 +146,8 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
 
 /// Tells the formats apart that people hand over by mistake.
 fn check_format(bytes: &[u8]) -> Result<(), Error> {
-    const BUILD: &str = "build a component: `cargo build --release --target wasm32-wasip2`";
+    const BUILD: &str =
+        "build a component: `toolcell build`, or `cargo build --release --target wasm32-wasip2` for a crate";
     let text = bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace()) == Some(b'(');
     let (found, hint) = match bytes {
         [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => return Ok(()),

@@ -112,9 +112,9 @@ pub(super) async fn get(
         Ranged::Whole => (StatusCode::OK, 0..size),
         Ranged::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         Ranged::Beyond => {
-            let detail = format!("the requested range is not within the artifact's {size} bytes");
+            let detail = format!("the range begins after the end of the artifact, which has {size} bytes");
             let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "bad_range", detail);
-            let mut response = problem.with_hint("ask for bytes that the artifact has").into_response();
+            let mut response = problem.with_hint("request a range that begins within the artifact").into_response();
             response.headers_mut().insert(CONTENT_RANGE, text(&format!("bytes */{size}")));
             return Ok(response);
         }

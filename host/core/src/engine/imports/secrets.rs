@@ -1,4 +1,4 @@
-//! The imports `secrets` and `reveal`: handles that hold a name, and values for who was granted to read them.
+//! The imports `secrets` and `reveal`: handles that hold a name, and values for tools that are granted to read them.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn denied(denial: &Denial) -> secrets::Fault {
     secrets::Fault::Denied(told(denial))
 }
 
-/// A denial in words for the tool, and through it for who can do something about it.
+/// A denial in words for the tool, and through it for the person who can change it.
 pub(super) fn told(denial: &Denial) -> String {
     format!("{denial}; {}", denial.hint())
 }

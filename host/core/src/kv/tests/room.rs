@@ -1,4 +1,4 @@
-//! What a store takes up: nothing for who keeps nothing.
+//! What a store takes up: nothing if it holds no keys.
 
 use std::ops::ControlFlow;
 
