@@ -1,6 +1,7 @@
 //! What is served of a configuration: what its operator approved, before and after a reload.
 
 mod place;
+mod under_load;
 mod versions;
 
 use std::fs;
