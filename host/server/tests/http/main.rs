@@ -3,6 +3,7 @@
 mod artifacts;
 mod bad_input;
 mod calls;
+mod cancels;
 mod client;
 mod ending;
 mod files;

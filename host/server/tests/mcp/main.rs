@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod bad_input;
+mod cancels;
 mod client;
 mod fixture;
 mod hostile_messages;
