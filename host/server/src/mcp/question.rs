@@ -21,6 +21,10 @@ use super::result::{META_ERROR, META_QUESTION};
 const ANSWER: &str = "answer";
 /// Members of an option that is an object, of which the first text is what a person reads.
 const LABELS: [&str; 3] = ["label", "title", "name"];
+/// Members of an option that name the member of the answer that it is about.
+const MEMBERS: [&str; 2] = ["field", "name"];
+/// The member of such an option that lists the texts to choose from.
+const CHOICES: &str = "choices";
 /// Where a client that cannot be asked sends an answer: `{"answer", "state"}`.
 pub(super) const META_RESUME: &str = "toolcell/resume";
 
@@ -48,16 +52,44 @@ fn is_object(question: &Question) -> bool {
 }
 
 /// The schema of an object, with the fields of a form. A field that can be left out or null is one that can be left out:
-/// forms know no null, and derived schemas of optional members have it.
+/// forms know no null, and derived schemas of optional members have it. A field of a few texts is an `enum`.
 fn object_schema(question: &Question) -> Option<Value> {
     let mut schema = question.answer_schema.as_ref().map(Json::to_value)?;
     let required: Vec<String> = serde_json::from_value(schema["required"].clone()).unwrap_or_default();
+    let options = options(question).unwrap_or_default();
     for (name, field) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
         if !required.contains(name) {
             without_null(field);
         }
+        with_choices(field, options.iter().find(|option| MEMBERS.iter().any(|member| option[*member] == **name)));
     }
     Some(schema)
+}
+
+/// Writes the texts that a field can have as `enum`: those of its schema, also if that has one form for each, or those that the
+/// option for this field lists. A form has no other way to say them.
+fn with_choices(field: &mut Value, option: Option<&Value>) {
+    let forms = ["oneOf", "anyOf"].into_iter().find_map(|word| {
+        let forms = field[word].as_array()?;
+        let texts: Option<Vec<&str>> = forms.iter().map(|form| form["const"].as_str()).collect();
+        Some((word, json!(texts?)))
+    });
+    let listed = option.map(|option| option[CHOICES].clone());
+    let listed = listed.filter(|choices| {
+        choices.as_array().is_some_and(|choices| !choices.is_empty() && choices.iter().all(Value::is_string))
+    });
+    let Some(field) = field.as_object_mut() else { return };
+    if let Some((word, texts)) = forms {
+        field.remove(word);
+        field.insert("type".into(), json!("string"));
+        field.insert("enum".into(), texts);
+    } else if let Some(listed) = listed.filter(|_| field.get("type") == Some(&json!("string"))) {
+        field.entry("enum").or_insert(listed);
+    }
+    let label = option.and_then(|option| LABELS.iter().find_map(|name| option[*name].as_str()));
+    if let Some(label) = label.filter(|label| option.is_none_or(|option| option["name"] != **label)) {
+        field.entry("title").or_insert_with(|| label.into());
+    }
 }
 
 fn without_null(field: &mut Value) {
@@ -65,6 +97,9 @@ fn without_null(field: &mut Value) {
         && let Some(field) = field.as_object_mut()
     {
         field.remove("default");
+    }
+    if let Some(values) = field.get_mut("enum").and_then(Value::as_array_mut) {
+        values.retain(|value| !value.is_null());
     }
     if let Some(types) = field["type"].as_array() {
         let mut others = types.iter().filter(|kind| **kind != "null");
@@ -87,7 +122,10 @@ fn without_null(field: &mut Value) {
 fn field(question: &Question) -> Option<Value> {
     let field = match (options(question), question.answer_schema.as_ref().map(Json::to_value)) {
         (Some(options), _) => json!({"type": "string", "enum": labels(&options)}),
-        (None, Some(schema)) => schema,
+        (None, Some(mut schema)) => {
+            with_choices(&mut schema, None);
+            schema
+        }
         (None, None) => json!({"type": "string"}),
     };
     Some(json!({"type": "object", "properties": {ANSWER: field}, "required": [ANSWER]}))

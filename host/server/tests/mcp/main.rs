@@ -5,6 +5,7 @@ mod bad_input;
 mod cancels;
 mod client;
 mod fixture;
+mod forms;
 mod hostile_messages;
 mod lines;
 mod malformed;
