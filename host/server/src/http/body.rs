@@ -24,6 +24,9 @@ use super::problem::Problem;
 use crate::principal::Principal;
 use crate::share::Share;
 
+/// Characters of a member's path that an error shows.
+const MAX_PATH: usize = 200;
+
 /// A body that was read, and its room.
 pub(crate) struct Read {
     pub(crate) bytes: Bytes,
@@ -103,16 +106,28 @@ async fn read_within(shared: &Shared, principal: &Principal, mut body: Body, lim
 
 /// The body as a form. Duplicate members, deep nesting and trailing text are refused.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let bad = |detail: String| {
-        Problem::new(StatusCode::BAD_REQUEST, "bad_body", detail).with_hint("GET /openapi.json describes the body")
-    };
     let text = std::str::from_utf8(bytes).map_err(|_| bad("the body is not UTF-8".into()))?;
     Json::check(text).map_err(|fault| bad(format!("the body is {fault}")))?;
     // Derived code would read an array as well, by the order of the members.
     if !text.trim_ascii_start().starts_with('{') {
         return Err(bad("the body does not fit: an object is expected".into()));
     }
-    serde_json::from_str(text).map_err(|error| bad(format!("the body does not fit: {error}")))
+    serde_json::from_str(text).map_err(|error| {
+        // To keep the path costs time: it is looked for where it is needed.
+        let again = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text));
+        unfit(&again.err().map(|again| again.path().to_string()).unwrap_or_default(), &error)
+    })
+}
+
+/// The member at this path does not fit; `.` is the whole body.
+pub(super) fn unfit(path: &str, error: &serde_json::Error) -> Problem {
+    let path: String = path.chars().take(MAX_PATH).flat_map(char::escape_debug).collect();
+    let member = if ["", "."].contains(&&*path) { String::new() } else { format!("`{path}`: ") };
+    bad(format!("the body does not fit: {member}{error}"))
+}
+
+fn bad(detail: String) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad_body", detail).with_hint("GET /openapi.json describes the body")
 }
 
 /// Whether the body is sent as it is.

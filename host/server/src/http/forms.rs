@@ -4,10 +4,13 @@
 //! read here, and nothing else that could be said in a schema.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use http::StatusCode;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Number, Value};
 use toolcell::{
@@ -33,7 +36,7 @@ pub(super) struct CallBody {
     #[schema(schema_with = arguments, required = false)]
     arguments: Option<Json>,
     /// The answer to the question of an earlier call, which this call repeats.
-    #[serde(default, deserialize_with = "members")]
+    #[serde(default, deserialize_with = "optional_members")]
     resume: Option<Answered>,
     /// Where the call comes from.
     #[serde(default, deserialize_with = "members")]
@@ -102,20 +105,41 @@ impl Whole {
 }
 
 /// An object, by the names of its members: derived code would read an array as well, by their order.
-fn members<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
-    named(&Json::deserialize(deserializer)?)
+#[derive(Debug)]
+struct Named<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = Named<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Named<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members)).map(Named)
+            }
+        }
+
+        deserializer.deserialize_any(Members(PhantomData))
+    }
+}
+
+fn members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Named::deserialize(deserializer).map(|Named(named)| named)
+}
+
+/// The same of an object or null.
+fn optional_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.map(|Named(named)| named))
 }
 
 /// The same of an array's items.
-fn all_members<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    Vec::<Json>::deserialize(deserializer)?.iter().map(named).collect()
-}
-
-fn named<T: DeserializeOwned, E: de::Error>(json: &Json) -> Result<T, E> {
-    if json.as_str().starts_with('[') {
-        return Err(E::custom("an object is expected, and not an array"));
-    }
-    serde_json::from_str(json.as_str()).map_err(E::custom)
+fn all_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Ok(Vec::deserialize(deserializer)?.into_iter().map(|Named(named)| named).collect())
 }
 
 /// One call of several.
@@ -151,7 +175,7 @@ pub(super) struct RunBody {
     #[serde(deserialize_with = "all_members")]
     calls: Vec<RunCall>,
     /// The answer to the question of an earlier call. Goes with one call.
-    #[serde(default, deserialize_with = "members")]
+    #[serde(default, deserialize_with = "optional_members")]
     resume: Option<Answered>,
     /// Where the calls come from.
     #[serde(default, deserialize_with = "members")]
@@ -202,10 +226,10 @@ pub(super) struct StepBody {
     /// The person's language.
     locale: Option<String>,
     /// Deliberate mode: only these tools, and those that stay open, can be called.
-    #[serde(default, deserialize_with = "members")]
+    #[serde(default, deserialize_with = "optional_members")]
     deliberate: Option<Allowed>,
     /// `memory` of the answer before, in the same turn.
-    #[serde(default, deserialize_with = "members")]
+    #[serde(default, deserialize_with = "optional_members")]
     memory: Option<Memory>,
 }
 
@@ -301,7 +325,8 @@ impl RunBody {
 
 impl StepBody {
     pub(super) fn request(self, id: &RequestId) -> Result<StepRequest, Problem> {
-        let calls: Result<Vec<RawCall>, Problem> = self.calls.into_iter().map(raw_call).collect();
+        let calls = self.calls.into_iter().enumerate().map(|(at, call)| raw_call(at, call));
+        let calls: Result<Vec<RawCall>, Problem> = calls.collect();
         let known = self.memory.unwrap_or_default();
         let mut memory = TurnMemory::default();
         memory.errors = known.errors.narrow();
@@ -322,14 +347,16 @@ impl StepBody {
     }
 }
 
-/// A call as a model wrote it, with the answer to a question.
-fn raw_call(mut call: Value) -> Result<RawCall, Problem> {
+/// The call at this place as a model wrote it, with the answer to a question.
+fn raw_call(at: usize, mut call: Value) -> Result<RawCall, Problem> {
     let resume = call.get_mut("resume").map(Value::take).filter(|resume| !resume.is_null());
     let call = RawCall::from(call);
     let Some(resume) = resume else { return Ok(call) };
-    let resume = named::<_, serde_json::Error>(&resume.into());
-    let Answered { answer, state } = resume.map_err(|error| {
-        Problem::new(StatusCode::BAD_REQUEST, "bad_body", format!("`resume` of a call does not fit: {error}"))
+    let answered = serde_path_to_error::deserialize(resume);
+    let Named(Answered { answer, state }) = answered.map_err(|error| {
+        let inner = error.path().to_string();
+        let member = if inner == "." { String::new() } else { format!(".{inner}") };
+        super::body::unfit(&format!("calls[{at}].resume{member}"), error.inner())
     })?;
     Ok(call.with_resume(Resume { answer, state }))
 }

@@ -1,8 +1,9 @@
 //! Bad requests: each row of the table in `docs/http.md` has the status and the code that the page says.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell_server::ListenOptions;
@@ -24,6 +25,13 @@ fn rows() -> Vec<(String, String, String)> {
         (cells.next().expect("a cell"), cells.next().expect("a cell"), cells.next().expect("a cell"))
     })
     .collect()
+}
+
+/// The code of an answer: that of a problem, or of a call that was refused.
+fn told(reply: &Reply) -> String {
+    let refused = || reply.json()["outcome"]["refusal"]["kind"].as_str().map(str::to_owned);
+    let code = if reply.status == 200 { refused() } else { Some(reply.code()).filter(|code| !code.is_empty()) };
+    code.unwrap_or_else(|| "–".into())
 }
 
 /// The requests whose answer needs nothing but the request, by the row that they belong to.
@@ -183,11 +191,34 @@ async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
     let wrong = json!({"name": "ask", "resume": {"answer": "no", "state": asked["outcome"]["ask_user"]["state"]}});
     let wrong = fixture.call(&acme, "", &wrong.to_string()).await;
     replies.push(("an answer that does not fit the tool's question", wrong));
+    let state = asked["outcome"]["ask_user"]["state"].as_str().unwrap();
+    let resumed = |tool: &str, arguments: Value, state: &str| {
+        json!({"name": tool, "arguments": arguments, "resume": {"answer": true, "state": state}}).to_string()
+    };
+    let (good, changed) = (resumed("ask", json!({}), state), format!("{state}x"));
+    for (case, key, body) in [
+        ("a `state` that was made up or changed", &acme, resumed("ask", json!({}), &changed)),
+        ("a `state` that was made up or changed", &acme, resumed("ask", json!({}), "tc2.AAAA")),
+        ("a `state` of another key", &fixture.acme_too, good.clone()),
+        ("a `state` of a call with other arguments", &acme, resumed("ask", json!({"x": 1}), state)),
+        ("a `state` of another tool", &acme, resumed("echo", json!({}), state)),
+    ] {
+        replies.push((case, fixture.call(key, "", &body).await));
+    }
+    assert_eq!(fixture.call(&acme, "", &good).await.json()["outcome"]["ok"]["value"][0], true);
+    fixture.day.fetch_add(1, Ordering::Relaxed);
+    replies.push(("a `state` that has expired", fixture.call(&acme, "", &good).await));
     let key = "Idempotency-Key: one\r\n";
     assert_eq!(fixture.call(&acme, key, echo).await.status, 200);
     let other = r#"{"name": "echo", "arguments": {"n": 1}}"#;
     replies.push(("an `Idempotency-Key` of another request", fixture.call(&acme, key, other).await));
 
+    let ended = fixture.waiting(&acme, "ended").await;
+    assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/ended", "", "").await.status, 202);
+    assert_eq!(fixture.waits.recv().await, Some("stopped"));
+    ended.await.expect("no panic");
+    replies
+        .push(("cancelling a second time what has ended", fixture.ask(&acme, "DELETE /v1/calls/ended", "", "").await));
     let mut held = vec![fixture.waiting(&acme, "held").await];
     replies.push(("an `x-request-id` that is running", fixture.call(&acme, "x-request-id: held\r\n", echo).await));
     let (wait, two) = (r#"{"name": "wait"}"#, "Idempotency-Key: two\r\n");
@@ -220,11 +251,11 @@ async fn each_row_has_its_status_and_code() {
             continue;
         };
         tried.insert(plain);
-        let got = (reply.status.to_string(), if reply.code().is_empty() { "–".into() } else { reply.code() });
+        let got = (reply.status.to_string(), told(reply));
         if got != (status.clone(), code.clone()) {
             complaints.push(format!("{case}: {got:?}, and the page says {status} {code}: {reply:?}"));
         }
-        if code != "–" {
+        if code != "–" && reply.status >= 400 {
             let problem = reply.json();
             let is_whole = reply.header("content-type") == Some("application/problem+json")
                 && problem["status"] == reply.status
@@ -247,9 +278,52 @@ async fn each_row_has_its_status_and_code() {
         "a head that does not arrive in time",
         "a call while the server shuts down",
         "more bytes of bodies than the server holds",
+        "a request that is sent before the answer to the one before it (pipelining)",
     ];
     complaints.extend(untried.filter(|row| !elsewhere.contains(&row.as_str())).map(|row| format!("not tried: {row}")));
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+/// A member of a member is named by its path in the body.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_does_not_fit_is_named_by_its_path() {
+    let fixture = Fixture::start().await;
+    let whole = "a whole number from 0 to 2^63 - 1 is expected at line 1 column ";
+    for (path, body, told) in [
+        ("calls", r#"{"name": "echo", "limits": {"fuel": -1}}"#, format!("`limits.fuel`: {whole}")),
+        ("calls", r#"{"name": "echo", "limits": {"timeout_ms": "1s"}}"#, "`limits.timeout_ms`: ".into()),
+        ("calls", r#"{"name": "echo", "limits": {"feul": 1}}"#, "`limits.feul`: unknown field `feul`".into()),
+        (
+            "calls",
+            r#"{"name": "echo", "limits": [1, 1]}"#,
+            "`limits`: invalid type: sequence, expected an object".into(),
+        ),
+        (
+            "calls",
+            r#"{"name": "ask", "resume": {"answer": 1, "stat": 2}}"#,
+            "`resume.stat`: unknown field `stat`".into(),
+        ),
+        ("calls", r#"{"name": "ask", "resume": 7}"#, "`resume`: ".into()),
+        ("calls", r#"{"name": 7}"#, "`name`: ".into()),
+        ("calls", "{}", "missing field `name`".into()),
+        ("batch", r#"{"calls": [{"id": "a", "name": "echo"}]}"#, "`calls[0]`: missing field `arguments`".into()),
+        ("batch", r#"{"calls": [], "max_concurrency": 0.5}"#, format!("`max_concurrency`: {whole}")),
+        (
+            "steps",
+            r#"{"calls": [{}, {"name": "ask", "resume": {"state": 1}}]}"#,
+            "`calls[1].resume`: missing field `answer`".into(),
+        ),
+        ("steps", r#"{"calls": [{"name": "ask", "resume": [1, 1]}]}"#, "`calls[0].resume`: ".into()),
+        ("steps", r#"{"calls": [], "memory": {"windows": {"a": -1}}}"#, format!("`memory.windows.a`: {whole}")),
+    ] {
+        let reply = fixture.ask(&fixture.acme, &format!("POST /v1/{path}"), "", body).await;
+        let detail = reply.json()["detail"].as_str().unwrap_or_default().to_owned();
+        assert!(detail.starts_with(&format!("the body does not fit: {told}")), "{body}: {detail}");
+    }
+    // A null is as good as nothing where a member can be left out.
+    for body in [r#"{"name": "echo", "resume": null}"#, r#"{"name": "echo", "arguments": null}"#] {
+        assert_eq!(fixture.call(&fixture.acme, "", body).await.status, 200, "{body}");
+    }
 }
 
 /// A hidden tool and one that does not exist differ in nothing but the name that the client wrote.

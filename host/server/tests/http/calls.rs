@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell::Json;
 
-use crate::client::request;
+use crate::client::{Reply, request};
 use crate::fixture::Fixture;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,6 +69,19 @@ async fn a_run_is_an_outcome_or_events_with_a_last_one() {
         assert_eq!(events.last().map(|event| &event["type"]), Some(&json!(last)), "{events:?}");
         assert!(events.iter().any(|event| event["type"] == "tool_result_encoded"), "{events:?}");
     }
+}
+
+/// Events have no ids: a client that connects again begins another run.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_not_taken_up_again() {
+    let fixture = Fixture::start().await;
+    let body = r#"{"calls": [{"id": "a", "name": "echo", "arguments": {"n": 1}}]}"#;
+    let run = async |headers: &str| fixture.ask(&fixture.acme, "POST /v1/runs", headers, body).await;
+    let (first, again) = (run("").await, run("Last-Event-ID: 1\r\n").await);
+    assert!(first.body.lines().all(|line| !line.starts_with("id:")), "{first:?}");
+    let kinds = |reply: &Reply| reply.events().iter().map(|event| event["type"].clone()).collect::<Vec<_>>();
+    assert_eq!(kinds(&first), kinds(&again));
+    assert_eq!(fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json()["calls"], 2, "both were made");
 }
 
 #[tokio::test(flavor = "multi_thread")]

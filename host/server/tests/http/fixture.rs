@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use toolcell::{Definition, Invocation, ManualClock, Outcome, Question, Registry, Tool};
+use toolcell::{Definition, Invocation, ManualClock, Outcome, Question, Registry, Sealer, Tool};
 use toolcell_server::{
     ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service,
     ServiceLimits,
@@ -26,6 +27,8 @@ pub(crate) struct Fixture {
     pub(crate) service: Service,
     pub(crate) keys: ApiKeyStore,
     pub(crate) clock: ManualClock,
+    /// The day by which states expire: they do after one.
+    pub(crate) day: Arc<AtomicU64>,
     pub(crate) acme: String,
     /// Another key of the same tenant.
     pub(crate) acme_too: String,
@@ -107,7 +110,11 @@ impl Fixture {
         let (registry, waits) = tools();
         let clock = ManualClock::new();
         let limits = ServiceLimits::default().with_in_flight(2 * IN_FLIGHT).with_calls_per_request(4).with_page(2);
+        let day = Arc::new(AtomicU64::new(1));
+        let days = Arc::clone(&day);
+        let hours = move || UNIX_EPOCH + Duration::from_secs(25 * 60 * 60 * days.load(Ordering::Relaxed));
         let service = Service::builder(served(&registry))
+            .with_sealer(Sealer::generate().expect("a fixture").with_clock(hours))
             .with_clock(clock.clone())
             .with_limits(limits)
             .build()
@@ -131,6 +138,7 @@ impl Fixture {
             service,
             keys,
             clock,
+            day,
             acme,
             acme_too,
             globex,
