@@ -13,6 +13,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 
+use super::wire;
 use crate::principal::Principal;
 
 /// An answer that is being made.
@@ -93,7 +94,7 @@ pub trait McpExtension: Send + Sync + 'static {
 }
 
 fn not_found<M: ConstString, T: Send + 'static>() -> Answering<'static, T> {
-    Box::pin(std::future::ready(Err(ErrorData::method_not_found::<M>())))
+    Box::pin(std::future::ready(Err(wire::unknown_method(M::VALUE))))
 }
 
 /// No extension.

@@ -18,7 +18,7 @@ use tracing::{Instrument as _, Span};
 
 use super::changes::Changes;
 use super::extension::Asked;
-use super::{McpOptions, definitions, resources, result};
+use super::{McpOptions, definitions, resources, result, wire};
 use crate::principal::Principal;
 use crate::service::Service;
 use crate::trace::{RequestSpan, TraceContext};
@@ -332,7 +332,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         if Self::is_stateless(&context) {
-            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+            return Err(wire::unknown_method(SetLevelRequestMethod::VALUE));
         }
         *self.0.level.lock() = request.level;
         Ok(())
@@ -374,7 +374,6 @@ impl ServerHandler for Handler {
             let text = format!("the params do not fit `{}`", request.method);
             return Err(ErrorData::invalid_params(text, None));
         }
-        let name: String = request.method.chars().take(80).collect();
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{}`", name.escape_debug()), None))
+        Err(wire::unknown_method(&request.method))
     }
 }

@@ -26,6 +26,10 @@ use super::wire::{self, Bad, Kind};
 use crate::principal::Principal;
 use crate::service::Service;
 
+/// How a client that begins with another request opens the conversation.
+const OPENING: &str = "send `initialize` and `notifications/initialized` first, or name the revision 2026-07-28 in the \
+                       `_meta` of each request";
+
 /// Lines that wait to be written.
 const WAITING: usize = 64;
 
@@ -187,6 +191,11 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         if let Kind::Request { id, method } = &message.kind {
             if method == "initialize" && message.version.is_none() && std::mem::replace(&mut self.is_session, true) {
                 return Err(Bad::request(Some(id.clone()), "the session is open: start the server again for another"));
+            }
+            // The SDK ends the conversation when its first request is another one.
+            if !self.is_session && message.version.is_none() && !["initialize", "ping"].contains(&&**method) {
+                let text = format!("the request `{}` comes before `initialize`", wire::shown(method));
+                return Err(Bad::request(Some(id.clone()), text).with_hint(OPENING));
             }
             let mut pending = self.pending.lock();
             if pending.contains(id) {

@@ -6,12 +6,14 @@
 //! Source: JSON-RPC 2.0; MCP, "Base Protocol"; docs/threat-model.md, row 73.
 
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use toolcell::Json;
 use toolcell::defence::{Defence, stands};
 
 /// Bytes of an id that is a text.
 const MAX_ID: usize = 256;
+/// Characters of a method's name that an error shows.
+const MAX_METHOD: usize = 80;
 /// Where a request of the stateless era names its revision.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
@@ -58,10 +60,28 @@ impl Bad {
         Self { id, error: ErrorData::new(ErrorCode::INVALID_REQUEST, text.into(), None) }
     }
 
+    /// With this hint.
+    pub(super) fn with_hint(mut self, hint: &str) -> Self {
+        self.error.data = Some(json!({ "hint": hint }));
+        self
+    }
+
     /// The error as a message, in one line without its end.
     pub(super) fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(&JsonRpcError::new(self.id.clone(), self.error.clone())).unwrap_or_default()
     }
+}
+
+/// The error of a method that the server does not have, or not for this request.
+pub(super) fn unknown_method(method: &str) -> ErrorData {
+    let text = format!("this server does not have the method `{}`", shown(method));
+    let hint = "`capabilities` of the server, in the answer to `initialize` or `server/discover`, say what it has";
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, Some(json!({ "hint": hint })))
+}
+
+/// A method's name from outside: cut, and without control characters.
+pub(super) fn shown(method: &str) -> String {
+    method.chars().take(MAX_METHOD).flat_map(char::escape_debug).collect()
 }
 
 /// Decodes one message.

@@ -1,12 +1,19 @@
 //! Bad requests over HTTP: each row of the table in `docs/mcp.md` has the status and the code that the page says.
 
-use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use toolcell::{Definition, Invocation, Outcome, Question, Registry, Sealer, Tool};
 use toolcell_server::mcp::McpOptions;
+use toolcell_server::{ArtifactOptions, Artifacts, Served, Service};
 
-use crate::client::initialize;
+use crate::client::{initialize, stateless};
 use crate::fixture::service;
-use crate::web::{JSON, Web, modern, start};
+use crate::web::{JSON, Reply, Web, modern, start};
 
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const PAGE: &str = include_str!("../../../../docs/mcp.md");
 /// Rows with tests of their own: they need a state of the server.
 const ELSEWHERE: [&str; 6] = [
@@ -18,9 +25,20 @@ const ELSEWHERE: [&str; 6] = [
     "a key of a tenant that is not served",
 ];
 
-/// The rows of the page's table: case, status, code. The code of an answer without an error of the protocol is 0.
-fn rows() -> Vec<(&'static str, u16, i64)> {
-    let table = PAGE.lines().skip_while(|line| !line.starts_with("| request over HTTP |")).skip(2);
+/// A row of a table of the page.
+pub(crate) struct Row {
+    pub(crate) case: &'static str,
+    /// 0 in the table of lines.
+    status: u16,
+    /// The code of an answer without an error of the protocol is 0.
+    pub(crate) code: i64,
+    /// The code in the error's data, if the row says one.
+    word: Option<&'static str>,
+}
+
+/// The rows of the table that begins with this head.
+pub(crate) fn rows(head: &str) -> Vec<Row> {
+    let table = PAGE.lines().skip_while(|line| !line.starts_with(head)).skip(2);
     let rows = table.take_while(|line| line.starts_with('|'));
     rows.map(|row| {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
@@ -29,7 +47,10 @@ fn rows() -> Vec<(&'static str, u16, i64)> {
             let digits: String = cell.trim_start_matches('−').chars().take_while(char::is_ascii_digit).collect();
             digits.parse::<i64>().map_or(0, |number| sign * number)
         };
-        (cells[0], u16::try_from(number(cells[1])).expect("a status"), number(cells[2]))
+        let (status, code) = if cells.len() == 3 { (cells[1], cells[2]) } else { ("", cells[1]) };
+        let word =
+            code.split_once(", `").and_then(|(_, word)| word.strip_suffix('`')).filter(|word| !word.contains('`'));
+        Row { case: cells[0], status: u16::try_from(number(status)).expect("a status"), code: number(code), word }
     })
     .collect()
 }
@@ -146,23 +167,101 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// What is refused because of a question, both ways in which an answer comes back; and an artifact that is not there.
+async fn about_questions() -> Vec<(&'static str, Reply)> {
+    let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
+        None => Outcome::AskUser(Question::new("How many?").with_answer_schema(json!({"type": "integer"}))),
+        Some(_) => Outcome::ok(json!({})),
+    };
+    let registry = Registry::new();
+    let named = |name: &str| Definition::new(name, "Asks.").unwrap();
+    registry
+        .register_all([Tool::native(named("ask"), ask).unwrap(), Tool::native(named("other"), ask).unwrap()])
+        .unwrap();
+    let now = Arc::new(AtomicU64::new(0));
+    let clock = Arc::clone(&now);
+    let sealer =
+        Sealer::generate().unwrap().with_clock(move || UNIX_EPOCH + DAY * clock.load(Ordering::Relaxed) as u32);
+    let artifacts = Artifacts::temporary(ArtifactOptions::default()).unwrap();
+    let service = Service::builder(Served::new(&registry)).with_sealer(sealer).with_artifacts(artifacts);
+    let web = start(service.build().unwrap(), &registry, McpOptions::default()).await;
+    let mut replies = Vec::new();
+    for is_form in [true, false] {
+        let capabilities = if is_form { json!({"elicitation": {"form": {}}}) } else { json!({}) };
+        let send = async |key: usize, tool: &str, x: u8, answer: Option<(&str, Value)>| {
+            let (headers, mut call) = modern(1, "tools/call", Some(tool));
+            call["params"]["arguments"] = json!({ "x": x });
+            call["params"]["_meta"] = stateless(capabilities.clone());
+            match answer {
+                None => {}
+                Some((state, answer)) if is_form => {
+                    let content = json!({"answer": {"action": "accept", "content": {"answer": answer}}});
+                    (call["params"]["requestState"], call["params"]["inputResponses"]) = (state.into(), content);
+                }
+                Some((state, answer)) => {
+                    call["params"]["_meta"]["toolcell/resume"] = json!({"answer": answer, "state": state});
+                }
+            }
+            web.post(key, &headers, &call).await
+        };
+        let asked = send(0, "ask", 1, None).await.message()["result"].take();
+        let state = if is_form { &asked["requestState"] } else { &asked["_meta"]["toolcell/question"]["state"] };
+        let state = state.as_str().unwrap_or_else(|| panic!("{asked}"));
+        let changed = format!("{state}x");
+        for (case, key, tool, x, state, answer) in [
+            ("an answer that does not fit the tool's question", 0, "ask", 1, state, json!("two")),
+            ("a state that was made up or changed", 0, "ask", 1, &changed, json!(2)),
+            ("a state that was made up or changed", 0, "ask", 1, "tc2.AAAA", json!(2)),
+            ("a state of another principal", 1, "ask", 1, state, json!(2)),
+            ("a state of a call with other arguments", 0, "ask", 2, state, json!(2)),
+            ("a state of another tool", 0, "other", 1, state, json!(2)),
+        ] {
+            replies.push((case, send(key, tool, x, Some((state, answer))).await));
+        }
+        let good = async || send(0, "ask", 1, Some((state, json!(2)))).await;
+        assert_eq!(good().await.message()["result"]["isError"], false);
+        now.fetch_add(2, Ordering::Relaxed);
+        replies.push(("a state that has expired", good().await));
+    }
+    let session = web.open().await;
+    let uri = format!("toolcell://artifacts/{}", "0".repeat(64));
+    let read = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}});
+    replies.push(("`resources/read` of an unknown artifact", web.post(0, &session, &read).await));
+    let unknown = json!({"jsonrpc": "2.0", "id": 1, "method": "no/such"});
+    replies.push(("an unknown method in a session", web.post(0, &session, &unknown).await));
+    replies
+}
+
 #[tokio::test]
 async fn each_bad_message_has_its_status_and_code() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default()).await;
     let session = web.open().await;
-    let requests = requests(&web, &session);
-    let rows = rows();
-    for (case, bytes) in &requests {
-        let reply = web.send_bytes(bytes).await;
-        let (_, status, code) = rows.iter().find(|(row, ..)| row == case).unwrap_or_else(|| panic!("no row `{case}`"));
-        let got = (reply.status, reply.message()["error"]["code"].as_i64().unwrap_or(0));
-        assert_eq!(got, (*status, *code), "{case}: {reply:?}");
+    let mut replies = about_questions().await;
+    for (case, bytes) in requests(&web, &session) {
+        replies.push((case, web.send_bytes(&bytes).await));
     }
-    for (row, ..) in &rows {
-        let is_tried = requests.iter().any(|(case, _)| case == row);
-        assert!(is_tried != ELSEWHERE.contains(row), "{row}: tried {is_tried}");
+    let rows = rows("| request over HTTP |");
+    let mut complaints = Vec::new();
+    for (case, reply) in &replies {
+        let Some(row) = rows.iter().find(|row| row.case == *case) else {
+            complaints.push(format!("no row `{case}`: {reply:?}"));
+            continue;
+        };
+        let error = reply.message()["error"].take();
+        let got = (reply.status, error["code"].as_i64().unwrap_or(0));
+        let has_word = row.word.is_none_or(|word| error["data"]["code"] == *word);
+        if got != (row.status, row.code) || !has_word {
+            complaints.push(format!("{case}: {reply:?}"));
+        }
     }
+    for Row { case, .. } in &rows {
+        let is_tried = replies.iter().any(|(tried, _)| tried == case);
+        if is_tried == ELSEWHERE.contains(case) {
+            complaints.push(format!("{case}: tried {is_tried}"));
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
     // The server answers as before, however the type is written.
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let shouted = format!("Content-Type: APPLICATION/JSON; charset=utf-8\r\n{session}");

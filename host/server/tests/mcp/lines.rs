@@ -1,9 +1,13 @@
 //! Over lines.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use toolcell_server::Served;
 use toolcell_server::mcp::McpOptions;
 
+use crate::bad_input::rows;
 use crate::client::{Client, stateless};
 use crate::fixture::service;
 
@@ -166,34 +170,67 @@ async fn a_cancelled_request_stops_its_tool_and_has_no_answer() {
     assert_eq!(service.running(), 0);
 }
 
+/// Each row of the table of lines in `docs/mcp.md`, and after each the next line.
 #[tokio::test]
-async fn a_bad_line_is_answered_and_the_next_one_is_read() {
+async fn a_bad_line_is_answered_as_the_page_says_and_the_next_one_is_read() {
+    let rows = rows("| line on standard input |");
+    let code = |case: &str| rows.iter().find(|row| row.case == case).unwrap_or_else(|| panic!("no row {case}")).code;
+    let mut tried = BTreeSet::new();
     let (service, _, mut waits) = service();
-    let mut client = Client::start(service, McpOptions::default().with_line(1000).with_in_flight(1));
+    let options = McpOptions::default().with_line(1000).with_in_flight(1).with_stop_grace(Duration::ZERO);
+    let mut client = Client::start(service, options);
+    let case = "a request before `initialize` that names no revision";
+    for id in [1, 2] {
+        let early = client.ask(id, "tools/list", json!({})).await;
+        assert_eq!(early["error"]["code"], code(case), "{early}");
+        assert!(early["error"]["data"]["hint"].as_str().is_some_and(|hint| hint.contains("`initialize`")), "{early}");
+    }
+    tried.insert(case);
     client.initialize(json!({})).await;
     let long = vec![b'x'; 100_000];
-    let lines: [(&[u8], i32); 7] = [
-        (&long, -32600),
-        (b"{", -32700),
-        (b"[]", -32600),
-        (br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
-        (br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#, -32602),
-        (br#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#, -32601),
-        (br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#, -32600),
+    let lines: [(&str, &[u8]); 9] = [
+        ("longer than `McpOptions::line`", &long),
+        ("no JSON", b"{"),
+        ("no JSON", b"\xff"),
+        ("a batch, a bad id; a second `initialize`", b"[]"),
+        ("a batch, a bad id; a second `initialize`", br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#),
+        ("a batch, a bad id; a second `initialize`", br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#),
+        ("params that do not fit the method", br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#),
+        ("an unknown method", br#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#),
+        ("an unknown method", br#"{"jsonrpc":"2.0","id":1,"method":"prompts/list"}"#),
     ];
-    for (line, code) in lines {
+    for (case, line) in lines {
         client.send_text(line).await;
         let answer = client.receive().await;
-        assert_eq!(answer["error"]["code"], code, "{answer}");
+        assert_eq!(answer["error"]["code"], code(case), "{case}: {answer}");
+        if case == "an unknown method" {
+            assert!(answer["error"]["message"].as_str().is_some_and(|text| text.starts_with("this server does not")));
+            assert!(answer["error"]["data"]["hint"].is_string(), "{answer}");
+        }
         client.ask(9, "ping", json!({})).await;
+        tried.insert(case);
     }
     let wait = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "wait"}});
     client.send(wait(1)).await;
     assert_eq!(waits.recv().await, Some("started"));
-    for (id, code) in [(1, -32600), (2, -32000)] {
+    let (same, more) = ("an id that a running request has", "more requests than `McpOptions::in_flight`");
+    for (id, case) in [(1, same), (2, more)] {
         client.send(wait(id)).await;
-        assert_eq!(client.receive().await["error"]["code"], code);
+        assert_eq!(client.receive().await["error"]["code"], code(case));
+        tried.insert(case);
     }
+    let case = "a cancellation of a request that does not run, also a second one";
+    let cancel = |id: u64| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    for id in [99, 1, 1] {
+        client.send(cancel(id)).await;
+    }
+    assert_eq!(waits.recv().await, Some("stopped"));
+    // Nothing is said about any of them: the next line is the next answer.
+    client.send(cancel(1)).await;
+    client.ask(3, "ping", json!({})).await;
+    assert_eq!(code(case), 0);
+    tried.insert(case);
+    assert_eq!(tried, rows.iter().map(|row| row.case).collect(), "each row is tried");
 }
 
 #[tokio::test]

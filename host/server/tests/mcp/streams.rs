@@ -1,11 +1,15 @@
 //! Streams and sessions over HTTP: how many there are, whose they are, and when they end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc};
+use toolcell::{Definition, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
+use toolcell_server::{Served, Service};
 
 use crate::client::initialize;
 use crate::fixture::service;
@@ -135,4 +139,68 @@ async fn a_session_has_one_running_request_of_an_id() {
     }
     assert_eq!(waits.recv().await, Some("stopped"));
     drop(running);
+}
+
+/// In a session a call goes on without its connection, and a stream that names its last event takes it up. Nothing of a call that
+/// was answered is kept, and without a session nothing at all.
+#[tokio::test]
+async fn the_stream_of_a_running_call_is_taken_up_by_its_last_event() {
+    let go = Arc::new(Notify::new());
+    let (told, mut started) = mpsc::unbounded_channel();
+    let slow = {
+        let go = Arc::clone(&go);
+        move |_: Value| {
+            let (go, told) = (Arc::clone(&go), told.clone());
+            async move {
+                let _ = told.send(());
+                go.notified().await;
+                json!("late")
+            }
+        }
+    };
+    let registry = Registry::new();
+    registry.register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap()).unwrap();
+    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let web = start(service.clone(), &registry, McpOptions::default()).await;
+    let session = web.open().await;
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "slow"}}).to_string();
+    let (mut stream, _) = web.begin(0, "POST", &format!("{JSON}{session}"), &call).await;
+    assert_eq!(started.recv().await, Some(()));
+    let last = until(&mut stream, |told| Some(told.split_once("id: ")?.1.split_once('\n')?.0.to_owned())).await;
+    drop(stream);
+    let take_up = format!("{session}Last-Event-ID: {last}\r\n");
+    let (mut again, head) = web.begin(0, "GET", &take_up, "").await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    go.notify_one();
+    until(&mut again, |told| told.contains(r#""text":"late""#).then_some(())).await;
+    drop(again);
+    // A call that was answered, and one that there never was: the stream ends, and has nothing.
+    for headers in [take_up, format!("{session}Last-Event-ID: 0/99\r\n")] {
+        let (mut none, head) = web.begin(0, "GET", &headers, "").await;
+        let mut rest = String::new();
+        none.read_to_string(&mut rest).await.unwrap();
+        assert!(head.starts_with("HTTP/1.1 200") && !rest.contains("data: {"), "{head}{rest}");
+    }
+    // Without a session the header says nothing: the call is made anew.
+    let (headers, call) = modern(1, "tools/call", Some("slow"));
+    go.notify_one();
+    let reply = web.post(0, &format!("{headers}Last-Event-ID: {last}\r\n"), &call).await;
+    assert_eq!((reply.status, started.recv().await), (200, Some(())), "{reply:?}");
+    assert_eq!(service.running(), 0);
+}
+
+/// Reads until something is there.
+async fn until<T>(stream: &mut TcpStream, look: impl Fn(&str) -> Option<T>) -> T {
+    let mut told = Vec::new();
+    let reading = async {
+        loop {
+            told.push(stream.read_u8().await.unwrap());
+            if told.ends_with(b"\n")
+                && let Some(seen) = look(&String::from_utf8_lossy(&told))
+            {
+                return seen;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, reading).await.expect("it comes")
 }
