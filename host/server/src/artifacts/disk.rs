@@ -229,7 +229,7 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         if self.temporary.is_some()
-            && let Err(error) = remove_tree(&self.root)
+            && let Err(error) = remove_own(&self.root)
         {
             tracing::warn!(%error, "the artifacts of this process could not be removed");
         }
@@ -289,6 +289,11 @@ impl Kept {
     }
 }
 
+/// Removes the directory of this process. It may be gone already, for example because the system cleans its temporary files.
+fn remove_own(root: &Path) -> io::Result<()> {
+    remove_tree(root).or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
 /// The error with the path that it is about, for the operator.
 fn at(path: &Path) -> impl Fn(io::Error) -> io::Error + '_ {
     move |error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
@@ -323,4 +328,21 @@ fn hex(bytes: &[u8]) -> String {
 
 fn is_digest(name: &str) -> bool {
     name.len() == 64 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_gone_already_is_removed() {
+        let place = tempfile::tempdir().expect("a place");
+        let (gone, file) = (place.path().join("gone"), place.path().join("file"));
+        assert!(remove_own(&gone).is_ok());
+        fs::create_dir_all(gone.join("a/b")).expect("a place");
+        assert!(remove_own(&gone).is_ok() && !gone.exists());
+        // Every other error is told.
+        fs::write(&file, "").expect("a place");
+        assert!(remove_own(&file.join("below")).is_err());
+    }
 }
