@@ -14,8 +14,10 @@ use toolcell_test_guests::example;
 use crate::place::Place;
 use crate::serve::Served;
 
-/// How often the server is killed.
-const KILLS: usize = 24;
+/// How often the server is killed, unless the variable [`CAMPAIGN`] says another number.
+const KILLS: usize = 60;
+/// The variable of a longer campaign: `TOOLCELL_TEST_KILLS=200 cargo test -p toolcell-cli --test command killed`.
+const CAMPAIGN: &str = "TOOLCELL_TEST_KILLS";
 const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
                       [tenants.acme]\n";
 
@@ -52,6 +54,7 @@ fn keys(place: &Place) -> Vec<Value> {
 
 #[test]
 fn what_was_acknowledged_outlives_a_kill_and_the_next_start_works() {
+    let kills = std::env::var(CAMPAIGN).map_or(KILLS, |kills| kills.parse().expect("a number"));
     let place = Place::new(CONFIG);
     fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");
     let place = place.approved();
@@ -65,7 +68,7 @@ fn what_was_acknowledged_outlives_a_kill_and_the_next_start_works() {
     let first = made(&["tenant", "key", "acme", "--json"]);
     let key = first["key"].as_str().expect("a key").to_owned();
     made_keys.push(first["id"].clone());
-    for round in 0..=KILLS {
+    for round in 0..=kills {
         let server = Served::start(&place, &["--artifacts", &artifacts]);
         // What was acknowledged before is there, whole.
         let list = json!({"name": "notes", "arguments": {"action": "list"}});
@@ -83,7 +86,7 @@ fn what_was_acknowledged_outlives_a_kill_and_the_next_start_works() {
         }
         let known = keys(&place);
         assert!(made_keys.iter().all(|key| known.contains(key)), "after {round} kills: {known:?}");
-        if round == KILLS {
+        if round == kills {
             break;
         }
 
@@ -105,7 +108,7 @@ fn what_was_acknowledged_outlives_a_kill_and_the_next_start_works() {
             made_keys.push(made(&["tenant", "key", "acme", "--json"])["id"].clone());
         }
     }
-    assert!(told.len() >= 2 * KILLS, "only {} things were written", told.len());
+    assert!(told.len() >= 2 * kills, "only {} things were written", told.len());
 }
 
 fn bearer(key: &str) -> String {

@@ -15,6 +15,7 @@ mod existing;
 mod forms;
 mod found;
 mod grants;
+mod held;
 mod help;
 mod init;
 mod interrupt;

@@ -14,13 +14,15 @@ use crate::fixture::Fixture;
 /// What all cases are made from.
 const SEED: u64 = 15;
 const CASES: usize = 400;
+/// One in so many cases leaves its connection open, and waits until the server closes it.
+const SLOW: usize = 40;
 /// Connections of a flood.
 const FLOOD: usize = 300;
 const ECHO: &str = r#"{"name": "echo", "arguments": {"n": 7}}"#;
 const JSON: &str = "Content-Type: application/json\r\n";
 
 /// What is put into a request, at the end of one of its lines.
-const PIECES: [&str; 20] = [
+const PIECES: [&str; 22] = [
     "Content-Length: 5\r\n",
     "Content-Length: 18446744073709551616\r\n",
     "Content-Length: -1\r\n",
@@ -37,6 +39,8 @@ const PIECES: [&str; 20] = [
     "x-request-id: same\r\n",
     "Origin: https://evil.example\r\n",
     "Authorization: Bearer tck_wrong\r\n",
+    "Content-Type: text/plain\r\n",
+    "Content-Encoding: gzip\r\n",
     "Range: bytes=9-1,0-\r\n",
     "ffffffffffffffffff\r\n",
     "0\r\n\r\nGET /v1/usage HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -50,7 +54,12 @@ fn requests(key: &str) -> Vec<Vec<u8>> {
         r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}, {"id": "b", "name": "ask", "arguments": {}}]}"#;
     let chunked = format!("Transfer-Encoding: chunked\r\n{headers}");
     let chunks = format!("{:x}\r\n{ECHO}\r\n0\r\n\r\n", ECHO.len());
+    let cancel = request("DELETE /v1/calls/same", &headers, "");
     [
+        // Two of the same id at once, and a cancel twice.
+        request("POST /v1/calls", &format!("{headers}x-request-id: same\r\n"), ECHO)
+            .replace("Connection: close\r\n", ""),
+        cancel.replace("Connection: close\r\n", "") + &cancel,
         request("POST /v1/calls", &headers, ECHO),
         request("POST /v1/batch", &headers, calls),
         request("POST /v1/runs", &headers, calls),
@@ -90,15 +99,25 @@ fn changed(random: &mut fastrand::Rng, requests: &[Vec<u8>]) -> Vec<u8> {
 
 /// Sends bytes and no more, and returns the statuses of the answers once the server has closed the connection.
 async fn statuses(fixture: &Fixture, bytes: &[u8]) -> Vec<u16> {
+    sent(fixture, &[bytes], true).await
+}
+
+/// The same of bytes in pieces. If the connection is not `closed`, the server has to do that.
+async fn sent(fixture: &Fixture, pieces: &[&[u8]], closed: bool) -> Vec<u16> {
     let mut stream = TcpStream::connect(fixture.address).await.expect("it accepts connections");
     let mut text = Vec::new();
     let talk = async {
-        // The server may answer and close before it has read everything.
-        let _ = stream.write_all(bytes).await;
-        let _ = stream.shutdown().await;
+        for piece in pieces {
+            // The server may answer and close before it has read everything.
+            let _ = stream.write_all(piece).await;
+            tokio::task::yield_now().await;
+        }
+        if closed {
+            let _ = stream.shutdown().await;
+        }
         let _ = stream.read_to_end(&mut text).await;
     };
-    let shown = String::from_utf8_lossy(bytes).into_owned();
+    let shown = String::from_utf8_lossy(&pieces.concat()).into_owned();
     tokio::time::timeout(PATIENCE, talk).await.unwrap_or_else(|_| panic!("the connection stays open: {shown}"));
     let text = String::from_utf8_lossy(&text).into_owned();
     text.match_indices("HTTP/1.1 ")
@@ -131,7 +150,8 @@ async fn changed_requests_are_answered_or_closed_and_nothing_panics() {
     let (mut answered, mut refused) = (0, 0);
     for case in 0..CASES {
         let bytes = changed(&mut random, &requests);
-        for status in statuses(&fixture, &bytes).await {
+        let pieces = bytes.split_at(random.usize(..=bytes.len()));
+        for status in sent(&fixture, &[pieces.0, pieces.1], case % SLOW != 0).await {
             answered += usize::from(status == 200);
             refused += usize::from((400..500).contains(&status));
             let shown = String::from_utf8_lossy(&bytes);

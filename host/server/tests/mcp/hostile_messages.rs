@@ -11,6 +11,20 @@ use crate::web::{JSON, PATIENCE, modern, start};
 const SEED: u64 = 15;
 const CASES: usize = 400;
 
+/// What is added to the headers of a message over HTTP, and often nothing.
+const HEADERS: [&str; 10] = [
+    "Origin: https://evil.example\r\n",
+    "Host: evil.example\r\n",
+    "MCP-Protocol-Version: 2030-01-01\r\n",
+    "Content-Type: text/plain\r\n",
+    "Mcp-Session-Id: 0123456789abcdef0123456789abcdef\r\n",
+    "",
+    "",
+    "",
+    "",
+    "",
+];
+
 /// Valid messages of both eras. None starts a call that goes on.
 fn messages() -> Vec<Value> {
     let form = stateless(json!({"elicitation": {"form": {}}}));
@@ -99,7 +113,9 @@ async fn lines_are_answered_or_dropped() {
     let (service, ..) = service();
     let mut client = Client::start(service.clone(), McpOptions::default().with_line(40_000));
     client.initialize(json!({})).await;
-    let (messages, values, mut random) = (messages(), values(), fastrand::Rng::with_seed(SEED));
+    let (mut messages, values, mut random) = (messages(), values(), fastrand::Rng::with_seed(SEED));
+    // It goes on until it is cancelled, once or twice: the others have its id.
+    messages.push(json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}}));
     let mut errors = 0;
     for case in 0..CASES {
         let bytes = changed(&mut random, &messages, &values);
@@ -137,7 +153,8 @@ async fn posts_are_answered_and_another_tenant_is_served() {
         let eras = [session.clone(), list.clone(), modern(1, "tools/call", Some("echo")).0, String::new()];
         // A session that says that its user can be asked is asked, and its request waits for the answer.
         let first = usize::from(String::from_utf8_lossy(&bytes).contains("elicitation"));
-        let headers = format!("{JSON}{}", eras[random.usize(first..eras.len())]);
+        let more = HEADERS[random.usize(..HEADERS.len())];
+        let headers = format!("{JSON}{}{more}", eras[random.usize(first..eras.len())]);
         let mut request = web
             .request(0, "POST", &headers, "")
             .replace("Content-Length: 0", &format!("Content-Length: {}", bytes.len()))
