@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use toolcell_config::{Configuration, EnginesBuilder, Loaded, Reloaded, Reloader, TenantQuota};
+use toolcell_config::{Configuration, EnginesBuilder, Loaded, Reloader, TenantQuota};
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::{
     ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, BindError, HttpOptions, HttpServer, ListenOptions,
@@ -30,7 +30,7 @@ use crate::printer::Printer;
 use crate::traces::Traces;
 use crate::units::counted;
 use crate::{host, state, tenant};
-use problems::{report_problems, told};
+use problems::{report_failure, report_problems, summary, told};
 use tokens::Tokens;
 
 /// What a reload that failed is told as, by `/ready`.
@@ -329,38 +329,15 @@ async fn reloading(
                 service.report(CONFIGURATION, None);
                 report_problems(service, &loaded);
                 tokens.replace(printer, service, loaded.issuer());
-                printer.note("reloaded", &summary(&reloaded));
+                printer.note("reloaded", &summary(&reloaded, &loaded));
                 // A reader of standard output who went away is no reason to stop serving.
                 let _ = told(printer, args, &loaded);
             }
             Err(error) => {
-                let failure = Failure::from(error);
-                report_failure(service, &failure);
+                report_failure(service, &error);
                 printer.note("warning", "the change is not served: what was served before goes on");
-                failure.tell(printer);
+                Failure::from(error).tell(printer);
             }
         }
     }
-}
-
-/// Reports a changed configuration that is not served. The server stays ready, because it serves what it did before: otherwise
-/// all servers that share the file would be taken out of service at once. Everyone sees the place of the first error, the operator
-/// what it is.
-fn report_failure(service: &Service, failure: &Failure) {
-    let message = match failure.problems().first() {
-        Some(problem) => format!("{}:{}:{} cannot be used", problem.file, problem.line, problem.column),
-        None => "the configuration changed and cannot be used".to_owned(),
-    };
-    service.report_degraded(CONFIGURATION, message, vec![failure.message()]);
-}
-
-/// What a reload changed, in one line.
-fn summary(reloaded: &Reloaded) -> String {
-    let changes = [("added", &reloaded.added), ("changed", &reloaded.replaced), ("removed", &reloaded.removed)];
-    let told = changes.into_iter().filter(|(_, names)| !names.is_empty()).map(|(what, names)| {
-        let names: Vec<_> = names.iter().map(String::as_str).collect();
-        format!("{what} {}", names.join(", "))
-    });
-    let told: Vec<_> = told.collect();
-    if told.is_empty() { "the same components as before".to_owned() } else { told.join("; ") }
 }

@@ -82,19 +82,27 @@ impl Configuration {
         match (self.approval, &self.file, chosen.configured) {
             (_, _, Some((_, ComponentConfig { development: Some(Development::Typed), .. }))) => Ok(chosen),
             (Approval::Missing, Some(file), Some((name, _))) if stands(Defence::FoundConfiguration) => {
-                let record = self.found.as_ref().and_then(|found| found.unread());
-                let record = record.map(|why| format!(": the record of your approvals cannot be used: {why}"));
-                let message = format!(
-                    "`{name}` comes from `{}`: you have not approved this configuration in its present form{}",
-                    beside(file),
-                    record.unwrap_or_default()
-                );
-                let approve = self.hint.command("approve", &[], &[name]);
-                let hint = format!("{approve} shows the configuration and asks");
-                Err(Error::not_approved(Unapproved::Configuration, message, hint))
+                let message =
+                    format!("`{name}` comes from `{}`: you have not approved this configuration", beside(file));
+                Err(self.not_approved(message, &[name]))
             }
             (Approval::Missing | Approval::Given, _, _) => Ok(chosen),
         }
+    }
+
+    /// The error of a configuration that was found and is not approved: this message, and how these components are approved.
+    fn not_approved(&self, message: String, names: &[&str]) -> Error {
+        let record = self.found.as_ref().and_then(|found| found.unread());
+        let record = record.map(|why| format!(": the record of your approvals cannot be used: {why}"));
+        let message = format!("{message} in its present form{}", record.unwrap_or_default());
+        let hint = format!("{} shows the configuration and asks", self.hint.command("approve", &[], names));
+        Error::not_approved(Unapproved::Configuration, message, hint)
+    }
+
+    /// The same for the file as a whole, of which nothing is served.
+    pub(crate) fn none_approved(&self) -> Error {
+        let file = beside(self.file.as_deref().unwrap_or(NAME));
+        self.not_approved(format!("nothing of `{file}` is served: you have not approved this configuration"), &[])
     }
 
     /// All components of the configuration.

@@ -81,6 +81,12 @@ impl Configuration {
         let mut found: Vec<_> =
             futures_util::stream::iter(names.into_iter().map(one)).buffered(AT_ONCE).collect().await;
         let mut problems: Vec<_> = found.iter_mut().flat_map(|(_, _, problems)| std::mem::take(problems)).collect();
+        // That the file is not approved is one problem, however many components it has.
+        let of_components = problems.len();
+        problems.retain(|problem| problem.reason != Reason::ConfigurationNotApproved);
+        if problems.len() < of_components {
+            problems.push(ComponentProblem::of("", Serving::Nothing, self.none_approved()));
+        }
         let served = found.into_iter().filter_map(|(name, served, _)| Some((name, served?)));
         let mut served: BTreeMap<_, _> = served.collect();
         problems.extend(without_same_names(&mut served));

@@ -9,7 +9,7 @@ use crate::{Configuration, Problem};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ComponentProblem {
-    /// The component's name in the configuration; empty if the problem is a tenant's.
+    /// The component's name in the configuration; empty if the problem is a tenant's, or that of the whole file.
     pub component: String,
     /// The tool that it concerns, if not all of them.
     pub tool: Option<String>,
@@ -121,6 +121,7 @@ impl fmt::Display for ComponentProblem {
         match (&self.tenant, &self.tool) {
             (Some(tenant), _) => write!(f, "[tenants.{tenant}]: {}", self.error),
             (None, Some(tool)) => write!(f, "[components.{}], tool `{tool}`: {}", self.component, self.error),
+            (None, None) if self.component.is_empty() => write!(f, "{}", self.error),
             (None, None) => write!(f, "[components.{}]: {}", self.component, self.error),
         }
     }

@@ -108,7 +108,12 @@ impl Refused {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::NoAccess => "ask the operator for a key of a tenant that this server serves".into(),
+            Self::NoAccess => {
+                let ask = "ask the operator for a key of a tenant that this server serves";
+                format!(
+                    "{ask}; a tenant that was added is served once `toolcell approve` has approved the configuration"
+                )
+            }
             Self::UnknownTool { nearest: Some(nearest), .. } => format!("did you mean `{nearest}`?"),
             Self::UnknownTool { nearest: None, .. } => "list the tools".into(),
             Self::BadCursor => "list the tools from the start, without a cursor".into(),

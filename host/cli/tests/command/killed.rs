@@ -15,7 +15,7 @@ use crate::place::Place;
 use crate::serve::Served;
 
 /// How often the server is killed, unless the variable [`CAMPAIGN`] says another number.
-const KILLS: usize = 60;
+const KILLS: usize = 24;
 /// The variable of a longer campaign: `TOOLCELL_TEST_KILLS=200 cargo test -p toolcell-cli --test command killed`.
 const CAMPAIGN: &str = "TOOLCELL_TEST_KILLS";
 const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\

@@ -26,15 +26,20 @@ pub(crate) const WITHOUT_TENANT: &str =
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Looks until there is something to be seen.
-pub(crate) fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(look: impl FnMut() -> Option<T>) -> T {
+    in_time(look).expect("it comes about")
+}
+
+/// The same, for a caller that says what is missing.
+pub(crate) fn in_time<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let since = Instant::now();
     while since.elapsed() < PATIENCE {
         if let Some(seen) = look() {
-            return seen;
+            return Some(seen);
         }
         std::thread::yield_now();
     }
-    panic!("it does not come about");
+    None
 }
 
 /// A directory with a configuration, components and data.

@@ -12,9 +12,12 @@ use serde_json::{Value, json};
 use toolcell_test_guests::{Answer, Hostile};
 
 use crate::interrupt::signals_by_default;
-use crate::place::{Place, eventually};
+use crate::place::{Place, in_time};
 use crate::typed::check;
 
+/// What everyone is told of a configuration that its operator has to approve.
+const NOT_APPROVED: &str =
+    "the operator has not approved it in its present form (`toolcell approve` shows it and asks)";
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
 
 /// A server, which is killed at the end unless it ended by itself.
@@ -36,7 +39,7 @@ impl Served {
         let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
         stdout.read_line(&mut line).expect("a line");
         let started: Value = serde_json::from_str(&line).expect("JSON");
-        let url = started["listening"].as_str().expect("an address");
+        let url = started["listening"].as_str().unwrap_or_else(|| panic!("it does not listen: {line}"));
         let address = url.strip_prefix("http://").expect("a URL").to_owned();
         let (told, stderr) = (Arc::<Mutex<String>>::default(), child.stderr.take().expect("piped"));
         let telling = Arc::clone(&told);
@@ -50,12 +53,13 @@ impl Served {
 
     /// Waits until it tells this, after what was waited for before.
     pub(crate) fn told(&self, expected: &str) {
-        eventually(|| {
+        let is_told = in_time(|| {
             let mut told = self.told.lock();
             let end = told.find(expected)? + expected.len();
             told.drain(..end);
             Some(())
         });
+        assert!(is_told.is_some(), "{expected:?} is not told: {}", self.told.lock());
     }
 
     /// The status and the body of an answer.
@@ -110,6 +114,14 @@ impl Served {
         self.asked("POST", "/v1/calls", key, Some(&json!({"name": "greet", "arguments": {"name": "Ada"}})))
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Kills it at once.
     pub(crate) fn kill(&self) {
         kill_process(Pid::from_child(&self.child), Signal::KILL).expect("it runs");
@@ -155,7 +167,9 @@ fn what_changes_is_served_when_it_is_approved() {
     assert_eq!(server.description(), "Greets.");
 
     write("Sends your files.");
+    server.told("reloaded: the same components as before; not approved yet: mine\n");
     server.told("is not the one that was approved");
+    server.told("approve mine` shows it and asks");
     assert_eq!(server.description(), "Greets.", "the approved version goes on");
     place.approve();
     server.told("reloaded: ");
@@ -168,6 +182,9 @@ fn what_changes_is_served_when_it_is_approved() {
     // No file of the project changes when this is approved.
     place.write("[components.mine]\npath = \"mine.wasm\"\n[components.mine.limits]\nfuel = 1\n");
     server.told("not approved it in its present form");
+    let (status, ready) = server.asked("GET", "/ready", None, None);
+    let told = format!("the changed configuration is not served: {NOT_APPROVED}");
+    assert_eq!((status, &ready["degraded"]["configuration"]), (200, &json!(told)), "{ready}");
     place.approve();
     server.told("reloaded: ");
 
@@ -227,6 +244,29 @@ fn an_open_server_asks_for_keys_once_there_is_one() {
     assert_eq!(server.greets(None).0, 401);
     assert_eq!(server.asked("GET", "/ready", None, None).1["authentication"], "required");
     let made = place.typed(&["tenant", "key", "acme", "--json"]).json();
+    assert_eq!(server.greets(made["key"].as_str()).0, 200);
+}
+
+#[test]
+fn a_configuration_that_is_not_approved_says_so_and_how_it_is() {
+    let place = Place::new(&format!("{CONFIG}[components.asks]\npath = \"asks.wasm\"\n"));
+    let server = Served::start(&place, &[]);
+    server.told("nothing of `./toolcell.toml` is served: you have not approved this configuration in its present form");
+    server.told("approve` shows the configuration and asks");
+    let (_, ready) = server.asked("GET", "/ready", None, None);
+    let told = format!("nothing of the configuration is served: {NOT_APPROVED}");
+    assert_eq!(ready["degraded"]["components"], told, "{ready}");
+    place.approve();
+    server.told("reloaded: added hello\n");
+    assert_eq!(server.greets(None).0, 200);
+    // A tenant is added, and the changed file waits.
+    let made = place.typed(&["tenant", "add", "acme", "--json"]).json();
+    let (status, refused) = server.greets(made["key"].as_str());
+    assert_eq!((status, &refused["code"]), (403, &json!("forbidden")), "{refused}");
+    assert!(refused["hint"].as_str().is_some_and(|hint| hint.contains("`toolcell approve`")), "{refused}");
+    server.told("not approved it in its present form");
+    place.approve();
+    server.told("reloaded: ");
     assert_eq!(server.greets(made["key"].as_str()).0, 200);
 }
 

@@ -229,8 +229,11 @@ async fn a_configuration_that_was_found_is_used_as_it_was_approved() {
         || Configuration::find(place.options().with_current_dir(place.path().join("project"))).expect("no error");
     let engines = place.engines();
     let loaded = find().load(&engines).await.expect("no error");
-    let missing = |component| (component, Reason::ConfigurationNotApproved, Serving::Nothing);
-    assert_eq!(problems(&loaded), [missing("one"), missing("two")]);
+    // One problem, of the file.
+    assert_eq!(problems(&loaded), [("", Reason::ConfigurationNotApproved, Serving::Nothing)]);
+    let problem = &loaded.problems()[0];
+    assert!(problem.to_string().ends_with("you have not approved this configuration in its present form"), "{problem}");
+    assert_eq!(problem.hint(), "`toolcell approve` shows the configuration and asks");
     let configuration = find();
     let one = configuration.shown(&engines, "one").await.expect("no error");
     configuration
