@@ -2,7 +2,7 @@
 //! tenant over its quota beside another one; many configured tools.
 //!
 //! `cargo bench --workspace --profile dev --bench serve`, and after `--` the parts to measure: `calls`, `quota`, `streams` or
-//! `tools`. Without one, all are.
+//! `tools`. Without one, all are. `tools` starts `toolcell`: build it first, with the same profile.
 
 use std::io::Write as _;
 use std::net::SocketAddr;

@@ -1,26 +1,36 @@
 //! Many configured tools in one process.
 
 use std::fs;
-use std::io::Write as _;
-use std::time::Instant;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 use tokio::runtime::Runtime;
 use toolcell::{CallOptions, ToolCall};
 use toolcell_config::{Configuration, Lock, ReadOptions};
 use toolcell_test_guests::bytes;
+
+/// Time for a server that has started to come to rest.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// Resident bytes of this process.
 ///
 /// # Errors
 /// A system that does not say.
 pub fn resident() -> Result<u64> {
-    let status = fs::read_to_string("/proc/self/status")?;
+    resident_of("self")
+}
+
+fn resident_of(process: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
 }
 
-/// Approves so many components of the size of an ordinary tool, and measures what it takes to load them from the cache.
+/// Approves so many components of the size of an ordinary tool, and measures what it takes to load them from the cache, and to serve them.
 ///
 /// # Errors
 /// A component that is not served.
@@ -65,5 +75,49 @@ pub fn configured(runtime: &Runtime, count: usize) -> Result<()> {
         std::io::stdout(),
         "\n{count} configured tools: loaded from the cache in {took:.0?}, {mib:.1} MiB more; first call {first:.1?}"
     )?;
+    drop((loaded, engines));
+    served(folder.path(), count)
+}
+
+/// Starts `toolcell serve` with the tools of this folder, and measures the time until it listens and what it holds while it has
+/// nothing to do.
+fn served(folder: &Path, count: usize) -> Result<()> {
+    // A benchmark is in `deps` beside it.
+    let own = std::env::current_exe()?;
+    let program = own.ancestors().nth(2).context("no folder")?.join("toolcell");
+    ensure!(
+        program.exists(),
+        "there is no {}: `cargo build -p toolcell-cli` with this profile makes it",
+        program.display()
+    );
+    let mut command = Command::new(program);
+    for (option, name) in [("--config", "toolcell.toml"), ("--state-dir", "state"), ("--cache-dir", "cache")] {
+        command.arg(option).arg(folder.join(name));
+    }
+    command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).stdout(Stdio::piped());
+    let began = Instant::now();
+    let mut server = Started(command.spawn()?);
+    let mut line = String::new();
+    BufReader::new(server.0.stdout.take().context("no output")?).read_line(&mut line)?;
+    let took = began.elapsed();
+    let listening: Value = serde_json::from_str(&line)?;
+    ensure!(listening["tools"] == count, "{listening}");
+    std::thread::sleep(IDLE);
+    let mib = resident_of(&server.0.id().to_string())? as f64 / f64::from(1 << 20);
+    let (most_ms, most_mib) = if count > 100 { (1000, 150) } else { (300, 60) };
+    writeln!(
+        std::io::stdout(),
+        "  `toolcell serve` with them: listens after {took:.0?} (target {most_ms} ms), {mib:.1} MiB resident (target {most_mib})"
+    )?;
     Ok(())
+}
+
+/// A process that is killed when it is dropped.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
