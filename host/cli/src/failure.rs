@@ -116,11 +116,6 @@ impl Failure {
         self.error.to_string()
     }
 
-    /// What is wrong with a configuration, where it is that.
-    pub(crate) fn problems(&self) -> &[Problem] {
-        &self.problems
-    }
-
     /// What to do about it.
     pub(crate) fn hint(&self) -> &str {
         &self.hint

@@ -6,7 +6,7 @@
 //! opened is what is there; a path is made of digests only; tenants share no file.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ const MAX_HEAD: usize = 1 << 10;
 const UNFINISHED: &str = ".new-";
 /// The file that the process which uses the directory locks.
 const LOCK: &str = ".lock";
+/// How long the lock of a process that was killed can be left.
+const LEFT: Duration = Duration::from_secs(1);
 
 /// An artifact that is open for reading.
 #[derive(Debug)]
@@ -86,9 +88,7 @@ impl Store {
     pub(super) fn open(root: &Path, options: ArtifactOptions, clock: Arc<dyn Clock>) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(at(root))?;
         let lock = root.join(LOCK);
-        let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
-        let opened = opened.and_then(|file| file.try_lock().map(|()| file).map_err(io::Error::from));
-        let lock = opened.map_err(at(&lock))?;
+        let lock = locked(&lock).map_err(at(&lock))?;
         let mut tenants = HashMap::new();
         for entry in fs::read_dir(root).map_err(at(root))? {
             let entry = entry?;
@@ -292,6 +292,23 @@ impl Kept {
 /// Removes the directory of this process. It may be gone already, for example because the system cleans its temporary files.
 fn remove_own(root: &Path) -> io::Result<()> {
     remove_tree(root).or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+/// Opens the file, and locks it for this process.
+fn locked(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    let since = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            // A process that was killed while it started another one: that one has the file until it has begun.
+            Err(TryLockError::WouldBlock) if since.elapsed() < LEFT => std::thread::sleep(LEFT / 100),
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process uses this directory"));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
 }
 
 /// The error with the path that it is about, for the operator.

@@ -191,7 +191,7 @@ async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
     let wrong = json!({"name": "ask", "resume": {"answer": "no", "state": asked["outcome"]["ask_user"]["state"]}});
     let wrong = fixture.call(&acme, "", &wrong.to_string()).await;
     replies.push(("an answer that does not fit the tool's question", wrong));
-    let state = asked["outcome"]["ask_user"]["state"].as_str().unwrap();
+    let state = asked["outcome"]["ask_user"]["state"].as_str().expect("a state");
     let resumed = |tool: &str, arguments: Value, state: &str| {
         json!({"name": tool, "arguments": arguments, "resume": {"answer": true, "state": state}}).to_string()
     };
