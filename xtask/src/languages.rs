@@ -5,7 +5,7 @@
 //! Invariants: a common case is run for every language, or is named with a reason in the project's `skipped.txt`; a name there
 //! that no case has is an error.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -73,9 +73,31 @@ pub(crate) fn run() -> Result<()> {
             failed.push(name);
         }
     }
+    if !types_hold(&packages, &made.join("types"), &toolcell)? {
+        failed.push("types".to_owned());
+    }
     failed.extend(existing::run(&existing::Programs { python: &python, packages: &packages, toolcell: &toolcell })?);
     ensure!(failed.is_empty(), "these projects failed, see above: {}", failed.join(", "));
     Ok(())
+}
+
+/// Whether the TypeScript compiler accepts what it should, with the declarations that a new project gets: the files of
+/// `tests/types`, and the example tools in TypeScript.
+fn types_hold(packages: &Packages, folder: &Path, toolcell: &dyn Fn(&[&OsStr]) -> Result<bool>) -> Result<bool> {
+    ensure!(toolcell(&words!["new", folder, "--lang", "ts"])?, "`toolcell new` failed");
+    let own = std::iter::once((OsString::from("types"), root().join("tests/types")));
+    let examples = projects(&root().join("example-tools/ts"))?.into_iter();
+    let examples = examples.filter_map(|example| Some((example.file_name()?.to_owned(), example.join("src"))));
+    for (name, source) in own.chain(examples) {
+        let to = folder.join("src").join(name);
+        fs::create_dir_all(&to)?;
+        for file in fs::read_dir(&source)?.flatten() {
+            fs::copy(file.path(), to.join(file.file_name()))?;
+        }
+    }
+    say("types\n");
+    let mut compiler = packages.node_program("typescript/bin/tsc");
+    Ok(compiler.arg("--project").arg(folder).status().context("tsc does not start")?.success())
 }
 
 /// The folder with the cases of every language, without those that the project names in `skipped.txt`.

@@ -1,20 +1,5 @@
 import { tool, ToolFailure } from "toolcell";
-import { MINUTE, TimeError, moment, read, shown, type Twice } from "./clock.ts";
-
-interface Conversion {
-  time: string;
-  zone?: string;
-  to: string[];
-  twice?: Twice;
-}
-
-interface Search {
-  date: string;
-  zones: string[];
-  from?: string;
-  until?: string;
-  minutes?: number;
-}
+import { MINUTE, TimeError, moment, read, shown } from "./clock.ts";
 
 /** Minutes between the starts of two meetings that are tried. */
 const STEP = 15;
@@ -31,10 +16,10 @@ function told<Result>(work: () => Result): Result {
   }
 }
 
-const zones = { type: "array", items: { type: "string" }, minItems: 1, maxItems: 20, description: "Zones, for example Europe/Zurich" };
-const clock = { type: "string", pattern: "^([01][0-9]|2[0-3]):[0-5][0-9]$" };
+const zones = { type: "array", items: { type: "string" }, minItems: 1, maxItems: 20, description: "Zones, for example Europe/Zurich" } as const;
+const clock = { type: "string", pattern: "^([01][0-9]|2[0-3]):[0-5][0-9]$" } as const;
 
-export const convert = tool<Conversion>({
+export const convert = tool({
   name: "convert_time",
   description: "Tells what time it is elsewhere when it is a given time in a zone, with summer time, from 2008 to 2099.",
   parameters: {
@@ -56,7 +41,7 @@ export const convert = tool<Conversion>({
     }),
 });
 
-export const meet = tool<Search>({
+export const meet = tool({
   name: "meeting_times",
   description: "Finds when a meeting can begin on a day so that it is within working hours in every zone. The day is that of the first zone.",
   parameters: {

@@ -30,12 +30,34 @@ declare module "toolcell" {
     extensions?: { [name: string]: Json };
   }
 
-  interface Definition<Arguments> {
+  /** The type of the values that a JSON Schema describes. A keyword that has no type here narrows nothing. */
+  export type FromSchema<S> = string extends keyof S ? any : OfTypes<S> & OfValues<S> & OfChoices<S>;
+  type OfTypes<S> = S extends { type: infer T } ? OfNames<S, T extends readonly (infer Each)[] ? Each : T> : unknown;
+  type OfNames<S, T> = string extends T ? any : OfType<S, T>;
+  type OfType<S, T> = T extends "string" ? string
+    : T extends "number" | "integer" ? number
+    : T extends "boolean" ? boolean
+    : T extends "null" ? null
+    : T extends "array" ? (S extends { items: infer Items } ? FromSchema<Items>[] : unknown[])
+    : T extends "object" ? OfObject<S>
+    : unknown;
+  type OfObject<S> = S extends { properties: infer P } ? OfMembers<P, S extends { required: readonly (infer R)[] } ? R : never> & OfOthers<S>
+    : S extends { additionalProperties: object | true } ? OfOthers<S>
+    : { [name: string]: unknown };
+  type OfMembers<P, R> = Flat<{ -readonly [K in keyof P as K extends R ? K : never]: FromSchema<P[K]> } & { -readonly [K in keyof P as K extends R ? never : K]?: FromSchema<P[K]> }>;
+  type OfOthers<S> = S extends { additionalProperties: infer A } ? (A extends true ? { [name: string]: unknown } : A extends object ? { [name: string]: FromSchema<A> } : unknown) : unknown;
+  type OfValues<S> = S extends { const: infer V } ? Mutable<V> : S extends { enum: readonly (infer V)[] } ? Mutable<V> : unknown;
+  type OfChoices<S> = (S extends { anyOf: readonly (infer C)[] } ? OfEach<C> : unknown) & (S extends { oneOf: readonly (infer C)[] } ? OfEach<C> : unknown);
+  type OfEach<C> = C extends unknown ? FromSchema<C> : never;
+  type Mutable<V> = V extends object ? { -readonly [K in keyof V]: Mutable<V[K]> } : V;
+  type Flat<T> = { [K in keyof T]: T[K] };
+
+  interface Definition<Arguments, Parameters extends Schema = Schema> {
     name: string;
     /** What the tool does and when to use it: a model reads it. */
     description: string;
     /** JSON Schema of the arguments. The host refuses what does not fit. */
-    parameters?: Schema;
+    parameters?: Parameters;
     /** JSON Schema of the result. */
     output?: Schema;
     attributes?: { [name: string]: Json };
@@ -46,13 +68,19 @@ declare module "toolcell" {
     openWorld?: boolean;
     maxExecutionMs?: number;
     /** What is wrong with the arguments beyond their schema. */
-    validate?(args: Arguments): string[] | Promise<string[]>;
+    validate?: (args: Arguments) => string[] | Promise<string[]>;
     /** Whether the tool is offered in this context. */
-    visible?(context: Context): boolean | Promise<boolean>;
-    handler(args: Arguments, context: Context): unknown;
+    visible?: (context: Context) => boolean | Promise<boolean>;
+    handler: (args: Arguments, context: Context) => unknown;
   }
 
-  export function tool<Arguments = any>(definition: Definition<Arguments>): Definition<Arguments>;
+  interface BySchema {
+    readonly bySchema: unique symbol;
+  }
+  /** A tool. The type of its arguments is that of `parameters`, or the one that is given: `tool<MyArguments>({ … })`. */
+  export function tool<Arguments = BySchema, const Parameters extends Schema = Schema>(
+    definition: Definition<NoInfer<[Arguments] extends [BySchema] ? FromSchema<Parameters> : Arguments>, Parameters>,
+  ): object;
 
   /** A failure that the model reads. */
   export class ToolFailure extends Error {

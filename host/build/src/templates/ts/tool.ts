@@ -1,9 +1,5 @@
 import { tool } from "toolcell";
 
-interface Person {
-  name: string;
-}
-
 export default tool({
   name: "greet",
   description: "Greets a person by name.",
@@ -15,5 +11,5 @@ export default tool({
   },
   readOnly: true,
   idempotent: true,
-  handler: ({ name }: Person): string => `Hello, ${name}!`,
+  handler: ({ name }) => `Hello, ${name}!`,
 });
