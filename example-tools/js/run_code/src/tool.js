@@ -1,19 +1,39 @@
 import { invoke, output, settled, tool, ToolFailure } from "toolcell";
 
 // The code may replace the globals, and what is told about its end does not depend on them.
-const { Error, String } = globalThis;
+const { Error, Function, Object, Promise, String } = globalThis;
 const { stringify } = JSON;
 const AsyncFunction = (async () => {}).constructor;
 /** Where an error is in the code. The engine writes two lines before the body of a function that it makes from a text. */
 const PLACE = /<input>:(\d+)/;
 const LINES_BEFORE = 2;
-/** What JavaScript itself asks an object for. */
+/** What JavaScript itself asks an object for, besides what every object has. */
 const NO_TOOLS = ["then", "toJSON"];
+const EVERY_OBJECT = Object.prototype;
 
 /** `tools.NAME({ … })` calls the tool NAME. */
 const tools = new Proxy(Object.freeze({}), {
-  get: (_, name) => (typeof name === "symbol" || NO_TOOLS.includes(name) ? undefined : (...given) => call(name, given)),
+  get: (_, name) => {
+    if (typeof name === "symbol" || NO_TOOLS.includes(name)) return undefined;
+    return name in EVERY_OBJECT ? EVERY_OBJECT[name] : (...given) => made(call(name, given));
+  },
 });
+/** The calls that the code made. A call whose promise is not looked at is waited for at the end, so that no failure is lost. */
+const calls = [];
+const made = (promise) => {
+  const made = new Call((resolve) => resolve(promise));
+  calls.push(made);
+  return made;
+};
+class Call extends Promise {
+  static get [Symbol.species]() {
+    return Promise;
+  }
+  then(...handlers) {
+    this.isLookedAt = true;
+    return super.then(...handlers);
+  }
+}
 const call = async (name, [args = {}, ...more]) => {
   if (args === null || typeof args !== "object" || Array.isArray(args) || more.length > 0) {
     throw new TypeError(`tools.${name} takes one object of arguments, for example tools.${name}({ name: "value" })`);
@@ -23,6 +43,15 @@ const call = async (name, [args = {}, ...more]) => {
   } catch (error) {
     error.message = `tools.${name}: ${error.message}`;
     throw error;
+  }
+};
+
+/** The engine puts the code between braces and parses the whole, so that the code could close them and go on. */
+const checkBraces = (code) => {
+  try {
+    new Function(`async function run() {\n${code}\n}`);
+  } catch {
+    throw new ToolFailure("SyntaxError: the code has a `}` that closes no brace of its own");
   }
 };
 
@@ -65,8 +94,11 @@ export default tool({
   handler: async ({ code }) => {
     try {
       const run = new AsyncFunction("tools", "console", code);
+      checkBraces(code);
+      const value = await settled(run(tools, console));
+      for (const promise of calls) if (!promise.isLookedAt) await settled(promise);
       // As a value: what the code returns is never one of the endings of `toolcell`.
-      return output(await settled(run(tools, console)));
+      return output(value);
     } catch (error) {
       throw failure(error, code);
     }
