@@ -5,6 +5,13 @@
  * Invariants: memory comes from an arena and is never freed, because a cell ends with its call; no function here calls
  * itself; what goes to the host is UTF-8, and JSON where it has to be.
  */
+/* The build gives authors the functions of memory.inc in place of these. */
+#undef malloc
+#undef calloc
+#undef realloc
+#undef strdup
+#undef strndup
+
 #include "toolcell.h"
 
 #include <errno.h>

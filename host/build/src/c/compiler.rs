@@ -14,7 +14,7 @@ const VERSIONS: [(u32, u32); 2] = [(0, 14), (0, 17)];
 /// Bytes of the stack: that of a Rust tool.
 const STACK: &str = "-Wl,-z,stack-size=1048576";
 /// What every compiler gets. The warnings that are errors are those of code whose behaviour is undefined.
-const ARGUMENTS: [&str; 16] = [
+const ARGUMENTS: [&str; 21] = [
     "-mexec-model=reactor",
     "-std=gnu17",
     "-O2",
@@ -22,6 +22,12 @@ const ARGUMENTS: [&str; 16] = [
     "-gline-tables-only",
     // Zig would take assertions out.
     "-UNDEBUG",
+    // A failed allocation that is not checked would be written to address 0, which is ordinary memory.
+    "-Dmalloc=tc_malloc",
+    "-Dcalloc=tc_calloc",
+    "-Drealloc=tc_realloc",
+    "-Dstrdup=tc_strdup",
+    "-Dstrndup=tc_strndup",
     "-fno-sanitize=undefined",
     "-fno-strict-aliasing",
     "-Wall",

@@ -238,6 +238,11 @@ static tc_outcome memory(tc_call *call) {
     for (;;) memset(tc_alloc(1 << 20), 'x', 1 << 20);
 }
 
+/* The result of malloc is not looked at. */
+static tc_outcome unchecked(tc_call *call) {
+    for (;;) memset(malloc(1 << 20), 'x', 1 << 20);
+}
+
 static tc_outcome assertion(tc_call *call) {
     assert(tc_attempt(call) > 1000);
     return tc_ok_null();
@@ -270,7 +275,7 @@ static const struct {
     {"halt", halt}, {"read", look_up}, {"denied", denied}, {"count", count},
     {"invoke", invoke}, {"invoke_caught", invoke_caught}, {"invoke_denied", invoke_denied}, {"keys", keys}, {"progress", progress},
     {"clock", clock_of_the_case}, {"random", draw}, {"throws", fail}, {"throws_text", throws_text}, {"circle", circle},
-    {"bigint", bigint}, {"bytes", bytes}, {"recursion", recursion}, {"memory", memory}, {"assert", assertion},
+    {"bigint", bigint}, {"bytes", bytes}, {"recursion", recursion}, {"memory", memory}, {"malloc", unchecked}, {"assert", assertion},
     {"parse", parse}, {"mixed", mixed}, {"abort", aborted}, {"missing", missing}, {"prints", prints},
     {"outside", outside}, {"nan", nan_member}, {"infinite", infinite}, {"surrogate", surrogate}, {"deepest", deepest},
     {"deep", deep}, {"details", details}, {"half", half},
