@@ -1,6 +1,7 @@
 """The exports of the toolcell world."""
 
 import inspect
+import itertools
 import json
 import os
 import random
@@ -86,7 +87,11 @@ def described(error, depth=0):
             name = code.co_name if code.co_name.isidentifier() else "<module>" if code.co_name == "<module>" else "<anonymous>"
             lines.append(f"    at {name} ({place}:{trace.tb_lineno})")
         trace = trace.tb_next
-    shown = lines[::-1]
+    shown = []
+    for line, equal in itertools.groupby(lines[::-1]):
+        count = len(list(equal))
+        # A recursion has hundreds of equal lines.
+        shown += [line, f"    … {count - 1} more times"] if count > 2 else [line] * count
     if len(shown) > 20:
         shown = shown[:10] + [f"    … {len(shown) - 20} more"] + shown[-10:]
     cause = error.__cause__

@@ -29,6 +29,10 @@ def load(module, folder):
         for path in fresh:
             seen.add(path)
             _preload(path)
+    if "asyncio" in sys.modules:
+        from . import _loop
+
+        _loop.install()
     if not _tool.TOOLS:
         raise TypeError("no tool was made: put the decorator `@tool` on a function at the top of the module")
     return _component.Tool

@@ -32,6 +32,11 @@ class _Loop(asyncio.BaseEventLoop):
         pass
 
 
+def install():
+    """Makes `asyncio.run` in a handler use this loop: the one of the standard library needs sockets."""
+    asyncio.new_event_loop = asyncio.events.new_event_loop = _Loop
+
+
 def settled(coroutine):
     """What the coroutine returns."""
     loop = _Loop()

@@ -62,6 +62,11 @@ async def promise():
     return ",".join(map(str, await asyncio.gather(*map(square, (1, 2, 3)))))
 
 
+async def flood():
+    while True:
+        await asyncio.sleep(0)
+
+
 async def pending():
     await asyncio.get_running_loop().create_future()
 
@@ -108,6 +113,8 @@ endings = {
     "caused": caused,
     "throws_text": throws_text,
     "unprintable": unprintable,
+    "microtasks": flood,
+    "run": lambda: asyncio.run(promise()),
     "pending": pending,
     "circle": lambda: loop,
     "bigint": lambda: float("nan"),
@@ -130,8 +137,13 @@ endings = {
 }
 
 
-def validate(how):
+async def faults(how):
+    await asyncio.sleep(0)
     return [] if how == "ask" or how in endings else [f"there is no ending {how}"]
+
+
+def validate(how):
+    return asyncio.run(faults(how))
 
 
 @tool(
