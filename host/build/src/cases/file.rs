@@ -195,6 +195,29 @@ pub struct Expect {
     pub message_contains: Option<String>,
 }
 
+impl Expect {
+    /// What is expected of an ending besides the ending itself, each alone.
+    pub(super) fn remarks(&self) -> Vec<Self> {
+        let Self { ok_schema, ok_contains, error_contains, message_contains, .. } = self.clone();
+        let none = Self::default;
+        let all = [
+            ok_schema.map(|it| Self { ok_schema: Some(it), ..none() }),
+            ok_contains.map(|it| Self { ok_contains: Some(it), ..none() }),
+            error_contains.map(|it| Self { error_contains: Some(it), ..none() }),
+            message_contains.map(|it| Self { message_contains: Some(it), ..none() }),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    /// Expects this [remark](Self::remarks) too.
+    pub(super) fn add(&mut self, remark: Self) {
+        self.ok_schema = self.ok_schema.take().or(remark.ok_schema);
+        self.ok_contains = self.ok_contains.take().or(remark.ok_contains);
+        self.error_contains = self.error_contains.take().or(remark.error_contains);
+        self.message_contains = self.message_contains.take().or(remark.message_contains);
+    }
+}
+
 /// `null` is a value that can be expected.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)

@@ -52,16 +52,79 @@ pub(super) fn with_endings(text: &str, endings: &[(usize, &Expect)]) -> Option<S
     let root = Reader { events: events.peekable(), text: &characters }.node()?;
     let Kind::List(cases) = &root.member("cases")?.1.kind else { return None };
     let edits: Option<Vec<_>> =
-        endings.iter().map(|(number, ending)| edit(cases.get(*number)?, ending, &characters)).collect();
+        endings.iter().map(|(number, ending)| edits(cases.get(*number)?, ending, &characters)).collect();
     let mut written = characters;
     // From the last to the first, so that the places of the others stay.
-    for (place, new) in edits?.into_iter().rev() {
+    for (place, new) in edits?.into_iter().flatten().rev() {
         written.splice(place, new.chars());
     }
     Some(written.into_iter().collect())
 }
 
-/// What replaces which characters of a case.
+/// What replaces which characters of a case, in the text's order.
+fn edits(case: &Node, ending: &Expect, text: &[char]) -> Option<Vec<(Range<usize>, String)>> {
+    match case.member("expect").map(|(_, value)| &value.kind) {
+        Some(Kind::Map { entries, in_braces: false }) if !entries.is_empty() => members(entries, ending, text),
+        _ => Some(vec![edit(case, ending, text)?]),
+    }
+}
+
+/// The same for an ending with a name on each line: members that stay are left as they are, with their comments.
+fn members(entries: &[(Node, Node)], ending: &Expect, text: &[char]) -> Option<Vec<(Range<usize>, String)>> {
+    let Value::Object(mut new) = serde_json::to_value(ending).ok()? else { return None };
+    let column = entries.first()?.0.column;
+    let is_same = |node: &Node, value: &Value| {
+        let old: String = text.get(node.place.clone()).into_iter().flatten().collect();
+        let old = old.replace(&format!("\n{}", " ".repeat(node.column)), "\n");
+        serde_norway::from_str::<Value>(&old).is_ok_and(|old| old == *value)
+    };
+    let mut edits = Vec::new();
+    for (key, value) in entries {
+        let place = key.place.start..value.place.end.max(key.place.end);
+        match new.remove(key.text()) {
+            Some(same) if is_same(value, &same) => {}
+            Some(other) => edits.push((place, member(key.text(), &other, column)?)),
+            None => edits.push((place, String::new())),
+        }
+    }
+    let mut added =
+        new.iter().map(|(name, value)| member(name, value, column)).collect::<Option<Vec<_>>>()?.into_iter();
+    let indent = format!("\n{}", " ".repeat(column));
+    // A new member takes the place of one that goes; a line without any goes with its comment.
+    for (place, written) in edits.iter_mut().filter(|(_, written)| written.is_empty()) {
+        match added.next() {
+            Some(member) => *written = member,
+            None => *place = line_of(place, text),
+        }
+    }
+    let rest: String = added.map(|member| format!("{indent}{member}")).collect();
+    if !rest.is_empty() {
+        let end = entries.last()?.1.place.end;
+        let end = end + text.get(end..)?.iter().take_while(|character| **character != '\n').count();
+        edits.push((end..end, rest));
+    }
+    Some(edits)
+}
+
+/// A member of an ending: on one line, if it fits.
+fn member(name: &str, value: &Value, column: usize) -> Option<String> {
+    let line = format!("{name}: {value}");
+    if column + line.chars().count() <= WIDTH || !(value.is_object() || value.is_array()) {
+        return Some(line);
+    }
+    let indent = format!("\n{}", " ".repeat(column + 2));
+    let block = serde_norway::to_string(value).ok()?;
+    Some(format!("{name}:{indent}{}", block.trim_end().replace('\n', &indent)))
+}
+
+/// The lines of this place, with the line end before them.
+fn line_of(place: &Range<usize>, text: &[char]) -> Range<usize> {
+    let before = text.iter().take(place.start).rev().take_while(|character| **character != '\n').count();
+    let after = text.iter().skip(place.end).take_while(|character| **character != '\n').count();
+    (place.start - before).saturating_sub(1)..place.end + after
+}
+
+/// What replaces which characters of a case, if its ending is written anew.
 fn edit(case: &Node, ending: &Expect, text: &[char]) -> Option<(Range<usize>, String)> {
     let Kind::Map { entries, in_braces } = &case.kind else { return None };
     let old = case.member("expect").map(|(key, value)| {
@@ -171,7 +234,15 @@ mod tests {
             ("  - name: b", "  - name: b\n    expect: { ok: \"é\" }"),
             ("  - name: b # why", "  - name: b # why\n    expect: { ok: \"é\" }"),
             ("  - name: b\n    expect: { ok: 1 } # why", "  - name: b\n    expect: { ok: \"é\" } # why"),
-            ("  - expect:\n      ok:\n        - 1\n    name: b", "  - expect: { ok: \"é\" }\n    name: b"),
+            ("  - expect:\n      ok:\n        - 1\n    name: b", "  - expect:\n      ok: \"é\"\n    name: b"),
+            (
+                "  - name: b\n    expect:\n      # why\n      ok: 1 # one\n      # the end\n    seed: 1",
+                "  - name: b\n    expect:\n      # why\n      ok: \"é\" # one\n      # the end\n    seed: 1",
+            ),
+            (
+                "  - name: b\n    expect:\n      tool_error: x # old\n      message_contains: y # old\n    seed: 1",
+                "  - name: b\n    expect:\n      ok: \"é\" # old\n    seed: 1",
+            ),
             ("  - name: b\n    expect: # none yet", "  - name: b\n    expect: { ok: \"é\" } # none yet"),
             (
                 "  - name: b\n    kv:\n      k: |\n        v\n",
@@ -202,6 +273,18 @@ mod tests {
         let expected =
             format!("cases:\n- name: a\n  expect:\n    ok:\n      a: {}\n      b:\n      - 1\n", "x".repeat(100));
         assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn a_member_that_stays_keeps_its_text_and_its_comment() {
+        let text = |members: &str| format!("cases:\n  - name: a\n    expect:\n{members}    seed: 1\n");
+        let old = text("      ok: 1\n      # a number\n      ok_schema: {type: integer} # any\n");
+        let new = text("      ok: 2\n      # a number\n      ok_schema: {type: integer} # any\n");
+        let ending = ending(r#"{"ok": 2, "ok_schema": {"type": "integer"}}"#);
+        assert_eq!(with_endings(&old, &[(0, &ending)]), Some(new));
+        let old = text("      ok_schema: {type: integer} # any\n");
+        let new = text("      ok_schema: {type: integer} # any\n      ok: 2\n");
+        assert_eq!(with_endings(&old, &[(0, &ending)]), Some(new));
     }
 
     #[test]

@@ -159,11 +159,17 @@ impl Cases {
         };
         let expect = case.expect.clone().unwrap_or_default();
         let judge = |expect: &Expect, budget| judge::failures(&completion, &lines, expect, budget);
-        let seen = judge::seen(&completion.result);
+        let mut seen = judge::seen(&completion.result);
         let mut failures = judge(&expect, case.budget)?;
         let mut passed = failures.is_empty();
         let blessed = bless && !judge(&expect, None)?.is_empty();
         if blessed {
+            // What the author expects beyond the ending itself stays, if it is still true.
+            for one in expect.remarks() {
+                if judge(&one, None)?.is_empty() {
+                    seen.add(one);
+                }
+            }
             // What is left once the ending is as expected: what the budget forbids.
             let left = judge(&seen, case.budget)?;
             passed = left.is_empty();
