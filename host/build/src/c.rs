@@ -123,10 +123,11 @@ fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>,
     let mut module = names::only_needed(module, folder, files)?;
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
         .map_err(|error| Error::internal(format!("{error:#}")))?;
+    let adapter = names::without_producers(ADAPTER)?;
     let encoded = ComponentEncoder::default()
         .validate(true)
         .module(&module)
-        .and_then(|encoder| encoder.adapter(PREVIEW1, ADAPTER))
+        .and_then(|encoder| encoder.adapter(PREVIEW1, &adapter))
         .and_then(|mut encoder| encoder.encode());
     encoded.map_err(|error| {
         let message = format!("the compiled module is not a tool: {error:#}");

@@ -72,9 +72,11 @@ impl Error {
         Self::new(ErrorKind::File, format!("cannot {doing} `{}`: {error}", path.display()), hint)
     }
 
-    /// The evaluation of the author's modules takes longer than it may.
-    pub(crate) fn endless() -> Self {
-        let message = "the module does not end: what is at its top level runs for too long";
+    /// The evaluation of this module of the author's, and of those that it imports, takes longer than it may.
+    pub(crate) fn endless(entry: &str) -> Self {
+        let message = format!(
+            "the module `{entry}` does not end: what is at the top level of it, or of a module that it imports, runs for too long"
+        );
         Self::new(ErrorKind::Source, message, "move the work into the handler, which runs at each call")
     }
 

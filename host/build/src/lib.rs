@@ -29,5 +29,5 @@ mod trim;
 pub use create::{Created, create};
 pub use error::{Error, ErrorKind, Fault};
 pub use language::Language;
-pub use lines::{SourceLine, source_lines};
+pub use lines::{SourceLine, shown_lines, source_lines};
 pub use project::{Built, build, component_of};

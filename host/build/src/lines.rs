@@ -56,6 +56,16 @@ impl std::fmt::Display for SourceLine {
     }
 }
 
+/// The places as a person reads them: a run of equal ones, which a recursion has, is told once.
+#[must_use]
+pub fn shown_lines(lines: &[SourceLine]) -> Vec<String> {
+    let folded = |equal: &[SourceLine]| match equal {
+        [line, _, _, ..] => vec![line.to_string(), format!("… {} more times", equal.len() - 1)],
+        _ => equal.iter().map(ToString::to_string).collect(),
+    };
+    lines.chunk_by(|one, other| one == other).flat_map(folded).collect()
+}
+
 /// The places in the author's files of these positions, innermost first: at most 24. None if the component has no debug
 /// information, or if it cannot be read.
 ///

@@ -109,8 +109,9 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> 
         return Ok((source.to_owned(), Some(entry.to_owned()), language));
     }
     let message = format!(
-        "there is no project in `{}`: no `src/tool.ts`, `src/tool.js`, `tool.py`, `src/tool.c` or `Cargo.toml`",
-        source.display()
+        "there is no project in `{}`: no {} or `Cargo.toml`",
+        source.display(),
+        ENTRIES.map(|(entry, _)| format!("`{entry}`")).join(", ")
     );
     Err(Error::new(ErrorKind::File, message, "make one with `toolcell new NAME --lang js`, or name its folder"))
 }
@@ -128,6 +129,7 @@ fn name(folder: &Path, source: &Path) -> Result<String, Error> {
 /// The component with its `producers`: the language of its source, and this crate.
 fn described(component: &[u8], language: Language) -> Result<Vec<u8>, Error> {
     let mut added = AddMetadata::default();
+    let is_javascript = matches!(language, Language::JavaScript | Language::TypeScript);
     let language = match language {
         Language::JavaScript => "JavaScript",
         Language::TypeScript => "TypeScript",
@@ -137,6 +139,9 @@ fn described(component: &[u8], language: Language) -> Result<Vec<u8>, Error> {
     };
     added.language = vec![(language.to_owned(), String::new())];
     added.processed_by = vec![(env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+    if is_javascript {
+        added.sdk = vec![("QuickJS-ng".to_owned(), String::new())];
+    }
     added.to_wasm(component).map_err(|error| Error::internal(format!("{error:#}")))
 }
 

@@ -41,6 +41,7 @@ pub(crate) fn build(folder: &Path, entry: &str) -> Result<Vec<u8>, Error> {
         scratch.write(path, text)?;
     }
     let below = entry.rsplit_once('/').map_or_else(String::new, |(below, _)| format!("{below}/"));
+    let source = entry;
     let entry = folder.join(entry);
     let module = entry.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let text = format!("from toolcell._load import load\n\nTool = load({module:?}, {below:?})\n");
@@ -49,16 +50,22 @@ pub(crate) fn build(folder: &Path, entry: &str) -> Result<Vec<u8>, Error> {
     let mut command = program.command();
     command.arg("-d").arg(scratch.join("wit")).args(["-w", WORLD, "componentize", ENTRY, "-p"]);
     command.arg(scratch.join("sdk")).arg("-p").arg(entry.parent().unwrap_or(&folder)).arg("-o").arg(&out);
-    run(&mut command, LONGEST, &below)?;
+    run(&mut command, LONGEST, &Module { name: source, below: &below })?;
     fs::read(&out).map_err(|error| Error::file("read", &out, &error))
 }
 
-/// Runs componentize-py. `below` is the folder of the author's modules.
-fn run(command: &mut Command, longest: Duration, below: &str) -> Result<(), Error> {
+/// The author's module, a path below the project, and its folder with a slash at its end.
+struct Module<'a> {
+    name: &'a str,
+    below: &'a str,
+}
+
+/// Runs componentize-py.
+fn run(command: &mut Command, longest: Duration, module: &Module<'_>) -> Result<(), Error> {
     match bounded::output(command, longest).map_err(|error| missing(&error.to_string()))? {
         Some(done) if done.status.success() => Ok(()),
-        Some(done) => Err(fault(&told(&done), below)),
-        None => Err(Error::endless()),
+        Some(done) => Err(fault(&told(&done), module.below)),
+        None => Err(Error::endless(module.name)),
     }
 }
 
@@ -168,9 +175,11 @@ mod tests {
     #[test]
     fn a_module_that_does_not_end_is_told_as_one_of_javascript_is() {
         let endless = Program(["/bin/sh", "-c", "while :; do :; done"].map(PathBuf::from).to_vec());
-        let error = run(&mut endless.command(), Duration::from_millis(200), "").expect_err("it does not end");
+        let error =
+            run(&mut endless.command(), Duration::from_millis(200), &Module { name: "src/tool.py", below: "src/" })
+                .expect_err("it does not end");
         let message = error.to_string();
-        assert_eq!(message, "the module does not end: what is at its top level runs for too long");
+        assert!(message.starts_with("the module `src/tool.py` does not end: "), "{message}");
         assert_eq!(error.kind(), ErrorKind::Source);
     }
 }

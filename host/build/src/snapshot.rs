@@ -70,7 +70,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     let (context, instrumented) = wizer.instrument(RUNTIME).map_err(Error::internal)?;
     let mut machine = Machine::start(&instrumented, &INSTRUMENTED)?;
     let given = serde_json::to_vec(modules).map_err(Error::internal)?;
-    let answer = machine.ask(&given).map_err(stopped)?;
+    let answer = machine.ask(&given).map_err(|error| stopped(error, &modules.entry))?;
     let definitions = match serde_json::from_slice(&answer).map_err(Error::internal)? {
         Answer::Definitions { definitions } => definitions.into_iter().map(checked).collect::<Result<Vec<_>, _>>()?,
         Answer::Error { error } if error.contains("\n    at ") => {
@@ -82,7 +82,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
             return Err(Error::new(ErrorKind::Source, message, "correct this file, or one that it imports"));
         }
     };
-    machine.call::<(), ()>(SEAL, ()).map_err(stopped)?;
+    machine.call::<(), ()>(SEAL, ()).map_err(|error| stopped(error, &modules.entry))?;
     let module = at_once(wizer.snapshot(&context, &mut State(machine)))
         .ok_or_else(|| Error::internal("the snapshot waits"))?
         .map_err(Error::internal)?;
@@ -118,9 +118,9 @@ fn checked(given: Value) -> Result<Definition, Error> {
     Ok(definition)
 }
 
-fn stopped(stopped: Stopped) -> Error {
+fn stopped(stopped: Stopped, entry: &str) -> Error {
     match stopped {
-        Stopped::Fuel => Error::endless(),
+        Stopped::Fuel => Error::endless(entry),
         Stopped::Trap(trap) => {
             let message = format!(
                 "the modules cannot be evaluated: {trap}; values are nested too deeply, the chain of imports is too long, or \

@@ -325,7 +325,7 @@ Each import is one of these:
   unknown      not known to this host: the component cannot be loaded
 
 Each line of `lint` is one of these:
-  unused_need        a tool declares a need that no import of the component can use
+  unused_need        a need that no import can use; not judged for JavaScript and Python
   undeclared_import  an import that needs a grant, of a kind that no tool declares
   no_description     a tool or a parameter without a description
   provider           the API of a model provider changes or refuses a schema

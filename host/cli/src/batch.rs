@@ -20,6 +20,7 @@ use toolcell::{
 };
 
 use crate::args::{BatchArgs, Global};
+use crate::components::{self, LeftOut};
 use crate::config;
 use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
@@ -28,7 +29,7 @@ use crate::format::{self, Format};
 use crate::interrupt::{self, Interrupt};
 use crate::printer::Printer;
 use crate::units::{Size, counted};
-use crate::{components, context, host, state};
+use crate::{context, host, state};
 use calls::List;
 use watched::Watched;
 
@@ -77,7 +78,8 @@ pub(crate) async fn batch(
         registry.register_all(cordon::start(global, &config, &hosted).await?.tools().iter().cloned())?;
     } else {
         let engines = host::engines(printer, global, at_once, &config)?;
-        registry.register_all(components::tools(printer, &engines, &config, &components, are_named).await?)?;
+        let left_out = LeftOut::unless(are_named);
+        registry.register_all(components::tools(printer, &engines, &config, &components, left_out).await?)?;
     }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let logs = Arc::<Logs>::default();

@@ -222,24 +222,50 @@ pub(crate) fn chosen<'a>(config: &'a Config, words: &[PathBuf]) -> Result<Vec<Ch
     words.iter().map(|word| used(config, word)).collect()
 }
 
-/// The tools of several components, to be used, as they were typed and then in each component's own order. Of components that
-/// are not named, one that lacks a grant is told of and left out, unless it is the only one.
+/// The components that a command goes on without. Each is told of.
+#[derive(Clone, Copy)]
+pub(crate) enum LeftOut {
+    /// None: the first that cannot be used ends the command.
+    None,
+    /// Those that lack a grant, unless there is only one component.
+    NotGranted,
+    /// All that cannot be used.
+    Unusable,
+}
+
+impl LeftOut {
+    /// A component that was named is not left out.
+    pub(crate) fn unless(are_named: bool) -> Self {
+        if are_named { Self::None } else { Self::NotGranted }
+    }
+
+    fn allows(self, failure: &Failure, components: usize) -> bool {
+        match self {
+            Self::None => false,
+            Self::NotGranted => failure.is_not_granted() && components > 1,
+            Self::Unusable => true,
+        }
+    }
+}
+
+/// The tools of several components, to be used, as they were typed and then in each component's own order.
 pub(crate) async fn tools(
     printer: &Printer,
     engines: &Engines<'_>,
     config: &Config,
     components: &[Chosen<'_>],
-    are_named: bool,
+    left_out: LeftOut,
 ) -> Result<Vec<Tool>, Failure> {
     let lock = Lock::beside(config)?;
     let mut tools = Vec::<Tool>::new();
     let mut homes = HashMap::new();
     for chosen in components {
-        let component = approved(printer, engines, config, &lock, chosen, bytes(chosen)?).await;
-        let component = match component.map_err(|failure| failure.about(chosen.shown())) {
+        let used = async { approved(printer, engines, config, &lock, chosen, bytes(chosen)?).await };
+        let component = match used.await.map_err(|failure| failure.about(chosen.shown())) {
             Ok(component) => component,
-            Err(failure) if failure.is_not_granted() && !are_named && components.len() > 1 => {
-                failure.tell(printer);
+            Err(failure) if left_out.allows(&failure, components.len()) => {
+                printer.note("warning", &format!("its tools are left out: {}", failure.message()));
+                printer.note("hint", failure.hint());
                 continue;
             }
             Err(failure) => return Err(failure),

@@ -13,11 +13,12 @@ use tokio::runtime::Runtime;
 use toolcell::{Cordon, Tool, Ward};
 
 use crate::args::{CORDON_WORKER, Global, WorkerArgs};
+use crate::components::{self, LeftOut};
 use crate::config::{self, Config, Isolation, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::{components, env, host};
+use crate::{env, host};
 
 /// What a child is to host.
 pub(crate) struct Hosted<'a> {
@@ -98,6 +99,6 @@ async fn tools(printer: &Printer, global: &Global, args: &WorkerArgs) -> Result<
                 |tool: &Tool| config.stopped(tool.clone().with_limits(only.limits_of(&tool.definition().name)));
             Ok(component.tools().iter().map(limited).collect())
         }
-        several => components::tools(printer, &engines, &config, several, !args.all).await,
+        several => components::tools(printer, &engines, &config, several, LeftOut::unless(!args.all)).await,
     }
 }

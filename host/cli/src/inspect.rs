@@ -175,7 +175,7 @@ fn to_json(
         "isolation": chosen.isolation,
         "loadable": usable.is_ok(),
     });
-    contents::add_to(&mut shown, examination, contents, barred);
+    contents::add_to(&mut shown, (examination, contents), barred, loaded.is_none());
     if let Err(failure) = usable {
         shown["error"] = failure.to_json();
     }
@@ -229,7 +229,9 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
         let memory = if component.is_pooled() { "" } else { "; memory is allocated for each call" };
         facts.push(row("isolation", format!("{}{memory}", chosen.isolation.word())));
     }
-    facts.push(row("without grants", contents::without_grants_shown(examination, barred)));
+    // The error that follows says why.
+    let without = contents::without_grants_shown(examination, barred);
+    facts.push(row("without grants", if loaded.is_some() { without } else { contents::REFUSED.to_owned() }));
     let imports = imports(examination, missing, grants, Some(contents));
     let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports];
     for definition in loaded.iter().flat_map(|component| seen.shown(component)) {
@@ -242,7 +244,7 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
         }
     }
     let tools: Vec<_> = loaded.iter().flat_map(|component| component.definitions()).collect();
-    let lint = lint::shown(&lint::findings(seen, &tools));
+    let lint = lint::shown(&lint::findings(seen, &tools), contents, &tools);
     if !lint.is_empty() {
         text.push(String::new());
         text.extend(lint);
@@ -279,7 +281,7 @@ pub(crate) fn imports(seen: &Examination, missing: &[String], grants: &Grants, c
             Standing::Inert | _ => ("other", ""),
         };
         let by = contents.and_then(|contents| contents::brought_by(contents, name));
-        let by = by.map(|by| format!(", brought by the module {by}")).unwrap_or_default();
+        let by = by.map(|by| format!(", brought by {by}")).unwrap_or_default();
         vec![name.clone(), word.to_owned(), format!("{meaning}{by}")]
     };
     let rows: Vec<_> = seen.imports.iter().filter(|(_, standing)| !is_inert(standing)).map(row).collect();

@@ -16,6 +16,7 @@ use toolcell::{
 use toolcell_build::SourceLine;
 
 use crate::args::{Global, RunArgs};
+use crate::components::{self, LeftOut};
 use crate::config::{self, Again, Chosen, Config, Problem};
 use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
@@ -25,7 +26,7 @@ use crate::interrupt::{self, Interrupt};
 use crate::printer::Printer;
 use crate::target::{self, Target};
 use crate::units::Size;
-use crate::{components, context, host, lines, state};
+use crate::{context, host, lines, state};
 use live::Live;
 
 /// The command line, and what was made of it.
@@ -124,13 +125,13 @@ pub(crate) async fn run(
     }
 }
 
-/// The tools that a tool can call: those of every component of the configuration.
+/// The tools that a tool can call: those of every component of the configuration that can be used.
 async fn callable(printer: &Printer, global: &Global, config: &Config) -> Result<Registry, Failure> {
     let words: Vec<_> = config.components.keys().map(PathBuf::from).collect();
     let components = components::chosen(config, &words)?;
     let engines = host::engines(printer, global, 1, config)?;
     let registry = Registry::new();
-    registry.register_all(components::tools(printer, &engines, config, &components, false).await?)?;
+    registry.register_all(components::tools(printer, &engines, config, &components, LeftOut::Unusable).await?)?;
     Ok(registry)
 }
 

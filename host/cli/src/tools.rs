@@ -3,19 +3,21 @@
 use toolcell::Tool;
 
 use crate::args::{Global, ToolsArgs};
+use crate::components::{self, LeftOut};
 use crate::config::{self, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::format::{self, Format};
+use crate::host;
 use crate::printer::Printer;
-use crate::{components, host};
 
 /// Prints them: all, or none.
 pub(crate) async fn tools(printer: &Printer, global: &Global, args: &ToolsArgs) -> Result<ExitStatus, Failure> {
     let config = config::read_with(global, Wanted::None)?;
     let components = components::chosen(&config, &components::typed(&config, &args.components)?)?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let tools = components::tools(printer, &engines, &config, &components, !args.components.is_empty()).await?;
+    let left_out = LeftOut::unless(!args.components.is_empty());
+    let tools = components::tools(printer, &engines, &config, &components, left_out).await?;
     let definitions = tools.iter().map(Tool::definition);
     match args.format {
         Format::Own => printer.json(&definitions.collect::<Vec<_>>())?,

@@ -48,6 +48,19 @@ pub(super) fn only_needed(module: &[u8], folder: &Path, files: &[PathBuf]) -> Re
     Ok(kept.finish())
 }
 
+/// The module without the section that tells what made it: the language of the adapter is not that of the tool.
+pub(super) fn without_producers(module: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut kept = Module::new();
+    for payload in Parser::new(0).parse_all(module) {
+        let payload = payload.map_err(Error::internal)?;
+        let is_producers = matches!(&payload, Payload::CustomSection(section) if matches!(section.as_known(), KnownCustom::Producers(_)));
+        if let Some((id, range)) = payload.as_section().filter(|_| !is_producers) {
+            kept.section(&RawSection { id, data: module.get(range).unwrap_or_default() });
+        }
+    }
+    Ok(kept.finish())
+}
+
 /// Whether the module has a function of this name.
 pub(super) fn has_function(module: &[u8], wanted: &str) -> Result<bool, Error> {
     for payload in Parser::new(0).parse_all(module) {

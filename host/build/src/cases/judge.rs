@@ -4,7 +4,7 @@ use serde_json::Value;
 use toolcell::{CallResult, Completion, Outcome};
 
 use super::file::{Budget, Expect};
-use crate::{Error, ErrorKind, SourceLine};
+use crate::{Error, ErrorKind, SourceLine, shown_lines};
 
 /// Characters of an ending that are shown.
 const SHOWN: usize = 2000;
@@ -31,7 +31,11 @@ pub(super) fn failures(
     budget: Option<Budget>,
 ) -> Result<Vec<String>, Error> {
     let seen = seen(&completion.result);
-    let ending = shown(&completion.result) + &lines.iter().map(|line| format!("\n    at {line}")).collect::<String>();
+    let ending = shown(&completion.result)
+        + &shown_lines(lines)
+            .iter()
+            .map(|line| format!("\n    {}{line}", if line.starts_with('…') { "" } else { "at " }))
+            .collect::<String>();
     let mut failures = Vec::new();
     let mut check = |holds: bool, wanted: String| {
         if !holds {

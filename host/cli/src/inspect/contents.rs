@@ -6,8 +6,13 @@ use toolcell::{Contents, Examination, Producer};
 use crate::clean;
 use crate::units::Size;
 
+/// The runtime of JavaScript that `toolcell build` puts into a component.
+const QUICKJS: &str = "QuickJS-ng";
 /// Producers that a person is shown.
 const SHOWN: usize = 6;
+
+/// What a component can do that cannot be called.
+pub(super) const REFUSED: &str = "cannot be called";
 
 /// What an import lets a tool do that is granted nothing, by how its name begins.
 const INERT: [(&str, &str); 5] = [
@@ -18,10 +23,19 @@ const INERT: [(&str, &str); 5] = [
     ("wasi:random/random@", "draw random numbers"),
 ];
 
-/// Languages first, then what else took part.
+/// The language runtime that the component carries, as its producers name it. It has imports for whatever a tool may use.
+pub(super) fn runtime(contents: &Contents) -> Option<&'static str> {
+    let is_made_with = |name: &str| contents.producers.iter().any(|producer| producer.name == name);
+    if contents.is_python() { Some("CPython") } else { Some(QUICKJS).filter(|name| is_made_with(name)) }
+}
+
+/// Languages first, then what else took part. A runtime's own language is not that of the tool.
 pub(super) fn producers(contents: &Contents) -> Option<String> {
     let is_language = |producer: &&Producer| producer.role == "language";
-    let (languages, others): (Vec<_>, Vec<_>) = contents.producers.iter().partition(is_language);
+    let (mut languages, others): (Vec<_>, Vec<_>) = contents.producers.iter().partition(is_language);
+    if contents.is_python() {
+        languages.retain(|language| language.name == "Python");
+    }
     let all: Vec<_> = languages.into_iter().chain(others).collect();
     let mut names: Vec<_> = all.iter().take(SHOWN).map(|it| clean::shown(named(it).trim())).collect();
     if all.len() > SHOWN {
@@ -63,26 +77,35 @@ pub(super) fn without_grants(examination: &Examination, barred: &[String]) -> Op
 pub(super) fn without_grants_shown(examination: &Examination, barred: &[String]) -> String {
     match without_grants(examination, barred) {
         Some(can) => format!("can {}; files, variables, keys and the network are denied", can.join(", ")),
-        None => "cannot be called".to_owned(),
+        None => REFUSED.to_owned(),
     }
 }
 
-/// The modules that have an import, where the first one has it not: that is the author's own.
+/// What has an import that is not the author's own: the language runtime, or the modules that have it, where the first one,
+/// the author's, has it not.
 pub(super) fn brought_by(contents: &Contents, import: &str) -> Option<String> {
+    if let Some(runtime) = runtime(contents) {
+        return Some(format!("the runtime {runtime}"));
+    }
     let callers: Vec<_> = contents.callers(import).collect();
     let named = |at: &usize| match contents.modules.get(*at).map(|module| &*module.name) {
         Some(name) if !name.is_empty() => clean::shown(name),
         _ => format!("number {}", at + 1),
     };
     let is_other = !callers.is_empty() && !callers.contains(&0);
-    is_other.then(|| callers.iter().map(named).collect::<Vec<_>>().join(", "))
+    is_other.then(|| format!("the module {}", callers.iter().map(named).collect::<Vec<_>>().join(", ")))
 }
 
 /// The members that `--json` has of it.
-pub(super) fn add_to(shown: &mut Value, examination: &Examination, contents: &Contents, barred: &[String]) {
+pub(super) fn add_to(
+    shown: &mut Value,
+    (examination, contents): (&Examination, &Contents),
+    barred: &[String],
+    is_refused: bool,
+) {
     shown["producers"] = json!(contents.producers);
     shown["modules"] = json!(contents.modules);
     shown["sections"] = json!(contents.sections);
-    let can = without_grants(examination, barred);
+    let can = without_grants(examination, barred).filter(|_| !is_refused);
     shown["without_grants"] = json!({ "callable": can.is_some(), "can": can.unwrap_or_default() });
 }

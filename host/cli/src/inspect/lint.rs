@@ -4,9 +4,9 @@
 //! Invariants: nothing here refuses a component; equal findings are told once; their number is bounded.
 
 use serde::Serialize;
-use toolcell::{ComponentKind, Definition, Provider};
+use toolcell::{ComponentKind, Contents, Definition, Provider};
 
-use super::Seen;
+use super::{Seen, contents};
 use crate::units::Size;
 use crate::{clean, schema, table};
 
@@ -111,9 +111,16 @@ pub(super) fn findings(seen: &Seen<'_>, tools: &[&Definition]) -> Vec<Finding> {
     found
 }
 
+/// Why needs that are not used cannot be found, if it is so.
+fn unjudged(contents: &Contents, tools: &[&Definition]) -> Option<String> {
+    let runtime = contents::runtime(contents).filter(|_| tools.iter().any(|tool| !tool.needs.is_empty()))?;
+    Some(format!("not judged: the runtime {runtime} imports what the needs are for, whether the tool uses it or not"))
+}
+
 /// The findings as a person reads them: some of each code. Empty if there are none.
-pub(super) fn shown(findings: &[Finding]) -> Vec<String> {
-    let mut rows = Vec::new();
+pub(super) fn shown(findings: &[Finding], contents: &Contents, tools: &[&Definition]) -> Vec<String> {
+    let unjudged = unjudged(contents, tools).map(|why| vec!["unused_need".to_owned(), why]);
+    let mut rows: Vec<_> = unjudged.into_iter().collect();
     for group in findings.chunk_by(|one, other| one.code == other.code) {
         for Finding { code, tool, message } in group.iter().take(SHOWN) {
             let about = tool.as_ref().map(|tool| format!("`{tool}` ")).unwrap_or_default();

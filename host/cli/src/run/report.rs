@@ -10,7 +10,7 @@ use toolcell::{
     CallResult, Exit, Fault, FaultKind, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome, Output, Part,
     Question, Raised, RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
 };
-use toolcell_build::SourceLine;
+use toolcell_build::{SourceLine, shown_lines};
 
 use super::{Typed, resume};
 use crate::args::CallArgs;
@@ -182,7 +182,7 @@ fn tool_error(printer: &Printer, typed: &Typed<'_>, tool: &Tool, error: &ToolErr
     }
     printer.note("error", &shown.to_string());
     printer.note("  reason", &reason(&told));
-    lines.iter().take(FRAMES).for_each(|line| printer.note("  at", &clean::note(&line.to_string())));
+    shown_lines(lines).iter().take(FRAMES).for_each(|line| printer.note("  at", &clean::note(line)));
     if let (ToolError::HandlerRaised(Raised { backtrace, .. }), []) = (error, lines) {
         functions(printer, backtrace);
     }

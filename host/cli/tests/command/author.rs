@@ -11,6 +11,27 @@ use serde_json::json;
 use crate::interrupt::signals_by_default;
 use crate::place::Place;
 
+/// A tool that calls others is run although one component of the configuration cannot be used.
+#[test]
+fn a_component_that_cannot_be_used_keeps_no_other_from_being_called() {
+    const CONFIG: &str = "[components.caller]\npath = \"caller.wasm\"\ngrants.invoke = [\"greet\"]\n\
+                          [components.hello]\npath = \"hello.wasm\"\n[components.gone]\npath = \"gone.wasm\"\n";
+    const CALLER: &str = r#"import { invoke, tool } from "toolcell";
+export default tool({ name: "caller", description: "Calls.", handler: () => invoke("greet", { name: "Ada" }),
+  needs: [{ kind: "invoke", pattern: "greet", reason: "to greet" }] });"#;
+    let place = Place::new(CONFIG);
+    fs::write(place.path().join("caller.js"), CALLER).expect("a file");
+    fs::copy(crate::typed::example("hello"), place.path().join("hello.wasm")).expect("a copy");
+    assert_eq!(place.typed(&["build", "caller.js"]).status, 0);
+    for component in ["caller", "hello"] {
+        assert_eq!(place.typed(&["approve", component, "--yes"]).status, 0, "{component}");
+    }
+    let shown = place.typed(&["run", "caller"]);
+    assert_eq!((shown.status, shown.stdout.contains("Ada")), (0, true), "{shown}");
+    assert!(shown.stderr.contains("warning: its tools are left out: "), "{shown}");
+    assert!(shown.stderr.contains("gone.wasm"), "{shown}");
+}
+
 #[test]
 fn three_commands_lead_from_nothing_to_an_answer() {
     for language in ["js", "ts"] {

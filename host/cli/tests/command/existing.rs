@@ -69,6 +69,16 @@ fn a_file_is_run_as_what_is_typed() {
         let shown = place.typed(&[&["run"], words].concat());
         assert_eq!((shown.status, shown.stdout.trim_end()), (status, stdout), "{words:?}: {shown}");
     }
+    fs::copy(crate::typed::example("hello"), place.path().join("hello.wasm")).expect("a copy");
+    for (kind, file, hint) in [
+        ("command", "math.wasm", "use it as it is: `toolcell run --as functions`"),
+        ("functions", "program.wasm", "use it as it is: `toolcell run --as command`"),
+        ("command", "hello.wasm", "leave `--as` out"),
+        ("functions", "hello.wasm", "leave `--as` out"),
+    ] {
+        let refused = place.typed(&["run", "--as", kind, file, "{}"]);
+        assert!(refused.stderr.contains(&format!("\nhint: {hint}")), "{kind} {file}: {refused}");
+    }
     fs::write(place.path().join("calls"), r#"[{"id": "1", "name": "whole_add", "arguments": {"pair": {"a": 1}}}]"#)
         .unwrap();
     let batch = place.typed(&["batch", "--as", "functions", "math.wasm", "--calls", "calls"]);

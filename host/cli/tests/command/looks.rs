@@ -58,6 +58,45 @@ fn inspect_tells_an_author_what_to_improve() {
 }
 
 #[test]
+fn inspect_names_the_runtime_of_a_language() {
+    const TOOL: &str = r#"import { tool } from "toolcell";
+export default tool({ name: "count", description: "Counts.", handler: () => 1,
+  needs: [{ kind: "kv", pattern: "read a", reason: "to count" }] });"#;
+    let place = tempfile::tempdir().unwrap();
+    let (source, component) = (place.path().join("tool.js"), place.path().join("tool.wasm"));
+    fs::write(&source, TOOL).unwrap();
+    toolcell_build::build(&source, Some(&component)).expect("it builds");
+    let text = typed(&["inspect", component.to_str().unwrap()]).stdout;
+    for told in [
+        "made with JavaScript, toolcell-build",
+        "needs_grant  not granted, brought by the runtime QuickJS-ng",
+        "unused_need  not judged: the runtime QuickJS-ng imports what the needs are for",
+    ] {
+        let found = text.lines().any(|line| {
+            line.split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .contains(&told.split_whitespace().collect::<Vec<_>>().join(" "))
+        });
+        assert!(found, "{told}\n{text}");
+    }
+}
+
+#[test]
+fn inspect_says_that_a_refused_component_cannot_be_called() {
+    let silent = Hostile { description: "x", parameters: Some("[1]"), ..Hostile::answering(Answer::Echo) };
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut file, &silent.component()).unwrap();
+    let path = file.path().to_str().unwrap();
+    let shown = typed(&["inspect", path]);
+    assert_eq!(shown.status, 1, "{shown}");
+    assert!(shown.stdout.contains("without grants  cannot be called\n"), "{shown}");
+    assert!(shown.stderr.contains("cannot be loaded"), "{shown}");
+    let json = typed(&["inspect", path, "--json"]).json();
+    assert_eq!((&json["loadable"], &json["without_grants"]["callable"]), (&false.into(), &false.into()), "{json}");
+}
+
+#[test]
 fn list() {
     let empty = format!("{}/empty", env!("CARGO_TARGET_TMPDIR"));
     fs::write(&empty, "").unwrap();

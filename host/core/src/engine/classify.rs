@@ -3,6 +3,8 @@
 //! By type alone: a trap's code, a host function's own error, the limiter's record, and whether guest frames were on the
 //! stack. Of one type, which the engine keeps private, the name is compared. No text that a guest could write is looked at.
 
+use std::borrow::Cow;
+
 use wasmtime::{Store, Trap, WasmBacktrace, WasmtimeBug};
 use wasmtime_wasi::I32Exit;
 
@@ -13,6 +15,9 @@ use crate::tool_error::{Exit, Raised, RaisedKind, ReturnRule, Timeout, ToolError
 
 /// Characters of the engine's words that are kept.
 const DETAIL_CHARS: usize = 300;
+
+/// How a line of a stack begins that a guest writes.
+const AT: &str = "    at ";
 
 /// The engine's own error where a copy across the boundary is larger than [`COPY_SLACK`] and the result's limit.
 const TOO_MUCH_COPIED: &str = "HostcallFuelExhausted";
@@ -70,7 +75,7 @@ pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell
 
 fn raise(mut raised: Raised, error: &wasmtime::Error, cell: &Cell) -> ToolError {
     raised.limit = raised.limit.or(cell.limiter.hit());
-    raised.panic_message = cell.last_words().map(|words| plain(panic_text(&words), usize::MAX));
+    raised.panic_message = cell.last_words().map(|words| plain(&folded(panic_text(&words)), usize::MAX));
     if let Some(trace) = error.downcast_ref::<WasmBacktrace>() {
         raised.backtrace = frames::names(trace);
         raised.frames = frames::positions(trace);
@@ -123,6 +128,20 @@ fn panic_text(words: &str) -> &str {
     text.find(PANICKED).and_then(|at| text.get(at + 1..)).unwrap_or(words)
 }
 
+/// The text with each run of equal lines of a stack told once: a recursion has hundreds of them.
+fn folded(words: &str) -> String {
+    let mut lines: Vec<Cow<'_, str>> = Vec::new();
+    for equal in words.lines().collect::<Vec<_>>().chunk_by(|one, other| one == other) {
+        match *equal {
+            [line, _, _, ..] if line.starts_with(AT) => {
+                lines.extend([line.into(), format!("    … {} more times", equal.len() - 1).into()]);
+            }
+            _ => lines.extend(equal.iter().map(|line| Cow::from(*line))),
+        }
+    }
+    lines.join("\n")
+}
+
 /// Text of a stranger on one line or several, without control characters.
 fn plain(text: &str, most: usize) -> String {
     text.trim()
@@ -135,6 +154,20 @@ fn plain(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_lines_of_a_stack_are_told_once() {
+        for (words, shown) in [
+            (
+                "E: x\n    at f (a:1)\n    at f (a:1)\n    at f (a:1)\n    at g (a:2)",
+                "E: x\n    at f (a:1)\n    … 2 more times\n    at g (a:2)",
+            ),
+            ("E: x\n    at f (a:1)\n    at f (a:1)", "E: x\n    at f (a:1)\n    at f (a:1)"),
+            ("x\nx\nx", "x\nx\nx"),
+        ] {
+            assert_eq!(folded(words), shown);
+        }
+    }
 
     #[test]
     fn the_text_of_a_panic_is_found() {

@@ -27,6 +27,8 @@ use crate::tool_error::{ReturnRule, ToolError};
 
 /// The interface that makes a component a command. A later patch version is as good.
 const RUN: &str = "wasi:cli/run@0.2.";
+/// What a component lacks that is used as [`ComponentKind::Command`](crate::ComponentKind::Command).
+pub(super) const NONE: &str = "it does not export `wasi:cli/run@0.2`";
 /// How much one write may carry.
 const PERMIT_BYTES: usize = 64 << 10;
 
@@ -44,7 +46,7 @@ pub(super) fn entry(engine: &Engine, component: &Component) -> Result<ComponentE
     let interface = ty.exports(engine).map(|(name, _)| name).find(|name| is_run(name));
     let interface = interface.and_then(|name| component.get_export_index(None, name));
     let entry = interface.and_then(|interface| component.get_export_index(Some(&interface), "run"));
-    entry.ok_or_else(|| Error::no_tools("it does not export `wasi:cli/run@0.2`", None))
+    entry.ok_or_else(|| Error::no_tools(NONE, None))
 }
 
 /// What a command sees of its call.

@@ -127,10 +127,18 @@ impl Examination {
         }
         match kind {
             ComponentKind::Tools if self.has_tools => Ok(()),
-            ComponentKind::Tools => Err(Error::no_tools("it does not export `toolcell:tool/tool`", self.proposal())),
-            // What there is of the others is known when it is linked.
-            ComponentKind::Functions | ComponentKind::Command(_) => Ok(()),
+            ComponentKind::Tools => Err(Error::no_tools("it does not export `toolcell:tool/tool`", self.usable_as())),
+            // Whether an interface has functions is known when it is linked.
+            ComponentKind::Functions if self.has_functions => Ok(()),
+            ComponentKind::Functions => Err(Error::no_tools(functions::NONE, self.usable_as())),
+            ComponentKind::Command(_) if self.is_command => Ok(()),
+            ComponentKind::Command(_) => Err(Error::no_tools(command::NONE, self.usable_as())),
         }
+    }
+
+    /// The word of the [`ComponentKind`] that it can be used as. `None` if it exports nothing that can be a tool.
+    fn usable_as(&self) -> Option<&'static str> {
+        if self.has_tools { Some(ComponentKind::Tools.word()) } else { self.proposal() }
     }
 }
 

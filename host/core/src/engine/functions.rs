@@ -52,6 +52,9 @@ struct Found {
     ty: ComponentFunc,
 }
 
+/// What a component lacks that is used as [`ComponentKind::Functions`](crate::ComponentKind::Functions).
+pub(super) const NONE: &str = "it exports no function";
+
 /// Whether an export may be a function, or have functions, that become tools.
 pub(super) fn may_be_tools(export: &str) -> bool {
     !NOT_TOOLS.iter().any(|package| export.starts_with(package))
@@ -64,7 +67,7 @@ pub(super) fn may_be_tools(export: &str) -> bool {
 pub(super) fn functions(engine: &Engine, component: &Component) -> Result<Vec<Function>, Error> {
     let found = found(engine, component);
     if found.is_empty() {
-        return Err(Error::no_tools("it exports no function", None));
+        return Err(Error::no_tools(NONE, None));
     }
     if found.len() > MAX_TOOLS && stands(Defence::Tools) {
         return Err(Error::too_large("tools of the component", found.len() as u64, MAX_TOOLS as u64));
