@@ -2,11 +2,13 @@
 //! configurations can be read.
 //!
 //! Blocks by their first word: `console` is a session (`session`), `rust` is part of a file, `toml` can be parsed, and is a
-//! configuration if it starts with `# toolcell.toml` (`code`). `docs/commands.md` is generated (`commands`).
+//! configuration if it starts with `# toolcell.toml` (`code`). `js` is built, `yaml` can be parsed, and the command takes the
+//! options of its lines in `text` and `yaml` (`snippets`). `docs/commands.md` is generated (`commands`).
 
 mod code;
 mod commands;
 mod session;
+mod snippets;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,6 +124,21 @@ fn configurations_can_be_read() {
 }
 
 #[test]
+fn javascript_can_be_built() {
+    all_pages(snippets::not_built);
+}
+
+#[test]
+fn yaml_can_be_read() {
+    all_pages(snippets::unreadable_yaml);
+}
+
+#[test]
+fn commands_take_the_options_that_are_shown() {
+    all_pages(snippets::refused_commands);
+}
+
+#[test]
 fn commands_exist() {
     all_pages(unknown_commands);
 }
@@ -138,7 +155,7 @@ fn each_check_can_fail() {
     const HELLO: &str = "// example-tools/hello/src/lib.rs";
     let excerpt = format!("```rust,ignore\n{HELLO}\nfn greet(\n```");
     let foreign = format!("```rust\n{HELLO}\nfn meet(\n```");
-    let table: [(Check, &str, &str); 18] = [
+    let table: [(Check, &str, &str); 27] = [
         (session::untrue, "```console\n$ cd wit\n$ toolcell list nothing.wasm\nnothing\n```", "-- printed"),
         (session::untrue, "```console\n$ toolcell --version | cut -d' ' -f1\nToolcell\n```", "toolcell"),
         (session::untrue, "```console\n$ toolcell --version | cut -d' ' -f1\ntoolcell\n$ make nowhere\n```", ""),
@@ -158,6 +175,15 @@ fn each_check_can_fail() {
         (code::unreadable_toml, "```toml\n# toolcell.toml\nunknown = 1\n```", "unknown"),
         (code::unreadable_toml, "```toml\n# toolcell.toml\n[components.a]\npath = 1\n```", "/components/a/path"),
         (code::unreadable_toml, "```toml\n# toolcell.toml\n[components.a]\npath = \"a\"\n```", ""),
+        (snippets::not_built, "```js\nconst a = ;\n```", "does not build"),
+        (snippets::not_built, "```js\nreturn await tools.find_place({});\n```", ""),
+        (snippets::not_built, "```js\nimport { invoke } from \"toolcel\";\nexport default 1;\n```", "does not build"),
+        (snippets::unreadable_yaml, "```yaml\n- a: [\n```", "cannot be parsed"),
+        (snippets::unreadable_yaml, "```yaml\n- name: a\n  runs: b\n```", "neither `run` nor `uses`"),
+        (snippets::unreadable_yaml, "```yaml\n- run: b\n```", ""),
+        (snippets::refused_commands, "```text\ntoolcell test --walk a\n```", "toolcell test --walk a"),
+        (snippets::refused_commands, "```yaml\n- run: toolcell tests\n```", "toolcell tests"),
+        (snippets::refused_commands, "```text\ntoolcell run a.wasm name=Ada  # see\ntoolcells\n```", ""),
         (unknown_commands, "```console\n$ cargo xtask rest\n```", "there is no `rest`"),
         (unknown_commands, "Say `toolcell walk a.wasm`.", "there is no `walk`"),
         (unknown_commands, "`cargo xtask …` and `toolcell --help` and `toolcell`", ""),
