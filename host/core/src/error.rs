@@ -308,15 +308,14 @@ impl Error {
             Kind::TooCostly(_) => "if you trust the component, allow more time to compile it".into(),
             Kind::NotGranted { hint, .. } => hint.clone(),
             Kind::NoTools(_, Some("tools")) => {
-                "leave `--as` out, and `as` in its section of `toolcell.toml`: the component describes its tools itself".into()
+                "leave `--as` out, and `as` in its section of `toolcell.toml`: the component describes its tools itself"
+                    .into()
             }
             Kind::NoTools(_, Some(kind)) => format!(
                 "use it as it is: `toolcell run --as {kind}`, or `as = \"{kind}\"` in its section of `toolcell.toml`"
             ),
             Kind::NoTools(_, None) => {
-                "offer tools through `toolcell:tool/tool@0.1.0`: in Rust with `toolcell_guest::tools![my_tool];`, in other \
-                 languages with `toolcell build`"
-                    .into()
+                "offer tools through `toolcell:tool/tool@0.1.0`, in Rust with `toolcell_guest::tools![my_tool];`".into()
             }
             Kind::UnknownTool { asked, known } => {
                 match crate::names::nearest(asked, known.iter().map(String::as_str)) {
