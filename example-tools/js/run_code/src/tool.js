@@ -61,7 +61,8 @@ const failure = (error, code) => {
   const found = PLACE.exec(error.stack ?? "");
   const line = found ? Math.min(Math.max(found[1] - LINES_BEFORE, 1), code.split("\n").length) : undefined;
   const told = error instanceof ToolFailure ? error.message : `${error.name}: ${error.message}`;
-  const data = { line, kind: error.kind, data: error.data };
+  const { kind } = error;
+  const data = line === undefined && kind === undefined && error.data === undefined ? undefined : { line, kind, data: error.data };
   const { retryable, retryAfterMs } = error;
   return new ToolFailure(line === undefined ? told : `line ${line} of the code: ${told}`, { data, retryable, retryAfterMs });
 };
