@@ -106,10 +106,7 @@ impl Denial {
             Layer::Declared => {
                 let declaration =
                     Request::parse(&self.request).map_or_else(|_| "…".to_owned(), |asked| asked.declaration());
-                format!(
-                    "no grant can allow this: the tool does not declare it; its author can declare the need: \
-                     {declaration}, with a reason"
-                )
+                format!("no grant can allow this; its author can declare the need: {declaration}, with a reason")
             }
             Layer::Granted => by("grant"),
             Layer::Tool => by("add to the rules of the tool"),

@@ -91,10 +91,12 @@ fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
             strangers(known, error, members.map(|(name, _)| name.as_str()))
         }
         Kind::FalseSchema => one(FaultKind::Forbidden),
+        Kind::Contains => {
+            one(FaultKind::Schema { message: "expected an item that fits the schema of `contains`".to_owned() })
+        }
         Kind::AdditionalItems { .. }
         | Kind::BacktrackLimitExceeded { .. }
         | Kind::RegexEngineFailure { .. }
-        | Kind::Contains
         | Kind::ContentEncoding { .. }
         | Kind::ContentMediaType { .. }
         | Kind::FromUtf8 { .. }

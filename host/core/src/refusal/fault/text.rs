@@ -42,7 +42,7 @@ impl fmt::Display for FaultKind {
             ),
             Self::Length { unit, minimum, maximum } => expected(
                 f,
-                [minimum.map(|bound| format!("at least {bound} {unit}")), maximum.map(|bound| format!("at most {bound} {unit}"))],
+                [minimum.map(|bound| format!("at least {}", counted(bound, *unit))), maximum.map(|bound| format!("at most {}", counted(bound, *unit)))],
             ),
             Self::Pattern { pattern } => write!(f, "expected text that matches `{pattern}`"),
             Self::Format { format } => write!(f, "expected a {format}"),
@@ -52,11 +52,14 @@ impl fmt::Display for FaultKind {
                 f.write_str("expected one of several alternatives")
             }
             Self::Alternatives { alternatives } => {
-                let wants = alternatives.iter().map(|kind| {
-                    let want = kind.to_string();
-                    shorten(want.strip_prefix("expected ").unwrap_or(&want), WANT)
-                });
-                write!(f, "expected one of: {}", wants.collect::<Vec<_>>().join(" | "))
+                let mut wants = Vec::new();
+                for want in alternatives.iter().map(wanted) {
+                    if !wants.contains(&want) {
+                        wants.push(want);
+                    }
+                }
+                let several = if wants.len() > 1 { "one of: " } else { "" };
+                write!(f, "expected {several}{}", wants.join(" | "))
             }
             Self::Ambiguous => f.write_str("expected exactly one of the alternatives to fit; several do"),
             Self::Forbidden => f.write_str("nothing is allowed here"),
@@ -72,6 +75,23 @@ impl fmt::Display for FaultKind {
             Self::More { count } => write!(f, "{count} more"),
         }
     }
+}
+
+/// What an alternative takes, from what is wrong by it.
+fn wanted(kind: &FaultKind) -> String {
+    let want = if let FaultKind::Required { member } = kind {
+        format!("an object with `{member}`")
+    } else if let FaultKind::UnknownMember { member } = kind {
+        format!("an object without `{member}`")
+    } else {
+        kind.to_string()
+    };
+    shorten(want.strip_prefix("expected ").unwrap_or(&want), WANT)
+}
+
+fn counted(bound: u64, unit: LengthUnit) -> String {
+    let unit = unit.to_string();
+    format!("{bound} {}", if bound == 1 { unit.trim_end_matches('s') } else { &unit })
 }
 
 fn expected<const N: usize>(f: &mut fmt::Formatter<'_>, bounds: [Option<String>; N]) -> fmt::Result {
