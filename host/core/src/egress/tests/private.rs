@@ -220,3 +220,26 @@ async fn the_next_address_is_tried_when_one_does_not_answer() {
     let egress = Egress::new().with_resolver(Scripted::new([["127.0.0.9", "127.0.0.1"]]));
     assert_eq!(kind(&send(&egress, &rights, get(&url)).await), "response");
 }
+
+/// The hint has the rule for the host, if that is known without a lookup, and never a path or an address that a name has.
+#[test]
+fn the_hint_of_a_private_host_is_a_rule_for_it() {
+    for (url, expected) in [
+        (
+            "http://127.0.0.1:8080/canary",
+            r#"to allow it, grant: http = [{ rule = "GET http://127.0.0.1:8080/", private = ["127.0.0.1/32"] }]"#,
+        ),
+        (
+            "http://localhost/canary",
+            r#"to allow it, grant: http = [{ rule = "GET http://localhost/", private = ["127.0.0.1/32", "::1/128"] }]"#,
+        ),
+        ("http://wiki.internal/", "to allow it, name the network of the host in the rule that grants the request"),
+        (
+            "http://169.254.169.254/canary",
+            "do not grant it unless you have to: `169.254.169.254` serves the credentials",
+        ),
+    ] {
+        let hint = SendError::private(Method::Get, &Target::parse(url).unwrap()).hint();
+        assert!(hint.starts_with(expected) && !hint.contains("canary"), "{hint}");
+    }
+}
