@@ -338,3 +338,29 @@ fn ending(result: &CallResult) -> Option<String> {
         CallResult::Outcome(_) | CallResult::Refusal(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tool's own text would leave with the lookup.
+    #[test]
+    fn only_a_name_that_the_tool_did_not_make_is_looked_up() {
+        let mut definition = Definition::new("t", "").unwrap();
+        definition.needs = vec![
+            Need::new("http", "GET https://intranet.example/v1", ""),
+            Need::new("http", "https://.example.org", ""),
+            Need::new("kv", "read https://kv.example", ""),
+        ];
+        let arguments = r#"{"url": "http://wiki.internal/x"}"#;
+        for (name, is_looked_up) in [
+            ("intranet.example", true),
+            ("wiki.internal", true),
+            ("what-it-read.intranet.example", false),
+            ("what-it-read.example.org", false),
+            ("kv.example", false),
+        ] {
+            assert_eq!(is_known(&definition, arguments, name), is_looked_up, "{name}");
+        }
+    }
+}

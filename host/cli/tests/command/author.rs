@@ -71,6 +71,27 @@ export default tool({ name: "greet", description: "Counts.", parameters, handler
     }
 }
 
+/// Also with `--quiet`, which prints nothing of a tool's log; and in a project's folder the hint is for its author.
+#[test]
+fn what_a_tool_threw_is_in_the_error() {
+    const TOOL: &str = r#"import { tool } from "toolcell";
+export default tool({ name: "greet", description: "Throws.", handler: () => { throw new RangeError("too many"); } });"#;
+    let place = Place::new("");
+    assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
+    fs::write(place.path().join("greeter/src/tool.js"), TOOL).expect("a file");
+    assert_eq!(place.typed(&["build", "greeter"]).status, 0);
+    let quiet = place.typed(&["run", "--quiet", "greeter", "{}"]);
+    assert!(
+        quiet.status == 20 && quiet.stderr.starts_with("error: the tool aborted: RangeError: too many\n"),
+        "{quiet}"
+    );
+    for (component, hint) in [("greeter", "a bug in the tool: correct it"), ("greeter/greeter.wasm", "tell its author")]
+    {
+        let shown = place.typed(&["run", component, "{}"]);
+        assert!(shown.stderr.contains(hint) && shown.stderr.matches("too many").count() == 1, "{shown}");
+    }
+}
+
 #[test]
 fn progress_in_parts_of_one_is_told_in_percent() {
     const TOOL: &str = r#"import { progress, tool } from "toolcell";
