@@ -115,7 +115,9 @@ pub(crate) fn narrowed(config: &Config, section: &[&str], requests: &[Request<'_
     for request in requests {
         let is_there = |item: &Item| match request {
             Request::File { access, path } => item.text.parse().is_ok_and(|rule: PathRule| rule.covers(*access, path)),
-            _ => explain::covers(request, &item.text, &[]),
+            Request::Http { .. } | Request::Key { .. } | Request::Keys { .. } | Request::Invoke { .. } | _ => {
+                explain::covers(request, &item.text, &[])
+            }
         };
         if rules.items(&[section, &[keys(request).1]].concat()).iter().any(is_there) {
             continue;

@@ -137,8 +137,7 @@ pub fn is_metadata_service(host: &Host) -> bool {
 #[must_use]
 pub fn has_metadata_service(network: &IpNet) -> bool {
     let holds = |address: &&str| address.parse().is_ok_and(|address: IpAddr| network.contains(&address));
-    METADATA_ADDRESSES.iter().any(holds)
-        || matches!(network.addr(), IpAddr::V4(address) if address.is_link_local())
+    METADATA_ADDRESSES.iter().any(holds) || matches!(network.addr(), IpAddr::V4(address) if address.is_link_local())
 }
 
 /// The IPv4 address inside of an IPv6 one.
