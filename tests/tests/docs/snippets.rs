@@ -57,7 +57,7 @@ pub(super) fn refused_commands(page: &Page) -> Vec<String> {
         let line = |line: &&str| {
             line.trim_start_matches(['-', ' ']).trim_start_matches("run: ").trim_start_matches("$ ").to_owned()
         };
-        for line in block.lines.iter().map(|it| line(&it)).filter(|line| line.starts_with("toolcell ")) {
+        for line in block.lines.iter().map(line).filter(|line| line.starts_with("toolcell ")) {
             let command = line.split(" #").next().unwrap_or_default().trim_end();
             let state = tempfile::tempdir().expect("a folder");
             let taken = shell(&format!("{command} --help"), root(), state.path()).output().expect("a shell");
