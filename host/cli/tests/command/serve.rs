@@ -15,7 +15,7 @@ use crate::interrupt::signals_by_default;
 use crate::place::{Place, in_time};
 use crate::typed::check;
 
-/// What everyone is told of a configuration that its operator has to approve.
+/// What each client is told of a configuration that its operator has to approve.
 const NOT_APPROVED: &str =
     "the operator has not approved it in its present form (`toolcell approve` shows it and asks)";
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
@@ -154,6 +154,34 @@ fn approved_tools_are_served_until_a_signal() {
         );
         assert_eq!(server.end(signal), Some(0), "{signal:?}");
     }
+}
+
+/// As in `run`, over HTTP and over MCP: the host refuses the call, and does not tell a client where the value should be.
+#[test]
+fn a_tool_whose_secret_has_no_value_is_refused() {
+    const ASKS: &str = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants.secrets]\n\
+                        token = { for = \"https://a.example\", from = { env = \"NOT_SET\" } }\n";
+    let place = Place::new(&format!("{CONFIG}{ASKS}")).approved();
+    let server = Served::start(&place, &[]);
+    let (status, answer) = server.asked("POST", "/v1/calls", None, Some(&json!({"name": "asks"})));
+    let refusal = json!({
+        "kind": "unset_secret", "secrets": ["token"],
+        "message": "this tool may use the secret `token`, which has no usable value",
+    });
+    assert_eq!((status, &answer["outcome"]["refusal"]), (200, &refusal), "{answer}");
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"name": "asks", "arguments": {}, "_meta": meta});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let headers = "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+                   Mcp-Method: tools/call\r\nMcp-Name: asks\r\n";
+    let (status, answer) = server.sent("POST", "/mcp", headers, Some(&call));
+    assert_eq!((status, &answer["result"]["isError"]), (200, &json!(true)), "{answer}");
+    assert_eq!(answer["result"]["_meta"]["toolcell/error"]["refusal"]["kind"], "unset_secret", "{answer}");
+    assert!(!answer.to_string().contains("NOT_SET"), "{answer}");
+    assert_eq!(server.greets(None).0, 200, "the other tools are called");
+    assert_eq!(server.end(Signal::TERM), Some(0));
 }
 
 #[test]
