@@ -19,8 +19,9 @@ const CAUSES: [(&str, &str, &str); 8] = [
 ];
 
 /// What no test can produce, and why.
-const UNREACHED: [(&str, &str); 3] = [
+const UNREACHED: [(&str, &str); 4] = [
     ("handler_raised/other_trap", "traps of proposals that are off: `load::proposals_that_are_off_are_refused`"),
+    ("refusal/unset_secret", "made from a configuration: `serve::a_tool_whose_secret_has_no_value_is_refused`"),
     ("refusal/resume", "never said as such, but as one of `ResumeFault`"),
     ("invalid_return/policy", "made by a run: `runner::a_policy_that_fails_halts_and_is_not_asked_again`"),
 ];

@@ -260,8 +260,11 @@ pub(crate) async fn tools(
     let mut tools = Vec::<Tool>::new();
     let mut homes = HashMap::new();
     for chosen in components {
-        let used = async { approved(printer, engines, config, &lock, chosen, bytes(chosen)?).await };
-        let component = match used.await.map_err(|failure| failure.about(chosen.shown())) {
+        let used = async {
+            let approved = approved(printer, engines, config, &lock, chosen, bytes(chosen)?).await;
+            approved.map_err(|failure| failure.about(chosen.shown()))
+        };
+        let component = match used.await {
             Ok(component) => component,
             Err(failure) if left_out.allows(&failure, components.len()) => {
                 printer.note("warning", &format!("its tools are left out: {}", failure.message()));

@@ -25,10 +25,7 @@ pub(crate) fn rollback(printer: &Printer, global: &Global, args: &RollbackArgs) 
     }
     printer.note(
         "note",
-        &format!(
-            "`{}` is back at {}, which was approved before; until now it was {}",
-            done.component, done.to, done.from
-        ),
+        &format!("`{}` was rolled back from {} to {}, which was approved before", done.component, done.from, done.to),
     );
     if !done.replaced_file {
         let approve = config.hint.command("approve", &[], &[&done.component]);

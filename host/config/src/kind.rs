@@ -44,7 +44,11 @@ pub(crate) fn of_component(problems: &mut Problems<'_>, name: &str, said: &file:
     let kind = said.kind.as_ref().map(|kind| kind.value).unwrap_or_default();
     if let Some(command) = said.command.as_ref().filter(|_| kind != Kind::Command) {
         let hint = format!("add `as = \"command\"` to [components.{name}], or remove this section");
-        problems.error(&command.span, format!("`{name}` has settings of a command, and is not used as one"), hint);
+        problems.error(
+            &command.span,
+            format!("[components.{name}] has a section `command`, and is not used `as = \"command\"`"),
+            hint,
+        );
     }
     match kind {
         Kind::Tools => ComponentKind::Tools,

@@ -180,7 +180,7 @@ impl ComponentProblem {
 
     pub(crate) fn of_tenant(tenant: &str) -> Self {
         let message = "the tenant's isolation is `process`, and this program starts no process for calls";
-        let hint = "write `isolation = \"strict\"` where `process` is written, for the tenant or in [host], \
+        let hint = "write `isolation = \"strict\"` in place of `process`, in the section of the tenant or in [host]; \
                     or use `toolcell run --tenant`";
         let error = Error::usage(message, hint);
         let problem = Self::new("", Reason::NeedsProcess, Serving::Nothing, error);

@@ -112,7 +112,7 @@ impl FromStr for KeyDigest {
 
 /// The error for a key that was added twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this key is known already: a key belongs to one tenant")]
+#[error("this API key was added already: a key can be added once, for one tenant")]
 pub struct KnownKey;
 
 /// The keys that a host accepts, each with its tenant. A tenant can have several keys, so that one can be replaced

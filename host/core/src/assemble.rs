@@ -279,7 +279,7 @@ impl Assembler {
 
     /// Ends the stream. Returns an error for each call that is still open, in the order of [`open`](Self::open): its arguments
     /// may be incomplete. Call [`end_all`](Self::end_all) first if the end of the stream completes its calls.
-    #[must_use = "it returns an error for each call that has not ended, and the model waits for an answer to each"]
+    #[must_use = "each error is a tool call that is incomplete, and the model waits for an answer to it"]
     pub fn finish(self) -> Vec<AssembleError> {
         let errors = self.calls.into_iter().map(|(key, open)| {
             let unfinished = AssembleError::Unfinished { id: open.label(&key) };

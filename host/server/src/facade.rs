@@ -222,7 +222,11 @@ impl Catalogue {
         let most = limit.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
         let catalogue = Arc::clone(&self);
         let names = tokio::task::spawn_blocking(move || catalogue.names(&query, most * CANDIDATES)).await;
-        let Ok(Some(names)) = names else { return Outcome::error("the search is not available now") };
+        let Ok(Some(names)) = names else {
+            return Outcome::error(
+                "the tool search failed: do not repeat it, and tell the operator; the server's log says why",
+            );
+        };
         let mut found = Budget::new(self.bytes);
         let mut left_out = 0;
         for tool in names.iter().filter_map(|name| self.tools.get(name)) {

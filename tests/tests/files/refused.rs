@@ -57,7 +57,7 @@ fn what_cannot_be_mounted_is_named_with_a_hint() {
         ],
     ] {
         let said = refused(granted(&directories)).to_string();
-        assert!(said.contains("overlaps with `/a`"), "{said}");
+        assert!(said.contains("overlaps with the directory `/a`"), "{said}");
     }
     let error = refused(granted(&[("/a", &one, Access::Read, BIG), ("/a", &sub, Access::Read, BIG)]));
     assert!(error.to_string().contains("another directory has this name"), "{error}");

@@ -116,7 +116,7 @@ impl Compiler {
 
 /// An error that says why there is no compiler.
 pub(super) fn missing(why: &str) -> Error {
-    let message = format!("C tools are built by Zig, or by clang: {why}");
+    let message = format!("no usable C compiler was found: {why}");
     Error::new(ErrorKind::Toolchain, message, format!("install Zig with `pip install ziglang=={INSTALLED}`"))
 }
 

@@ -87,13 +87,13 @@ pub(super) fn failures(
     if let Some(most) = budget.and_then(|budget| budget.memory)
         && usage.peak_memory > most
     {
-        failures.push(format!("it used {} bytes of memory; its budget is {most}", usage.peak_memory));
+        failures.push(format!("it used {} bytes of memory; its budget is {most} bytes", usage.peak_memory));
     }
     let took = u64::try_from(usage.wall.as_millis()).unwrap_or(u64::MAX);
     if let Some(most) = budget.and_then(|budget| budget.time_ms)
         && took > most
     {
-        failures.push(format!("it took {took} ms; its budget is {most}"));
+        failures.push(format!("it took {took} ms; its budget is {most} ms"));
     }
     Ok(failures)
 }

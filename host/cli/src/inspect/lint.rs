@@ -98,8 +98,10 @@ pub(super) fn findings(seen: &Seen<'_>, tools: &[&Definition]) -> Vec<Finding> {
     }
     let debug = contents.size("debug_information");
     if debug > DEBUG_BYTES {
-        let message =
-            format!("{} are debug information, which only shows source lines of traps", Size(debug).rounded());
+        let message = format!(
+            "{} of it is debug information, which is used only to show source lines of traps",
+            Size(debug).rounded()
+        );
         found.push(Finding { code: "debug_information", tool: None, message });
     }
     if examination.size > LARGE {

@@ -188,7 +188,7 @@ fn settings_that_cannot_be_meant() {
     let place = Place::new("");
     for (config, needle) in [
         ("as = \"function\"", "`components.x.as`: `function` is not one of its values"),
-        ("command = {}", "`x` has settings of a command, and is not used as one"),
+        ("command = {}", "[components.x] has a section `command`, and is not used `as = \"command\"`"),
         ("as = \"command\"\ncommand = { argv = [\"{stdin}\"] }", "is already the argument for standard input"),
         (
             "as = \"command\"\ncommand = { output = \"yaml\" }",

@@ -160,7 +160,8 @@ fn approved_tools_are_served_until_a_signal() {
 #[test]
 fn a_tool_whose_secret_has_no_value_is_refused() {
     const ASKS: &str = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants.secrets]\n\
-                        token = { for = \"https://a.example\", from = { env = \"NOT_SET\" } }\n";
+                        token = { for = \"https://a.example\", from = { env = \"NOT_SET\" } }\n\
+                        [components.asks.grants]\nreveal = [\"token\"]\n";
     let place = Place::new(&format!("{CONFIG}{ASKS}")).approved();
     let server = Served::start(&place, &[]);
     let (status, answer) = server.asked("POST", "/v1/calls", None, Some(&json!({"name": "asks"})));

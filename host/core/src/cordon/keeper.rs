@@ -153,7 +153,7 @@ impl Keeper {
                 }
             }
             drop(book);
-            tracing::warn!(%end, "the worker process has ended, and the next one is started");
+            tracing::warn!(%end, "the worker process has ended, and a new one starts");
         }
     }
 

@@ -177,7 +177,7 @@ impl Body {
             None | Some(Inflated::Clean) => {}
             Some(Inflated::Secret) => return Err(SendError::broken("it is compressed, and carries a secret")),
             Some(Inflated::TooLarge) => {
-                return Err(SendError::broken("it is too large to search for secrets after decompression"));
+                return Err(SendError::broken("its decompressed content is too large to search for secrets"));
             }
         }
         Ok(match &mut self.redaction {

@@ -104,7 +104,7 @@ impl Screening {
                         return Err(SendError::Denied(denial([Some(&others), own.as_ref()], method, &target)));
                     }
                     Inflated::TooLarge => {
-                        return Err(invalid("its body is too large to search for secrets after decompression"));
+                        return Err(invalid("its decompressed body is too large to search for secrets"));
                     }
                 }
                 yield_now().await;

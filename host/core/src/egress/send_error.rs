@@ -119,13 +119,13 @@ impl SendError {
             Self::Invalid(_) => "correct the request; the host sets `host`, `content-length` and the like".into(),
             Self::Private(host) => host.hint(),
             Self::Unreachable(_) => "check that the host is up and its name, port and certificate are right".into(),
-            Self::Timeout(_) => "give the call more time, or ask for less".into(),
+            Self::Timeout(_) => "check that the host is up, or give the call more time".into(),
             Self::OverBudget(Share::Closed, _) => {
                 "correct the earlier request; the call can go on without requests".into()
             }
             Self::OverBudget(Share::Framing, _) => "see what the server answers to another client".into(),
             Self::OverBudget(Share::Requests | Share::Sent | Share::Received, _) => "ask for less in one call".into(),
-            Self::Broken(_) => "see what the server answers to another client".into(),
+            Self::Broken(_) => "ask for a smaller answer, or for one without compression; see what the server answers to another client".into(),
         }
     }
 

@@ -234,12 +234,12 @@ impl<'a> Ledger<'a> {
         let Quota { keys: most_keys, bytes: most_bytes, .. } = self.quota;
         if keys > most_keys && keys > self.usage.keys && stands(Defence::StoredKeys) {
             return Err(over(format!(
-                "the store would have {keys} keys, and the limit is {most_keys}: delete some first"
+                "the store would have {keys} keys, and the limit is {most_keys}: delete some keys first"
             )));
         }
         if bytes > most_bytes && bytes > self.usage.bytes && stands(Defence::StoredBytes) {
             return Err(over(format!(
-                "the store would hold {bytes} bytes, and the limit is {most_bytes}: delete some first"
+                "the store would hold {bytes} bytes, and the limit is {most_bytes}: delete some keys first"
             )));
         }
         Ok(())

@@ -112,11 +112,12 @@ impl Request<'_> {
             GrantKind::Secrets => Ok(Request::Secret { name: rest.into() }),
             GrantKind::Reveal => Ok(Request::Reveal { name: rest.into() }),
             GrantKind::Keys => {
-                let (word, key) = rest.split_once(' ').unwrap_or_default();
-                match (access(word), word) {
+                // `kv list` alone is the list of all keys.
+                let (word, key) = rest.split_once(' ').unwrap_or((&rest, ""));
+                match (access(word).filter(|_| !key.is_empty()), word) {
                     (Some(access), _) => Ok(Request::Key { access, key: key.to_owned().into() }),
                     (None, "list") => Ok(Request::Keys { prefix: key.to_owned().into() }),
-                    (None, _) => Err(fault("`kv` needs `read`, `write` or `list`, and then a key or a prefix".into())),
+                    (None, _) => Err(fault("write `kv read KEY`, `kv write KEY` or `kv list PREFIX`".into())),
                 }
             }
             GrantKind::Invoke => {
@@ -199,6 +200,7 @@ impl fmt::Display for Request<'_> {
             Self::Secret { name } => write!(f, "secret {name}"),
             Self::Reveal { name } => write!(f, "reveal {name}"),
             Self::Key { access, key } => write!(f, "kv {access} {key}"),
+            Self::Keys { prefix } if prefix.is_empty() => f.write_str("kv list"),
             Self::Keys { prefix } => write!(f, "kv list {prefix}"),
             Self::Invoke { tool, own } => write!(f, "invoke {}{tool}", if *own { "own " } else { "" }),
         }

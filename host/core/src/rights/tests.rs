@@ -146,6 +146,7 @@ fn a_request_may_name_its_kind() {
         ("secrets token", "secret token"),
         ("kv read a", "kv read a"),
         ("keys list a", "kv list a"),
+        ("kv list ", "kv list"),
     ] {
         assert_eq!(Request::parse(typed).unwrap().to_string(), expected);
     }
@@ -159,7 +160,9 @@ fn what_cannot_be_read_says_why() {
         "GET nowhere",
         "FETCH https://a.example",
         "read data",
+        "kv",
         "kv k",
+        "kv read",
         "kv drop k",
         "filesystem /data",
         "http x",

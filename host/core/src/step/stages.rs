@@ -221,7 +221,7 @@ impl Stepper {
                 }
                 tracing::warn!(
                     tool = completion.tool,
-                    "the restart hook panicked or gave no answer in time, which counts as false"
+                    "the restart hook panicked or gave no answer in time, so the step goes on without a restart"
                 );
                 Ok(false)
             }

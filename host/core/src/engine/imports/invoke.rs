@@ -33,7 +33,7 @@ type Answer = (Result<Ending, Fault>,);
 
 #[expect(
     clippy::manual_async_fn,
-    reason = "calls call this again: only a written bound tells that the future is `Send`"
+    reason = "the function is recursive through calls of tools, so the bound `Send` has to be written"
 )]
 fn called(
     mut store: StoreContextMut<'_, Cell>,
