@@ -344,7 +344,7 @@ pub(crate) fn tool(definition: &Definition) -> String {
         let rows: Vec<_> = definition.needs.iter().map(row).collect();
         text.extend(["  needs".to_owned(), table::columns(4, WIDEST, &rows)]);
     } else if definition.declares_needs() {
-        text.push("  needs nothing: it declares `needs = []`, so no grant is for it".to_owned());
+        text.push("  needs nothing: its list of needs is empty, so it can use no grant".to_owned());
     }
     text.join("\n")
 }

@@ -71,7 +71,7 @@ impl Matter<'_> {
             warnings.push(format!("`{tool}` {}", gap.text()));
         }
         let problems = self.config.warnings.iter().chain(&self.idle);
-        warnings.extend(problems.map(|problem| clean::shown(&problem.to_string())));
+        warnings.extend(problems.map(|problem| clean::shown(&format!("{problem}; hint: {}", problem.hint))));
         warnings
     }
 
