@@ -72,17 +72,20 @@ fn with_choices(field: &mut Value, option: Option<&Value>) {
     let forms = ["oneOf", "anyOf"].into_iter().find_map(|word| {
         let forms = field[word].as_array()?;
         let texts: Option<Vec<&str>> = forms.iter().map(|form| form["const"].as_str()).collect();
-        Some((word, json!(texts?)))
+        Some((word, json!(texts?), forms.iter().any(|form| form.get("title").is_some())))
     });
     let listed = option.map(|option| option[CHOICES].clone());
     let listed = listed.filter(|choices| {
         choices.as_array().is_some_and(|choices| !choices.is_empty() && choices.iter().all(Value::is_string))
     });
     let Some(field) = field.as_object_mut() else { return };
-    if let Some((word, texts)) = forms {
-        field.remove(word);
+    if let Some((word, texts, have_titles)) = forms {
         field.insert("type".into(), json!("string"));
-        field.insert("enum".into(), texts);
+        // An `enum` would lose the titles, and a form can have them.
+        if !have_titles {
+            field.remove(word);
+            field.insert("enum".into(), texts);
+        }
     } else if let Some(listed) = listed.filter(|_| field.get("type") == Some(&json!("string"))) {
         field.entry("enum").or_insert(listed);
     }

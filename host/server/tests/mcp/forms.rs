@@ -75,6 +75,11 @@ async fn the_texts_that_a_member_can_have_are_an_enum_of_its_field() {
         assert_eq!(form["properties"]["time"], expected, "{member} {option}");
         assert_eq!(answer, content, "{member} {option}");
     }
+    // Texts with titles stay as they are: a form can have those.
+    let titled = json!({"oneOf": [{"const": "18:30", "title": "Early"}, {"const": "20:00", "title": "Late"}]});
+    let question = Question::new("When?").with_answer_schema(titled.clone());
+    let (form, answer) = asked(question, json!({"answer": "20:00"})).await;
+    assert_eq!((&form["properties"]["answer"]["oneOf"], &answer), (&titled["oneOf"], &json!("20:00")), "{form}");
     // One question whose answer is one of a few texts.
     let one = json!({"oneOf": [{"const": "18:30", "description": "Early."}, {"const": "20:00"}]});
     let (form, answer) = asked(Question::new("When?").with_answer_schema(one), json!({"answer": "20:00"})).await;
