@@ -156,7 +156,13 @@ fn unreadable(config: &Config, (component, tool, word): (&Path, Option<&str>, &s
 /// The error of a command line without a request.
 fn missing(config: &Config, words: &[&str]) -> Failure {
     let after = words.last().map(|word| format!(" after `{}`", word.escape_debug())).unwrap_or_default();
-    let example = config.hint.command("explain", &[], &[words, &["GET https://example.com/x"]].concat());
+    // An address alone: its method was left out.
+    let got = words.last().map(|word| format!("GET {word}")).filter(|got| Request::parse(got).is_ok());
+    let (before, request) = match &got {
+        Some(got) => (&words[..words.len() - 1], &**got),
+        None => (words, "GET https://example.com/x"),
+    };
+    let example = config.hint.command("explain", &[], &[before, &[request]].concat());
     Failure::usage(format!("the request is missing{after}"), format!("{FORMS}; for instance {example}"))
 }
 

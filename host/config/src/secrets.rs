@@ -71,7 +71,7 @@ impl Secrets {
         let value = match &origin {
             Origin::Variable(variable) => options.variable(variable).ok_or_else(|| {
                 let message = format!("the secret `{name}` has no value: the environment variable `{variable}` is not set");
-                let hint = "set the variable, or read the value from a file: add from = { file = \"…\" } to the grant of the secret";
+                let hint = "set the variable, or read the value from a file: write from = { file = \"…\" } in the grant of the secret, in place of the `from` that it has";
                 (message, hint.to_owned())
             }),
             Origin::File(path) => {

@@ -245,6 +245,11 @@ fn explained() {
         nothing.status == 2 && nothing.stderr.contains("error: the request is missing\nhint: a request is `GET"),
         "{nothing}"
     );
+    let address = place.typed(&["explain", "hello", "http://169.254.169.254/"]);
+    assert!(
+        address.status == 2 && address.stderr.contains("explain hello 'GET http://169.254.169.254/'`"),
+        "its method was left out: {address}"
+    );
     // A file is granted with its directory.
     let passwd = place.typed(&["explain", "asks", "read /etc/passwd"]).stderr;
     for needle in ["the grant is for its directory `/etc`", r#"name = "/etc""#] {

@@ -116,7 +116,7 @@ impl Request<'_> {
                 let (word, key) = rest.split_once(' ').unwrap_or((&rest, ""));
                 match (access(word).filter(|_| !key.is_empty()), word) {
                     (Some(access), _) => Ok(Request::Key { access, key: key.to_owned().into() }),
-                    (None, "list") => Ok(Request::Keys { prefix: key.to_owned().into() }),
+                    (None, "list") => Ok(Request::Keys { prefix: key.trim_end_matches('*').to_owned().into() }),
                     (None, _) => Err(fault("write `kv read KEY`, `kv write KEY` or `kv list PREFIX`".into())),
                 }
             }

@@ -147,6 +147,8 @@ fn a_request_may_name_its_kind() {
         ("kv read a", "kv read a"),
         ("keys list a", "kv list a"),
         ("kv list ", "kv list"),
+        ("kv list *", "kv list"),
+        ("kv list notes/*", "kv list notes/"),
     ] {
         assert_eq!(Request::parse(typed).unwrap().to_string(), expected);
     }
