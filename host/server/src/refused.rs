@@ -45,7 +45,7 @@ pub enum Refused {
         /// The most that are allowed.
         limit: usize,
     },
-    /// All cells are busy, or the server runs as many requests as it may.
+    /// All cells are busy, or the server makes as many calls as it may.
     #[error("the server is busy")]
     Overloaded {
         /// When to try again.

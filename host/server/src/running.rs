@@ -1,8 +1,9 @@
 //! The requests that run now: by whom, and how each is ended early.
 //!
 //! In: a principal and the id of its request. Out: a [`RunningRequest`] whose signal its calls obey.
-//! Invariants: where there are several tenants, each leaves as many requests free as it has; a principal has one running request of an id; only that principal can cancel it; a request leaves the table
-//! when it is dropped.
+//! Invariants: the calls of all requests are bounded, because the results of a request are kept until its last call has
+//! ended; where there are several tenants, each leaves as many calls free as it has; a principal has one running request of an
+//! id; only that principal can cancel it; a request leaves the table when it is dropped.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,7 +20,7 @@ use crate::refused::Refused;
 use crate::request_id::RequestId;
 use crate::share::{Room, Share};
 
-/// When a client is told to try again while the server runs as many requests as it may.
+/// When a client is told to try again while the server makes as many calls as it may.
 const RETRY: Duration = Duration::from_secs(1);
 
 type Key = (Principal, RequestId);
@@ -40,13 +41,13 @@ struct Table {
 }
 
 impl Running {
-    /// Room for so many requests.
+    /// Room for so many calls.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         let room = Room::new(most, Defence::RequestShare);
         Arc::new(Self { room, table: Mutex::default(), ended: Notify::new() })
     }
 
-    /// Whether a request of the principal could begin now.
+    /// Whether a request of the principal with one call could begin now.
     pub(crate) fn check(&self, principal: &Principal, is_shared: bool) -> Result<(), Refused> {
         if self.is_draining() {
             return Err(Refused::Draining);
@@ -55,11 +56,12 @@ impl Running {
         if has_room { Ok(()) } else { Err(Refused::Overloaded { retry_after: RETRY }) }
     }
 
-    /// Enters a request, if there is room for it. `is_shared`: there are several tenants.
+    /// Enters a request of so many calls, if there is room for them. `is_shared`: there are several tenants.
     pub(crate) fn begin(
         self: &Arc<Self>,
         principal: &Principal,
         id: &RequestId,
+        calls: usize,
         is_shared: bool,
     ) -> Result<RunningRequest, Refused> {
         let mut share = self.room.share(principal);
@@ -69,7 +71,10 @@ impl Running {
         }
         match table.requests.entry((principal.clone(), id.clone())) {
             Entry::Occupied(_) => Err(Refused::DuplicateRequest),
-            Entry::Vacant(_) if !share.grow_to(1, is_shared) => Err(Refused::Overloaded { retry_after: RETRY }),
+            // One without a call has a place as well: it can be cancelled.
+            Entry::Vacant(_) if !share.grow_to(calls.max(1), is_shared) => {
+                Err(Refused::Overloaded { retry_after: RETRY })
+            }
             Entry::Vacant(place) => {
                 let signal = place.insert(AbortSignal::new()).clone();
                 let key = (principal.clone(), id.clone());
@@ -93,7 +98,7 @@ impl Running {
         self.table.lock().is_draining
     }
 
-    /// Whether there is no room for a further request.
+    /// Whether there is no room for a further call.
     pub(crate) fn is_full(&self) -> bool {
         self.room.is_full()
     }

@@ -67,14 +67,15 @@ struct Inner {
 /// What one server takes on at once.
 ///
 /// # Defaults
-/// 4,096 requests in flight, 256 calls in a request, 100 tools on a page.
+/// 4,096 calls in flight, 256 calls in a request, 100 tools on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceLimits {
-    /// Requests with calls that run at once, over all tenants. Where there are several tenants, each leaves as many free as it
-    /// has.
+    /// Calls of all requests that run at once, over all tenants. A request counts with all of its calls until the last has ended,
+    /// because their results are kept: they have at most this many times the bytes of one result. Where there are several
+    /// tenants, each leaves as many free as it has.
     pub in_flight: usize,
-    /// Calls in one run, batch or list of steps.
+    /// Calls in one run, batch or list of steps. At most `in_flight`.
     pub calls_per_request: usize,
     /// Tools on one page of the list.
     pub page: usize,
@@ -87,10 +88,10 @@ impl Default for ServiceLimits {
 }
 
 impl ServiceLimits {
-    /// With this many requests in flight.
+    /// With this many calls in flight.
     #[must_use]
-    pub fn with_in_flight(mut self, requests: usize) -> Self {
-        self.in_flight = requests;
+    pub fn with_in_flight(mut self, calls: usize) -> Self {
+        self.in_flight = calls;
         self
     }
 
@@ -345,11 +346,12 @@ impl Service {
         calls: usize,
         wanted: usize,
     ) -> Result<Admitted, Refused> {
-        let limit = self.0.limits.calls_per_request;
+        let ServiceLimits { calls_per_request, in_flight, .. } = self.0.limits;
+        let limit = calls_per_request.min(in_flight);
         if calls > limit {
             return Err(Refused::TooManyCalls { got: calls, limit });
         }
-        let request = self.0.running.begin(principal, id, self.is_shared());
+        let request = self.0.running.begin(principal, id, calls, self.is_shared());
         let request = request.inspect_err(|refused| view.metrics.refused(refused.code()))?;
         let slots = view.account.admit(&view.quota, calls, wanted);
         let slots = slots.inspect_err(|refused| view.metrics.refused(refused.code()))?;

@@ -229,7 +229,7 @@ async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
         let id = format!("held-{}", held.len());
         held.push(fixture.waiting(&acme, &id).await);
     }
-    replies.push(("more requests than the server runs at once", fixture.call(&acme, "", echo).await));
+    replies.push(("more calls than the server makes at once", fixture.call(&acme, "", echo).await));
     replies
 }
 

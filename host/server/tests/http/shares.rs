@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell_server::{ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Principal, Service};
@@ -69,6 +70,22 @@ async fn a_tenant_leaves_as_many_requests_free_as_it_has() {
     let full = fixture.call(&acme, "", ECHO).await;
     assert_eq!((full.status, full.code().as_str(), full.header("retry-after")), (429, "overloaded", Some("1")));
     assert_eq!(fixture.call(&fixture.globex, "", ECHO).await.status, 200, "another tenant");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_has_a_place_for_each_of_its_calls() {
+    let mut fixture = Fixture::start().await;
+    let acme = fixture.acme.clone();
+    let _running = fixture.waiting(&acme, "held").await;
+    let batch = async |calls: usize| {
+        let calls: Vec<_> =
+            (0..calls).map(|call| json!({"id": call.to_string(), "name": "echo", "arguments": {}})).collect();
+        fixture.ask(&fixture.acme, "POST /v1/batch", "", &json!({"calls": calls}).to_string()).await
+    };
+    // With one call running, 3 more would leave 2 of 6 places free, and 2 more leave 3.
+    let full = batch(IN_FLIGHT).await;
+    assert_eq!((full.status, full.code().as_str(), full.header("retry-after")), (429, "overloaded", Some("1")));
+    assert_eq!(batch(IN_FLIGHT - 1).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,7 +21,7 @@ const ELSEWHERE: [&str; 6] = [
     "an id that a running request of the session has",
     "more sessions than a tenant may have",
     "more open streams than a tenant may have: `GET`, `subscriptions/listen`",
-    "a call without quota, or with too many requests running",
+    "a call without quota, or with too many calls running",
     "a key of a tenant that is not served",
 ];
 
