@@ -16,6 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use toolcell::{Component, Definition, Engine, Registry, Tool};
 use toolcell_benches::client::{Connection, load, post};
 use toolcell_benches::many;
+use toolcell_benches::spent::spent;
 use toolcell_benches::timing::{micros, percentile};
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::{
@@ -29,6 +30,8 @@ const CONNECTIONS: usize = 8;
 /// Requests of a connection in a round.
 const EACH: usize = 400;
 const STREAMS: usize = 2000;
+/// Names of the threads that answer requests, and of those that run guests.
+const THREADS: [&str; 2] = ["server", "toolcell-"];
 
 /// A running server.
 struct Server {
@@ -114,12 +117,18 @@ fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     }
     // Requests a second at full load, each round in turn.
     let mut rates = [const { Vec::new() }; 3];
-    let loaded = |every: Option<Duration>, kept: &mut dyn FnMut(usize, Duration, Vec<Duration>)| -> Result<()> {
+    let mut processor = [[Duration::ZERO; 2]; 3];
+    let mut loaded = |every: Option<Duration>, kept: &mut dyn FnMut(usize, Duration, Vec<Duration>)| -> Result<()> {
         for round in 0..=ROUNDS {
             for (index, (_, address, request)) in contenders.iter().enumerate() {
-                let began = Instant::now();
+                let (before, began) = (THREADS.map(spent), Instant::now());
                 let times = clients.block_on(load(*address, request, CONNECTIONS, EACH, every))?;
                 if round > 0 {
+                    if every.is_none() {
+                        let after = THREADS.map(spent).into_iter().zip(before);
+                        let more = after.map(|(after, before)| after.saturating_sub(before));
+                        processor[index].iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+                    }
                     kept(index, began.elapsed(), times);
                 }
             }
@@ -145,7 +154,10 @@ fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     writeln!(out, "\n{CONNECTIONS} connections; p99 at half of the HTTP call's load; one call alone: microseconds")?;
     for (index, (name, _, _)) in contenders.iter().enumerate() {
         let rate = [bare, http, mcp][index];
-        writeln!(out, "  {name:24} {rate:8.0} a second  p99 {:8.0}  alone {:8.1}", tails[index], alone[index])?;
+        let [server, guest] =
+            processor[index].map(|sum| sum.as_secs_f64() * 1e6 / (ROUNDS * CONNECTIONS * EACH) as f64);
+        write!(out, "  {name:24} {rate:8.0} a second  p99 {:8.0}  alone {:8.1}", tails[index], alone[index])?;
+        writeln!(out, "  processor: server {server:5.1}, guests {guest:5.1}")?;
     }
     writeln!(out, "  HTTP call: {:.2} of the route's throughput (target 0.5)", http / bare)?;
     writeln!(out, "  HTTP call: p99 at half load {:.1} x the route's (target 3)", tails[1] / tails[0])?;

@@ -3,5 +3,6 @@
 pub mod client;
 pub mod floor;
 pub mod many;
+pub mod spent;
 pub mod timing;
 pub mod tools;
