@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::defence::{Defence, stands};
 use crate::definition::{Definition, Need};
-use crate::grants::{Access, BadRule, Grants, InvokeRule, Overlay, SCRATCH, is_below};
+use crate::grants::{Access, BadRule, Grants, HttpRule, InvokeRule, Overlay, SCRATCH, is_below};
 
 pub use request::Request;
 pub use suggestion::{PLACEHOLDER, Suggestion, toml_text};
@@ -44,6 +44,8 @@ pub enum Layer {
     Caller,
     /// The request contains the value of a secret that is not bound to its destination.
     Secrets,
+    /// The host of the request is on a private network that the rule which grants the request does not name.
+    Network,
     /// The host offers it to no tool, for example a socket.
     Host,
 }
@@ -74,6 +76,30 @@ pub struct Denial {
 }
 
 impl Denial {
+    /// Of this request, by this layer, with the smallest grant that would allow it.
+    fn of(layer: Layer, request: &Request<'_>) -> Self {
+        let (request, grant) = (request.to_string(), smallest_grant(request));
+        if request.len() > MAX_REQUEST {
+            // A stranger's text: long enough to be seen for what it is, and no rule.
+            let start: String = request.chars().take(MAX_REQUEST / 8).collect();
+            let grant = format!("{NO_GRANT}the request is too long to be written as a grant");
+            return Self { layer, request: format!("{start}…"), grant };
+        }
+        Self { layer, request, grant }
+    }
+
+    /// Of a request to a host that is on a private network only. The network is in the grant if no name was resolved to find
+    /// it, and otherwise a [`PLACEHOLDER`]: observers of a call may be other people than its operator.
+    pub(crate) fn by_network(request: &Request<'_>) -> Self {
+        let mut denial = Self::of(Layer::Network, request);
+        if let Request::Http { method, target } = request
+            && !denial.grant.starts_with(NO_GRANT)
+        {
+            denial.grant = Suggestion::of_private(&HttpRule::smallest(*method, target)).lines().concat();
+        }
+        denial
+    }
+
     /// Of what the host has for no tool.
     pub(crate) fn by_host(request: String) -> Self {
         Self { layer: Layer::Host, request, grant: format!("{NO_GRANT}no tool gets a socket") }
@@ -90,6 +116,9 @@ impl Denial {
             Layer::Caller => format!("`{request}` is denied: the tool that made this call does not have this right"),
             Layer::Secrets => {
                 format!("`{request}` is denied: it contains the value of a secret that is not bound to its destination")
+            }
+            Layer::Network => {
+                format!("`{request}` is denied: its host is on a private network that its grant does not name")
             }
             Layer::Host => format!("`{request}` is denied: no tool gets a socket"),
         }
@@ -116,6 +145,7 @@ impl Denial {
                 "to allow it, let this tool keep its own rights: grant the calling tool invoke = [\"own NAME\"]"
                     .to_owned()
             }
+            Layer::Network => by("write in place of the rule that grants the request"),
             Layer::Host => "no grant allows it: to reach a server, use HTTP".to_owned(),
             Layer::Secrets => {
                 "do not send the value: let the host put the secret into requests to which a grant binds it".to_owned()
@@ -220,14 +250,7 @@ impl Rights {
         } else {
             return Decision::Allowed;
         };
-        let (request, grant) = (request.to_string(), smallest_grant(request));
-        if request.len() > MAX_REQUEST {
-            // A stranger's text: long enough to be seen for what it is, and no rule.
-            let start: String = request.chars().take(MAX_REQUEST / 8).collect();
-            let grant = format!("{NO_GRANT}the request is too long to be written as a grant");
-            return Decision::Denied(Denial { layer, request: format!("{start}…"), grant });
-        }
-        Decision::Denied(Denial { layer, request, grant })
+        Decision::Denied(Denial::of(layer, request))
     }
 
     /// What may be opened of a directory with this name and access: the topmost paths at or below it that all layers leave,

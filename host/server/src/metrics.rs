@@ -256,6 +256,7 @@ fn layer(layer: Layer) -> &'static str {
         Layer::Call => "call",
         Layer::Caller => "caller",
         Layer::Secrets => "secrets",
+        Layer::Network => "network",
         Layer::Host => "host",
         _ => OTHER,
     }

@@ -3,10 +3,11 @@
 //! Invariants: a text names a host at most, in part where it is long: no header, query, body, and no address that a name led
 //! to; nothing of it is the peer's own words.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::grants::{Host, HttpRule, Method, Target, is_metadata_service};
-use crate::rights::{Denial, Suggestion};
+use crate::rights::{Denial, Request, Suggestion};
 
 /// Characters of a host's name in a text.
 const NAMED: usize = 100;
@@ -22,7 +23,7 @@ pub(crate) enum SendError {
     Invalid(String),
     /// Its host has no address on the public internet, and its rule names no network that has one.
     #[error("`{0}` is not on the public internet")]
-    Private(PrivateHost),
+    Private(Box<PrivateHost>),
     /// Its host has no address, or no server answers there.
     #[error("{0}")]
     Unreachable(String),
@@ -44,11 +45,13 @@ pub(crate) struct PrivateHost {
     /// The line of configuration that allows it, where no name has to be resolved for that.
     grant: Option<String>,
     is_metadata: bool,
+    /// For observers of the call: the tool is told no more than the above.
+    denial: Denial,
 }
 
 impl PrivateHost {
     fn hint(&self) -> String {
-        let Self { name, grant, is_metadata } = self;
+        let Self { name, grant, is_metadata, .. } = self;
         if *is_metadata {
             return format!(
                 "do not grant it unless you have to: `{name}` serves the credentials of this machine in most clouds; \
@@ -139,7 +142,18 @@ impl SendError {
         let is_known = matches!(&host, Host::Address(_)) || matches!(&host, Host::Name(name) if name == "localhost");
         let rule = HttpRule::smallest(method, target).of_whole_host();
         let grant = is_known.then(|| Suggestion::of_rule(&rule).lines().concat());
-        Self::Private(PrivateHost { name: named(target), grant, is_metadata: is_metadata_service(&host) })
+        let denial = Denial::by_network(&Request::Http { method, target: Cow::Borrowed(target) });
+        let is_metadata = is_metadata_service(&host);
+        Self::Private(Box::new(PrivateHost { name: named(target), grant, is_metadata, denial }))
+    }
+
+    /// What observers of the call are told was denied, if anything was.
+    pub(crate) fn denial(&self) -> Option<&Denial> {
+        match self {
+            Self::Denied(denial) => Some(denial),
+            Self::Private(host) => Some(&host.denial),
+            Self::Invalid(_) | Self::Unreachable(_) | Self::Timeout(_) | Self::OverBudget(..) | Self::Broken(_) => None,
+        }
     }
 
     pub(super) fn broken(problem: impl fmt::Display) -> Self {

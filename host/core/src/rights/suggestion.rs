@@ -47,6 +47,16 @@ impl Suggestion {
         suggestion
     }
 
+    /// The grant of requests of this rule to a host on a private network: the networks that are known without resolving a name,
+    /// or a [`PLACEHOLDER`].
+    pub(super) fn of_private(rule: &HttpRule) -> Self {
+        let mut suggestion = Self::of_rule(rule);
+        for networks in suggestion.http.values_mut().filter(|networks| networks.is_empty()) {
+            networks.insert(PLACEHOLDER.to_owned());
+        }
+        suggestion
+    }
+
     /// The grants that a declared need requires.
     #[must_use]
     pub fn of_need(need: &Need) -> Self {

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use super::server::Scripted;
 use super::*;
 use crate::grants::addresses::{is_let_through, is_public};
+use crate::rights::Layer;
 
 /// One a line. The campaign of attacks has the same.
 const PRIVATE: &str = include_str!("private.txt");
@@ -241,5 +242,20 @@ fn the_hint_of_a_private_host_is_a_rule_for_it() {
     ] {
         let hint = SendError::private(Method::Get, &Target::parse(url).unwrap()).hint();
         assert!(hint.starts_with(expected) && !hint.contains("canary"), "{hint}");
+    }
+}
+
+/// With the grant that allows it. The network that a name leads to is not said: observers may be other people than the operator.
+#[test]
+fn observers_are_told_of_a_request_to_a_private_network() {
+    for (url, grant) in [
+        ("http://127.0.0.1:8080/x", r#"http = [{ rule = "GET http://127.0.0.1:8080/x", private = ["127.0.0.1/32"] }]"#),
+        ("http://wiki.internal/x", r#"http = [{ rule = "GET http://wiki.internal/x", private = ["…"] }]"#),
+    ] {
+        let error = SendError::private(Method::Get, &Target::parse(url).unwrap());
+        let denial = error.denial().expect("it is told");
+        assert_eq!((denial.layer, denial.request.clone()), (Layer::Network, format!("GET {url}")));
+        assert_eq!(denial.grant, grant);
+        assert!(denial.hint().starts_with("to allow it, write in place of the rule that grants the request: http"));
     }
 }

@@ -108,7 +108,7 @@ impl Cell {
 
     /// Tells observers what was denied on the way out, after all that was asked here.
     fn tell(&self, error: &SendError) {
-        if let SendError::Denied(denial) = error {
+        if let Some(denial) = error.denial() {
             self.invocation.denied(denial);
         }
     }

@@ -181,7 +181,7 @@ async fn whole(mut body: WasiBody, mut pay: impl FnMut(usize) -> Result<(), Send
 
 /// Tells observers what was denied.
 fn told(invocation: &Invocation, error: SendError) -> Error {
-    if let SendError::Denied(denial) = &error {
+    if let Some(denial) = error.denial() {
         invocation.denied(denial);
     }
     fault(error)
