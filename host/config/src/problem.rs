@@ -15,14 +15,15 @@ use crate::file::At;
 /// One thing that is wrong.
 ///
 /// # Shape
-/// As JSON: its fields by name; line and column count from 1.
+/// As JSON: its fields by name; line and column count from 1. Both are 0 where the problem is in an option of a command, which
+/// then is the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// The file, as it was named.
     pub file: String,
-    /// The line, from 1.
+    /// The line, from 1; 0 in an option.
     pub line: usize,
-    /// The character of the line, from 1.
+    /// The character of the line, from 1; 0 in an option.
     pub column: usize,
     /// What is wrong.
     pub message: String,
@@ -33,7 +34,10 @@ pub struct Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, message, hint: _ } = self;
-        write!(f, "{file}:{line}:{column}: {message}")
+        match line {
+            0 => write!(f, "{file}: {message}"),
+            _ => write!(f, "{file}:{line}:{column}: {message}"),
+        }
     }
 }
 

@@ -70,13 +70,9 @@ impl Configuration {
         let places = Places { base, unwritten, secrets };
         let mut problems = Problems::new(FILE, &text);
         let parsed = Self::parsed(&mut problems, places, None, &self.options);
-        let mut errors = problems.errors;
-        errors
-            .extend(parsed.iter().flat_map(|parsed| parsed.unset.values()).filter(|unset| unset.file == FILE).cloned());
-        if let Some((last, others)) = errors.split_last() {
-            let about =
-                |line: usize| typed.get(lines.get(line.saturating_sub(1)).copied().flatten().unwrap_or_default());
-            let about = |line| about(line).map(|typed| quoted(typed)).unwrap_or_default();
+        let about = |line: usize| typed.get(lines.get(line.saturating_sub(1)).copied().flatten().unwrap_or_default());
+        let about = |line| about(line).map(|typed| quoted(typed)).unwrap_or_default();
+        if let Some((last, others)) = problems.errors.split_last() {
             // A key is typed without the section that it is in.
             let section = format!("components.{name}.grants.");
             let said = |problem: &Problem| {
@@ -100,6 +96,10 @@ impl Configuration {
                 ..configured
             };
             self.components.insert(name, configured);
+            // A secret without a value is refused with the call, as one of a file is.
+            for unset in parsed.unset.values_mut().filter(|unset| unset.file == FILE) {
+                (unset.file, unset.line, unset.column) = (format!("`{FILE} {}`", about(unset.line)), 0, 0);
+            }
             (self.origins, self.secrets, self.unset) = (parsed.origins, parsed.secrets, parsed.unset);
             self.typed = typed.to_vec();
         }
