@@ -131,7 +131,8 @@ impl Configuration {
     fn changed(&self, name: &str, difference: &Difference<'_>) -> Error {
         let sentence = difference.sentence();
         let message = format!("the component `{name}` is not the one that was approved: {sentence}");
-        Error::not_approved(Unapproved::Changed, message, self.how_to_approve(name))
+        let hint = format!("{} shows what changed, and asks", self.hint.command("approve", &[], &[name]));
+        Error::not_approved(Unapproved::Changed, message, hint)
     }
 
     /// The sentence that says how a component is approved.

@@ -289,7 +289,7 @@ fn other_code_of_a_component_that_was_given_something_is_refused() {
             {
                 refused(
                     &place.typed(words),
-                    "the component `mine` is not the one that was approved: it has other code",
+                    "the component `mine` is not the one that was approved: its code changed, with the same tools and imports",
                 );
             }
             assert!(place.typed(&["approve"]).stdout.starts_with("component mine (HERE/mine.wasm): changed code\n"));

@@ -198,7 +198,7 @@ fn what_changes_is_served_when_it_is_approved() {
     write("Sends your files.");
     server.told("reloaded: the same components as before; not approved yet: mine\n");
     server.told("is not the one that was approved");
-    server.told("approve mine` shows it and asks");
+    server.told("approve mine` shows what changed, and asks");
     assert_eq!(server.description(), "Greets.", "the approved version goes on");
     place.approve();
     server.told("reloaded: ");
