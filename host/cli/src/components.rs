@@ -171,17 +171,22 @@ pub(crate) async fn granted(
 pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
     let needs = needs(component.definitions());
     if needs.is_empty() {
-        let mut tools = component.definitions();
-        let tool = tools.next().filter(|_| tools.next().is_none()).map_or("TOOL", |only| &*only.name);
-        let learn = learn_command(config, chosen, tool);
-        return format!("its tools do not declare their needs: {learn} shows what a call asks for");
+        return format!("its tools do not declare their needs: {}", how_to_learn(config, chosen, component));
     }
     grant_text::advice(config, chosen, &needs)
 }
 
-/// The command that shows what a call of a tool asks for.
-pub(crate) fn learn_command(config: &Config, chosen: &Chosen<'_>, tool: &str) -> String {
-    config.hint.command("learn", &[], &[&chosen.word(), tool, "ARGS"])
+/// The command that shows what the call that was typed asks for; where none was, what to add to it.
+pub(crate) fn how_to_learn(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
+    let word = chosen.word();
+    let call = config.hint.call();
+    if !call.is_empty() {
+        let words: Vec<_> = std::iter::once(&*word).chain(call.iter().map(String::as_str)).collect();
+        return format!("{} shows what this call asks for", config.hint.command("learn", &[], &words));
+    }
+    let tool = component.definitions().next().map(|tool| &*tool.name);
+    let learn = config.hint.command("learn", &[], &std::iter::once(&*word).chain(tool).collect::<Vec<_>>());
+    format!("{learn} shows what a call asks for: add its arguments to the command")
 }
 
 /// What tools declare that they need.

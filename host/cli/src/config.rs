@@ -92,7 +92,7 @@ fn nothing_here(config: &Config) -> Failure {
 }
 
 /// The first component file in this folder.
-fn file_here() -> Option<String> {
+pub(crate) fn file_here() -> Option<String> {
     let files = std::fs::read_dir(".").ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     files.filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "wasm")).min()
 }

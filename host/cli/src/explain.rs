@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcell::{
-    BadRule, CallContext, Component, Decision, Definition, Denial, Egress, HttpRule, InvokeRule, KeyRule, Layer,
-    PathRule, PathUse, Request, Rights, Route, Suggestion, Tool, toml_text,
+    BadRule, CallContext, Component, Decision, Denial, Egress, HttpRule, InvokeRule, KeyRule, Layer, PathRule, Request,
+    Rights, Route, Suggestion, Tool, toml_text,
 };
 
 use crate::args::{ExplainArgs, Global};
@@ -19,8 +19,8 @@ use crate::failure::Failure;
 use crate::grant_text;
 use crate::host::{self, Engines};
 use crate::printer::Printer;
+use crate::remedy::{self, Asker};
 use crate::rule_lines::{Item, RuleLines};
-use crate::stand_in::directory_of;
 use crate::{components, inspect, target};
 
 /// What was decided.
@@ -34,8 +34,8 @@ pub(crate) enum Answer {
 }
 
 /// The rule that decided, and its line.
-struct Rule {
-    text: String,
+pub(crate) struct Rule {
+    pub(crate) text: String,
     line: usize,
 }
 
@@ -53,7 +53,13 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(chosen.grants().into());
     let tenant = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant));
     let rights = rights.narrowed(tenant.and_then(|tenant| tenant.overlay.clone()), None);
-    let answer = decided(&rights, &request).await;
+    let egress = Egress::new();
+    let mut answer = decided_by(&egress, &rights, &request).await;
+    if let Answer::Denied(denial @ Denial { layer: Layer::Granted, .. }) = &mut answer
+        && let Some(Ok(rule)) = remedy::private_rule(&egress, &request).await
+    {
+        denial.grant = Suggestion::of_rule(&rule).lines().concat();
+    }
     let rule = deciding(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
@@ -74,6 +80,8 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
         return Ok(status);
     }
     let by = |rule: &Rule| format!("`{}` (`{file}`, line {})", rule.text, rule.line);
+    let (tenant, definition) = (context.tenant.as_deref(), tool.definition());
+    let asker = Asker { config: &config, chosen: &chosen, tenant, definition, rights: &rights };
     match &answer {
         Answer::Allowed | Answer::Unresolved(_) => {
             printer
@@ -82,30 +90,14 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
         Answer::Denied(denial) => {
             let by = rule.as_ref().map(|rule| format!(", by {}", by(rule))).unwrap_or_default();
             printer.text(&format!("{denial}{by}"))?;
-            let scope = (context.tenant.as_deref(), name);
-            let (suggestion, above) = suggested(tool.definition(), &request);
-            for warning in suggestion.warnings() {
-                printer.note("warning", &warning);
-            }
-            let is_new = |above: &&str| !chosen.grants().directories.iter().any(|directory| directory.name == *above);
-            if let Some(above) = above.filter(|above| denial.layer == Layer::Granted && is_new(above)) {
-                let note = format!(
-                    "the path is taken for a file: the grant is for its directory `{above}`, with all that it holds"
-                );
-                printer.note("note", &note);
-            }
-            printer.note("hint", &hint(&config, &chosen, scope, denial, (&request, &suggestion)));
+            let denials = std::slice::from_ref(denial);
+            asker.remedy(denials, |_| true, Some(&component)).await.tell(printer);
         }
         Answer::Private(networks) => {
             let by =
                 rule.as_ref().map(|rule| format!("; the rule {} names no such network", by(rule))).unwrap_or_default();
             printer.text(&format!("`{request}` is denied: its host is on a private network{by}"))?;
-            for warning in Suggestion::of(&request).warnings() {
-                printer.note("warning", &warning);
-            }
-            let rule = rule.map_or_else(|| request.to_string(), |rule| rule.text);
-            let rule = with_private(&rights, &request, &rule, networks);
-            printer.note("hint", &format!("to allow it, write this in place of the rule: {rule}"));
+            asker.let_through(&request, networks).tell(printer);
         }
     }
     if let Answer::Unresolved(problem) = &answer {
@@ -162,14 +154,21 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
         Some(got) => (&words[..words.len() - 1], &**got),
         None => (words, "GET https://example.com/x"),
     };
-    let example = config.hint.command("explain", &[], &[before, &[request]].concat());
+    let named = config.components.keys().next().cloned().or_else(config::file_here).filter(|_| before.is_empty());
+    let before = [named.as_deref().as_slice(), before].concat();
+    let example = config.hint.command("explain", &[], &[&before[..], &[request]].concat());
     Failure::usage(format!("the request is missing{after}"), format!("{FORMS}; for instance {example}"))
 }
 
 /// The decision, as a call comes to it.
 pub(crate) async fn decided(rights: &Rights, request: &Request<'_>) -> Answer {
+    decided_by(&Egress::new(), rights, request).await
+}
+
+/// The same with this resolver of names.
+pub(crate) async fn decided_by(egress: &Egress, rights: &Rights, request: &Request<'_>) -> Answer {
     if let Request::Http { method, target } = request {
-        return match Egress::new().route(rights, *method, target).await {
+        return match egress.route(rights, *method, target).await {
             Route::Denied(denial) => Answer::Denied(denial),
             Route::Private(networks) => Answer::Private(networks.iter().map(ToString::to_string).collect()),
             Route::Unresolved(problem) => Answer::Unresolved(problem),
@@ -197,17 +196,6 @@ pub(crate) fn with_private<'a>(
     format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", "))
 }
 
-/// What would grant a request: of a path the directory that the tool declares, or that it lies in. The second is this
-/// directory, if it is a guess. A path at the top is a directory: no grant is for all files.
-fn suggested<'a>(definition: &Definition, request: &'a Request<'_>) -> (Suggestion, Option<&'a str>) {
-    let Request::File { access, path } = request else { return (Suggestion::of(request), None) };
-    let declared = directory_of(definition, path, PathUse { access: *access, is_directory: true });
-    let above = path.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty() && declared == path);
-    let mut suggestion = Suggestion::default();
-    suggestion.add_directory(above.unwrap_or(declared), *access);
-    (suggestion, above)
-}
-
 /// Says why a call would be refused as a whole, whatever the tool may.
 fn unusable(printer: &Printer, config: &Config, chosen: &Chosen<'_>, component: &Component) -> Result<(), Failure> {
     let signer = components::bytes(chosen)?.1;
@@ -228,7 +216,7 @@ fn unusable(printer: &Printer, config: &Config, chosen: &Chosen<'_>, component: 
 }
 
 /// The rule of the configuration that decided, if one did.
-fn deciding(
+pub(crate) fn deciding(
     config: &Config,
     chosen: &Chosen<'_>,
     (tenant, tool): (Option<&str>, &str),
@@ -286,34 +274,8 @@ pub(crate) fn covers(request: &Request<'_>, rule: &str, directories: &[toolcell:
     }
 }
 
-fn is_within(request: &Request<'_>, rule: &HttpRule) -> bool {
+pub(crate) fn is_within(request: &Request<'_>, rule: &HttpRule) -> bool {
     matches!(request, Request::Http { method, target } if rule.covers(*method, target))
-}
-
-/// What would allow it, and where that would stand.
-fn hint(
-    config: &Config,
-    chosen: &Chosen<'_>,
-    (tenant, tool): (Option<&str>, &str),
-    denial: &Denial,
-    (request, suggestion): (&Request<'_>, &Suggestion),
-) -> String {
-    let layer = denial.layer;
-    match layer {
-        Layer::Declared => denial.hint(),
-        Layer::Granted => grant_text::advice(config, chosen, suggestion),
-        Layer::Tool | Layer::Tenant | Layer::Call | _ => {
-            let of_tool = chosen.section_of(tool).filter(|_| layer == Layer::Tool);
-            let (section, place) = match of_tool {
-                Some(section) => {
-                    (section, vec!["components", chosen.configured.map_or("", |(name, _)| name), "tools", tool])
-                }
-                None => (format!("tenants.{}", tenant.unwrap_or("NAME")), vec!["tenants", tenant.unwrap_or("NAME")]),
-            };
-            let lines = grant_text::narrowed(config, &place, std::slice::from_ref(request));
-            format!("to allow it, write this in [{section}]: {}", lines.join(", "))
-        }
-    }
 }
 
 /// A tool, and the component that offers it.

@@ -4,16 +4,19 @@
 //! they belong to, what is to be done before they work.
 //! Invariants: a configuration with these lines in this place is valid TOML; nothing that is granted is lost.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolcell::{HttpRule, PathRule, Request, Suggestion, toml_text};
+use toolcell::{Request, Suggestion, toml_text};
 
 use crate::config::{self, Chosen, Config, Configured, Development, Section, quoted};
+use crate::env;
 use crate::rule_lines::{Item, RuleLines};
-use crate::{env, explain};
+
+mod narrow;
+
+pub(crate) use narrow::narrowed;
 
 /// Lines, and where they go.
 pub(crate) struct Pasted {
@@ -54,10 +57,16 @@ pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
     let file = config.file.as_deref().unwrap_or(config::NAME);
     let lines = suggestion.to_paste();
     match chosen.configured {
-        Some((name, Configured { section: Section { line, has_grants: true }, .. })) => Pasted {
-            place: format!("apply {LINES} to {} in `{file}`, line {line}", place_of(config, name)),
-            lines: widened(config, chosen, name, suggestion, changes).unwrap_or(lines),
-        },
+        Some((name, Configured { section: Section { line, has_grants: true }, .. })) => {
+            let lines = widened(config, chosen, name, suggestion, changes).unwrap_or(lines);
+            // A part of the section can have a header of its own, further below.
+            let is_below = lines.iter().any(|line| line.starts_with("# "));
+            let below = if is_below { " and below (a comment names the line that it is for)" } else { "" };
+            Pasted {
+                place: format!("apply {LINES} to {} in `{file}`, line {line}{below}", place_of(config, name)),
+                lines,
+            }
+        }
         Some((name, Configured { section: Section { line, has_grants: false }, .. })) => Pasted {
             place: format!(
                 "add {LINES} to `{file}`, below the last line of the component's section, which begins in line {line}"
@@ -78,20 +87,25 @@ pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
     }
 }
 
-/// The same in one text, for a hint.
+/// The same in one text, for a hint: in the configuration, or with the command where no configuration names the component. What
+/// is to be done first comes last, because it is the same for both.
 pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion) -> String {
-    if let Some((_, Configured { development: Some(Development::Typed), .. })) = chosen.configured {
-        return format!("to allow it, add to the command:\n{}", options(suggestion));
-    }
-    let pasted = pasted(config, chosen, suggestion, &[]);
     let steps = steps(chosen, suggestion);
     let steps = if steps.is_empty() { String::new() } else { format!("\nthen:\n- {}", steps.join("\n- ")) };
-    let file = format!("to allow it, {}:\n{}{steps}", pasted.order("these lines"), pasted.lines.join("\n"));
+    let development = chosen.development();
+    if let Some(Development::Typed) = development {
+        return format!("to allow it, add to the command:\n{}{steps}", options(suggestion));
+    }
+    let pasted = pasted(config, chosen, suggestion, &[]);
+    let approve = || format!(", and approve it with {}", config.hint.command("approve", &[], &[]));
+    let approve = if development.is_none() { approve() } else { String::new() };
+    let file = format!("to allow it, {}{approve}:\n{}", pasted.order("these lines"), pasted.lines.join("\n"));
     if chosen.configured.is_some() {
-        return file;
+        return format!("{file}{steps}");
     }
     let [run, batch] = ["run", "batch"].map(|command| config.hint.command(command, &[], &[]));
-    format!("{file}\nor, to try it without a configuration, add to {run} or {batch}:\n{}", options(suggestion))
+    let options = options(suggestion);
+    format!("{file}\nor, to try it without a configuration, add to {run} or {batch}:\n{options}{steps}")
 }
 
 /// The key of the configuration that has rules about such a request: in grants, and in a section that narrows them.
@@ -107,48 +121,15 @@ pub(crate) fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
     }
 }
 
-/// The lists of a section that narrows grants, with these requests added: the section at this place of the configuration. A kind
-/// that the section does not list is not narrowed by it, and has no line.
-pub(crate) fn narrowed(config: &Config, section: &[&str], requests: &[Request<'_>]) -> Vec<String> {
-    let Some(rules) = RuleLines::read(config) else { return Vec::new() };
-    let mut added = BTreeMap::<&str, BTreeSet<String>>::new();
-    for request in requests {
-        let is_there = |item: &Item| match request {
-            Request::File { access, path } => item.text.parse().is_ok_and(|rule: PathRule| rule.covers(*access, path)),
-            Request::Http { .. } | Request::Key { .. } | Request::Keys { .. } | Request::Invoke { .. } | _ => {
-                explain::covers(request, &item.text, &[])
-            }
-        };
-        if rules.items(&[section, &[keys(request).1]].concat()).iter().any(is_there) {
-            continue;
-        }
-        // What is left of files are paths as the tool sees them, and of variables and secrets their names.
-        let rule = match request {
-            Request::Environment { name } | Request::Secret { name } | Request::Reveal { name } => name.to_string(),
-            Request::Http { method, target } => HttpRule::smallest(*method, target).to_string(),
-            Request::Keys { prefix } => format!("read {prefix}*"),
-            Request::Key { access, key } => format!("{access} {key}"),
-            Request::Invoke { tool, own } => format!("{}{tool}", if *own { "own " } else { "" }),
-            Request::File { .. } | _ => request.to_string(),
-        };
-        added.entry(keys(request).1).or_default().insert(toml_text(&rule));
-    }
-    let line = |(kind, new): (&str, BTreeSet<String>)| {
-        let old = rules.part(&[section, &[kind]].concat())?;
-        let new = new.into_iter().collect::<Vec<_>>().join(", ");
-        let inner = old.text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
-        Some(match inner.filter(|inner| !inner.contains('#')) {
-            Some(inner) => format!("{kind} = [{}]  # in place of {}", joined(inner, &new), span(&old)),
-            None => format!("# add to `{kind}`, {}: {new}", span(&old)),
-        })
-    };
-    added.into_iter().filter_map(line).collect()
-}
-
 /// The same as options of a command, in one line.
 fn options(suggestion: &Suggestion) -> String {
     let options = suggestion.to_paste();
-    options.iter().map(|line| format!("--grant {}", quoted(line))).collect::<Vec<_>>().join(" ")
+    options.iter().map(|line| option(line)).collect::<Vec<_>>().join(" ")
+}
+
+/// One of them.
+pub(crate) fn option(grant: &str) -> String {
+    format!("--grant {}", quoted(grant))
 }
 
 /// How a section that has grants is called.

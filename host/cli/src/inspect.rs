@@ -120,10 +120,9 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     if let Err(failure) = usable {
         printer.note("note", &format!("the component cannot be called yet: {}", failure.message()));
         printer.note("hint", failure.hint());
-        let tool = component.definitions().next().map_or("TOOL", |tool| &*tool.name);
         if component.definitions().any(|tool| !tool.needs.is_empty()) {
-            let learn = components::learn_command(&config, chosen, tool);
-            printer.note("hint", &format!("to grant only what one call asks for, see {learn}"));
+            let learn = components::how_to_learn(&config, chosen, &component);
+            printer.note("hint", &format!("to grant less, {learn}"));
         }
     }
     Ok(ExitStatus::Ok)

@@ -6,35 +6,38 @@
 
 mod changed;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
 use serde_json::json;
 use toolcell::{
-    CallContext, CallOptions, CallResult, ComponentBytes, Decision, Definition, Denial, Event, Executor, Grants, Host,
-    HttpRule, Layer, Need, Outcome, Overlay, Recorded, Recorder, Refusal, Request, Rights, Suggestion, Target,
+    CallContext, CallOptions, CallResult, ComponentBytes, Decision, Definition, Denial, Egress, Event, Executor,
+    Grants, Host, HttpRule, Layer, Need, Outcome, Overlay, Recorded, Recorder, Refusal, Request, Rights, Suggestion,
     ToolCall,
 };
 
 use crate::args::{DEFAULT_ID, Global, LearnArgs};
 use crate::config::{self, Config, Wanted};
 use crate::exit::ExitStatus;
-use crate::explain::{self, Answer, Found};
+use crate::explain::{self, Found};
 use crate::failure::Failure;
 use crate::grant_text::{self, Change};
 use crate::printer::Printer;
 use crate::run::report;
 use crate::stand_in::{StandIn, directory_of};
 use crate::target;
-use crate::{clean, components, host};
+use crate::{clean, components, host, remedy};
 use changed::Changed;
 
 /// Denials that are kept: a tool can ask a hundred thousand times.
 const MAX_DENIALS: usize = 1000;
 /// Runs of the tool, each with the files that the one before looked for.
 const MAX_RUNS: usize = 16;
+/// Paths of a directory that are named.
+const MAX_PATHS: usize = 5;
 
 /// What a dry run showed.
 #[derive(Default)]
@@ -47,6 +50,9 @@ struct Learned {
     denied: Vec<Request<'static>>,
     /// What of it is granted to its component.
     narrowed: BTreeSet<String>,
+    /// Files and variables that it would not get, each with the directory or the variable that would be granted. A call hears of
+    /// no such denial: WASI says that there is no such file.
+    tried: Vec<(String, Denial)>,
 }
 
 /// Learns.
@@ -116,8 +122,9 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     let recorded = recorder.recorded();
     let Changed { changes, requests, warnings } =
         changed::changed(&config, &chosen, &rights, &recorded, is_approved).await;
-    let Learned { mut asked, granted, denied, narrowed } = learned(&rights, definition, &recorded, &requests);
-    let names_host = add_networks(&mut asked, definition, &arguments.text, &recorded, &rights).await;
+    let Learned { mut asked, granted, denied, narrowed, tried } = learned(&rights, definition, &recorded, &requests);
+    let Hosts { private, is_unknown: names_host } = hosts(definition, &arguments.text, &recorded, &rights).await;
+    private.values().for_each(|rule| asked.add_http(rule));
     let sections =
         sections(&config, (chosen.configured.map(|(name, _)| name), &name), context.tenant.as_deref(), &denied);
     let warnings: Vec<_> = asked.warnings().into_iter().chain(warnings).collect();
@@ -126,11 +133,16 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         Request::parse(&denial.request).is_ok_and(|request| rights.allows(&request) == Decision::Allowed)
     };
     denials.retain(|denial| !is_granted(denial));
+    for denial in &mut denials {
+        let private = private.get(&denial.request).filter(|_| denial.layer == Layer::Granted);
+        denial.grant = private.map_or(denial.grant.clone(), |rule| Suggestion::of_rule(rule).lines().concat());
+    }
     let declared = components::needs(std::iter::once(definition));
     let pasted = grant_text::pasted(&config, &chosen, &asked, &changes);
     if args.json {
+        let denied: Vec<_> = denials.iter().chain(tried.iter().map(|(_, denial)| denial)).collect();
         printer.json(&json!({
-            "tool": name, "ended": result, "denied": denials, "grants": asked.to_paste(), "granted": granted,
+            "tool": name, "ended": result, "denied": denied, "grants": asked.to_paste(), "granted": granted,
             "declared": declared.lines(), "steps": grant_text::steps(&chosen, &asked), "warnings": warnings,
             "changes": changes.iter().map(Change::shown).collect::<Vec<_>>(),
             "narrowed": sections.iter().map(|(section, lines)| json!({ "section": section, "lines": lines })).collect::<Vec<_>>(),
@@ -150,6 +162,20 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.point(step));
         let approve = config.hint.command("approve", &[], &[]);
         printer.point(&format!("approve the configuration: {approve}"));
+        for (directory, _) in asked.directories() {
+            let of = tried.iter().filter(|(of, _)| Path::new(of).starts_with(directory));
+            let paths: Vec<_> = of.map(|(_, denial)| format!("`{}`", denial.request)).collect();
+            if let Some((shown, more)) =
+                paths.split_at_checked(MAX_PATHS.min(paths.len())).filter(|_| !paths.is_empty())
+            {
+                let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+                let shown = shown.join(", ");
+                printer.note(
+                    "note",
+                    &format!("`{directory}` is granted with all that it holds: the tool asked for {shown}{more}"),
+                );
+            }
+        }
     }
     if !narrowed.is_empty() {
         let listed = narrowed.iter().cloned().collect::<Vec<_>>().join(", ");
@@ -212,50 +238,38 @@ fn left_whole(mut grants: Grants, overlay: &Overlay) -> Grants {
     grants
 }
 
-/// Adds the private networks of hosts that are asked for. Returns whether a host's name was not looked up. A name that the tool
-/// made can hold what it read, and a lookup would send that away: only a name from its definition or the arguments is looked up.
-async fn add_networks(
-    asked: &mut Suggestion,
-    definition: &Definition,
-    arguments: &str,
-    recorded: &Recorded,
-    rights: &Rights,
-) -> bool {
-    let mut is_unknown = false;
+/// What is known of the hosts that are asked for.
+#[derive(Default)]
+struct Hosts {
+    /// The grant of a request to a host on a private network, by request.
+    private: BTreeMap<String, HttpRule>,
+    /// A host's name was not looked up, or has no address.
+    is_unknown: bool,
+}
+
+/// Looks at the hosts that are asked for. A name that the tool made can hold what it read, and a lookup would send that away:
+/// only a name from its definition or the arguments is looked up.
+async fn hosts(definition: &Definition, arguments: &str, recorded: &Recorded, rights: &Rights) -> Hosts {
+    let mut hosts = Hosts::default();
+    let egress = Egress::new();
     for request in &recorded.requests {
-        let Request::Http { method, target } = request else { continue };
+        let Request::Http { target, .. } = request else { continue };
         let Host::Name(name) = target.host() else { continue };
         let is_new = matches!(rights.allows(request), Decision::Denied(Denial { layer: Layer::Granted, .. }));
         if !is_new || name == "localhost" {
             continue;
         }
-        let rule = HttpRule::smallest(*method, target);
-        let mut grants = Grants::default();
-        grants.http.push(rule.clone());
-        let alone = Rights::default().with_granted(Arc::new(grants));
-        match is_known(definition, arguments, &name) {
-            true => match explain::decided(&alone, request).await {
-                Answer::Private(networks) => {
-                    let networks = networks.iter().filter_map(|network| network.parse().ok());
-                    asked.add_http(&rule.with_private(networks));
-                }
-                Answer::Unresolved(_) => is_unknown = true,
-                Answer::Allowed | Answer::Denied(_) => {}
-            },
-            false => is_unknown = true,
+        if !remedy::is_known(definition, arguments, &name) {
+            hosts.is_unknown = true;
+            continue;
+        }
+        match remedy::private_rule(&egress, request).await {
+            Some(Ok(rule)) => drop(hosts.private.insert(request.to_string(), rule)),
+            Some(Err(())) => hosts.is_unknown = true,
+            None => {}
         }
     }
-    is_unknown
-}
-
-/// Whether a host's name is in the arguments, or is one that the tool declares.
-fn is_known(definition: &Definition, arguments: &str, name: &str) -> bool {
-    let host = |need: &Need| {
-        let url = need.pattern.split_once(' ').map_or(&*need.pattern, |(_, url)| url);
-        Target::parse(url).map(|target| target.host()).ok()
-    };
-    let mut declared = definition.needs.iter().filter(|need| need.kind == "http").filter_map(host);
-    arguments.contains(name) || declared.any(|host| matches!(host, Host::Name(declared) if declared == name))
+    hosts
 }
 
 /// The sections that narrow the call, each with the lists that allow what was asked for.
@@ -290,6 +304,7 @@ fn is_used(definition: &Definition, need: &Need, recorded: &Recorded) -> bool {
 /// be changed.
 fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded, changed: &[Request<'_>]) -> Learned {
     let mut learned = Learned::default();
+    let mut tried = Vec::new();
     let mut judge = |request: &Request<'_>, add: &mut dyn FnMut(&mut Suggestion)| match rights.allows(request) {
         Decision::Allowed if changed.contains(request) => {}
         Decision::Allowed => drop(learned.granted.insert(request.to_string())),
@@ -319,15 +334,33 @@ fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded, change
     }
     for (path, used) in recorded.paths.iter().filter(|(path, used)| *path != "/" || used.is_directory) {
         let request = Request::File { access: used.access, path: path.as_str().into() };
-        judge(&request, &mut |asked| asked.add_directory(directory_of(definition, path, *used), used.access));
+        let directory = directory_of(definition, path, *used);
+        judge(&request, &mut |asked| asked.add_directory(directory, used.access));
+        if let Some(mut denial) = grantable(rights, &request) {
+            let mut grant = Suggestion::default();
+            grant.add_directory(directory, used.access);
+            denial.grant = grant.lines().concat();
+            tried.push((directory.to_owned(), denial));
+        }
     }
     if recorded.environment {
         for need in definition.needs.iter().filter(|need| need.kind == "environment") {
             let request = Request::Environment { name: need.pattern.as_str().into() };
             judge(&request, &mut |asked| asked.add(&request));
+            tried.extend(grantable(rights, &request).map(|denial| (need.pattern.clone(), denial)));
         }
     }
-    learned
+    Learned { tried, ..learned }
+}
+
+/// The denial of a request that the operator could allow.
+fn grantable(rights: &Rights, request: &Request<'_>) -> Option<Denial> {
+    match rights.allows(request) {
+        Decision::Denied(denial) if matches!(denial.layer, Layer::Granted | Layer::Tool | Layer::Tenant) => {
+            Some(denial)
+        }
+        Decision::Denied(_) | Decision::Allowed => None,
+    }
 }
 
 /// How a call ended that did not end well, in a few words.
@@ -336,31 +369,5 @@ fn ending(result: &CallResult) -> Option<String> {
         CallResult::Outcome(Outcome::Error(error)) => Some(clean::note(&error.message).into_owned()),
         CallResult::ToolError(error) => Some(error.to_string()),
         CallResult::Outcome(_) | CallResult::Refusal(_) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A tool's own text would leave with the lookup.
-    #[test]
-    fn only_a_name_that_the_tool_did_not_make_is_looked_up() {
-        let mut definition = Definition::new("t", "").unwrap();
-        definition.needs = vec![
-            Need::new("http", "GET https://intranet.example/v1", ""),
-            Need::new("http", "https://.example.org", ""),
-            Need::new("kv", "read https://kv.example", ""),
-        ];
-        let arguments = r#"{"url": "http://wiki.internal/x"}"#;
-        for (name, is_looked_up) in [
-            ("intranet.example", true),
-            ("wiki.internal", true),
-            ("what-it-read.intranet.example", false),
-            ("what-it-read.example.org", false),
-            ("kv.example", false),
-        ] {
-            assert_eq!(is_known(&definition, arguments, name), is_looked_up, "{name}");
-        }
     }
 }

@@ -34,6 +34,7 @@ mod list;
 mod logging;
 mod mistyped;
 mod printer;
+mod remedy;
 mod rollback;
 mod rule_lines;
 mod run;

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Contents, Executor, Limits, Outcome, Question, RaisedKind,
-    Refusal, Registry, Resume, Tool, ToolCall, ToolError,
+    CallContext, CallOptions, CallResult, Completion, Contents, Denial, Executor, Limits, Outcome, Question,
+    RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall, ToolError,
 };
 use toolcell_build::SourceLine;
 
@@ -24,6 +24,7 @@ use crate::failure::Failure;
 use crate::files::Arguments;
 use crate::interrupt::{self, Interrupt};
 use crate::printer::Printer;
+use crate::remedy::{self, Asker};
 use crate::target::{self, Target};
 use crate::units::Size;
 use crate::{context, host, lines, state};
@@ -42,6 +43,9 @@ struct Typed<'a> {
     unset: &'a BTreeMap<String, Problem>,
     /// What the next command needs too.
     again: &'a Again,
+    config: &'a Config,
+    /// The component's name in the configuration.
+    component: &'a str,
 }
 
 /// Makes the call.
@@ -55,7 +59,8 @@ pub(crate) async fn run(
     let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let target = Target::of(args.call.tool.as_deref(), &args.call.arguments)?;
     let arguments = target.arguments.read()?;
-    let config = config::read(global)?;
+    let mut config = config::read(global)?;
+    config.hint = config.hint.with_call(args.call.tool.iter().chain(&args.call.arguments).cloned());
     let config = config::with_typed(config, std::slice::from_ref(&args.call.component), &args.grants.typed())?;
     let chosen = components::used(&config, &args.call.component)?;
     let context = config::on_behalf(&config, context, args.tenant.as_deref())?;
@@ -83,7 +88,7 @@ pub(crate) async fn run(
     let asking = Call { printer, interrupt, args, executor, tool, arguments: &arguments };
     let mut context = context;
     loop {
-        let completion = asking.made(context.clone()).await;
+        let (completion, denials) = asking.made(context.clone()).await;
         let question = if let CallResult::Outcome(Outcome::AskUser(question)) = &completion.result {
             Some(question)
         } else {
@@ -103,6 +108,8 @@ pub(crate) async fn run(
             section,
             unset: &config.unset,
             again: &config.hint,
+            config: &config,
+            component: chosen.configured.map_or("", |(name, _)| name),
         };
         if let Some(question) = question.filter(|_| !args.json) {
             report::question(printer, question)?;
@@ -117,6 +124,15 @@ pub(crate) async fn run(
         } else {
             let (shown, lines) = for_a_person(&chosen, completion.result.clone());
             report::show(printer, &typed, tool, &shown, &lines)?;
+            if !denials.is_empty() {
+                let (tenant, definition) = (context.tenant.as_deref(), tool.definition());
+                // A worker process keeps the rights of its tools.
+                let rights = tool.rights().cloned().or_else(|| Rights::new(chosen.grants().into(), definition).ok());
+                let rights = &rights.unwrap_or_default();
+                let asker = Asker { config: &config, chosen: &chosen, tenant, definition, rights };
+                let is_known = |name: &str| remedy::is_known(definition, &arguments.text, name);
+                asker.remedy(&denials, is_known, None).await.tell(printer);
+            }
         }
         if args.receipt {
             printer.note("receipt", &receipt(&completion));
@@ -170,7 +186,8 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    async fn made(&self, context: CallContext) -> Completion {
+    /// Makes it. What was denied comes with it.
+    async fn made(&self, context: CallContext) -> (Completion, Vec<Denial>) {
         let Self { printer, interrupt, args, executor, tool, arguments } = self;
         let live = Live::start(printer);
         let call = ToolCall::new(&args.id, &*tool.definition().name, arguments.text.clone());
@@ -178,7 +195,7 @@ impl Call<'_> {
         let options = options.with_abort(interrupt.wish()).with_stop_grace(interrupt::GRACE);
         let executor = executor.clone().with_events(live.sink());
         let mut completion = executor.call(tool, call, options).await;
-        live.finish(&completion.result);
+        let denials = live.finish(&completion.result);
         if let lost @ 1.. = completion.usage.log_bytes_lost {
             printer
                 .note("warning", &format!("the tool's log exceeded its limit: {} were dropped", Size(lost).rounded()));
@@ -186,7 +203,7 @@ impl Call<'_> {
         if let Some(size) = &arguments.oversize {
             state_size(&mut completion, size.clone());
         }
-        completion
+        (completion, denials)
     }
 }
 

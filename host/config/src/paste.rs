@@ -8,6 +8,7 @@
 pub struct HintCommand {
     program: String,
     options: Vec<String>,
+    call: Vec<String>,
 }
 
 /// `toolcell` without options.
@@ -20,7 +21,18 @@ impl Default for HintCommand {
 impl HintCommand {
     /// A program with options that each of its commands needs.
     pub fn new(program: impl Into<String>, options: impl IntoIterator<Item = String>) -> Self {
-        Self { program: program.into(), options: options.into_iter().collect() }
+        Self { program: program.into(), options: options.into_iter().collect(), call: Vec::new() }
+    }
+
+    /// With the tool and the arguments of the call that was typed, for hints that repeat it.
+    #[must_use]
+    pub fn with_call(self, words: impl IntoIterator<Item = String>) -> Self {
+        Self { call: words.into_iter().collect(), ..self }
+    }
+
+    /// The tool and the arguments of the call that was typed; empty if none was.
+    pub fn call(&self) -> &[String] {
+        &self.call
     }
 
     /// The options, word by word.
@@ -69,6 +81,7 @@ mod tests {
         let again = |program: &str, options: &[&str]| HintCommand {
             program: program.to_owned(),
             options: options.iter().copied().map(str::to_owned).collect(),
+            call: Vec::new(),
         };
         let (plain, typed) = (again("toolcell", &[]), again("a dir/toolcell", &["--config", "my k.toml"]));
         for (again, options, operands, expected) in [

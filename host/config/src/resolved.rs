@@ -154,7 +154,8 @@ impl ResolvedComponent<'_> {
 
     /// What it can be asked for by.
     pub fn word(&self) -> String {
-        self.configured.map_or_else(|| self.shown(), |(name, _)| name.to_owned())
+        let named = self.configured.filter(|(_, configured)| configured.development != Some(Development::Typed));
+        named.map_or_else(|| self.shown(), |(name, _)| name.to_owned())
     }
 
     /// How it is called.

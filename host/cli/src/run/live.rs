@@ -8,13 +8,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use toolcell::{CallResult, Event, LogLevel, LogSource, ToolError};
+use parking_lot::Mutex;
+use toolcell::{CallResult, Denial, Event, LogLevel, LogSource, ToolError};
 
 use super::report;
 use crate::printer::Printer;
 
 /// Lines that may wait before progress is left out.
 const QUEUE: usize = 256;
+/// Denials that a hint is printed for.
+const MAX_DENIALS: usize = 16;
 
 /// The label of a line on the tool's standard error.
 const STDERR: &str = "tool stderr";
@@ -57,6 +60,7 @@ fn is_panic(line: &str) -> bool {
 pub(super) struct Live {
     lines: Sender<Message>,
     waiting: Arc<AtomicUsize>,
+    denials: Arc<Mutex<Vec<Denial>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -84,13 +88,19 @@ impl Live {
             }
         };
         let thread = std::thread::Builder::new().name("toolcell-lines".into()).spawn(show).ok();
-        Self { lines, waiting, thread }
+        Self { lines, waiting, denials: Arc::default(), thread }
     }
 
     /// What the executor sends its events to.
     pub(super) fn sink(&self) -> impl Fn(Event) + Send + Sync + 'static {
-        let (lines, waiting) = (self.lines.clone(), Arc::clone(&self.waiting));
+        let (lines, waiting, denials) = (self.lines.clone(), Arc::clone(&self.waiting), Arc::clone(&self.denials));
         move |event| {
+            if let Event::Denied { denial, .. } = &event {
+                let mut denials = denials.lock();
+                if denials.len() < MAX_DENIALS && !denials.contains(denial) {
+                    denials.push(denial.clone());
+                }
+            }
             let is_progress = matches!(event, Event::Progress { .. });
             let Some(line) = line(event) else { return };
             if is_progress && waiting.load(Ordering::Relaxed) >= QUEUE {
@@ -102,8 +112,8 @@ impl Live {
         }
     }
 
-    /// Waits until every line is written. The call has ended with this result.
-    pub(super) fn finish(self, result: &CallResult) {
+    /// Waits until every line is written. The call has ended with this result. Returns what was denied, each once.
+    pub(super) fn finish(self, result: &CallResult) -> Vec<Denial> {
         let error =
             if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result { Some(raised) } else { None };
         let has_panic = error.is_some_and(report::has_panic);
@@ -112,6 +122,7 @@ impl Live {
         if let Some(thread) = self.thread {
             let _ = thread.join();
         }
+        std::mem::take(&mut *self.denials.lock())
     }
 }
 

@@ -59,7 +59,8 @@ fn told(mut shown: Shown) -> (i32, String, String) {
 #[test]
 fn what_is_shown_is_the_same_with_a_process() {
     let here = place(CONFIG);
-    let there = place(&format!("[host]\nisolation = \"process\"\n{CONFIG}"));
+    // At the end: hints name lines.
+    let there = place(&format!("{CONFIG}\n[host]\nisolation = \"process\"\n"));
     let both = |words: &[&str]| {
         let (with, without) = (told(there.typed(words)), told(here.typed(words)));
         assert_eq!(with, without, "{words:?}");

@@ -267,7 +267,9 @@ fn a_tenant_is_narrowed() {
     assert_eq!(told(&[]).stderr, WITHOUT_TENANT);
     for words in [&["--tenant", "acme"][..], &["--context", "{\"tenant\": \"acme\"}"]] {
         let shown = told(words);
-        assert_eq!(shown.stderr, "denied: `reveal key` is denied for this tenant\n", "{shown}");
+        let denied = "denied: `reveal key` is denied for this tenant\n\
+                      hint: to allow it, write this in [tenants.acme]: reveal = [\"key\"]  # in place of line 28\n";
+        assert_eq!(shown.stderr, denied, "{shown}");
     }
     for words in [&["--tenant", "acne"][..], &["--context", "{\"tenant\": \"x\"}"]] {
         assert_eq!(told(words).status, 2);

@@ -29,6 +29,7 @@ mod newcomer;
 mod packaging;
 mod path_to_grant;
 mod place;
+mod remedies;
 mod resume;
 mod rollback;
 mod serve;

@@ -52,9 +52,9 @@ fn a_stranger_is_granted_what_it_needs_in_five_commands() {
     let inspected = typed(&["inspect", "forecast.wasm"], None);
     assert_eq!(inspected.status, 0, "{inspected}");
 
-    // 2. What does a call need? The command is printed, but for the arguments.
+    // 2. What does a call need? The command is printed, and the arguments of the call are added to it.
     let learn = shown_command(&inspected.stderr, "learn");
-    let learn: Vec<_> = learn.iter().map(|word| if word == "ARGS" { CALL } else { word }).collect();
+    let learn: Vec<_> = learn.iter().map(String::as_str).chain([CALL]).collect();
     let learned = typed(&learn, None);
     assert_eq!((learned.status, server.heads().len()), (0, 0), "it asks no server: {learned}");
 

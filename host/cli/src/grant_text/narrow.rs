@@ -1,0 +1,50 @@
+//! The lists of a section that narrows grants, with what it has to leave.
+//!
+//! In: requests, the place of the section. Out: lines that take the place of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toolcell::{HttpRule, PathRule, Request, toml_text};
+
+use super::{joined, keys, span};
+use crate::config::Config;
+use crate::explain;
+use crate::rule_lines::{Item, RuleLines};
+
+/// The lists of a section that narrows grants, with these requests added: the section at this place of the configuration. A kind
+/// that the section does not list is not narrowed by it, and has no line.
+pub(crate) fn narrowed(config: &Config, section: &[&str], requests: &[Request<'_>]) -> Vec<String> {
+    let Some(rules) = RuleLines::read(config) else { return Vec::new() };
+    let mut added = BTreeMap::<&str, BTreeSet<String>>::new();
+    for request in requests {
+        let is_there = |item: &Item| match request {
+            Request::File { access, path } => item.text.parse().is_ok_and(|rule: PathRule| rule.covers(*access, path)),
+            Request::Http { .. } | Request::Key { .. } | Request::Keys { .. } | Request::Invoke { .. } | _ => {
+                explain::covers(request, &item.text, &[])
+            }
+        };
+        if rules.items(&[section, &[keys(request).1]].concat()).iter().any(is_there) {
+            continue;
+        }
+        // What is left of files are paths as the tool sees them, and of variables and secrets their names.
+        let rule = match request {
+            Request::Environment { name } | Request::Secret { name } | Request::Reveal { name } => name.to_string(),
+            Request::Http { method, target } => HttpRule::smallest(*method, target).to_string(),
+            Request::Keys { prefix } => format!("read {prefix}*"),
+            Request::Key { access, key } => format!("{access} {key}"),
+            Request::Invoke { tool, own } => format!("{}{tool}", if *own { "own " } else { "" }),
+            Request::File { .. } | _ => request.to_string(),
+        };
+        added.entry(keys(request).1).or_default().insert(toml_text(&rule));
+    }
+    let line = |(kind, new): (&str, BTreeSet<String>)| {
+        let old = rules.part(&[section, &[kind]].concat())?;
+        let new = new.into_iter().collect::<Vec<_>>().join(", ");
+        let inner = old.text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+        Some(match inner.filter(|inner| !inner.contains('#')) {
+            Some(inner) => format!("{kind} = [{}]  # in place of {}", joined(inner, &new), span(&old)),
+            None => format!("# add to `{kind}`, {}: {new}", span(&old)),
+        })
+    };
+    added.into_iter().filter_map(line).collect()
+}

@@ -1,0 +1,298 @@
+//! What would allow what was denied: the warnings, notes and hints of `explain` and `run`.
+//!
+//! In: denied requests, the tool that made them, the configuration. Out: lines to be pasted, and where they go.
+//! Invariants: a host's name is looked up only where the caller allows it; what is dangerous is warned of first.
+
+use std::collections::BTreeSet;
+
+use toolcell::{
+    Access, Component, Definition, Denial, Directory, Egress, Grants, Host, HttpRule, Layer, Need, PathUse, Request,
+    Rights, Suggestion, Target,
+};
+
+use crate::config::{Chosen, Config, Development};
+use crate::explain::{self, Answer, Rule};
+use crate::printer::Printer;
+use crate::stand_in::directory_of;
+use crate::{components, grant_text, inspect};
+
+/// Who asked: a tool of a component, for a tenant.
+pub(crate) struct Asker<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) chosen: &'a Chosen<'a>,
+    pub(crate) tenant: Option<&'a str>,
+    pub(crate) definition: &'a Definition,
+    pub(crate) rights: &'a Rights,
+}
+
+/// What to say about denials.
+#[derive(Default)]
+pub(crate) struct Remedy {
+    warnings: BTreeSet<String>,
+    notes: BTreeSet<String>,
+    hints: Vec<String>,
+}
+
+impl Remedy {
+    pub(crate) fn tell(&self, printer: &Printer) {
+        self.warnings.iter().for_each(|warning| printer.note("warning", warning));
+        self.notes.iter().for_each(|note| printer.note("note", note));
+        self.hints.iter().for_each(|hint| printer.note("hint", hint));
+    }
+}
+
+impl Asker<'_> {
+    /// What would allow these. `is_known` says whether a host's name may be looked up; `component` is given where it may import
+    /// more than is granted.
+    pub(crate) async fn remedy(
+        &self,
+        denials: &[Denial],
+        is_known: impl Fn(&str) -> bool,
+        component: Option<&Component>,
+    ) -> Remedy {
+        let mut remedy = Remedy::default();
+        let mut asked = Suggestion::default();
+        let (mut of_tool, mut of_tenant) = (Vec::new(), Vec::new());
+        let mut others = Vec::new();
+        for denial in denials {
+            let Ok(request) = Request::parse(&denial.request) else {
+                others.push((denial, denial.hint()));
+                continue;
+            };
+            match denial.layer {
+                Layer::Granted => {
+                    let above = suggest(&mut asked, self.definition, &request);
+                    let is_new =
+                        |above: &str| !self.chosen.grants().directories.iter().any(|directory| directory.name == above);
+                    remedy.notes.extend(above.filter(|above| is_new(above)).map(|above| {
+                        format!(
+                            "the path is taken for a file: the grant is for its directory `{above}`, with all that it \
+                             holds"
+                        )
+                    }));
+                    if matches!(&request, Request::Http { target, .. } if is_known(&target.host().to_string())) {
+                        if let Some(Ok(rule)) = private_rule(&Egress::new(), &request).await {
+                            asked.add_http(&rule);
+                        }
+                    }
+                }
+                // Its name was looked up for the request, which a rule of the operator's allows.
+                Layer::Network => match explain::decided(self.rights, &request).await {
+                    Answer::Private(networks) => {
+                        let Remedy { warnings, hints, .. } = self.let_through(&request, &networks);
+                        remedy.warnings.extend(warnings);
+                        others.extend(hints.into_iter().map(|hint| (denial, hint)));
+                    }
+                    Answer::Allowed | Answer::Unresolved(_) | Answer::Denied(_) => others.push((denial, denial.hint())),
+                },
+                Layer::Tool => of_tool.push(request),
+                Layer::Tenant => of_tenant.push(request),
+                Layer::Declared | Layer::Call | Layer::Caller | Layer::Secrets | Layer::Host | _ => {
+                    others.push((denial, denial.hint()));
+                }
+            }
+        }
+        if !asked.is_empty() {
+            if let Some(component) = component {
+                let missing = add_imports(&mut asked, self.chosen, component);
+                remedy.notes.extend((!missing.is_empty()).then(|| {
+                    let learn = components::how_to_learn(self.config, self.chosen, component);
+                    let missing = missing.join(", ");
+                    format!("a call also needs grants for what the component imports: {missing}; {learn}")
+                }));
+            }
+            remedy.warnings.extend(asked.warnings());
+            remedy.hints.push(grant_text::advice(self.config, self.chosen, &asked));
+        }
+        let narrowed = [(Layer::Tool, of_tool), (Layer::Tenant, of_tenant)];
+        let narrowed = narrowed.iter().filter(|(_, requests)| !requests.is_empty());
+        remedy.hints.extend(narrowed.map(|(layer, requests)| self.widened(*layer, requests)));
+        let is_one = denials.len() == 1;
+        let mut hints: Vec<_> = others
+            .into_iter()
+            .map(|(denial, hint)| if is_one { hint } else { format!("`{}`: {hint}", denial.request) })
+            .collect();
+        hints.dedup();
+        remedy.hints.extend(hints);
+        remedy
+    }
+
+    /// What to write in a section that narrows this tool or the tenant.
+    fn widened(&self, layer: Layer, requests: &[Request<'_>]) -> String {
+        let name = self.chosen.configured.map_or("", |(name, _)| name);
+        let of_tool = self.chosen.section_of(&self.definition.name).filter(|_| layer == Layer::Tool);
+        let tenant = self.tenant.unwrap_or("NAME");
+        let (section, place) = match of_tool {
+            Some(section) => (section, vec!["components", name, "tools", &self.definition.name]),
+            None => (format!("tenants.{tenant}"), vec!["tenants", tenant]),
+        };
+        let lines = grant_text::narrowed(self.config, &place, requests);
+        format!("to allow it, write this in [{section}]: {}", lines.join("\n"))
+    }
+
+    /// What lets a request that is granted through to these networks.
+    pub(crate) fn let_through(&self, request: &Request<'_>, networks: &[String]) -> Remedy {
+        let scope = (self.tenant, &*self.definition.name);
+        let written = explain::deciding(self.config, self.chosen, scope, request, &Answer::Allowed);
+        let granted = self.rights.granted().http.iter().find(|granted| explain::is_within(request, granted));
+        let old = written.map(|rule: Rule| rule.text).or_else(|| granted.map(HttpRule::to_string));
+        let old = old.unwrap_or_else(|| request.to_string());
+        let new = explain::with_private(self.rights, request, &old, networks);
+        let hint = match self.chosen.development() {
+            Some(Development::Typed) => {
+                format!(
+                    "to allow it, write this in place of the grant of `{old}`:\n{}",
+                    grant_text::option(&format!("http={new}"))
+                )
+            }
+            Some(Development::Folder(_)) | None => format!("to allow it, write this in place of the rule: {new}"),
+        };
+        let warnings = with_networks(request, networks).map(|rule| Suggestion::of_rule(&rule).warnings());
+        Remedy { warnings: warnings.into_iter().flatten().collect(), hints: vec![hint], ..Remedy::default() }
+    }
+}
+
+/// The smallest rule for a request that lets it through to these networks.
+fn with_networks(request: &Request<'_>, networks: &[String]) -> Option<HttpRule> {
+    let Request::Http { method, target } = request else { return None };
+    let networks = networks.iter().filter_map(|network| network.parse().ok());
+    Some(HttpRule::smallest(*method, target).with_private(networks))
+}
+
+/// Adds what would grant a request: of a path the directory that the tool declares, or that it lies in. The second is returned,
+/// if it is a guess. A path at the top is a directory: no grant is for all files.
+fn suggest<'a>(asked: &mut Suggestion, definition: &Definition, request: &'a Request<'_>) -> Option<&'a str> {
+    match request {
+        Request::File { access, path } => {
+            let declared = directory_of(definition, path, PathUse { access: *access, is_directory: true });
+            let above = path.rsplit_once('/').map(|(above, _)| above);
+            let above = above.filter(|above| !above.is_empty() && declared == path);
+            asked.add_directory(above.unwrap_or(declared), *access);
+            return above;
+        }
+        Request::Secret { name } => {
+            asked.add(request);
+            let declared = definition.needs.iter().filter(|need| need.kind == "http");
+            declared.filter_map(|need| need.pattern.parse().ok()).for_each(|rule| asked.add_secret(name, &rule));
+        }
+        Request::Http { .. }
+        | Request::Environment { .. }
+        | Request::Reveal { .. }
+        | Request::Key { .. }
+        | Request::Keys { .. }
+        | Request::Invoke { .. }
+        | _ => asked.add(request),
+    }
+    None
+}
+
+/// The smallest rule that allows a request to a host on a private network, with that network; none if its host is on no such
+/// network. A name is looked up; `Err` if it has no address now.
+pub(crate) async fn private_rule(egress: &Egress, request: &Request<'_>) -> Option<Result<HttpRule, ()>> {
+    let mut grants = Grants::default();
+    grants.http.push(with_networks(request, &[])?);
+    let alone = Rights::default().with_granted(grants.into());
+    match explain::decided_by(egress, &alone, request).await {
+        Answer::Private(networks) => with_networks(request, &networks).map(Ok),
+        Answer::Unresolved(_) => Some(Err(())),
+        Answer::Allowed | Answer::Denied(_) => None,
+    }
+}
+
+/// Whether a host's name is in the arguments, or is one that the tool declares. A name that the tool made can hold what it read,
+/// and a lookup would send that away.
+pub(crate) fn is_known(definition: &Definition, arguments: &str, name: &str) -> bool {
+    let host = |need: &Need| {
+        let url = need.pattern.split_once(' ').map_or(&*need.pattern, |(_, url)| url);
+        Target::parse(url).map(|target| target.host()).ok()
+    };
+    let mut declared = definition.needs.iter().filter(|need| need.kind == "http").filter_map(host);
+    arguments.contains(name) || declared.any(|host| matches!(host, Host::Name(declared) if declared == name))
+}
+
+/// Adds what else the component declares for imports that would not be granted: until then none of its tools can be called.
+/// Returns the imports that no tool declares a need for.
+fn add_imports(asked: &mut Suggestion, chosen: &Chosen<'_>, component: &Component) -> Vec<String> {
+    let missing = |asked: &Suggestion| {
+        let grants = with_kinds(chosen.grants(), asked);
+        inspect::missing(component.examination(), component.definitions(), &grants)
+    };
+    for kind in ["http", "kv", "invoke", "reveal"] {
+        let mut more = asked.clone();
+        let needs = component.definitions().flat_map(|tool| &tool.needs).filter(|need| need.kind == kind);
+        needs.for_each(|need| more.add_need(need));
+        if missing(&more).len() < missing(asked).len() {
+            *asked = more;
+        }
+    }
+    missing(asked)
+}
+
+/// Grants with one of each kind that is suggested: whether imports are granted depends on the kinds alone.
+fn with_kinds(mut grants: Grants, asked: &Suggestion) -> Grants {
+    for (kind, _) in asked.additions() {
+        match kind {
+            "http" => grants.http.extend("https://a.example".parse::<HttpRule>()),
+            "kv" => grants.keys.extend("read a".parse::<toolcell::KeyRule>()),
+            "invoke" => grants.invoke.extend("a".parse::<toolcell::InvokeRule>()),
+            "reveal" => drop(grants.reveal.insert("a".to_owned())),
+            "directories" => grants.directories.extend(Directory::new("/a", "/a", Access::Read)),
+            _ => {}
+        }
+    }
+    grants
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcell::{Decision, Resolved, Resolver};
+
+    use super::*;
+
+    /// Every name is on this machine.
+    struct Here;
+
+    impl Resolver for Here {
+        fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+            Box::pin(std::future::ready(Ok(vec![[10, 1, 2, 3].into()])))
+        }
+    }
+
+    /// What is proposed for a name is what a call needs.
+    #[tokio::test]
+    async fn a_name_in_a_private_network_is_granted_with_its_network() {
+        let request = Request::parse("GET http://wiki.internal/x").unwrap();
+        let mut asked = Suggestion::of(&request);
+        let egress = Egress::new().with_resolver(Here);
+        let rule = private_rule(&egress, &request).await.expect("a private host").expect("an address");
+        asked.add_http(&rule);
+        let line = r#"http = [{ rule = "GET http://wiki.internal/x", private = ["10.1.2.3/32"] }]"#;
+        assert_eq!(asked.to_paste(), [line]);
+        let mut grants = Grants::default();
+        grants.http.push(rule);
+        let rights = Rights::default().with_granted(grants.into());
+        assert_eq!(rights.allows(&request), Decision::Allowed);
+        assert!(matches!(explain::decided_by(&egress, &rights, &request).await, Answer::Allowed));
+    }
+
+    /// A tool's own text would leave with the lookup.
+    #[test]
+    fn only_a_name_that_the_tool_did_not_make_is_looked_up() {
+        let mut definition = Definition::new("t", "").unwrap();
+        definition.needs = vec![
+            Need::new("http", "GET https://intranet.example/v1", ""),
+            Need::new("http", "https://.example.org", ""),
+            Need::new("kv", "read https://kv.example", ""),
+        ];
+        let arguments = r#"{"url": "http://wiki.internal/x"}"#;
+        for (name, is_looked_up) in [
+            ("intranet.example", true),
+            ("wiki.internal", true),
+            ("what-it-read.intranet.example", false),
+            ("what-it-read.example.org", false),
+            ("kv.example", false),
+        ] {
+            assert_eq!(is_known(&definition, arguments, name), is_looked_up, "{name}");
+        }
+    }
+}
