@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcell::Standing::Inert;
 use toolcell::defence::{Defence, stands};
-use toolcell::{Component, Examination, Rights, names};
+use toolcell::{Component, Definition, Examination, Rights, names};
 
 use crate::args::{ApproveArgs, Global};
 use crate::components;
@@ -80,7 +80,7 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
     for chosen in chosen(&config, file, &args.components)? {
         let Some((name, _)) = chosen.configured else { continue };
         let about = |failure: Failure| failure.about(format_args!("[components.{name}]"));
-        seen.push(look(printer, &engines, name, chosen).await.map_err(about)?);
+        seen.push(look(printer, &engines, &config, (name, chosen)).await.map_err(about)?);
     }
     let locked = lock.components.keys().chain(lock.others.keys());
     let gone = locked.filter(|name| is_whole && !config.components.contains_key(*name)).cloned().collect();
@@ -187,8 +187,8 @@ fn chosen<'a>(config: &'a Config, file: &str, asked: &[String]) -> Result<Vec<Ch
 async fn look<'a>(
     printer: &Printer,
     engines: &Engines<'_>,
-    name: &'a str,
-    chosen: Chosen<'a>,
+    config: &Config,
+    (name, chosen): (&'a str, Chosen<'a>),
 ) -> Result<Seen<'a>, Failure> {
     let (bytes, signer) = components::bytes(&chosen)?;
     let component = components::freely(printer, engines, bytes, &chosen).await?;
@@ -199,9 +199,11 @@ async fn look<'a>(
     tools.sort_unstable_by(|(one, _), (other, _)| one.name.cmp(&other.name));
     let may =
         tools.iter().map(|(tool, rights)| (tool.name.clone(), effective::effective(rights, tool, None))).collect();
-    let gaps =
-        tools.iter().flat_map(|(tool, rights)| gaps::of(rights, tool).into_iter().map(|gap| (tool.name.clone(), gap)));
-    let gaps = gaps.collect();
+    let of = |(tool, rights): &(&Definition, Rights)| {
+        let gaps = gaps::of(config, name, rights, tool).into_iter();
+        gaps.map(|gap| (tool.name.clone(), gap)).collect::<Vec<_>>()
+    };
+    let gaps = tools.iter().flat_map(of).collect();
     let now = Approved::of(&component, signer.as_ref().map(|signer| signer.publisher.clone()));
     let rights = tools.into_iter().map(|(_, rights)| rights).collect();
     let examination = component.examination().clone();

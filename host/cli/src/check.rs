@@ -143,8 +143,8 @@ fn unset_secret(config: &Config, secret: &str, components: &[(&str, Component)])
 }
 
 /// What a tool declares and is not granted.
-fn not_granted(tool: &Tool) -> Vec<Gap> {
-    tool.rights().map(|rights| gaps::of(rights, tool.definition())).unwrap_or_default()
+fn not_granted(config: &Config, chosen: &Chosen<'_>, tool: &Tool) -> Vec<Gap> {
+    tool.rights().map(|rights| gaps::of(config, name(chosen), rights, tool.definition())).unwrap_or_default()
 }
 
 fn name<'a>(chosen: &Chosen<'a>) -> &'a str {
@@ -175,7 +175,7 @@ fn to_json(
         let limits = limits(&chosen.limits.tightened(&chosen.limits_of(&definition.name)));
         let (name, needs) = (&definition.name, &definition.needs);
         json!({
-            "name": name, "needs": needs, "not_granted": not_granted(tool), "may": left(tool, None), "limits": limits,
+            "name": name, "needs": needs, "not_granted": not_granted(config, chosen, tool), "may": left(tool, None), "limits": limits,
             "tenants": tenants,
         })
     };
@@ -240,7 +240,7 @@ fn to_text(
             text.push(format!("    {}", in_words(&tightened)));
         }
         text.push(table::columns(4, WIDEST, &effective::rows(&own)));
-        for gap in not_granted(tool) {
+        for gap in not_granted(config, chosen, tool) {
             text.push(format!("    ! {}", gap.text()));
         }
         for (name, tenant) in &config.tenants {

@@ -3,6 +3,8 @@
 //! In: the tools of components under their grants. Out: needs with the part that is granted, rules with their place.
 //! Invariants: decided by the same rights as a call; a part that cannot be computed is not reported.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -11,6 +13,7 @@ use toolcell::{Definition, Need, Overlay, Rights};
 use crate::clean;
 use crate::config::effective::{self, TOO_MANY};
 use crate::config::{Config, Problem, RuleOf, WrittenRule};
+use crate::rule_lines::RuleLines;
 
 /// A component that was loaded: its name in the configuration, and the rights of each of its tools.
 pub(crate) struct Loaded<'a> {
@@ -21,23 +24,55 @@ pub(crate) struct Loaded<'a> {
 /// A need that is not granted, or only in part.
 ///
 /// # Shape
-/// As JSON: `{"kind", "pattern", "reason", "granted"}`.
+/// As JSON: `{"kind", "pattern", "reason", "granted"}`, and `"narrowed_by"` if the component is granted more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Gap {
     #[serde(flatten)]
     need: Need,
     /// The rules that are left of it.
     granted: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    narrowed_by: Option<Narrowing>,
+}
+
+/// The section of a tool that takes away what its component is granted.
+///
+/// # Shape
+/// As JSON: its fields by name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Narrowing {
+    section: String,
+    file: String,
+    /// Of the list in it.
+    line: usize,
+}
+
+impl fmt::Display for Narrowing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { section, file, line } = self;
+        write!(f, "[{section}] (`{file}`, line {line})")
+    }
+}
+
+impl Narrowing {
+    /// What narrows this kind of a tool's grants.
+    fn of(config: &Config, component: &str, tool: &str, kind: &str) -> Option<Self> {
+        let key = if kind == "directories" { "files" } else { kind };
+        let line = RuleLines::read(config)?.line(&["components", component, "tools", tool, key])?;
+        Some(Self { section: format!("components.{component}.tools.{tool}"), file: config.file.clone()?, line })
+    }
 }
 
 impl Gap {
     /// The need, its reason, and what is granted of it.
     pub(crate) fn text(&self) -> String {
         let Need { kind, pattern, reason, .. } = &self.need;
-        let granted = if self.granted.is_empty() {
-            "not granted".to_owned()
-        } else {
-            format!("granted only {}", self.granted.join("; "))
+        let left = self.granted.join("; ");
+        let granted = match (&self.narrowed_by, self.granted.is_empty()) {
+            (None, true) => "not granted".to_owned(),
+            (None, false) => format!("granted only {left}"),
+            (Some(narrowing), true) => format!("granted to the component, but {narrowing} takes it away"),
+            (Some(narrowing), false) => format!("granted to the component, but {narrowing} leaves only {left}"),
         };
         // Its author's words stay in one line.
         clean::note(&clean::shown(&format!("declares {kind} {pattern} ({reason}): {granted}"))).into_owned()
@@ -46,19 +81,29 @@ impl Gap {
     /// The need as the rest of a sentence about the tool, if no part of it is granted.
     pub(crate) fn clause(&self) -> Option<String> {
         let Need { kind, pattern, .. } = &self.need;
-        let clause = || format!("declares {kind} {pattern}, which is not granted");
+        let clause = || match &self.narrowed_by {
+            None => format!("declares {kind} {pattern}, which is not granted"),
+            Some(narrowing) => {
+                format!("declares {kind} {pattern}, which the component is granted, but {narrowing} takes it away")
+            }
+        };
         self.granted.is_empty().then(|| clean::note(&clean::shown(&clause())).into_owned())
     }
 }
 
-/// What a tool declares and is not granted.
-pub(crate) fn of(rights: &Rights, definition: &Definition) -> Vec<Gap> {
+/// What a tool of this component declares and is not granted.
+pub(crate) fn of(config: &Config, component: &str, rights: &Rights, definition: &Definition) -> Vec<Gap> {
+    let open = without_sections(rights);
     let gap = |need: &Need| {
         let (kind, rule, only) = layer(need)?;
         let granted = left(rights, definition, kind, &only);
         let is_whole =
             granted.iter().any(|left| *left == rule || *left == TOO_MANY || left.starts_with(&format!("{rule} (")));
-        (!is_whole).then(|| Gap { need: need.clone(), granted })
+        (!is_whole).then(|| {
+            let is_narrowed = left(&open, definition, kind, &only) != granted;
+            let narrowed_by = is_narrowed.then(|| Narrowing::of(config, component, &definition.name, kind)).flatten();
+            Gap { need: need.clone(), granted, narrowed_by }
+        })
     };
     definition.needs.iter().filter_map(gap).collect()
 }
@@ -107,6 +152,13 @@ fn left(rights: &Rights, definition: &Definition, kind: &str, only: &Overlay) ->
     effective::effective(&narrowed, definition, Some(only)).remove(kind).unwrap_or_default()
 }
 
+/// The rights of a tool without what its own section takes away.
+fn without_sections(rights: &Rights) -> Rights {
+    let mut granted = rights.granted().clone();
+    granted.tools.clear();
+    rights.with_granted(granted.into())
+}
+
 /// The rules that allow no request of any tool. `components` are all of the configuration, or some; a tenant's rules are
 /// looked at only where all are there.
 pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
@@ -125,36 +177,123 @@ pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
         }
         RuleOf::Tenant(_) => is_complete && !components.iter().any(|component| allows(rule, component, None)),
     };
-    let mut idle: Vec<_> = config.rules.iter().filter(is_idle).map(|rule| told(config, rule)).collect();
+    let mut idle: Vec<_> = config.rules.iter().filter(is_idle).map(|rule| told(config, components, rule)).collect();
     idle.sort_by_key(|problem| (problem.line, problem.column));
     idle
 }
 
-fn told(config: &Config, rule: &WrittenRule) -> Problem {
-    let WrittenRule { of, kind, place, .. } = rule;
-    let text = clean::shown(&place.message);
-    let useless = format!("the rule `{text}` in {kind} has no effect");
+/// Why a rule allows nothing.
+fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Problem {
+    let WrittenRule { of, kind, only, place } = rule;
+    let useless = format!("the rule `{}` in {kind} has no effect", clean::shown(&place.message));
+    let inspect = |name: &str| config.hint.command("inspect", &[], &[name]);
+    let found = |name: &str| components.iter().find(|component| component.name == name);
     let (message, hint) = match of {
         RuleOf::Component(name) => {
-            let has_tools = config.components.get(name).is_some_and(|component| !component.tools.is_empty());
-            let narrowed =
-                if has_tools { format!(", or [components.{name}.tools] takes it away") } else { String::new() };
-            (
-                format!("{useless}: no tool of `{name}` declares it{narrowed}"),
-                format!("remove the rule; `toolcell inspect {name}` shows what the tools declare"),
-            )
+            let tools = found(name).map(|found| found.tools.as_slice()).unwrap_or_default();
+            let sections = sections(config, name, tools, kind, only);
+            let declared: Vec<_> = tools.iter().flat_map(|(tool, _)| &tool.needs).filter_map(layer).collect();
+            let declared: BTreeSet<_> =
+                declared.iter().filter(|(of, ..)| of == kind).map(|(_, rule, _)| rule).collect();
+            let shown =
+                || declared.iter().map(|rule| format!("`{}`", clean::shown(rule))).collect::<Vec<_>>().join(", ");
+            let is_silent = !tools.iter().any(|(tool, _)| tool.declares_needs());
+            // A component is of no use without any grant of a kind that it imports.
+            let is_granted_more = tools.iter().any(|(tool, rights)| {
+                effective::effective(rights, tool, None).remove(kind).is_some_and(|left| !left.is_empty())
+            });
+            match (sections.as_slice(), declared.is_empty() || is_granted_more) {
+                // Without the grant the component may not be usable at all.
+                ([first, ..], _) => (
+                    format!("{useless}: {} takes it away", listed(&sections)),
+                    format!(
+                        "write it in [{}] too, or remove the list there: a tool's section can only take away",
+                        first.section
+                    ),
+                ),
+                ([], false) => (
+                    format!("{useless}: no tool of `{name}` declares it"),
+                    format!(
+                        "in place of it, write what the tools declare: {}; {} shows all of it",
+                        shown(),
+                        inspect(name)
+                    ),
+                ),
+                ([], true) if is_silent => (
+                    format!("{useless}: no tool of `{name}` can use it"),
+                    format!("remove the rule; {} shows what the component imports", inspect(name)),
+                ),
+                ([], true) => (
+                    format!("{useless}: no tool of `{name}` declares it"),
+                    format!("remove the rule; {} shows what the tools declare", inspect(name)),
+                ),
+            }
         }
-        RuleOf::Tool(name, tool) => (
-            format!("{useless}: the tool `{tool}` does not declare it, or the component `{name}` is not granted it"),
-            "remove the rule, or grant it to the component first: a tool's section can only narrow those grants"
-                .to_owned(),
-        ),
-        RuleOf::Tenant(name) => (
-            format!("{useless} for the tenant `{name}`: no component is granted it"),
-            "remove the rule, or grant it to a component: a tenant's section can only take away".to_owned(),
-        ),
+        RuleOf::Tool(name, tool) => {
+            let is_granted = found(name).is_some_and(|found| is_granted(found, kind, only));
+            if is_granted {
+                (
+                    format!("{useless}: the tool `{tool}` does not declare it"),
+                    format!("remove the rule; {} shows what the tool declares", inspect(name)),
+                )
+            } else {
+                (
+                    format!("{useless}: the component `{name}` is not granted it"),
+                    "remove the rule, or grant it to the component first: a tool's section can only narrow those grants"
+                        .to_owned(),
+                )
+            }
+        }
+        RuleOf::Tenant(name) => {
+            let useless = format!("{useless} for the tenant `{name}`");
+            let sections: Vec<_> = components
+                .iter()
+                .flat_map(|component| self::sections(config, component.name, &component.tools, kind, only))
+                .collect();
+            if let [first, ..] = sections.as_slice() {
+                let hint =
+                    format!("write it in [{}] too, or remove it here: sections can only take away", first.section);
+                (format!("{useless}: {} takes it away", listed(&sections)), hint)
+            } else if components.iter().any(|component| is_granted(component, kind, only)) {
+                let hint = "remove the rule: a tool can use only what it declares".to_owned();
+                (format!("{useless}: no tool that is granted it declares it"), hint)
+            } else {
+                (
+                    format!("{useless}: no component is granted it"),
+                    "remove the rule, or grant it to a component: a tenant's section can only take away".to_owned(),
+                )
+            }
+        }
     };
     Problem { message, hint, ..place.clone() }
+}
+
+/// The sections of tools without which a rule would have an effect.
+fn sections(
+    config: &Config,
+    component: &str,
+    tools: &[(&Definition, Rights)],
+    kind: &str,
+    only: &Overlay,
+) -> Vec<Narrowing> {
+    let is_narrowed = |(definition, rights): &&(&Definition, Rights)| {
+        left(rights, definition, kind, only).is_empty()
+            && !left(&without_sections(rights), definition, kind, only).is_empty()
+    };
+    let narrowing = |(definition, _): &(&Definition, Rights)| Narrowing::of(config, component, &definition.name, kind);
+    tools.iter().filter(is_narrowed).filter_map(narrowing).collect()
+}
+
+fn listed(sections: &[Narrowing]) -> String {
+    sections.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+/// Whether a component is granted anything of a rule, whatever its tools declare.
+fn is_granted(component: &Loaded<'_>, kind: &str, only: &Overlay) -> bool {
+    let Some((definition, rights)) = component.tools.first() else { return false };
+    let Ok(silent) = Definition::new(&definition.name, "") else { return false };
+    let granted = without_sections(rights).granted().clone();
+    Rights::new(granted.into(), &silent).is_ok_and(|rights| !left(&rights, &silent, kind, only).is_empty())
 }
 
 #[cfg(test)]
@@ -194,7 +333,7 @@ mod tests {
         ] {
             definition.needs = vec![Need::new(kind, pattern, "to work")];
             let Ok(rights) = Rights::new(Arc::new(grants.clone()), &definition) else { continue };
-            let gaps = of(&rights, &definition);
+            let gaps = of(&Config::default(), "c", &rights, &definition);
             let granted = gaps.first().map(|gap| gap.granted.iter().map(String::as_str).collect::<Vec<_>>());
             assert_eq!(granted.as_deref(), expected, "{kind} {pattern}");
             assert!(gaps.iter().all(|gap| gap.text().starts_with(&format!("declares {kind} {pattern} (to work): "))));

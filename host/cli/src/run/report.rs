@@ -112,7 +112,10 @@ fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure>
 
 /// Tells what a tool that failed declares and is not granted: the tool's own words may not say that a grant is missing.
 fn not_granted(printer: &Printer, typed: &Typed<'_>, tool: &Tool) {
-    let gaps = tool.rights().map(|rights| gaps::of(rights, tool.definition())).unwrap_or_default();
+    let gaps = tool
+        .rights()
+        .map(|rights| gaps::of(typed.config, typed.component, rights, tool.definition()))
+        .unwrap_or_default();
     let clauses: Vec<_> = gaps.iter().filter_map(Gap::clause).collect();
     for clause in &clauses {
         printer.note("note", &format!("`{}` {clause}", typed.tool));

@@ -81,16 +81,15 @@ fn gaps_and_idle_rules_are_told_before_and_after_an_approval() {
 /// The section of a component's tools is a possible reason where it is written, and nowhere else.
 #[test]
 fn an_idle_rule_names_no_section_that_is_not_there() {
-    const RULE: &str = "[components.needy]\npath = \"needy.wasm\"\ngrants = { kv = [\"read settings\"] }\n";
-    for (tools, reason) in [
-        ("", "no tool of `needy` declares it\n"),
-        (
-            "[components.needy.tools.needs]\nkv = []\n",
-            "no tool of `needy` declares it, or [components.needy.tools] takes it away\n",
-        ),
+    const SECTION: &str = "[components.needy.tools.needs]\nkv = []\n";
+    for (rule, tools, reason) in [
+        ("read settings", "", "no tool of `needy` declares it\n"),
+        ("read settings", SECTION, "no tool of `needy` declares it\n"),
+        ("read notes/a", SECTION, "[components.needy.tools.needs] (`toolcell.toml`, line 5) takes it away\n"),
     ] {
-        let shown = place(&format!("{RULE}{tools}")).typed(&["check"]);
-        let warning = format!("the rule `read settings` in kv has no effect: {reason}");
+        let config = format!("[components.needy]\npath = \"needy.wasm\"\ngrants = {{ kv = [\"{rule}\"] }}\n{tools}");
+        let shown = place(&config).typed(&["check"]);
+        let warning = format!("the rule `{rule}` in kv has no effect: {reason}");
         assert!(shown.stderr.contains(&warning), "{warning}: {shown}");
     }
 }
