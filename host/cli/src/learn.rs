@@ -163,7 +163,10 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         let approve = config.hint.command("approve", &[], &[]);
         printer.point(&format!("approve the configuration: {approve}"));
         for (directory, _) in asked.directories() {
-            let of = tried.iter().filter(|(of, _)| Path::new(of).starts_with(directory));
+            let is_itself = |request: &str| request.split_once(' ').is_some_and(|(_, path)| path == directory);
+            let is_of =
+                |(of, denial): &&(String, Denial)| Path::new(of).starts_with(directory) && !is_itself(&denial.request);
+            let of = tried.iter().filter(is_of);
             let paths: Vec<_> = of.map(|(_, denial)| format!("`{}`", denial.request)).collect();
             if let Some((shown, more)) =
                 paths.split_at_checked(MAX_PATHS.min(paths.len())).filter(|_| !paths.is_empty())

@@ -70,10 +70,10 @@ impl Asker<'_> {
                              holds"
                         )
                     }));
-                    if matches!(&request, Request::Http { target, .. } if is_known(&target.host().to_string())) {
-                        if let Some(Ok(rule)) = private_rule(&Egress::new(), &request).await {
-                            asked.add_http(&rule);
-                        }
+                    if matches!(&request, Request::Http { target, .. } if is_known(&target.host().to_string()))
+                        && let Some(Ok(rule)) = private_rule(&Egress::new(), &request).await
+                    {
+                        asked.add_http(&rule);
                     }
                 }
                 // Its name was looked up for the request, which a rule of the operator's allows.

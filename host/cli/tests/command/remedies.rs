@@ -292,6 +292,9 @@ fn learn_names_what_was_tried() {
     let shown = place.typed(&call);
     let note = "note: `/data` is granted with all that it holds: the tool asked for `read /data/unit.txt`\n";
     assert!(shown.stderr.contains(note), "{shown}");
+    fs::copy(example("clerk"), place.path().join("clerk.wasm")).expect("a place");
+    let listed = place.typed(&["learn", "clerk.wasm", r#"{"steps": [["list", "/all"]]}"#]);
+    assert!(listed.stdout.contains("/all") && !listed.stderr.contains("with all that it holds"), "{listed}");
     let json = place.typed(&[&call[..], &["--json"]].concat()).json();
     let denied: Vec<_> = json["denied"].as_array().expect("a list").iter().collect();
     for (request, grant) in [
