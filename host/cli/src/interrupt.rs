@@ -26,8 +26,9 @@ pub(crate) const GRACE: Duration = Duration::from_secs(2);
 const LAST: Duration = Duration::from_secs(1);
 /// Time for a run that is given up to print the messages of its calls. A reader who does not read gets what fits a pipe.
 const FLUSH: Duration = Duration::from_secs(1);
-/// Attempts at removing what cells that still run may be adding to.
-const ATTEMPTS: usize = 25;
+/// Attempts at removing what cells that still run may be adding to: three seconds, because they have the lowest priority on a
+/// machine that is busy.
+const ATTEMPTS: usize = 150;
 /// Time between two of them.
 const BETWEEN: Duration = Duration::from_millis(20);
 
