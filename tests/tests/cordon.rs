@@ -8,7 +8,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolcell::{
-    AbortSignal, CallOptions, Completion, Cordon, CordonBuilder, Event, Executor, Limits, Placement, Tool, ToolCall,
+    AbortSignal, CallOptions, Completion, Event, Executor, Limits, Placement, Tool, ToolCall, WorkerProcess,
+    WorkerProcessBuilder,
 };
 use toolcell_tests::{context, ending, engine, load, wait};
 
@@ -16,11 +17,11 @@ use toolcell_tests::{context, ending, engine, load, wait};
 const PATIENCE: Duration = Duration::from_secs(10);
 const WARD: &str = env!("CARGO_BIN_EXE_ward");
 
-fn builder(words: &[&str]) -> CordonBuilder {
-    Cordon::builder(WARD).arguments(words.iter().copied())
+fn builder(words: &[&str]) -> WorkerProcessBuilder {
+    WorkerProcess::builder(WARD).arguments(words.iter().copied())
 }
 
-fn cordon() -> Cordon {
+fn cordon() -> WorkerProcess {
     wait(builder(&["tools"]).start()).expect("it starts")
 }
 
@@ -29,7 +30,7 @@ async fn made(tool: Tool, arguments: Value, executor: Executor, options: CallOpt
     executor.call(&tool, call, options).await
 }
 
-fn call(cordon: &Cordon, tool: &str, arguments: Value) -> Completion {
+fn call(cordon: &WorkerProcess, tool: &str, arguments: Value) -> Completion {
     let tool = cordon.tool(tool).expect("the tool").clone();
     wait(made(tool, arguments, Executor::new(), CallOptions::default()))
 }
@@ -61,7 +62,7 @@ fn send(pid: u32, signal: Signal) {
 }
 
 /// A call that runs, and how it ends.
-fn running(cordon: &Cordon, tool: &str) -> mpsc::Receiver<Completion> {
+fn running(cordon: &WorkerProcess, tool: &str) -> mpsc::Receiver<Completion> {
     let ((begins, begun), (ends, ended)) = (mpsc::channel(), mpsc::channel());
     let tool = cordon.tool(tool).expect("the tool").clone();
     let executor = Executor::new().with_events(move |event| {
@@ -217,8 +218,8 @@ fn what_is_no_child_is_told_at_the_start() {
     }
     let error = wait(builder(&["refuses"]).start()).expect_err("it refuses");
     let words = std::error::Error::source(&error).expect("its words").to_string();
-    assert!(error.is_cordon() && words == "there is nothing to be had", "{error}: {words}");
-    let error = wait(Cordon::builder("no such program").start()).expect_err("no child");
+    assert!(error.is_worker() && words == "there is nothing to be had", "{error}: {words}");
+    let error = wait(WorkerProcess::builder("no such program").start()).expect_err("no child");
     assert!(error.is_environment(), "{error}");
 }
 
@@ -227,7 +228,7 @@ fn who_finds_no_child_within_its_time_is_told_so() {
     let dir = TempDir::new().expect("a directory");
     let program = dir.path().join("ward");
     std::os::unix::fs::symlink(WARD, &program).expect("a program");
-    let cordon = wait(Cordon::builder(&program).arguments(["tools"]).start()).expect("it starts");
+    let cordon = wait(WorkerProcess::builder(&program).arguments(["tools"]).start()).expect("it starts");
     std::fs::remove_file(&program).expect("it is there");
     send(cordon.pid().expect("a child"), Signal::KILL);
     let limits = Limits::default().with_timeout(Duration::from_millis(100));

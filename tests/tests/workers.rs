@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::{CallOptions, Completion, Cordon, Executor, Limits, Tool, ToolCall};
+use toolcell::{CallOptions, Completion, Executor, Limits, Tool, ToolCall, WorkerProcess};
 use toolcell_tests::{ending, wait};
 
 /// Longer than anything takes here that ends.
@@ -15,8 +15,8 @@ const SHORT: Duration = Duration::from_millis(400);
 /// MiB that this process may grow by under a flood: what is kept for one call, many times over.
 const GROWTH: u64 = 256;
 
-fn cordon(program: &str, words: &[&str]) -> Cordon {
-    let builder = Cordon::builder(program).arguments(words.iter().copied()).grace(Duration::from_millis(50));
+fn cordon(program: &str, words: &[&str]) -> WorkerProcess {
+    let builder = WorkerProcess::builder(program).arguments(words.iter().copied()).grace(Duration::from_millis(50));
     wait(builder.start()).expect("it starts")
 }
 
@@ -27,7 +27,7 @@ async fn made(tool: Tool, time: Duration) -> Completion {
 }
 
 /// How a call of a tool ends, which it does.
-fn ends(cordon: &Cordon, tool: &str, time: Duration) -> String {
+fn ends(cordon: &WorkerProcess, tool: &str, time: Duration) -> String {
     let tool = cordon.tool(tool).expect("the tool").clone();
     let (end, ended) = mpsc::channel();
     std::thread::spawn(move || drop(end.send(ending(&wait(made(tool, time)).result))));

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use tokio::runtime::Runtime;
-use toolcell::{Cordon, Tool, Ward};
+use toolcell::{Tool, Worker, WorkerProcess};
 
 use crate::args::{CORDON_WORKER, Global, WorkerArgs};
 use crate::components::{self, LeftOut};
@@ -40,19 +40,19 @@ pub(crate) enum Together {
 }
 
 /// Starts the child and waits for its tools.
-pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>) -> Result<Cordon, Failure> {
+pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>) -> Result<WorkerProcess, Failure> {
     let program = host::known(env::own_program(), "run tools in a separate process")?;
     let chosen = components::chosen(config, hosted.components)?;
     let secrets = config.secrets_of(hosted.tenant, &chosen);
     let typed = config.typed.iter().map(|grant| format!("--grant={grant}").into()).collect();
     let words = [vec![CORDON_WORKER.into()], global.words(), typed, hosted.words(&secrets)].concat();
     // Temporary files go where this process has its own, and with them: a child that is killed does not tidy up.
-    let mut cordon = Cordon::builder(program).arguments(words).variable("TMPDIR", tempfile::env::temp_dir());
+    let mut cordon = WorkerProcess::builder(program).arguments(words).variable("TMPDIR", tempfile::env::temp_dir());
     for (name, value) in env::own().chain(config.variables_of(&secrets)) {
         cordon = cordon.variable(name, value);
     }
     let started = cordon.start().await;
-    started.map_err(|error| match std::error::Error::source(&error).filter(|_| error.is_cordon()) {
+    started.map_err(|error| match std::error::Error::source(&error).filter(|_| error.is_worker()) {
         Some(words) => Failure::of_words(&words.to_string()),
         None => error.into(),
     })
@@ -78,7 +78,7 @@ pub(crate) fn work(
     args: &WorkerArgs,
     waiting: &Runtime,
 ) -> Result<ExitStatus, Failure> {
-    let ward = Ward::begin()?;
+    let ward = Worker::begin()?;
     match waiting.block_on(tools(printer, global, args)) {
         Ok(tools) => ward.serve(tools)?,
         Err(failure) => ward.refuse(failure.to_words())?,

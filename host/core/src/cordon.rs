@@ -1,6 +1,6 @@
 //! Runs tools in a worker process, so that a guest that escapes from its cell finds the memory of one tenant only.
 //!
-//! In: how to start the worker, which is a program that calls [`Ward::begin`]. Out: a [`Cordon`] and its [`Tool`]s,
+//! In: how to start the worker, which is a program that calls [`Worker::begin`]. Out: a [`WorkerProcess`] and its [`Tool`]s,
 //! whose calls run in the worker. Invariants: no guest runs in this process; when a worker dies, only its own calls
 //! end; its messages are bounded, and count for its own calls only; it ends with the cordon and with this process. Not
 //! here: rights of the operating system. A worker runs as the same user with all rights of that user, and so does a
@@ -28,13 +28,13 @@ use crate::tool::Tool;
 use asking::Cordoned;
 use keeper::{Keeper, Tie};
 
-pub use ward::Ward;
+pub use ward::Worker;
 
 /// The time after a call's end (its deadline or its cancellation) after which a worker that has not answered is killed.
 /// A worker normally ends a guest within a millisecond.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 
-/// How the child of a [`Cordon`] is started.
+/// How the child of a [`WorkerProcess`] is started.
 #[derive(Clone)]
 pub(crate) struct Launch {
     program: PathBuf,
@@ -42,19 +42,19 @@ pub(crate) struct Launch {
     environment: BTreeMap<OsString, OsString>,
 }
 
-/// Configures and starts a [`Cordon`].
+/// Configures and starts a [`WorkerProcess`].
 ///
 /// # Defaults
 /// No arguments, an empty environment, [`DEFAULT_GRACE`]. The worker has this process's working directory and standard
 /// error.
 #[derive(Clone)]
 #[must_use]
-pub struct CordonBuilder {
+pub struct WorkerProcessBuilder {
     launch: Launch,
     grace: Duration,
 }
 
-impl CordonBuilder {
+impl WorkerProcessBuilder {
     /// Sets the command-line arguments of the worker.
     pub fn arguments(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.launch.arguments = arguments.into_iter().map(Into::into).collect();
@@ -78,12 +78,12 @@ impl CordonBuilder {
     ///
     /// # Errors
     /// [`Error::is_environment`] if the worker cannot be started, or dies before it has loaded its tools.
-    /// [`Error::is_cordon`] if it called [`Ward::refuse`]; its text is the source. [`Error::is_definition`] if the
+    /// [`Error::is_worker`] if it called [`Worker::refuse`]; its text is the source. [`Error::is_definition`] if the
     /// definition of a tool is not usable.
     ///
     /// # Cancel safety
     /// When dropped, the worker is killed.
-    pub async fn start(self) -> Result<Cordon, Error> {
+    pub async fn start(self) -> Result<WorkerProcess, Error> {
         let keeper = Arc::new(Keeper::new(self.launch, self.grace, clock::sleeps()?));
         let tie = Arc::new(Tie(Arc::clone(&keeper)));
         let (first, offered) = oneshot::channel();
@@ -98,12 +98,12 @@ impl CordonBuilder {
             let handler = Cordoned::new(Arc::clone(&tie), &offered);
             Ok(Tool::with_handler(offered.definition, handler)?.with_limits(offered.limits))
         });
-        Ok(Cordon { tools: tools.collect::<Result<_, Error>>()?, tie })
+        Ok(WorkerProcess { tools: tools.collect::<Result<_, Error>>()?, tie })
     }
 }
 
 /// A worker process that runs tools. A host with several tenants starts one for each tenant that needs a process of its
-/// own. Cheap to clone. The worker ends when the last clone of the cordon and of its tools is dropped.
+/// own. Cheap to clone. The process ends when the last clone of this value and of its tools is dropped.
 ///
 /// When a worker dies, the next one is started at once. If workers die again and again, there is a growing pause before
 /// the next one.
@@ -114,8 +114,8 @@ impl CordonBuilder {
 ///   the call is made once more instead.
 /// - A call that the worker had not received goes to the next worker.
 /// - During a pause of a second or more, and if the next worker is not ready in time, calls are refused as `restarting`.
-/// - A tool whose calls were running in three workers as they died, without an answer in between, is refused as `quarantined` for
-///   the life of the cordon.
+/// - A tool whose calls were running in three workers as they died, without an answer in between, is refused as `quarantined`
+///   until this value is dropped.
 ///
 /// A worker loads its tools when it starts, so give its engine a [cache](crate::EngineBuilder::cache). A [store of keys
 /// on disk](crate::kv::DiskStore) can be open in the host and in any number of workers at the same time.
@@ -127,17 +127,17 @@ impl CordonBuilder {
 ///   secrets that the worker knows.
 /// - Each attempt of a [retried](Tool::with_retry) call has a budget of requests of its own.
 #[derive(Clone)]
-pub struct Cordon {
+pub struct WorkerProcess {
     tools: Arc<[Tool]>,
     tie: Arc<Tie>,
 }
 
-impl Cordon {
-    /// Configures a cordon whose worker is this program. The program must find out that it is the worker, for instance
-    /// by an argument, and then call [`Ward::begin`].
-    pub fn builder(program: impl Into<PathBuf>) -> CordonBuilder {
+impl WorkerProcess {
+    /// Configures a worker process that runs this program. The program must find out that it is the worker, for instance
+    /// by an argument, and then call [`Worker::begin`].
+    pub fn builder(program: impl Into<PathBuf>) -> WorkerProcessBuilder {
         let launch = Launch { program: program.into(), arguments: Vec::new(), environment: BTreeMap::new() };
-        CordonBuilder { launch, grace: DEFAULT_GRACE }
+        WorkerProcessBuilder { launch, grace: DEFAULT_GRACE }
     }
 
     /// The tool of this name.
@@ -166,17 +166,17 @@ impl Cordon {
     }
 }
 
-impl fmt::Debug for Cordon {
+impl fmt::Debug for WorkerProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cordon").field("tools", &self.tools).field("pid", &self.pid()).finish()
+        f.debug_struct("WorkerProcess").field("tools", &self.tools).field("pid", &self.pid()).finish()
     }
 }
 
 /// Without the environment, which holds values of secrets.
-impl fmt::Debug for CordonBuilder {
+impl fmt::Debug for WorkerProcessBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Launch { program, arguments, .. } = &self.launch;
-        f.debug_struct("CordonBuilder")
+        f.debug_struct("WorkerProcessBuilder")
             .field("program", program)
             .field("arguments", arguments)
             .field("grace", &self.grace)

@@ -272,7 +272,7 @@ impl EngineBuilder {
 
     /// Stores the usage of each writable granted directory here, for this user only. Processes that name the same
     /// directory share its quota exactly; without it, each process has a quota of its own. In a
-    /// [`Cordon`](crate::Cordon), name the same directory in each worker. The files can be deleted while no process
+    /// [`WorkerProcess`](crate::WorkerProcess), name the same directory in each worker. The files can be deleted while no process
     /// uses them: then the next process counts again.
     pub fn directory_counts(mut self, dir: impl Into<PathBuf>) -> Self {
         self.world.counts = Some(dir.into());

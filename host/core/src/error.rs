@@ -248,9 +248,9 @@ impl Error {
         if let Kind::Quota { after, .. } | Kind::NoCell(after) = self.kind { Some(after) } else { None }
     }
 
-    /// A worker process of a [`Cordon`](crate::Cordon) started, but could not load the tools: see the error's source.
+    /// A [`WorkerProcess`](crate::WorkerProcess) started, but could not load the tools: see the error's source.
     #[must_use]
-    pub fn is_cordon(&self) -> bool {
+    pub fn is_worker(&self) -> bool {
         matches!(self.kind, Kind::Cordon)
     }
 
@@ -273,7 +273,7 @@ impl Error {
             Kind::Options { .. } => "bad_option",
             Kind::Directory { .. } => "bad_directory",
             Kind::Quota { .. } => "quota",
-            Kind::Cordon => "cordon",
+            Kind::Cordon => "worker",
             Kind::Engine(_) | Kind::NoCell(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. } => {
                 "environment"
             }
@@ -386,7 +386,7 @@ impl fmt::Display for Error {
             Kind::Cordon => f.write_str("the worker process could not load the tools"),
             Kind::NoCell(_) => f.write_str("all cells are busy, so the component could not describe its tools"),
             Kind::Engine(problem) => write!(f, "the engine failed: {problem}"),
-            Kind::Cache(problem) => write!(f, "the artefact cache cannot be used: {problem}"),
+            Kind::Cache(problem) => write!(f, "the artifact cache cannot be used: {problem}"),
             Kind::SealKey { problem, .. } => write!(f, "the key that seals questions cannot be used: {problem}"),
             Kind::Store { problem, .. } => write!(f, "the store cannot be opened: {problem}"),
         }

@@ -101,7 +101,7 @@ pub use call::{
 };
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use component_kind::{Command, CommandInput, CommandOutput, ComponentBytes, ComponentKind};
-pub use cordon::{Cordon, CordonBuilder, DEFAULT_GRACE, Ward};
+pub use cordon::{DEFAULT_GRACE, Worker, WorkerProcess, WorkerProcessBuilder};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
 pub use directory::{TemporaryDirectory, forbidden_root, remove_tree};
 pub use egress::{Answer, DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, Route, SystemResolver};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use toolcell::{Component, Cordon, Definition, Engine, Invocation, Tool, Ward};
+use toolcell::{Component, Definition, Engine, Invocation, Tool, Worker, WorkerProcess};
 
 /// Calls that hang.
 static HANGING: AtomicUsize = AtomicUsize::new(0);
@@ -25,21 +25,21 @@ impl Drop for Hangs {
 fn main() -> anyhow::Result<()> {
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
-        Some("tools") => Ward::begin()?.serve(native()?)?,
+        Some("tools") => Worker::begin()?.serve(native()?)?,
         Some("component") => {
-            let ward = Ward::begin()?;
-            let cache = Path::new(&words.next().context("a directory")?).join("artefacts");
+            let ward = Worker::begin()?;
+            let cache = Path::new(&words.next().context("a directory")?).join("artifacts");
             let engine = Engine::builder().cache(cache).build()?;
             let load = Component::load(&engine, toolcell_test_guests::bytes("mischief"));
             ward.serve(toolcell_tests::wait_here(load)?.tools().iter().cloned())?;
         }
-        Some("refuses") => Ward::begin()?.refuse("there is nothing to be had")?,
+        Some("refuses") => Worker::begin()?.refuse("there is nothing to be had")?,
         Some("rubbish") => say(b"hello, this is no frame at all\n")?,
         Some("gigabyte") => say(&[&(1_u32 << 30).to_le_bytes()[..], b"and so on"].concat())?,
         Some("dies") => std::process::abort(),
         // A parent, which tells its child's id and dies.
         Some("parent") => {
-            let cordon = Cordon::builder(std::env::current_exe()?).arguments(["tools"]).start();
+            let cordon = WorkerProcess::builder(std::env::current_exe()?).arguments(["tools"]).start();
             let cordon = toolcell_tests::wait_here(cordon)?;
             say(cordon.pid().context("a child")?.to_string().as_bytes())?;
             std::process::abort();

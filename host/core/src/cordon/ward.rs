@@ -1,4 +1,4 @@
-//! The worker process of a [`Cordon`](crate::Cordon): runs tools for its parent process.
+//! The worker process of a [`WorkerProcess`](crate::WorkerProcess): runs tools for its parent process.
 //!
 //! In: calls on standard input. Out: answers on standard output. Invariants: it does not outlive its parent; rules,
 //! limits and middleware of its tools apply here as in any process; every call is answered, or reported as gone.
@@ -24,13 +24,13 @@ use crate::signals::survive_file_size_limit;
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
 
-/// The worker's side of a [`Cordon`](crate::Cordon). The process must do nothing else: standard input and output belong
-/// to the `Ward`.
+/// The worker's side of a [`WorkerProcess`](crate::WorkerProcess). The process must do nothing else: standard input and output belong
+/// to the `Worker`.
 #[derive(Debug)]
 #[must_use]
-pub struct Ward(());
+pub struct Worker(());
 
-impl Ward {
+impl Worker {
     /// Makes this process end with its parent, and turns core dumps off. Call it first, before tools are loaded.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Ward {
         Ok(Self(()))
     }
 
-    /// Tells the parent why there are no tools. [`CordonBuilder::start`](crate::CordonBuilder::start) then returns an
+    /// Tells the parent why there are no tools. [`WorkerProcessBuilder::start`](crate::WorkerProcessBuilder::start) then returns an
     /// error whose source is this text.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Ward {
     /// apply. The overlays of tenants, the sealer and the observers are those of the parent's executor.
     ///
     /// # Errors
-    /// [`Error::is_environment`] if no threads can be started, or if the parent is not a [`Cordon`](crate::Cordon).
+    /// [`Error::is_environment`] if no threads can be started, or if the parent is not a [`WorkerProcess`](crate::WorkerProcess).
     pub fn serve(self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
         serve(tools, io::stdin().lock(), io::stdout())
     }

@@ -25,7 +25,7 @@ const LOOKED_AT: usize = 20_000;
 const COLLECTING: Duration = Duration::from_secs(1);
 
 /// Removes a directory tree of any depth, with few file descriptors, and follows no link. Use it for directories that
-/// tools have written to, for instance the temporary directory of a worker of a [`Cordon`](crate::Cordon) that was
+/// tools have written to, for instance the temporary directory of a worker of a [`WorkerProcess`](crate::WorkerProcess) that was
 /// killed.
 ///
 /// # Errors

@@ -32,7 +32,7 @@ impl Executor {
     ///   rights, so it can be called only with such a grant.
     ///
     /// A run and a step let tools call the tools of their registry, unless this says otherwise. In a
-    /// [`Cordon`](crate::Cordon) there are no tools to call.
+    /// [`WorkerProcess`](crate::WorkerProcess) there are no tools to call.
     ///
     /// ```
     /// use toolcell::{Executor, Registry};

@@ -1,6 +1,6 @@
 //! Two tenants, each with a process of its own: the tools of one crash it, and the other does not notice.
 //!
-//! `cargo run --example cordons [COMPONENT]`, from the repository's root after `cargo xtask demo`.
+//! `cargo run --example worker_processes [COMPONENT]`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::env;
@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use toolcell::{
-    CallOptions, Component, Cordon, Definition, Engine, Executor, Failure, Isolation, Tool, ToolCall, Ward,
+    CallOptions, Component, Definition, Engine, Executor, Failure, Isolation, Tool, ToolCall, Worker, WorkerProcess,
 };
 
 const CALCULATOR: &str = "example-tools/target/wasm32-wasip2/release/calculator.wasm";
@@ -31,9 +31,9 @@ fn main() -> anyhow::Result<()> {
 /// Loads what the tenant has, and answers calls of it until the parent is gone.
 fn child(path: &str) -> anyhow::Result<()> {
     // First of all: from here on it does not outlive its parent.
-    let ward = Ward::begin()?;
+    let worker = Worker::begin()?;
     // With a cache the next child is there in a moment.
-    let cache = Path::new(path).with_file_name("artefacts");
+    let cache = Path::new(path).with_file_name("compiled");
     let engine = Engine::builder().isolation(Isolation::Strict).cache(cache).build()?;
     let load = Component::load(&engine, fs::read(path).context(path.to_owned())?);
     let component = Runtime::new()?.block_on(load)?;
@@ -46,16 +46,16 @@ fn child(path: &str) -> anyhow::Result<()> {
         }
         Value::Null
     })?;
-    Ok(ward.serve(component.tools().iter().cloned().chain([crash]))?)
+    Ok(worker.serve(component.tools().iter().cloned().chain([crash]))?)
 }
 
 async fn parent(path: &str) -> anyhow::Result<()> {
     // The environment of each is empty: what one tenant may know is nothing for the other.
-    let cordon = Cordon::builder(env::current_exe()?).arguments([CHILD, path]);
-    let (acme, mallory) = (cordon.clone().start().await?, cordon.start().await?);
+    let process = WorkerProcess::builder(env::current_exe()?).arguments([CHILD, path]);
+    let (acme, mallory) = (process.clone().start().await?, process.start().await?);
     let before = [acme.pid(), mallory.pid()];
     let executor = Executor::new();
-    for (name, cordon, tool, arguments) in [
+    for (name, process, tool, arguments) in [
         ("acme", &acme, "calculator", r#"{"expression": "6 * 7"}"#),
         ("mallory", &mallory, "crash", "{}"),
         ("acme", &acme, "calculator", r#"{"expression": "7 * 7"}"#),
@@ -63,7 +63,7 @@ async fn parent(path: &str) -> anyhow::Result<()> {
     ] {
         // To the executor a tool is a tool: schemas, limits, overlays and receipts are as ever.
         let call = ToolCall::new("call-1", tool, arguments);
-        let completion = executor.call(cordon.tool(tool)?, call, CallOptions::default()).await;
+        let completion = executor.call(process.tool(tool)?, call, CallOptions::default()).await;
         match (completion.result.value(), Failure::of(&completion.result)) {
             (Some(value), _) => println!("{name}: {tool} says {value}"),
             (None, Some(failure)) => println!("{name}: {failure}"),
