@@ -49,7 +49,7 @@ pub fn engine(placement: Placement, scratch: &str) -> Engine {
     Engine::builder()
         .placement(placement)
         .cells(80)
-        .cache(Path::new(scratch).join("artefacts"))
+        .cache(Path::new(scratch).join("artifacts"))
         .build()
         .expect("an engine")
 }

@@ -13,7 +13,7 @@ fn engine(isolation: Isolation, placement: Placement, cells: u32, cache: &Path) 
 }
 
 fn one_cell(isolation: Isolation, placement: Placement) -> Engine {
-    engine(isolation, placement, 1, Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/artefacts")))
+    engine(isolation, placement, 1, Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/artifacts")))
 }
 
 /// The two kinds differ in their allocators alone, and share what was compiled.

@@ -82,7 +82,7 @@ fn an_overlay_can_take_the_directory_of_ones_own() {
 
 /// The first bytes of a call of this id on an engine of its own.
 fn chance(make: impl Fn(EngineBuilder) -> EngineBuilder, ids: &[&str]) -> Vec<String> {
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artefacts");
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
     let engine = make(Engine::builder().cells(4).cache(cache)).build().expect("an engine");
     let component = load_on(&engine, Grants::default()).expect("it loads");
     let one = |id: &&str| answers(&call(&component, id, &[&["chance"]], CallOptions::default())).remove(0);
@@ -102,7 +102,7 @@ fn a_seed_reproduces_the_randomness_of_a_call() {
 
 #[test]
 fn clocks_begin_where_they_are_told_and_stand_still() {
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artefacts");
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
     let date = UNIX_EPOCH + Duration::from_nanos(1_234_567_891_234);
     let engine = Engine::builder().cells(4).cache(cache).now(date).frozen_clock().build().expect("an engine");
     let component = load_on(&engine, Grants::default()).expect("it loads");
@@ -128,7 +128,7 @@ fn stamps(answer: &str) -> Vec<u128> {
 /// Seen to fail with times as the disk has them.
 #[test]
 fn times_of_files_tell_no_more_than_clocks() {
-    let (dir, cache) = (super::tree(), Path::new(env!("CARGO_TARGET_TMPDIR")).join("artefacts"));
+    let (dir, cache) = (super::tree(), Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts"));
     let old = fs::File::create(dir.path().join("old")).expect("a file");
     let before = fs::FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_nanos(5_123_456_789));
     old.set_times(before).expect("a time");

@@ -15,7 +15,7 @@ const ROOM: Room = Room { bytes: 20_000, files: 1000 };
 const PROCESSES: usize = 6;
 
 fn load(dir: &Path, counts: &Path) -> Component {
-    let engine = Engine::builder().cells(4).cache(Path::new(env!("CARGO_TARGET_TMPDIR")).join("artefacts"));
+    let engine = Engine::builder().cells(4).cache(Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts"));
     let engine = engine.directory_counts(counts).build().expect("an engine");
     load_on(&engine, granted(&[("/data", dir, Access::Write, ROOM)])).expect("it loads")
 }

@@ -44,7 +44,7 @@ fn assert_refused(loaded: Result<Component, Error>, is: Kind, needle: &str) {
 fn what_is_not_a_component_is_refused() {
     let scratch = Scratch::new();
     assert!(!load(&scratch.engine(), echo().component()).expect("loads").is_cached());
-    let precompiled = fs::read(&scratch.files("code")[0]).expect("an artefact");
+    let precompiled = fs::read(&scratch.files("code")[0]).expect("an artifact");
     let beside = [COMPONENT, b"\x00"].concat();
     for (bytes, needle) in [
         (&b""[..], "an empty file"),
@@ -190,7 +190,7 @@ fn what_is_bigger_than_a_slot_works_on_demand() {
     assert_eq!(load_ending(&loaded), "handler_raised/limit_at_start");
 }
 
-/// A directory of artefacts that goes away with the test.
+/// A directory of artifacts that goes away with the test.
 struct Scratch(tempfile::TempDir);
 
 impl Scratch {
@@ -199,7 +199,7 @@ impl Scratch {
     }
 
     fn path(&self) -> PathBuf {
-        self.0.path().join("artefacts")
+        self.0.path().join("artifacts")
     }
 
     fn builder(&self) -> EngineBuilder {
@@ -284,9 +284,9 @@ fn a_tampered_cache_is_compiled_again() {
     }
 }
 
-/// An artefact is good with the key it was made with, and with no other.
+/// An artifact is good with the key it was made with, and with no other.
 #[test]
-fn a_changed_key_makes_every_artefact_worthless() {
+fn a_changed_key_makes_every_artifact_worthless() {
     let scratch = Scratch::new();
     assert!(!load(&scratch.engine(), bare_hello()).expect("it loads").is_cached());
     let key = scratch.path().join("key");
@@ -323,7 +323,7 @@ fn a_cache_that_cannot_be_used() {
     fs::write(scratch.path(), "a file").expect("written");
     for path in [scratch.path(), scratch.path().join("below")] {
         let error = Engine::builder().cells(4).cache(&path).build().expect_err("not a directory");
-        assert!(error.is_environment() && error.to_string().contains("artefacts"), "{error}");
+        assert!(error.is_environment() && error.to_string().contains("artifacts"), "{error}");
         assert!(!error.hint().is_empty());
     }
 }

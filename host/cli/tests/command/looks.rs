@@ -112,7 +112,7 @@ fn list() {
 fn a_cache_that_cannot_be_used_is_a_warning() {
     let file = tempfile::NamedTempFile::new().unwrap();
     for (environment, arguments, expected) in [
-        (None, vec!["--cache-dir", file.path().to_str().unwrap()], "warning: the artefact cache cannot be used"),
+        (None, vec!["--cache-dir", file.path().to_str().unwrap()], "warning: the artifact cache cannot be used"),
         (None, vec![], "warning: no cache: neither"),
         (Some(("XDG_CACHE_HOME", "relative")), vec![], "warning: no cache: neither"),
         (Some(("TOOLCELL_LOG", "=[[")), vec!["--no-cache"], "warning: `TOOLCELL_LOG` is ignored"),

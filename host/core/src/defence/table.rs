@@ -154,8 +154,8 @@ defences! {
     OptimiserTurn = "optimiser-turn",
     /// Nor do they take all the room that there is to wait in.
     OptimiserShare = "optimiser-share",
-    /// An artefact is used when its MAC fits.
-    ArtefactMac = "artefact-mac",
+    /// An artifact is used when its MAC fits.
+    ArtifactMac = "artifact-mac",
     /// The bytes of a cache are bounded.
     CacheBytes = "cache-bytes",
     // -- a definition

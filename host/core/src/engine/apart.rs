@@ -37,7 +37,7 @@ fn link(inner: &Inner, ready: &Ready) -> Result<Arc<Ready>, Error> {
     let code = ready.pre.component().serialize().map_err(failed)?;
     let engine = inner.on_demand.engine.clone();
     // SAFETY: it is the code of a component that this process runs.
-    #[expect(unsafe_code, reason = "the artefact never left this process")]
+    #[expect(unsafe_code, reason = "the artifact never left this process")]
     let component = unsafe { Component::deserialize(&engine, &code) }.map_err(failed)?;
     let pre = inner.on_demand.linker()?.instantiate_pre(&component).map_err(failed)?;
     let exports = Exports::find(&engine, &pre, &ready.wiring.kind)?;

@@ -2,7 +2,7 @@
 //!
 //! A compiled component is native code: loading one is running it. So an entry is used only when a keyed MAC over all of
 //! it fits, in a directory that no other user can write. It takes so many bytes of disk and no more (`room`).
-//! Layout: `KEY.lock` (while a process makes the entry), `KEY.code` (the artefact, mapped as it is), `KEY.tools` (the component's definitions as JSON) and `KEY.mac`
+//! Layout: `KEY.lock` (while a process makes the entry), `KEY.code` (the artifact, mapped as it is), `KEY.tools` (the component's definitions as JSON) and `KEY.mac`
 //! (a keyed hash of the code, and a MAC over it, the name and the definitions), whose time tells when the entry was last of use. `KEY` is the component's SHA-256 and the
 //! engine's own fingerprint: no author finds a component whose entry has the name of another's, or many that share a place.
 //! Invariants: an entry that does not fit is removed and made again, one that cannot be read is let be; nothing here ever
@@ -33,12 +33,12 @@ const KEY_BYTES: usize = 32;
 const MAX_MAC: u64 = 2 * blake3::OUT_LEN as u64 + 1;
 /// Bytes of a component's definitions that are kept: far more than a component may have.
 const MAX_TOOLS: u64 = 64 << 20;
-/// Bytes of disk for one directory of artefacts: about a hundred language runtimes, or thousands of ordinary tools.
+/// Bytes of disk for one directory of artifacts: about a hundred language runtimes, or thousands of ordinary tools.
 pub const DEFAULT_CACHE_BYTES: u64 = 4 << 30;
 /// How long an entry's time may lag behind its last use: so that it costs a write an hour and not one a load.
 const LAG: Duration = Duration::from_hours(1);
 
-/// A directory of artefacts.
+/// A directory of artifacts.
 #[derive(Debug)]
 pub(super) struct Cache {
     dir: PathBuf,
@@ -50,7 +50,7 @@ pub(super) struct Cache {
 /// One usable entry.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// The artefact's file, whose content was checked.
+    /// The artifact's file, whose content was checked.
     pub(super) code: PathBuf,
     /// The component's definitions as JSON.
     pub(super) tools: Vec<u8>,
@@ -85,7 +85,7 @@ impl Cache {
 
     /// The entry of this name, if it is whole and was written with this directory's key.
     pub(super) fn get(&self, name: &str) -> Option<Entry> {
-        self.read(name).inspect_err(|error| tracing::debug!(entry = name, %error, "no artefact")).ok()?
+        self.read(name).inspect_err(|error| tracing::debug!(entry = name, %error, "no artifact")).ok()?
     }
 
     /// The definitions of the entry of this name, without a look at its code: [`get`](Self::get) may find later that the code
@@ -106,12 +106,12 @@ impl Cache {
         let length = file.metadata()?.len();
         let found = hash::keyed(&self.code_key, file.take(self.most_bytes.max(DEFAULT_CACHE_BYTES)), length)?;
         let fits = written.fits_tools(self, name) && written.code_hash() == Some(found);
-        if fits || !stands(Defence::ArtefactMac) {
+        if fits || !stands(Defence::ArtifactMac) {
             return Ok(Some(Entry { code: path, tools: written.tools, reading: written.reading }));
         }
         // Shorter MACs are of an earlier version, which made its entries in another way.
         if written.mac.len() != blake3::OUT_LEN {
-            tracing::warn!(entry = name, "an artefact does not fit its MAC and is made again");
+            tracing::warn!(entry = name, "an artifact does not fit its MAC and is made again");
         }
         self.remove(name);
         Ok(None)
@@ -202,7 +202,7 @@ impl WithoutCode {
     fn fits_tools(&self, cache: &Cache, name: &str) -> bool {
         let mac = self.part(blake3::OUT_LEN..2 * blake3::OUT_LEN);
         let found = self.code_hash().map(|code| cache.mac(name, &self.tools, &code));
-        (mac.is_some() && mac == found) || !stands(Defence::ArtefactMac)
+        (mac.is_some() && mac == found) || !stands(Defence::ArtifactMac)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Pooled is the default: cells come from slots that are reset, not remade. On-demand makes each cell from scratch, for
 //! components that are bigger than a slot, and for strict isolation, where stacks are cleared by order too. They differ in
-//! the allocator alone, so one artefact fits all; compilers differ in how much they optimise, so what each makes fits too.
+//! the allocator alone, so one artifact fits all; compilers differ in how much they optimise, so what each makes fits too.
 //! Source of the values: measurements on wasmtime 48, each beside its line.
 
 use std::num::NonZeroUsize;

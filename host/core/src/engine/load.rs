@@ -280,7 +280,7 @@ pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, wiring: &Wiring) -> Opt
     let cache = inner.cache.as_ref()?;
     let Entry { code, tools, reading: _reading } = cache.get(name)?;
     // SAFETY: the content was checked against a MAC with a key that only this user can read.
-    #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
+    #[expect(unsafe_code, reason = "artifacts are made by this engine and never leave its keyed cache")]
     let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
     let linked = link(inner, wiring, make).and_then(|(ready, pooled)| {
         let definitions: Vec<Definition> = serde_json::from_slice(&tools)
@@ -296,7 +296,7 @@ pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, wiring: &Wiring) -> Opt
 /// Links what the compiler just made.
 pub(super) fn link_new(inner: &Arc<Inner>, code: &[u8], wiring: &Wiring) -> Result<(Arc<Ready>, bool), Error> {
     // SAFETY: `code` was compiled a moment ago, here or by this program's own worker.
-    #[expect(unsafe_code, reason = "artefacts are made by this engine and never leave its keyed cache")]
+    #[expect(unsafe_code, reason = "artifacts are made by this engine and never leave its keyed cache")]
     let make = |engine: &Engine| unsafe { Component::deserialize(engine, code) };
     link(inner, wiring, make)
 }

@@ -1,4 +1,4 @@
-//! The hash of an artefact. That of a language runtime has tens of megabytes, and its hash is most of a first call's time:
+//! The hash of an artifact. That of a language runtime has tens of megabytes, and its hash is most of a first call's time:
 //! several threads compute it.
 //!
 //! Invariants: the threads end with the hash; where the system has none to give, one thread computes the same hash.
@@ -6,7 +6,7 @@
 use std::io::{self, Read};
 use std::thread::available_parallelism;
 
-/// A shorter artefact is hashed faster than threads are started.
+/// A shorter artifact is hashed faster than threads are started.
 const LONG: u64 = 8 << 20;
 /// Bytes that are read and hashed at once: little enough to stay in the processor's cache.
 const CHUNK: usize = 2 << 20;

@@ -1,4 +1,4 @@
-//! Room in a directory of artefacts: what was not used for longest goes first.
+//! Room in a directory of artifacts: what was not used for longest goes first.
 //!
 //! In: an entry that is to be written. Out: that there is room for it, or that there cannot be.
 //! Invariants: nothing is touched but what a cache has written, known by its name; an entry that is being read stays; who
