@@ -289,7 +289,7 @@ typedef struct {
 // How much a line matters, least first.
 typedef uint8_t toolcell_tool_log_level_t;
 
-// Every step, for who looks for a mistake.
+// Every step, to find a mistake.
 #define TOOLCELL_TOOL_LOG_LEVEL_TRACE 0
 // What helps the author.
 #define TOOLCELL_TOOL_LOG_LEVEL_DEBUG 1

@@ -15,7 +15,7 @@ use crate::{Configuration, Origin, ResolvedComponent};
 pub enum Wanted {
     /// All of the configuration.
     All,
-    /// For who looks at tools: `describe`, and a call that is denied everything, need none, and find none in the process.
+    /// For commands that only look at tools: `describe`, and a call that is denied everything, need no secret.
     None,
     /// Those of these names.
     Only(Vec<String>),
