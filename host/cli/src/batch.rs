@@ -81,6 +81,9 @@ pub(crate) async fn batch(
         let left_out = LeftOut::unless(are_named);
         registry.register_all(components::tools(printer, &engines, &config, &components, left_out).await?)?;
     }
+    if calls.ids().is_empty() {
+        printer.note("note", "the list has no calls: no tool was called");
+    }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let logs = Arc::<Logs>::default();
     let options = options.with_abort(interrupt.wish()).with_stop_grace(interrupt::GRACE);

@@ -139,9 +139,9 @@ impl Provider {
         Ok(Converted { value, notes })
     }
 
-    /// The tool calls in what this API sent, in their order. What is no call of a function (text, thoughts, what the
-    /// provider runs by itself) is passed over. A call that cannot be read (without a name, say, or not ended) is told apart and
-    /// fails alone. Arguments are not judged here: text that is no JSON stays what it is, and the executor refuses that call
+    /// The tool calls in what this API sent, in their order. What is not a call of a function (text, thoughts, what the
+    /// provider runs by itself) is left out. A call in another form among them is an error. A call that cannot be read (without a
+    /// name, say, or not ended) is told apart and fails alone. Arguments are not judged here: text that is no JSON stays what it is, and the executor refuses that call
     /// alone; no text at all, or blank text, means no arguments.
     ///
     /// # Shape
@@ -150,8 +150,8 @@ impl Provider {
     /// without an id get one from their place where the API has calls without: `toolcell-call-0`.
     ///
     /// # Errors
-    /// [`ProviderError::Malformed`] when the response as a whole is not what this API sends, and no list of calls is found in
-    /// it. For MCP also when its one call cannot be read.
+    /// [`ProviderError::Malformed`] when the response as a whole is not what this API sends, when no list of calls is found in it,
+    /// and when an item of this list is a call in another form. For MCP also when its one call cannot be read.
     pub fn calls(self, response: &Value) -> Result<Calls, ProviderError> {
         let response = Place::root(self, response);
         match self {
@@ -234,11 +234,11 @@ pub enum ProviderError {
         candidates: Vec<Provider>,
     },
     /// What came is not what this API sends.
-    #[error("not as {provider} sends it: at `{pointer}`: expected {expected}")]
+    #[error("not as {provider} sends it: {}: expected {expected}", place(pointer))]
     Malformed {
         /// The API.
         provider: Provider,
-        /// Where, as a JSON pointer.
+        /// Where, as a JSON pointer. It is empty for the whole document.
         pointer: String,
         /// What would be right.
         expected: &'static str,
@@ -263,6 +263,11 @@ impl ProviderError {
             Self::Malformed { .. } => "pass on the whole response as it came; put a streamed one together first".into(),
         }
     }
+}
+
+/// A place in words.
+fn place(pointer: &str) -> String {
+    if pointer.is_empty() { "the whole document".to_owned() } else { format!("at `{pointer}`") }
 }
 
 fn names_of(providers: &[Provider]) -> String {

@@ -98,9 +98,15 @@ pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List, Failure> {
         Some(Format::Own) => own(&text),
         Some(Format::Of(provider)) => {
             let list = sent(&text, Some(provider));
-            if let (Ok(0), Some(other)) = (list.as_ref().map(List::len), other_form(&text)) {
-                let message = anyhow!("{source}: the calls have the form `{other}`, not `{}`", provider.name());
-                let hint = format!("write `--calls-format {other}`, or leave it out: the form is then found");
+            // The `params` of an MCP request alone look like a call of our own.
+            let is_unclear = list.as_ref().map_or(0, List::len) == 0 || provider == Provider::Mcp;
+            let other = is_unclear.then(|| other_form(&text)).flatten();
+            if let Some(other) = other.filter(|other| *other != provider.name()) {
+                let message = anyhow!("{source}: the calls have the form `{other}`, not `{provider}`");
+                let members = forms::members(provider);
+                let hint = format!(
+                    "write `--calls-format {other}`, or leave it out: the form is then found; `{provider}` is {members}"
+                );
                 return Err(Failure::file(message, hint));
             }
             list
@@ -114,7 +120,7 @@ fn parse(text: &str) -> Result<List, String> {
     own(text).or_else(|problem| match sent(text, None) {
         Ok(list) => Ok(list),
         // One document that is JSON and not a list of ours: say which forms there are.
-        Err(told) if is_a_document(text) => Err(told),
+        Err(told) if is_a_document(text) || forms::is_known(text) => Err(told),
         Err(_) => Err(problem),
     })
 }
@@ -318,10 +324,7 @@ mod tests {
             (r#"[{"name": "y", "name": "x"}]"#, "call 1, line 1 column 21: duplicate field `name`"),
             ("{}", "line 1: missing field `name`"),
             // A document that is none of ours and of no provider.
-            (
-                r#"{"role": "assistant", "content": "hi"}"#,
-                "this is neither a response nor a list of calls of a supported API; the",
-            ),
+            (r#"[{"answer": "hi"}]"#, "this is neither a response nor a list of calls of a supported API; the"),
             (
                 r#"{"choices": [], "candidates": []}"#,
                 "this could come from several APIs: openai, gemini; the forms are:",
@@ -368,9 +371,6 @@ mod tests {
             format!("{request}\n{{\"name\": \"y\"}}\n{{\"role\": \"assistant\", \"toolCalls\": [{function}]}}\n");
         let expected = vec![call("7", "x", compact), call("call-2", "y", "{}"), call("a", "x", text)];
         assert_eq!(parse(&lines).map(|list| list.calls), Ok(expected));
-        // Without a call it tells nothing, until the form is typed.
-        let silent = r#"{"role": "assistant", "content": "hi"}"#;
-        assert_eq!(sent(silent, Some(Provider::OpenAi)), Ok(List::default()));
     }
 
     #[test]

@@ -11,12 +11,31 @@ use toolcell::{Calls, Provider, ProviderError};
 /// # Errors
 /// What is wrong, in words; where the form cannot be told, with the forms that there are.
 pub(super) fn read(document: &Value, form: Option<Provider>) -> Result<Calls, String> {
+    if form.is_none() && is_silent(document) {
+        return Ok(Calls::default());
+    }
     let provider = form.map_or_else(|| Provider::detect(document), Ok).map_err(|error| told(&error))?;
     match (provider, document) {
         // The protocol has no batches, but a file may hold several of its requests.
         (Provider::Mcp, Value::Array(requests)) => requests_of_mcp(requests),
-        _ => provider.calls(document).map_err(|error| told(&error)),
+        _ => {
+            let read = provider.calls(document).or_else(|error| alone(provider, document).ok_or(error));
+            read.map_err(|error| told(&error))
+        }
     }
+}
+
+/// A single call, as an item of a provider's list. An event of AG-UI is only a part of a call.
+fn alone(provider: Provider, document: &Value) -> Option<Calls> {
+    let is_item = provider != Provider::AgUi && Provider::detect(document) == Ok(provider);
+    let read = provider.calls(&Value::Array(vec![document.clone()])).ok().filter(|_| is_item)?;
+    (!read.calls.is_empty()).then_some(read)
+}
+
+/// Whether a document is a message of text alone: whichever API sent it, it has no calls.
+fn is_silent(document: &Value) -> bool {
+    let is_text = document.get("content").is_none_or(|content| content.is_string() || content.is_null());
+    document.get("role").is_some_and(Value::is_string) && is_text && Provider::detect(document).is_err()
 }
 
 /// The name of the form of a text that has calls: of its first line, where each is a document.
@@ -28,13 +47,46 @@ pub(super) fn of(text: &str) -> Option<&'static str> {
     (!calls.is_empty() || !unreadable.is_empty()).then(|| provider.name())
 }
 
+/// Whether a text is one document whose form is found, and which is not OpenAI's: that one is read as our own.
+pub(super) fn is_known(text: &str) -> bool {
+    let document = serde_json::from_str(text);
+    document.is_ok_and(|document| Provider::detect(&document).is_ok_and(|provider| provider != Provider::OpenAi))
+}
+
+/// What a document of a form has.
+pub(super) fn members(provider: Provider) -> &'static str {
+    match provider {
+        Provider::OpenAi => "a response with `choices`, a message with `tool_calls`, or that list",
+        Provider::OpenAiResponses => "a response with `output`, or that list",
+        Provider::Anthropic => "a message with `content`, or that list",
+        Provider::Gemini => "a response with `candidates`, a content with `parts`, or that list",
+        Provider::Mcp => "a request with `id`, `method` (`tools/call`) and `params`, or a list of requests",
+        Provider::AgUi => "a message with `toolCalls`, or a list of events",
+    }
+}
+
 /// The calls of several requests, among which may be others.
 fn requests_of_mcp(requests: &[Value]) -> Result<Calls, String> {
+    const EXPECTED: &str = "a request (`id`, `method`, `params`)";
     let mut all = Calls::default();
     for (index, request) in requests.iter().enumerate() {
-        if request.get("method").is_none_or(|method| method == "tools/call") {
-            let read = Provider::Mcp.calls(request);
-            all.calls.extend(read.map_err(|error| format!("request {}: {}", index + 1, told(&error)))?.calls);
+        let within = |pointer: &str, expected| {
+            told(&ProviderError::Malformed { provider: Provider::Mcp, pointer: format!("/{index}{pointer}"), expected })
+        };
+        match request.get("method") {
+            // The `params` of a request have no id, so that several of them could not be told apart.
+            None => return Err(within("", EXPECTED)),
+            Some(method) if method == "tools/call" => {
+                let read = Provider::Mcp.calls(request).map_err(|error| {
+                    if let ProviderError::Malformed { pointer, expected, .. } = &error {
+                        within(pointer, expected)
+                    } else {
+                        told(&error)
+                    }
+                });
+                all.calls.extend(read?.calls);
+            }
+            Some(_) => {}
         }
     }
     Ok(all)

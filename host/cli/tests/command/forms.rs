@@ -56,8 +56,8 @@ fn what_a_provider_sent_is_found_out_and_answered() {
 
 #[test]
 fn a_document_that_does_not_tell_its_form_is_an_error_that_lists_the_forms() {
-    let silent = json!({"role": "assistant", "content": "hi"});
-    let shown = batch(&silent, &[]);
+    let unknown = json!({"answer": "hi"});
+    let shown = fed(&HEAD, format!("[{unknown}]").as_bytes());
     assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
     for form in
         ["calls (our own)", "openai", "openai-responses", "anthropic", "gemini", "mcp", "agui", "--calls-format"]
@@ -66,10 +66,13 @@ fn a_document_that_does_not_tell_its_form_is_an_error_that_lists_the_forms() {
     }
     let both = batch(&json!({"choices": [], "candidates": []}), &[]);
     assert!(both.status == 1 && both.stderr.contains("could come from several APIs: openai, gemini"), "{both}");
-    let said = batch(&silent, &["--calls-format", "openai"]);
-    assert_eq!((said.status, said.stdout.as_str()), (0, "{\"messages\":[]}\n"), "{said}");
+    let whole = batch(&unknown, &["--calls-format", "openai"]);
+    let told = "not as openai sends it: the whole document: expected a response with `choices`";
+    assert!(whole.status == 1 && whole.stderr.contains(told), "{whole}");
     for (document, said, form) in [
         (json!([{"name": "greet"}]), "anthropic", "calls"),
+        (json!([{"id": "a", "name": "greet", "arguments": {"name": "Ada"}}]), "mcp", "calls"),
+        (json!({"name": "greet", "arguments": {"name": "Ada"}}), "mcp", "calls"),
         (json!([{"type": "tool_use", "id": "a", "name": "greet", "input": {}}]), "gemini", "anthropic"),
     ] {
         let other = batch(&document, &["--calls-format", said]);
@@ -77,6 +80,75 @@ fn a_document_that_does_not_tell_its_form_is_an_error_that_lists_the_forms() {
         assert!(other.status == 1 && other.stderr.contains(&told), "{told}: {other}");
         assert_ne!(batch(&document, &["--calls-format", form]).json()["messages"], json!([]), "as the hint says");
     }
+}
+
+/// What a model says without a call is an empty list, whether the form was typed or not.
+#[test]
+fn a_response_without_calls_is_no_error() {
+    for (document, form) in [
+        (json!({"role": "assistant", "content": "hi"}), "openai"),
+        (json!({"role": "assistant", "content": null}), "openai"),
+        (json!({"choices": [{"message": {"content": "hi"}}]}), "openai"),
+        (json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}}]}), "openai"),
+        (json!({"output": [{"type": "message", "content": []}]}), "openai-responses"),
+        (json!({"role": "assistant", "content": [{"type": "text", "text": "hi"}]}), "anthropic"),
+        (json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}}]}), "gemini"),
+        (json!({"role": "assistant", "content": "hi"}), "agui"),
+    ] {
+        for words in [&[][..], &["--calls-format", form]] {
+            let shown = batch(&document, words);
+            let told = (shown.status, shown.stdout.as_str(), shown.stderr.as_str());
+            let expected = (0, "{\"messages\":[]}\n", "note: the list has no calls: no tool was called\n");
+            assert_eq!(told, expected, "{document} {words:?}");
+        }
+    }
+}
+
+/// A call in another form than the rest is never left out: both are read, or it is an error that names its place.
+#[test]
+fn no_call_of_a_mixed_list_is_left_out() {
+    let own = json!({"id": "b", "name": "greet", "arguments": {"name": "Bob"}});
+    let bare = json!({"name": "greet", "arguments": {"name": "Bob"}});
+    let input = json!({"name": "Ada"});
+    let arguments = input.to_string();
+    let block = json!({"type": "tool_use", "id": "a", "name": "greet", "input": input});
+    let item = json!({"type": "function_call", "call_id": "a", "name": "greet", "arguments": arguments});
+    let part = json!({"functionCall": {"id": "a", "name": "greet", "args": input}});
+    let request =
+        json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": {"name": "greet", "arguments": input}});
+    let event = json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "a", "toolCallName": "greet", "delta": arguments});
+    let function =
+        json!({"index": 0, "id": "a", "type": "function", "function": {"name": "greet", "arguments": arguments}});
+    for (form, theirs) in [
+        ("anthropic", &block),
+        ("openai-responses", &item),
+        ("gemini", &part),
+        ("mcp", &request),
+        ("agui", &event),
+        ("openai", &function),
+    ] {
+        for other in [&own, &bare, &json!(5)] {
+            for (list, at) in [(json!([theirs, other]), 1), (json!([other, theirs]), 0)] {
+                let typed = batch(&list, &["--calls-format", form]);
+                assert_eq!((typed.status, typed.stdout.as_str()), (1, ""), "{list}: {typed}");
+                let place = format!("at `/{at}");
+                let is_named = typed.stderr.contains(&place) || typed.stderr.contains("unknown field `index`");
+                assert!(is_named, "{place}: {list}: {typed}");
+                let found = batch(&list, &[]);
+                assert_eq!((found.status, found.stdout.as_str()), (1, ""), "{list}: {found}");
+            }
+        }
+    }
+    // Also within a whole response.
+    let message = json!({"role": "assistant", "content": [{"type": "text", "text": "hm"}, block, own]});
+    let shown = batch(&message, &[]);
+    assert!(shown.status == 1 && shown.stderr.contains("at `/content/2`: expected an item of this form"), "{shown}");
+    // One a line, each is read in its own form.
+    let other = request.to_string().replace(r#""id":"a""#, r#""id":"c""#);
+    let lines = format!("{block}\n{own}\n{other}\n");
+    let shown = fed(&HEAD, lines.as_bytes());
+    let messages = &shown.json()["messages"];
+    assert_eq!((shown.status, messages.as_array().map(Vec::len)), (0, Some(3)), "{shown}");
 }
 
 /// Its place is kept, and the other calls are made.

@@ -48,8 +48,8 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
         let content = response.need("content", EXPECTED)?;
         if content.value.is_string() { Vec::new() } else { content.items(EXPECTED)? }
     };
-    let calls = blocks.iter().filter(|block| block.says("type", "tool_use"));
-    Ok(Calls::of(calls.map(|call| call.read(call.text("id", "the id of the call"), Ok(call.clone()), "input"))))
+    let calls = Place::calls_among(blocks, |block| block.says("type", "tool_use"))?;
+    Ok(Calls::of(calls.iter().map(|call| call.read(call.text("id", "the id of the call"), Ok(call.clone()), "input"))))
 }
 
 /// One message with every result: they must all stand in the one that follows the calls.

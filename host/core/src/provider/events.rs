@@ -34,7 +34,7 @@ pub(super) fn calls(events: &[Place<'_>]) -> Result<Calls, ProviderError> {
             }
             // What another protocol said is passed on between the events of this one.
             "RAW" => continue,
-            _ => {}
+            _ => event.check_is_own()?,
         }
         chunked = None;
     }

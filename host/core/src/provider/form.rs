@@ -52,6 +52,16 @@ impl Provider {
         }
     }
 
+    /// Whether an item of a list that is not a call in this API's form is one in another form, or not even an object: to leave it
+    /// out would lose a call.
+    pub(super) fn is_foreign(self, item: &Value) -> bool {
+        let has = |name: &&str| item.get(name).is_some();
+        // What an API sends beside its calls has a `type`, or members of its own.
+        let is_bare = !has(&"type") && ["name", "arguments", "function", "input", "args"].iter().any(has);
+        let others = || Self::ALL.into_iter().filter(|other| *other != self);
+        !item.is_object() || (!self.wrote_item(item) && (is_bare || others().any(|other| other.wrote_item(item))))
+    }
+
     /// Whether one item of a list has this API's form.
     fn wrote_item(self, item: &Value) -> bool {
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();

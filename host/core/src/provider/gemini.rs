@@ -78,7 +78,8 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     };
     let Some(parts) = parts else { return Ok(Calls::default()) };
     let parts = parts.items(EXPECTED)?;
-    let calls = parts.iter().filter_map(|part| part.get("functionCall")).enumerate();
+    let calls = Place::calls_among(parts, |part| part.get("functionCall").is_some())?;
+    let calls = calls.iter().filter_map(|part| part.get("functionCall")).enumerate();
     Ok(Calls::of(calls.map(|(index, call)| {
         let placed = placed_id(index);
         let id = if call.get("id").is_some() { call.text("id", "the id of the call") } else { Ok(placed.as_str()) };

@@ -17,7 +17,10 @@ use crate::json::parse_strict;
 use crate::message::Message;
 use crate::outcome::{Media, Part, Resource, ResourceContent};
 
-const EXPECTED: &str = "a `tools/call` request, or its `params`";
+const EXPECTED: &str =
+    "a `tools/call` request (`id`, `method`, `params`), or its `params` alone (`name`, `arguments`, `_meta`, `task`)";
+/// The members of a request's `params`.
+const PARAMS: [&str; 4] = ["name", "arguments", "_meta", "task"];
 /// The request that calls a tool.
 const METHOD: &str = "tools/call";
 /// The attribute of a definition that holds the tool's name for people.
@@ -62,6 +65,10 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
 pub(super) fn call(request: &Place<'_>) -> Result<ToolCall, ProviderError> {
     if request.get("method").is_none() && request.get("params").is_none() {
         request.need("name", EXPECTED)?;
+        let is_other = |name: &String| !PARAMS.contains(&name.as_str());
+        if request.value.as_object().is_some_and(|members| members.keys().any(is_other)) {
+            return Err(request.malformed(EXPECTED));
+        }
         return request.call(&placed_id(0), "arguments");
     }
     if !request.says("method", METHOD) {

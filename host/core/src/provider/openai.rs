@@ -73,16 +73,24 @@ pub(super) fn chat_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     }
     match message.get("tool_calls") {
         Some(calls) => chat_list(&calls),
-        None if message.get("role").is_some() => Ok(Calls::default()),
+        None if has(&message, "role") || has(&message, "content") => Ok(Calls::default()),
         None => Err(message.malformed(EXPECTED)),
     }
+}
+
+fn has(place: &Place<'_>, name: &str) -> bool {
+    place.get(name).is_some()
 }
 
 /// The calls of a list, which AG-UI writes in the same form.
 pub(super) fn chat_list(calls: &Place<'_>) -> Result<Calls, ProviderError> {
     let calls = calls.items("a list of tool calls")?;
-    let functions = calls.iter().filter(|call| call.get("type").is_none() || call.says("type", "function"));
-    Ok(Calls::of(functions.map(|call| {
+    let is_function = |call: &Place<'_>| {
+        let is_bare = !has(call, "type") && (has(call, "function") || !has(call, "name"));
+        call.says("type", "function") || (is_bare && call.value.is_object())
+    };
+    let functions = Place::calls_among(calls, is_function)?;
+    Ok(Calls::of(functions.iter().map(|call| {
         let function = call.need("function", "the function that is called");
         call.read(call.text("id", "the id of the call"), function, "arguments")
     })))
@@ -95,8 +103,8 @@ pub(super) fn responses_calls(response: &Place<'_>) -> Result<Calls, ProviderErr
     } else {
         response.need("output", EXPECTED)?.items(EXPECTED)?
     };
-    let calls = items.iter().filter(|item| item.says("type", "function_call"));
-    Ok(Calls::of(calls.map(|call| {
+    let calls = Place::calls_among(items, |item| item.says("type", "function_call"))?;
+    Ok(Calls::of(calls.iter().map(|call| {
         let is_unfinished = ["incomplete", "in_progress"].into_iter().any(|status| call.says("status", status));
         let finished =
             if is_unfinished { Err(call.malformed("a call that the model has finished")) } else { Ok(call.clone()) };

@@ -46,6 +46,19 @@ impl<'a> Place<'a> {
         Ok(items.iter().enumerate().map(|(index, item)| self.inside(&index.to_string(), item)).collect())
     }
 
+    /// The calls among the items of a list. Other items are left out, unless one is a call in another form.
+    pub(super) fn calls_among(items: Vec<Self>, is_call: impl Fn(&Self) -> bool) -> Result<Vec<Self>, ProviderError> {
+        let (calls, others): (Vec<_>, Vec<_>) = items.into_iter().partition(is_call);
+        others.iter().try_for_each(Self::check_is_own)?;
+        Ok(calls)
+    }
+
+    /// An item that is not a call may be anything but a call in another form.
+    pub(super) fn check_is_own(&self) -> Result<(), ProviderError> {
+        const EXPECTED: &str = "an item of this form; it looks like a call in another form";
+        if self.provider.is_foreign(self.value) { Err(self.malformed(EXPECTED)) } else { Ok(()) }
+    }
+
     /// The one item of a list of alternatives. None when the list is empty.
     pub(super) fn only(&self, expected: &'static str) -> Result<Option<Self>, ProviderError> {
         let mut items = self.items(expected)?;
