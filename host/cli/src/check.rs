@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::gaps::{self, Gap};
 use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
-use crate::{clean, components, host, table};
+use crate::{clean, components, host, table, unset};
 
 /// Characters of a column.
 const WIDEST: usize = 24;
@@ -90,13 +90,7 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     }
     failures.iter().for_each(|failure| failure.tell(printer));
     for (secret, problem) in &config.unset {
-        let tools = users(&config, secret, &components);
-        let stops = if tools.is_empty() {
-            "no tool that was checked has a right to the secret: no call is refused for it".to_owned()
-        } else {
-            format!("until this is corrected, calls of {} are refused", named(&tools))
-        };
-        printer.note("error", &format!("{problem}; {stops}"));
+        printer.note("error", &unset::told(problem, &users(&config, secret, &components)));
         printer.note("hint", &problem.hint);
     }
     if config.approval == Approval::Missing {
@@ -254,12 +248,4 @@ fn to_text(
         }
     }
     text.join("\n")
-}
-
-/// Tools in a sentence.
-fn named(tools: &[String]) -> String {
-    match tools {
-        [only] => format!("the tool `{only}`"),
-        tools => format!("the tools `{}`", tools.join("`, `")),
-    }
 }

@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::grant_text;
 use crate::host::{self, Engines};
 use crate::printer::Printer;
+use crate::unset;
 
 /// The bytes of a component that is signed and pinned as it has to be, and who signed it if a signature is required.
 pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
@@ -82,8 +83,9 @@ pub(crate) async fn approved(
     }
     let component = loaded(printer, engines, config, chosen, bytes).await?;
     if let (Some(Rebuilt), Some((name, _))) = (config.confirm(&vetted, &component)?, chosen.configured) {
-        let message =
-            format!("the component `{name}` has changed code since it was approved, with the same tools and imports");
+        let message = format!(
+            "the code of the component `{name}` has changed since it was approved; its tools and imports are the same"
+        );
         printer.note("warning", &message);
         let approve = config.hint.command("approve", &[], &[name]);
         printer.note(
@@ -265,17 +267,22 @@ pub(crate) async fn tools(
     let mut tools = Vec::<Tool>::new();
     let mut homes = HashMap::new();
     for chosen in components {
-        let used = async {
-            let approved = approved(printer, engines, config, &lock, chosen, bytes(chosen)?).await;
-            approved.map_err(|failure| failure.about(chosen.shown()))
+        let read = bytes(chosen);
+        // The error of a file that cannot be read names the file itself.
+        let is_read = read.is_ok();
+        let used = match read {
+            Ok(read) => approved(printer, engines, config, &lock, chosen, read).await,
+            Err(failure) => Err(failure),
         };
-        let component = match used.await {
+        let component = match used {
             Ok(component) => component,
             Err(failure) if left_out.allows(&failure, components.len()) => {
-                printer.note("warning", &format!("its tools are left out: {}", failure.message()));
+                let message = format!("the tools of `{}` are left out: {}", chosen.word(), failure.message());
+                printer.note("warning", &message);
                 printer.note("hint", failure.hint());
                 continue;
             }
+            Err(failure) if is_read => return Err(failure.about(chosen.shown())),
             Err(failure) => return Err(failure),
         };
         for tool in component.tools() {
@@ -283,11 +290,8 @@ pub(crate) async fn tools(
             if let Some(first) = homes.insert(name.clone(), chosen.shown()) {
                 return Err(twice(name, &first, &chosen.shown()));
             }
-            for (secret, problem) in tool.rights().into_iter().flat_map(|rights| config.unset_of(rights)) {
-                printer.note(
-                    "warning",
-                    &format!("{problem}; the tool `{name}` may use `{secret}`, so its calls are refused"),
-                );
+            for (_, problem) in tool.rights().into_iter().flat_map(|rights| config.unset_of(rights)) {
+                printer.note("warning", &unset::told(problem, &[name]));
                 printer.note("hint", &problem.hint);
             }
             tools.push(config.stopped(tool.clone().with_limits(chosen.limits_of(name))));

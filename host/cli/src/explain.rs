@@ -21,7 +21,7 @@ use crate::host::{self, Engines};
 use crate::printer::Printer;
 use crate::remedy::{self, Asker};
 use crate::rule_lines::{Item, RuleLines};
-use crate::{components, inspect, target};
+use crate::{components, inspect, target, unset};
 
 /// What was decided.
 pub(crate) enum Answer {
@@ -63,7 +63,7 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     let rule = deciding(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
-    let unset = if is_allowed { unset(global, &rights)? } else { BTreeMap::new() };
+    let unset = if is_allowed { unset_of(global, &rights)? } else { BTreeMap::new() };
     let status = if is_allowed { ExitStatus::Ok } else { ExitStatus::Refusal };
     if args.json {
         let mut shown = json!({
@@ -104,7 +104,7 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
         printer.note("note", &format!("a call would fail now: {problem}"));
     }
     for problem in unset.values() {
-        printer.note("note", &format!("a call would be refused now: {problem}"));
+        printer.note("warning", &unset::told(problem, &[name]));
         printer.note("hint", &problem.hint);
     }
     if is_allowed {
@@ -115,7 +115,7 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
 
 /// The secrets without a usable value that the tool may use: its calls are refused. Looked at after the component was asked
 /// for its tools, so that no guest code runs beside a value.
-fn unset(global: &Global, rights: &Rights) -> Result<BTreeMap<String, Problem>, Failure> {
+fn unset_of(global: &Global, rights: &Rights) -> Result<BTreeMap<String, Problem>, Failure> {
     let granted = rights.granted();
     let names: Vec<_> = granted.secrets.keys().chain(&granted.reveal).cloned().collect();
     if names.is_empty() {

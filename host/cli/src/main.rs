@@ -49,6 +49,7 @@ mod tenant;
 mod tools;
 mod traces;
 mod units;
+mod unset;
 
 use std::process::ExitCode;
 

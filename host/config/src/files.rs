@@ -60,7 +60,7 @@ pub fn component(path: &Path) -> Result<Vec<u8>, Error> {
             let message = if known > MAX_COMPONENT {
                 format!("`{shown}` is too large for a component: {}, the limit is {limit}", Size(known).rounded())
             } else {
-                format!("`{shown}` is too large for a component: it goes on after the limit of {limit}")
+                format!("`{shown}` is too large for a component: the limit is {limit}")
             };
             Err(Error::file(message, "build in release mode and strip debug info"))
         }

@@ -119,6 +119,9 @@ impl Reason {
 impl fmt::Display for ComponentProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.tenant, &self.tool) {
+            (None, Some(tool)) if self.reason == Reason::UnsetSecret => {
+                write!(f, "{}; calls of the tool `{tool}` are refused", self.error)
+            }
             (Some(tenant), _) => write!(f, "[tenants.{tenant}]: {}", self.error),
             (None, Some(tool)) => write!(f, "[components.{}], tool `{tool}`: {}", self.component, self.error),
             (None, None) if self.component.is_empty() => write!(f, "{}", self.error),
@@ -161,7 +164,7 @@ impl ComponentProblem {
 
     pub(crate) fn rebuilt(component: &str) -> Self {
         let message = format!(
-            "the component `{component}` has changed code since it was approved, with the same tools and imports"
+            "the code of the component `{component}` has changed since it was approved; its tools and imports are the same"
         );
         let hint = format!(
             "`toolcell approve {component}` records the new code; \

@@ -70,17 +70,18 @@ impl Secrets {
         }
         let value = match &origin {
             Origin::Variable(variable) => options.variable(variable).ok_or_else(|| {
-                let message = format!("the secret `{name}` has no value: the environment variable `{variable}` is not set");
+                let message = format!("the secret `{name}` has no usable value: the environment variable `{variable}` is not set");
                 let hint = "set the variable, or read the value from a file: write from = { file = \"…\" } in the grant of the secret, in place of the `from` that it has";
                 (message, hint.to_owned())
             }),
             Origin::File(path) => {
-                files::secret(path).map_err(|(problem, hint)| (format!("the secret `{name}`: {problem}"), hint))
+                files::secret(path).map_err(|(problem, hint)| (format!("the secret `{name}` has no usable value: {problem}"), hint))
             }
         };
         let secret = value.and_then(|value| {
-            Secret::new(value)
-                .map_err(|error| (format!("the secret `{name}`: {error}"), "correct its value".to_owned()))
+            Secret::new(value).map_err(|error| {
+                (format!("the secret `{name}` has no usable value: {error}"), "correct its value".to_owned())
+            })
         });
         match secret {
             Ok(secret) => self.stored = std::mem::take(&mut self.stored).with(name, secret),

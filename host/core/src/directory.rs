@@ -87,8 +87,10 @@ impl Mounts {
             }
             let mount = Mount::open(directory, counts)?;
             if let Some(other) = mounts.iter().find(|other| mount.conflicts(other)) {
-                let problem =
-                    format!("it overlaps with the directory `{}`, and one of the two can be written to", other.name);
+                let problem = format!(
+                    "it overlaps with the directory `{}`, and one of the two is granted for writing",
+                    other.name
+                );
                 return Err(fault(
                     directory,
                     problem,

@@ -48,7 +48,7 @@ pub enum Refusal {
         /// When to try again: a guess.
         retry_after: Duration,
     },
-    /// The process that runs the tool is being restarted: see [`Cordon`](crate::Cordon).
+    /// The process that runs the tool is being restarted: see [`WorkerProcess`](crate::WorkerProcess).
     Restarting {
         /// When to try again.
         retry_after: Duration,
@@ -244,7 +244,8 @@ impl fmt::Display for Refusal {
             Self::UnsetSecret(names) => {
                 let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
                 let (secrets, have) = if names.len() == 1 { ("secret", "has") } else { ("secrets", "have") };
-                write!(f, "this tool may use the {secrets} {}, which {have} no usable value", names.join(", "))
+                let names = names.join(", ");
+                write!(f, "the {secrets} {names} {have} no usable value; calls of this tool are refused")
             }
             Self::UnknownTenant => f.write_str("this host has not defined the tenant of this call"),
             Self::NoTenant => f.write_str("the call names no tenant, and this host serves defined tenants only"),

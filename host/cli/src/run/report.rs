@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::gaps::{self, Gap};
 use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
-use crate::{built, clean, files, json_slip, schema, table};
+use crate::{built, clean, files, json_slip, schema, table, unset};
 
 /// Lines of a guest's backtrace.
 const FRAMES: usize = 5;
@@ -173,8 +173,14 @@ pub(super) fn has_panic(raised: &Raised) -> bool {
     raised.panic_message.as_deref().is_some_and(|text| text.starts_with("panicked at "))
 }
 
+/// Whether a language's own message tells what happened, and the stack has no functions of the author.
+fn has_own_message(error: &ToolError) -> bool {
+    let ToolError::HandlerRaised(raised) = error else { return false };
+    raised.kind == RaisedKind::Unreachable && raised.panic_message.is_some() && raised.backtrace.is_empty()
+}
+
 fn tool_error(printer: &Printer, typed: &Typed<'_>, tool: &Tool, error: &ToolError, lines: &[SourceLine]) {
-    let told = serde_json::to_value(error).unwrap_or_default();
+    let mut told = serde_json::to_value(error).unwrap_or_default();
     let mut shown = error.clone();
     if let ToolError::HandlerRaised(raised) = &mut shown
         && !has_panic(raised)
@@ -184,6 +190,10 @@ fn tool_error(printer: &Printer, typed: &Typed<'_>, tool: &Tool, error: &ToolErr
         raised.panic_message = None;
     }
     printer.note("error", &shown.to_string());
+    // A language that ends a tool with its own message does it by a trap, which says nothing more.
+    if let Some(members) = told.as_object_mut().filter(|_| has_own_message(error)) {
+        members.remove("cause");
+    }
     printer.note("  reason", &reason(&told));
     shown_lines(lines).iter().take(FRAMES).for_each(|line| printer.note("  at", &clean::note(line)));
     if let (ToolError::HandlerRaised(Raised { backtrace, .. }), []) = (error, lines) {
@@ -246,6 +256,7 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
                  `strip = \"debuginfo\"` in `[profile.release]`"
             )
         }
+        ToolError::HandlerRaised(_) if has_own_message(error) => format!("a bug in the tool: {tell}"),
         ToolError::HandlerRaised(_) => format!("a bug in the tool: {tell}; `--json` has all functions on the stack"),
         ToolError::HandlerExit(Exit::Called { .. }) => {
             format!(
@@ -313,7 +324,7 @@ fn raise_or<T: PartialOrd + Display>(
 
 fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
     if let Refusal::UnsetSecret(names) = refusal {
-        return unset(printer, typed, refusal, names);
+        return unset::refused(printer, refusal, names.iter().filter_map(|name| typed.unset.get(name)), typed.tool);
     }
     let Refusal::InvalidArguments(faults) = refusal else {
         // What to do with an answer is said by the options of this command, and once.
@@ -330,16 +341,6 @@ fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
         return;
     };
     misfit(printer, &typed.args.call, typed.again, faults);
-}
-
-/// Tells what is wrong with the value of each secret, and where the configuration names it.
-fn unset(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal, names: &[String]) {
-    printer.note("error", &refusal.to_string());
-    printer.note("  reason", refusal.kind());
-    for problem in names.iter().filter_map(|name| typed.unset.get(name)) {
-        printer.note("  caused by", &problem.to_string());
-        printer.note("hint", &problem.hint);
-    }
 }
 
 /// Tells what does not fit of the arguments, and how to see what would.

@@ -154,7 +154,10 @@ fn a_component_that_changed_is_refused_until_the_difference_is_approved() {
     check("approve_changed_json", &place.typed(&["approve", "--json"]));
     exchange(&place, &rebuilt(&described));
     let shown = place.typed(&["run", "mine", tool, "{\"to\": \"a\"}"]);
-    assert!(shown.status == 0 && shown.stderr.starts_with("warning: the component `mine` has changed code"), "{shown}");
+    assert!(
+        shown.status == 0 && shown.stderr.starts_with("warning: the code of the component `mine` has changed"),
+        "{shown}"
+    );
     assert_eq!(place.typed(&["check", "--json"]).json()["components"][0]["state"], "rebuilt");
     place.approve();
     assert_eq!(place.typed(&["run", "mine", tool, "{\"to\": \"a\"}"]).stderr, "");
@@ -294,7 +297,7 @@ fn other_code_of_a_component_that_was_given_something_is_refused() {
             }
             assert!(place.typed(&["approve"]).stdout.starts_with("component mine (HERE/mine.wasm): changed code\n"));
         } else {
-            assert!(run().stderr.starts_with("warning: the component `mine` has changed code"), "{}", run());
+            assert!(run().stderr.starts_with("warning: the code of the component `mine` has changed"), "{}", run());
         }
         place.approve();
         assert_eq!((run().status, run().stderr.as_str()), (0, ""));

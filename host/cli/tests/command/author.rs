@@ -28,7 +28,7 @@ export default tool({ name: "caller", description: "Calls.", handler: () => invo
     }
     let shown = place.typed(&["run", "caller"]);
     assert_eq!((shown.status, shown.stdout.contains("Ada")), (0, true), "{shown}");
-    assert!(shown.stderr.contains("warning: its tools are left out: "), "{shown}");
+    assert!(shown.stderr.contains("warning: the tools of `gone` are left out: "), "{shown}");
     assert!(shown.stderr.contains("gone.wasm"), "{shown}");
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use toolcell_test_guests::{Answer, Hostile, asker, asking, example};
 
 use crate::place::Place;
-use crate::typed::check;
+use crate::typed::{Shown, check};
 
 const NEEDS: &[[&str; 3]] = &[
     ["http", "GET,POST https://api.example.com/v1", "to ask"],
@@ -146,10 +146,10 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     let refused = place.typed(&["run", "asks", "asks"]);
     assert_eq!((refused.status, refused.stdout.as_str()), (21, ""), "{refused}");
     for needle in [
-        "error: this tool may use the secrets `key`, `token`, which have no usable value\n  reason: unset_secret\n",
-        "caused by: toolcell.toml:6:",
-        "the secret `token` has no value: the environment variable `NOT_SET` is not set",
-        "the secret `key`: other users have access to `HERE/open`",
+        "error: toolcell.toml:6:",
+        "the secret `token` has no usable value: the environment variable `NOT_SET` is not set; calls of the tool `asks` are refused\n",
+        "\n  reason: unset_secret\n",
+        "the secret `key` has no usable value: other users have access to `HERE/open`",
         "\nhint: `chmod go= ",
     ] {
         assert!(refused.stderr.contains(needle), "{needle}: {refused}");
@@ -157,8 +157,13 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     let refusal = place.typed(&["run", "asks", "asks", "--json"]).json()["outcome"]["refusal"].clone();
     assert_eq!((&refusal["kind"], &refusal["secrets"][1]), (&"unset_secret".into(), &"token".into()), "{refusal}");
     let explained = place.typed(&["explain", "asks", "reveal key"]);
-    let note = "note: a call would be refused now: toolcell.toml:6:";
-    assert!(explained.status == 0 && explained.stderr.contains(note), "{explained}");
+    assert_eq!(explained.status, 0, "{explained}");
+    // Every command that tells it says it in the same words.
+    let sentence = |shown: &Shown| {
+        let line = shown.stderr.lines().find(|line| line.contains("the secret `token` has no")).unwrap_or_default();
+        line.split_once(": ").expect("a label").1.to_owned()
+    };
+    let told = sentence(&refused);
     assert!(explained.stderr.contains("hint: set the variable, or read the value from a file"), "{explained}");
     let json = place.typed(&["explain", "asks", "reveal key", "--json"]).json();
     assert_eq!(json["unset_secrets"][1]["name"], "token", "{json}");
@@ -170,17 +175,14 @@ fn a_secret_without_a_value_stops_the_tools_that_may_use_it() {
     let batch = place.typed(&["batch", "hello", "asks", "--calls", "calls"]);
     let messages = &batch.json()["messages"];
     assert_eq!((batch.status, &messages[0]["content"]), (0, &"Hello, Ada!".into()), "{batch}");
-    let told = messages[1]["content"].as_str().expect("a text");
-    assert!(told.contains("which have no usable value") && !told.contains("NOT_SET"), "{told}");
-    assert!(batch.stderr.contains("the tool `asks` may use `token`, so its calls are refused"), "{batch}");
+    let content = messages[1]["content"].as_str().expect("a text");
+    assert!(content.contains("have no usable value") && !content.contains("NOT_SET"), "{content}");
     let checked = place.typed(&["check"]);
-    assert!(
-        checked.status == 1
-            && checked
-                .stderr
-                .contains("`NOT_SET` is not set; until this is corrected, calls of the tool `asks` are refused\n"),
-        "{checked}"
-    );
+    let served = place.typed(&["serve", "--check"]);
+    assert_eq!((checked.status, served.status), (1, 1), "{checked}{served}");
+    for (command, shown) in [("explain", explained), ("batch", batch), ("check", checked), ("serve", served)] {
+        assert_eq!(sentence(&shown), told, "{command}: {shown}");
+    }
     let json = place.typed(&["check", "--json"]).json();
     assert_eq!((&json["ok"], &json["unset_secrets"][0]["tools"][0]), (&false.into(), &"asks".into()), "{json}");
 }
@@ -233,7 +235,7 @@ fn a_component_that_lacks_a_grant_does_not_stop_the_others() {
         for (words, expected) in [(&["tools"][..], "\"greet\""), (&["batch", "--calls", "calls"], "Hello, Ada!")] {
             let shown = place.typed(words);
             assert!(shown.status == 0 && shown.stdout.contains(expected), "{shown}");
-            let error = "notes.wasm: the component imports interfaces that are not granted: toolcell:tool/kv@";
+            let error = "the tools of `notes` are left out: the component imports interfaces that are not granted: toolcell:tool/kv@";
             assert!(shown.stderr.contains(error) && shown.stderr.contains("hint: "), "{shown}");
             let named = place.typed(&[words, &["hello", "notes"]].concat());
             assert_eq!((named.status, named.stdout.as_str()), (1, ""), "{named}");

@@ -167,7 +167,7 @@ fn a_tool_whose_secret_has_no_value_is_refused() {
     let (status, answer) = server.asked("POST", "/v1/calls", None, Some(&json!({"name": "asks"})));
     let refusal = json!({
         "kind": "unset_secret", "secrets": ["token"],
-        "message": "this tool may use the secret `token`, which has no usable value",
+        "message": "the secret `token` has no usable value; calls of this tool are refused",
     });
     assert_eq!((status, &answer["outcome"]["refusal"]), (200, &refusal), "{answer}");
     let meta = json!({

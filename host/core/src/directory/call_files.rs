@@ -61,7 +61,7 @@ impl CallFiles {
     /// for a name that is taken, or the error of the operating system.
     pub fn add(&self, name: &str, mut content: impl Read) -> io::Result<String> {
         if !Self::is_name(name) && stands(Defence::CallFileNames) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a safe name of a file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a safe file name"));
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(self.0.dir(), name, flags, Mode::RUSR | Mode::WUSR)?;

@@ -1,0 +1,32 @@
+//! What is said of a secret without a usable value: the same sentence in every command.
+
+use toolcell::Refusal;
+
+use crate::config::Problem;
+use crate::printer::Printer;
+
+/// What is wrong with the value, where the configuration names it, and the tools whose calls are refused.
+pub(crate) fn told(problem: &Problem, tools: &[impl AsRef<str>]) -> String {
+    let names: Vec<_> = tools.iter().map(|tool| format!("`{}`", tool.as_ref())).collect();
+    match names.as_slice() {
+        [] => format!("{problem}; no tool may use it, so no call is refused"),
+        [only] => format!("{problem}; calls of the tool {only} are refused"),
+        several => format!("{problem}; calls of the tools {} are refused", several.join(", ")),
+    }
+}
+
+/// Tells of a refused call what is wrong with each value.
+pub(crate) fn refused<'a>(
+    printer: &Printer,
+    refusal: &Refusal,
+    problems: impl Iterator<Item = &'a Problem>,
+    tool: &str,
+) {
+    let problems: Vec<_> = problems.collect();
+    problems.iter().for_each(|problem| printer.note("error", &told(problem, &[tool])));
+    if problems.is_empty() {
+        printer.note("error", &refusal.to_string());
+    }
+    printer.note("  reason", refusal.kind());
+    problems.iter().for_each(|problem| printer.note("hint", &problem.hint));
+}
