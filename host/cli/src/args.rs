@@ -62,9 +62,9 @@ Examples:
   toolcell inspect calculator.wasm                         a component's tools, parameters and needs
   toolcell run calculator.wasm expression='6 * 7'          one call
   toolcell run desk.wasm book_table '{\"party_size\": 2}'    one of several tools
-  toolcell tools *.wasm --format openai                    definitions for a model's provider
-  toolcell batch *.wasm --calls calls.jsonl                many calls
-  toolcell learn notes.wasm text=milk                      the grants that a tool asks for
+  toolcell tools hello.wasm --format openai                definitions for a model's provider
+  toolcell batch calculator.wasm hello.wasm --calls calls.jsonl   many calls
+  toolcell learn notes.wasm action=list                    the grants that a tool asks for
   toolcell init                                            a commented `toolcell.toml` for the components here
   toolcell check                                           the configuration, and each tool's grants
   toolcell approve                                         what is new or changed, for your approval
@@ -264,7 +264,7 @@ Examples:
   toolcell run hello.wasm greet '{\"name\": \"Ada\"}'
   toolcell run jq.wasm @request.json --timeout 2s --memory 16MiB
   echo '{\"text\": \"one two\"}' | toolcell run text_stats.wasm text_stats - --json
-  toolcell run target/wasm32-wasip2/release/notes.wasm notes --grant 'kv=write notes/*'
+  toolcell run notes.wasm action=list --grant 'kv=write notes/*'
   toolcell run desk.wasm book_table --answer '{\"party_size\": 2}' --state tc2.…
 
 The first word after the component is the tool's name, unless it has the form of arguments: `{…}`, `@FILE`, `-`, or \
@@ -291,11 +291,12 @@ Exit status: 0 ok, 10 the tool's error, 11 question, 12 halt, 20 tool error, 21 
 #[command(after_long_help = "\
 Examples:
   toolcell tools calculator.wasm hello.wasm --format anthropic
-  toolcell tools *.wasm --format json | jq '.[].name'")]
+  toolcell tools desk.wasm --format json | jq '.[].name'")]
 pub(crate) struct ToolsArgs {
     /// The components, by name or by file [default: all of `toolcell.toml`]
     ///
-    /// Two components with a tool of the same name are an error.
+    /// Two components with a tool of the same name are an error. Without names, a component that lacks a grant is left out
+    /// with a warning, if there are other components.
     #[arg(value_name = "COMPONENT", value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) components: Vec<PathBuf>,
     /// The format: our own, which is complete, or a provider's
@@ -349,7 +350,7 @@ pub(crate) struct InspectArgs {
 /// model are warnings on standard error. If a component cannot be loaded, an error is printed there, the other
 /// components are listed, and the exit status is that of the first error: 2 if nothing has the name, 1 otherwise.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Example:\n  toolcell list tools/*.wasm")]
+#[command(after_long_help = "Example:\n  toolcell list *.wasm")]
 pub(crate) struct ListArgs {
     /// The components, by name in `toolcell.toml` or by file [default: all of `toolcell.toml`]
     #[arg(value_name = "COMPONENT", value_hint = ValueHint::FilePath, add = complete::components())]

@@ -17,7 +17,8 @@ use crate::format::{self, Format};
 pub(crate) struct BatchArgs {
     /// The components, by name or by file [default: all of `toolcell.toml`]
     ///
-    /// Two components with a tool of the same name are an error.
+    /// Two components with a tool of the same name are an error. Without names, a component that lacks a grant is left out
+    /// with a warning, if there are other components.
     #[arg(value_name = "COMPONENT", value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) components: Vec<PathBuf>,
     /// The file of the calls, in our form or a provider's; `-` for standard input
@@ -134,7 +135,7 @@ cannot start, the only line is an event of type `error`.
 Examples:
   toolcell batch calculator.wasm hello.wasm --calls calls.jsonl
   toolcell batch --calls response.json --unknown-tools answer --format anthropic
-  toolcell batch *.wasm --calls - --timeout 2s --stream < calls.jsonl
+  toolcell batch calculator.wasm hello.wasm --calls - --timeout 2s --stream < calls.jsonl
 
 Exit status: 0 every call ended, failed or not, 11 halted by a question, 12 by a tool, 20 by a failure, 2 bad usage, \
 1 anything else";

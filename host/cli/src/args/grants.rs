@@ -121,9 +121,9 @@ pub(crate) struct CheckArgs {
     override_usage = "toolcell explain [OPTIONS] [COMPONENT] [TOOL] <REQUEST>",
     after_long_help = "\
 Examples:
-  toolcell explain fetch 'GET https://api.example.com/v1/users'
-  toolcell explain notes search 'read /data/notes.txt' --tenant acme
-  toolcell explain notes.wasm save 'kv write notes/1'
+  toolcell explain fetch 'GET https://example.com/menu/today'
+  toolcell explain notes notes 'kv write notes/tea' --tenant acme
+  toolcell explain file_search.wasm 'read /data/plan.md'
 
 A request is one of:
   GET https://example.com/x    or another method
@@ -179,8 +179,8 @@ impl ExplainArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  toolcell learn fetch '{\"path\": \"/v1/users\"}'
-  toolcell learn notes.wasm save @note.json
+  toolcell learn fetch url=https://example.com/menu
+  toolcell learn notes.wasm notes @note.json
 
 Exit status: 0 it ran, whatever it answered, 21 the arguments were refused, 2 bad usage, 1 anything else")]
 pub(crate) struct LearnArgs {

@@ -1,0 +1,113 @@
+//! The examples in the help of the commands work with the example tools.
+//!
+//! An example that names a component is run: in a folder that has the example tools alone if it names a file, in one with a
+//! configuration otherwise. Of every other example the options are parsed.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::{commands, root, shell};
+
+const EXAMPLES: &str = "example-tools/target/wasm32-wasip2/release";
+/// Commands that call, show or judge the tools of a component, and change nothing outside the folder.
+const RUN: [&str; 8] = ["run", "batch", "inspect", "list", "tools", "learn", "explain", "check"];
+/// Examples that do not end with success, and how they end: a question, an answer to one that was not asked, a dry run.
+const ENDINGS: [(&str, i32); 4] = [
+    ("toolcell run desk.wasm book_table '{\"party_size\": 2}'", 11),
+    ("toolcell run desk.wasm book_table --answer", 21),
+    ("toolcell explain file_search.wasm", 21),
+    ("toolcell batch --calls response.json", 21),
+];
+/// What is built, or was configured, is called without a name.
+const PARSED: [&str; 1] = ["toolcell run"];
+
+const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
+                      [components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
+                      http = [\"GET https://example.com/menu\"]\n[tenants.acme]\n";
+
+/// The lines below `Example:` and `Examples:`, without what is said beside them.
+fn examples(help: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut lines = help.lines();
+    while let Some(line) = lines.next() {
+        if ["Example:", "Examples:"].contains(&line.trim()) {
+            let block = lines.by_ref().take_while(|line| !line.trim().is_empty());
+            // A long remark goes on in the next line.
+            let block = block.map(str::trim).filter(|line| line.starts_with("toolcell") || line.contains("| toolcell"));
+            found.extend(block.map(|line| line.split("   ").next().unwrap_or_default().to_owned()));
+        }
+    }
+    found
+}
+
+fn place(config: &str) -> (TempDir, TempDir) {
+    let place = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let write = |name: &str, text: &str| {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = place.0.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(&path, text).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a file");
+    };
+    for file in fs::read_dir(root().join(EXAMPLES)).expect("the example tools").flatten() {
+        if file.path().extension().is_some_and(|extension| extension == "wasm") {
+            fs::copy(file.path(), place.0.path().join(file.file_name())).expect("a copy");
+        }
+    }
+    let calls = fs::read_to_string(root().join("example-tools/calls.jsonl")).expect("the calls");
+    write("calls.jsonl", &calls);
+    write("request.json", r#"{"filter": ".a", "input": {"a": 1}}"#);
+    write("note.json", r#"{"action": "add", "title": "tea", "text": "Earl Grey"}"#);
+    write(
+        "response.json",
+        r#"{"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "other", "input": {}}]}"#,
+    );
+    if !config.is_empty() {
+        write("toolcell.toml", config);
+        write("server/toolcell.toml", "[components.hello]\npath = \"../hello.wasm\"\n");
+    }
+    place
+}
+
+/// What is wrong with an example.
+fn judged(example: &str, bare: &(TempDir, TempDir), configured: &(TempDir, TempDir)) -> Option<String> {
+    // What follows a pipe is another program.
+    let line = example.split(" | jq").next().unwrap_or_default();
+    let (_, words) = line.split_once("toolcell ").unwrap_or(("", line));
+    let mut words = words.split_whitespace();
+    let command = words.next().unwrap_or_default();
+    let named = words.next().unwrap_or_default();
+    let typed = |line: &str, place: &(TempDir, TempDir)| {
+        let output = shell(line, place.0.path(), place.1.path()).output().expect("a shell");
+        (output.status.code(), format!("`{line}`: {}", String::from_utf8_lossy(&output.stderr)))
+    };
+    if !RUN.contains(&command) || PARSED.contains(&line) {
+        let line = line.split(" > ").next().unwrap_or_default();
+        let (status, told) = typed(&format!("{line} --help"), configured);
+        return (status != Some(0)).then_some(told);
+    }
+    let place = if named.ends_with(".wasm") { bare } else { configured };
+    let (status, told) = typed(line, place);
+    let expected = ENDINGS.iter().find(|(start, _)| example.starts_with(start)).map_or(0, |(_, status)| *status);
+    (status != Some(expected)).then(|| format!("{status:?}, not {expected}: {told}"))
+}
+
+#[test]
+fn every_example_of_a_help_text_works() {
+    let (bare, configured) = (place(""), place(CONFIG));
+    let help = |command: &str| {
+        let state = tempfile::tempdir().expect("a folder");
+        let line = format!("toolcell {command} --help");
+        let output = shell(&line, root(), state.path()).output().expect("a shell");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let commands = commands::names().into_iter().chain(["add", "key", "revoke"].map(|name| format!("tenant {name}")));
+    let all: Vec<_> =
+        [String::new()].into_iter().chain(commands).flat_map(|command| examples(&help(&command))).collect();
+    assert!(all.len() > 50, "{all:?}");
+    let complaints: Vec<_> = all.iter().filter_map(|example| judged(example, &bare, &configured)).collect();
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+    assert!(judged("toolcell learn notes.wasm text=milk", &bare, &configured).is_some());
+    assert!(judged("toolcell serve --listening", &bare, &configured).is_some());
+}
