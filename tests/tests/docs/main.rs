@@ -4,11 +4,12 @@
 //! Blocks by their first word: `console` is a session (`session`), `rust` is part of a file, `toml` can be parsed, and is a
 //! configuration if it starts with `# toolcell.toml` (`code`). `js` is built, `yaml` can be parsed, and the command takes the
 //! options of its lines in `text` and `yaml` (`snippets`). `docs/commands.md` is generated (`commands`), the examples in it work
-//! (`help_examples`).
+//! (`help_examples`), and `docs/json` lists what `--json` prints (`json_forms`).
 
 mod code;
 mod commands;
 mod help_examples;
+mod json_forms;
 mod session;
 mod snippets;
 
