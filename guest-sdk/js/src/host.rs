@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 use toolcell_guest::bindings::toolcell::tool::{abort, budget, http, invoke, kv, log, progress, reveal, secrets};
 
 use crate::outcome::bytes;
+use crate::rejections;
 use crate::state;
 use crate::wasi::wasi::random::random::get_random_bytes;
 
@@ -26,6 +27,7 @@ pub(crate) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         "isInCell" => || state::is_in_cell(),
         "log" => write_line,
         "progress" => report,
+        "unhandled" => rejections::take,
         "abortRequested" => || abort::requested(),
         "remaining" => remaining,
         "random" => random_bytes,

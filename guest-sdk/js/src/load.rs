@@ -83,6 +83,8 @@ fn evaluated<'js>(ctx: &Ctx<'js>, modules: &Modules) -> rquickjs::Result<String>
     ctx.globals().remove(HOST)?;
     let source = modules.modules.get(&modules.entry).map_or("", String::as_str);
     Module::evaluate(ctx.clone(), modules.entry.as_str(), source)?.finish::<()>()?;
+    while ctx.execute_pending_job() {}
     let answers: Object<'js> = state::host(ctx)?.get("answers")?;
+    answers.get::<_, Function<'js>>("loaded")?.call::<_, ()>(())?;
     answers.get::<_, Function<'js>>("describe")?.call(())
 }

@@ -52,7 +52,7 @@ impl Loader for Known {
         _: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
         let source = if name == SDK {
-            include_str!("prelude.js")
+            concat!(include_str!("prelude.js"), include_str!("answers.js"))
         } else {
             self.0.modules.get(name).ok_or_else(|| Error::new_loading(name))?
         };

@@ -1,7 +1,7 @@
-// The module `toolcell`: what an author imports, and what the runtime asks. `host` are the native functions.
+// The module `toolcell`: what an author imports. `host` are the native functions. `answers.js` is the rest of the module.
 const runtime = globalThis.__toolcell;
 // Code of a handler may replace the globals. What ends a call does not depend on them.
-const { Error, String, TypeError, JSON: { parse, stringify } } = globalThis;
+const { Error, Promise, String, TypeError, JSON: { parse, stringify } } = globalThis;
 // A text may contain half of a surrogate pair, which UTF-8 has no form for: the host gets U+FFFD in its place.
 const words = (value) => String(value).toWellFormed();
 const wellFormed = (value) => (typeof value === "string" ? words(value) : value);
@@ -294,107 +294,17 @@ export const settled = (promise) => new Promise((resolve, reject) => {
   promise.then(resolve, reject);
 });
 
-// -- what the runtime asks
-const MAX_DEPTH = 127, MAX_CAUSES = 5;
-// For `stringify`: refuses what JSON would write as something else, and what the host would refuse.
-const checked = () => {
-  const depths = new Map();
-  return function (name, value) {
-    if (typeof value === "number" && !(value - value === 0)) wrong(`a number in it is ${value === value ? "infinite" : "NaN"}`);
-    if (!name.isWellFormed() || (typeof value === "string" && !value.isWellFormed())) wrong("a text in it is not Unicode: it has half of a surrogate pair");
-    if (typeof value === "object" && value !== null) {
-      const depth = (depths.get(this) ?? 0) + 1;
-      if (depth > MAX_DEPTH) wrong(`it nests deeper than ${MAX_DEPTH} levels`);
-      depths.set(value, depth);
-    }
-    return value;
-  };
-};
-// The text, or why there is none.
-const tried = (value) => {
-  try {
-    const text = stringify(value, checked());
-    return text === undefined && value !== undefined ? { problem: `the type ${typeof value} has no JSON form` } : { text: text ?? "null" };
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    return { problem: error.message };
-  }
-};
-const written = (what, value) => {
-  const { text, problem } = tried(value);
-  if (problem !== undefined) throw new ToolFailure(`the tool's ${what} cannot be written as JSON: ${problem}`);
-  return text;
-};
-const optional = (what, value) => (value === undefined ? undefined : written(what, value));
-
-const ending = (value) => {
-  if (value instanceof ToolFailure) return failure(value);
-  if (!(value instanceof Ending)) return { kind: "ok", value: written("result", value), endTurn: false };
-  const { kind } = value;
-  if (kind === "ask_user") {
-    const [options, answerSchema, state] = ["options", "answerSchema", "state"].map((name) => optional(name, value[name]));
-    return { kind, question: words(value.question), options, answerSchema, state };
-  }
-  if (kind === "halt") return { kind, reason: words(value.reason), result: written("result", value.result) };
-  const message = value.message === undefined ? undefined : words(value.message);
-  return { kind, value: written("result", value.value), message, parts: value.parts?.map(part), endTurn: value.endTurn };
-};
-const part = (from) => {
-  if (typeof from === "string") return { type: "text", text: words(from) };
-  const fields = Object.entries(from).map(([name, value]) => [name, name === "data" ? asBytes(value) : wellFormed(value)]);
-  return Object.fromEntries(fields);
-};
-// A failure always leaves the tool: details that cannot be written become a remark in its message.
-const failure = ({ message, data, retryable, retryAfterMs }) => {
-  const { text, problem } = data === undefined ? {} : tried(data);
-  const remark = problem === undefined ? "" : ` (its details cannot be written as JSON: ${problem})`;
-  return { kind: "error", message: words(message) + remark, data: text, retryable, retryAfterMs };
-};
-const find = (name) => tools.get(name) ?? wrong(`this component has no tool named \`${name}\``);
-
-runtime.answers = {
-  describe: () => {
-    if (tools.size === 0) wrong("no tool was made: call `tool({ name, description, handler })` at the top of the module");
-    const flag = Boolean;
-    return stringify([...tools.values()].map((from) => ({
-      name: from.name, description: from.description, parameters: from.parameters, output: from.output,
-      attributes: from.attributes ?? {}, readOnly: flag(from.readOnly), idempotent: flag(from.idempotent),
-      destructive: flag(from.destructive), openWorld: flag(from.openWorld), validates: flag(from.validate),
-      hides: flag(from.visible), maxExecutionMs: from.maxExecutionMs, needs: from.needs ?? [],
-    })));
-  },
-  validate: async (name, args) => ({ faults: [(await find(name).validate(parse(args))) ?? []].flat().map(words) }),
-  visible: async (name, _, context) => ({ visible: Boolean(await find(name).visible(parse(context))) }),
-  execute: async (name, args, context) => {
-    try {
-      return ending(await find(name).handler(parse(args), parse(context)));
-    } catch (error) {
-      if (error instanceof ToolFailure) return failure(error);
-      throw error;
-    }
-  },
-  // No work is left. Tells whether a promise was rejected, so that there is new work.
-  idle: () => {
-    const rejects = awaited.splice(0);
-    for (const reject of rejects) reject(new ToolFailure("the promise never settles: no work is left that could resolve it"));
-    return rejects.length > 0;
-  },
-};
-
-// Lines of a stack that are not the author's: those of this module, of QuickJS, of a text that is parsed, and those that the
-// builder writes around a CommonJS module.
-const NOT_AUTHORED = /\((toolcell|native)[:)]|at native| toolcell:| <input>:|\/\/import:|at \$(get|require|scope) \(/;
-// An error for a person: its name and message, the lines of its stack that are the author's, and the errors that caused it.
-const described = (error, depth = 0) => {
-  if (!(error instanceof Error)) return words(`a value that is not an Error was thrown: ${typeof error === "string" ? error : shown(error)}`);
-  const lines = String(error.stack ?? "").split("\n").filter((line) => line.trim() !== "" && !NOT_AUTHORED.test(line));
-  const causes = [error.cause, error instanceof AggregateError ? error.errors : []].flat().filter((cause) => cause !== undefined).slice(0, MAX_CAUSES);
-  const caused = depth < MAX_CAUSES ? causes.map((cause) => `caused by: ${cause instanceof Error ? described(cause, depth + 1) : shown(cause)}`) : [];
-  return words([`${error.name}${error.message === "" ? "" : `: ${error.message}`}`, ...lines.map(authored), ...caused].join("\n"));
-};
-// A line of a stack, in the author's own lines where the module was TypeScript.
-const authored = (line) => line.replace(/([^\s()]+):(\d+):\d+/, (place, name, number) => {
-  const own = host.lines[name]?.[number - 1];
-  return own ? `${name}:${own}` : place;
+const waiting = [];
+/**
+ * Waits until no other work is left, and gives what promises were rejected with that nothing handles. These do not end the
+ * call then.
+ */
+export const unhandledRejections = () => new Promise((resolve) => {
+  waiting.push(resolve);
 });
-runtime.described = (error) => described(error);
+
+// What a job throws that no promise is made for would be lost.
+globalThis.queueMicrotask = (job) => {
+  if (typeof job !== "function") wrong("queueMicrotask(): pass a function");
+  Promise.resolve().then(() => job());
+};

@@ -4,6 +4,8 @@ use std::cell::{Cell, OnceCell, RefCell};
 
 use rquickjs::{CatchResultExt as _, CaughtError, Context, Ctx, Function, Object, Persistent, Promise, Runtime, Value};
 
+use crate::rejections;
+
 /// Bytes of the C stack that JavaScript may use. A cell's own stack has 512 KiB and fills up at least twice as fast: with this
 /// bound a deep recursion is an error of JavaScript, and not the end of the cell.
 const STACK: usize = 160 << 10;
@@ -18,6 +20,7 @@ thread_local! {
 pub(crate) fn create() -> Result<(), String> {
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     runtime.set_max_stack_size(STACK);
+    rejections::track(&runtime);
     let context = Context::full(&runtime).map_err(|error| error.to_string())?;
     let again = |_| "the modules can be loaded only once, and were loaded before".to_owned();
     CONTEXT.with(|cell| cell.set((runtime, context)).map_err(again))

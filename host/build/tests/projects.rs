@@ -70,6 +70,26 @@ fn example_tools_in_javascript_and_typescript_pass_their_cases() {
     }
 }
 
+/// As Node ends the process, also where the work goes on after the modules were evaluated.
+#[test]
+fn a_rejected_promise_that_nothing_handles_ends_the_build() {
+    let tool = "import { tool } from \"toolcell\";\ntool({ name: \"a\", description: \"A.\", handler: () => 1 });\n";
+    for source in [
+        "Promise.reject(new RangeError(\"out of cheese\"));",
+        "(async () => { await null; throw new RangeError(\"out of cheese\"); })();",
+        "queueMicrotask(() => { throw new RangeError(\"out of cheese\"); });",
+    ] {
+        let error = fault("tool.js", &format!("{tool}{source}"));
+        let told = error.to_string();
+        assert!(told.starts_with("a promise was rejected, and nothing handles it: RangeError: out of cheese\n"), "{told}");
+        assert!(told.contains("tool.js:3"), "{told}");
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let handled = "const lost = Promise.reject(new Error(\"no\"));\nawait null;\nlost.catch(() => {});";
+    fs::write(place.path().join("tool.js"), format!("{tool}{handled}")).expect("written");
+    build(place.path(), None).expect("it builds");
+}
+
 #[test]
 fn a_case_answers_calls_of_other_tools() {
     let place = tempfile::tempdir().expect("a folder");

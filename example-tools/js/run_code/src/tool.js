@@ -1,7 +1,7 @@
-import { invoke, output, settled, tool, ToolFailure } from "toolcell";
+import { invoke, output, settled, tool, ToolFailure, unhandledRejections } from "toolcell";
 
 // The code may replace the globals, and what is told about its end does not depend on them.
-const { Error, Function, Object, Promise, String } = globalThis;
+const { Error, Function, Object, String } = globalThis;
 const { stringify } = JSON;
 const AsyncFunction = (async () => {}).constructor;
 /** Where an error is in the code. The engine writes two lines before the body of a function that it makes from a text. */
@@ -15,25 +15,9 @@ const EVERY_OBJECT = Object.prototype;
 const tools = new Proxy(Object.freeze({}), {
   get: (_, name) => {
     if (typeof name === "symbol" || NO_TOOLS.includes(name)) return undefined;
-    return name in EVERY_OBJECT ? EVERY_OBJECT[name] : (...given) => made(call(name, given));
+    return name in EVERY_OBJECT ? EVERY_OBJECT[name] : (...given) => call(name, given);
   },
 });
-/** The calls that the code made. A call whose promise is not looked at is waited for at the end, so that no failure is lost. */
-const calls = [];
-const made = (promise) => {
-  const made = new Call((resolve) => resolve(promise));
-  calls.push(made);
-  return made;
-};
-class Call extends Promise {
-  static get [Symbol.species]() {
-    return Promise;
-  }
-  then(...handlers) {
-    this.isLookedAt = true;
-    return super.then(...handlers);
-  }
-}
 const call = async (name, [args = {}, ...more]) => {
   if (args === null || typeof args !== "object" || Array.isArray(args) || more.length > 0) {
     throw new TypeError(`tools.${name} takes one object of arguments, for example tools.${name}({ name: "value" })`);
@@ -97,7 +81,9 @@ export default tool({
       const run = new AsyncFunction("tools", "console", code);
       checkBraces(code);
       const value = await settled(run(tools, console));
-      for (const promise of calls) if (!promise.isLookedAt) await settled(promise);
+      // What is not awaited is waited for as well, so that no failure is lost.
+      const lost = await unhandledRejections();
+      if (lost.length > 0) throw lost[0];
       // As a value: what the code returns is never one of the endings of `toolcell`.
       return output(value);
     } catch (error) {

@@ -114,6 +114,8 @@ declare module "toolcell" {
 
   /** The value of a promise. Throws a `ToolFailure` if no work is left that could settle it. */
   export function settled<Value>(promise: Promise<Value>): Promise<Value>;
+  /** Waits until no other work is left, and gives the errors of promises that nothing handles. They do not end the call then. */
+  export function unhandledRejections(): Promise<unknown[]>;
   export function progress(done: number, total?: number, message?: string): void;
   export const abort: { readonly requested: boolean };
   export function budget(): { fuel: number | null; milliseconds: number; memory: number };

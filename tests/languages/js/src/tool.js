@@ -1,5 +1,5 @@
-import { askUser, halt, invoke, InvokeError, kv, output, progress, secrets, tool, ToolFailure } from "toolcell";
-import { fail } from "./endings.js";
+import { askUser, halt, invoke, InvokeError, kv, output, progress, secrets, settled, tool, ToolFailure, unhandledRejections } from "toolcell";
+import { fail, failLater } from "./endings.js";
 
 const parameters = { type: "object", properties: { how: { type: "string" } }, required: ["how"] };
 const needs = [
@@ -37,6 +37,10 @@ const caused = () => {
 const nested = (depth) => (depth === 0 ? [] : [nested(depth - 1)]);
 const recurse = (depth) => recurse(depth + 1) + 1;
 const flood = () => Promise.resolve().then(flood);
+const lose = (promises) => {
+  promises();
+  return "done";
+};
 const endings = {
   value: () => ({ list: [1, 2.5, "three"], nothing: null, yes: true }),
   nothing: () => undefined,
@@ -56,6 +60,22 @@ const endings = {
   caused,
   throws_text: () => { throw "just a text"; },
   pending: () => new Promise(() => {}),
+  lost: () => lose(() => Promise.reject(new RangeError("out of cheese"))),
+  lost_later: () => lose(failLater),
+  lost_text: () => lose(() => Promise.reject("just a text")),
+  lost_job: () => lose(() => queueMicrotask(fail)),
+  lost_failure: () => lose(async () => { throw new ToolFailure("no such city"); }),
+  lost_denied: () => lose(() => fetch("https://elsewhere.example.com/")),
+  lost_wait: () => lose(() => settled(new Promise(() => {}))),
+  lost_taken: async () => {
+    failLater();
+    return (await unhandledRejections()).map((error) => error.message);
+  },
+  handled_later: async () => {
+    const promises = [failLater(), Promise.reject(new Error("no"))];
+    await null;
+    return (await Promise.allSettled(promises)).map(({ reason }) => reason.message);
+  },
   circle: () => loop,
   bigint: () => 10n,
   nan: () => ({ ratio: NaN }),
