@@ -52,7 +52,7 @@ impl Loader for Known {
         _: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
         let source = if name == SDK {
-            concat!(include_str!("prelude.js"), include_str!("answers.js"))
+            include_str!(concat!(env!("OUT_DIR"), "/toolcell.js"))
         } else {
             self.0.modules.get(name).ok_or_else(|| Error::new_loading(name))?
         };

@@ -1,0 +1,23 @@
+//! The text of the module `toolcell`: `prelude.js` and `answers.js` without comments and indents, which every component would
+//! carry. Each line keeps its number.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+/// How a line begins that is a comment, or a part of one.
+const COMMENTS: [&str; 3] = ["//", "/**", "*"];
+
+fn main() {
+    let mut module = String::new();
+    for file in ["src/prelude.js", "src/answers.js"] {
+        println!("cargo::rerun-if-changed={file}");
+        let text = fs::read_to_string(file).expect("a file of this package");
+        for line in text.lines().map(str::trim) {
+            let is_comment = COMMENTS.iter().any(|start| line.starts_with(start));
+            module += if is_comment { "" } else { line };
+            module.push('\n');
+        }
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    fs::write(out.join("toolcell.js"), module).expect("the module is written");
+}
