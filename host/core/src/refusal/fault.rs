@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
 pub(crate) use text::shorten;
 
@@ -19,6 +19,10 @@ use crate::json::JsonFault;
 
 /// Characters of one fault that a handler's own check reports.
 pub(super) const MAX_PROBLEM: usize = 1000;
+
+/// How many members are named where one is missing, and the characters of a name.
+const NAMED: usize = 6;
+const NAME: usize = 60;
 
 /// One fault of a value.
 ///
@@ -213,6 +217,18 @@ impl Fault {
     pub fn with_got(mut self, got: impl Into<String>) -> Self {
         self.got = Some(got.into());
         self
+    }
+
+    /// With the members that an object has, where one is missing.
+    pub(crate) fn with_members(self, members: &Map<String, Value>) -> Self {
+        let named = members.keys().take(NAMED).map(|name| format!("`{}`", shorten(name, NAME)));
+        let more = members.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("{more} more"));
+        let names: Vec<_> = named.chain(more).collect();
+        self.with_got(match names.as_slice() {
+            [] => "an empty object".to_owned(),
+            names => format!("an object with {}", names.join(", ")),
+        })
     }
 
     /// What would be right, as a sentence.

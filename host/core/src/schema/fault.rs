@@ -49,7 +49,9 @@ fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     match error.kind() {
         Kind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
-            let mut fault = Fault::of_kind(below(path, name), FaultKind::Required { member: shorten(name, QUOTE) });
+            let kind = FaultKind::Required { member: shorten(name, QUOTE) };
+            let fault = Fault::of_kind(below(path, name), kind);
+            let mut fault = value.as_object().map_or(fault.clone(), |members| fault.with_members(members));
             if let Some(near) = nearest_stranger(known, value, name) {
                 fault.got = Some(shorten(near, QUOTE));
                 fault.nearest = Some(shorten(name, QUOTE));

@@ -38,7 +38,19 @@ fn a_declared_member_is_no_misspelt_one() {
     let apart = json!({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}, "required": ["b"]}]});
     let either = json!({"properties": {"a": {}, "b": {}}, "allOf": [{"required": ["b"]}]});
     for schema in [strict.clone(), apart, either] {
-        assert_eq!(faults(schema, json!({"a": 1})), "at `/b`: required member `b` is missing");
+        assert_eq!(faults(schema, json!({"a": 1})), "at `/b`: required member `b` is missing, got an object with `a`");
+    }
+    let long = "x".repeat(70);
+    for (given, told) in [
+        (json!({}), "an empty object".to_owned()),
+        (json!({ &long: 1 }), format!("an object with `{}…`", &long[..60])),
+        (
+            json!({"q": 1, "r": 1, "s": 1, "t": 1, "u": 1, "v": 1, "w": 1, "x": 1}),
+            "an object with `q`, `r`, `s`, `t`, `u`, `v`, 2 more".to_owned(),
+        ),
+    ] {
+        let schema = json!({"properties": {"size": {}}, "required": ["size"]});
+        assert_eq!(faults(schema, given), format!("at `/size`: required member `size` is missing, got {told}"));
     }
     assert_eq!(faults(strict.clone(), json!({"a": 1, "b": 2, "c": 3})), "at `/c`: unknown member `c`");
     let open = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"]});
@@ -87,7 +99,11 @@ fn an_answer_is_checked_against_the_questions_schema() {
 #[test]
 fn a_fault_has_a_code_and_values() {
     for (schema, given, expected) in [
-        (json!({"required": ["a/b"]}), json!({}), json!({"path": "/a~1b", "code": "required", "member": "a/b"})),
+        (
+            json!({"required": ["a/b"]}),
+            json!({"c": 1}),
+            json!({"path": "/a~1b", "code": "required", "member": "a/b", "got": "an object with `c`"}),
+        ),
         (
             json!({"additionalProperties": false}),
             json!({"c": 1}),

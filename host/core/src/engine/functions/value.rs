@@ -129,7 +129,10 @@ pub(super) fn member(shape: &Shape, members: &Map<String, Value>, name: &str, pl
     match members.get(name) {
         Some(value) => from_json(shape, value, &place),
         None if shape.has_null() => Ok(Val::Option(None)),
-        None => Err(Fault::of_kind(place, FaultKind::Required { member: name.to_owned() }).into()),
+        None => {
+            let fault = Fault::of_kind(place, FaultKind::Required { member: name.to_owned() });
+            Err(fault.with_members(members).into())
+        }
     }
 }
 
