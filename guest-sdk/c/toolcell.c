@@ -9,6 +9,8 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef aligned_alloc
+#undef posix_memalign
 #undef strdup
 #undef strndup
 

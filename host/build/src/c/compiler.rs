@@ -14,7 +14,7 @@ const VERSIONS: [(u32, u32); 2] = [(0, 14), (0, 17)];
 /// Bytes of the stack: that of a Rust tool.
 const STACK: &str = "-Wl,-z,stack-size=1048576";
 /// What every compiler gets. The warnings that are errors are those of code whose behaviour is undefined.
-const ARGUMENTS: [&str; 21] = [
+const ARGUMENTS: [&str; 23] = [
     "-mexec-model=reactor",
     "-std=gnu17",
     "-O2",
@@ -26,6 +26,8 @@ const ARGUMENTS: [&str; 21] = [
     "-Dmalloc=tc_malloc",
     "-Dcalloc=tc_calloc",
     "-Drealloc=tc_realloc",
+    "-Daligned_alloc=tc_aligned_alloc",
+    "-Dposix_memalign=tc_posix_memalign",
     "-Dstrdup=tc_strdup",
     "-Dstrndup=tc_strndup",
     "-fno-sanitize=undefined",
@@ -146,6 +148,21 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Toolchain);
         assert!(error.to_string().contains("no Zig, and no clang with wasi-libc and lld, is installed"), "{error}");
         assert_eq!(error.hint(), format!("install Zig with `pip install ziglang=={INSTALLED}`"));
+    }
+
+    /// Each function of the SDK that ends the call where no memory is left is what the author's files call, and calls the
+    /// function of the C library itself.
+    #[test]
+    fn exhausted_memory_ends_a_call_of_c_in_each_function_that_allocates() {
+        let names = ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign", "strdup", "strndup"];
+        let in_place: Vec<_> = ARGUMENTS.iter().filter_map(|argument| argument.strip_prefix("-D")).collect();
+        assert_eq!(in_place, names.map(|name| format!("{name}=tc_{name}")));
+        let (source, memory) = (include_str!("../../c/toolcell.c"), include_str!("../../c/memory.inc"));
+        for name in names {
+            assert!(source.contains(&format!("#undef {name}\n")), "{name}");
+            let defined = memory.lines().find(|line| line.contains(&format!("tc_{name}(")) && line.ends_with('{'));
+            assert!(defined.is_some(), "{name}");
+        }
     }
 
     #[test]

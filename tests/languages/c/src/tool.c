@@ -1,5 +1,7 @@
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -243,6 +245,22 @@ static tc_outcome unchecked(tc_call *call) {
     for (;;) memset(malloc(1 << 20), 'x', 1 << 20);
 }
 
+static tc_outcome aligned(tc_call *call) {
+    for (;;) memset(aligned_alloc(64, 1 << 20), 'x', 1 << 20);
+}
+
+static tc_outcome memaligned(tc_call *call) {
+    for (void *memory = NULL;;) {
+        posix_memalign(&memory, 64, 1 << 20);
+        memset(memory, 'x', 1 << 20);
+    }
+}
+
+static tc_outcome misaligned(tc_call *call) {
+    void *memory = NULL;
+    return tc_ok_bool(posix_memalign(&memory, 3, 1 << 20) == EINVAL && aligned_alloc(3, 1 << 20) != NULL);
+}
+
 static tc_outcome assertion(tc_call *call) {
     assert(tc_attempt(call) > 1000);
     return tc_ok_null();
@@ -276,6 +294,7 @@ static const struct {
     {"invoke", invoke}, {"invoke_caught", invoke_caught}, {"invoke_denied", invoke_denied}, {"keys", keys}, {"progress", progress},
     {"clock", clock_of_the_case}, {"random", draw}, {"throws", fail}, {"throws_text", throws_text}, {"circle", circle},
     {"bigint", bigint}, {"bytes", bytes}, {"recursion", recursion}, {"memory", memory}, {"malloc", unchecked}, {"assert", assertion},
+    {"aligned", aligned}, {"memaligned", memaligned}, {"misaligned", misaligned},
     {"parse", parse}, {"mixed", mixed}, {"abort", aborted}, {"missing", missing}, {"prints", prints},
     {"outside", outside}, {"nan", nan_member}, {"infinite", infinite}, {"surrogate", surrogate}, {"deepest", deepest},
     {"deep", deep}, {"details", details}, {"half", half},
