@@ -7,10 +7,12 @@ use std::iter::Peekable;
 use std::ops::Range;
 
 use saphyr_parser::{Event, Parser, Span};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::file::Expect;
 
+/// The member of a case that is its ending.
+const EXPECT: &str = "expect";
 /// Columns of a line up to which an ending is written on one line.
 const WIDTH: usize = 120;
 
@@ -61,108 +63,177 @@ pub(super) fn with_endings(text: &str, endings: &[(usize, &Expect)]) -> Option<S
     Some(written.into_iter().collect())
 }
 
-/// What replaces which characters of a case, in the text's order.
-fn edits(case: &Node, ending: &Expect, text: &[char]) -> Option<Vec<(Range<usize>, String)>> {
-    match case.member("expect").map(|(_, value)| &value.kind) {
-        Some(Kind::Map { entries, in_braces: false }) if !entries.is_empty() => members(entries, ending, text),
-        _ => Some(vec![edit(case, ending, text)?]),
+/// What replaces these characters.
+type Edit = (Range<usize>, String);
+
+/// What replaces which characters of a case, in the text's order. An ending of several lines keeps the members that still
+/// hold, and its comments.
+fn edits(case: &Node, ending: &Expect, text: &[char]) -> Option<Vec<Edit>> {
+    let Value::Object(ending) = serde_json::to_value(ending).ok()? else { return None };
+    let Kind::Map { entries, in_braces } = &case.kind else { return None };
+    let quotes = if *in_braces { "\"" } else { "" };
+    let members = |entries, in_braces, column| {
+        let layout = if in_braces { Layout::Braces { quotes } } else { Layout::Lines { column } };
+        Members { entries, layout, text }
+    };
+    if let Some((_, old)) = case.member(EXPECT)
+        && let Kind::Map { entries, in_braces } = &old.kind
+        && let Some((first, _)) = entries.first()
+        && (!in_braces || text.get(old.place.clone())?.contains(&'\n'))
+    {
+        return members(entries, *in_braces, first.column).with(ending, |_| false);
     }
+    let new = [(EXPECT.to_owned(), Value::Object(ending))].into_iter().collect();
+    members(entries, *in_braces, case.column).with(new, |_| true)
 }
 
-/// The same for an ending with a name on each line: members that stay are left as they are, with their comments.
-fn members(entries: &[(Node, Node)], ending: &Expect, text: &[char]) -> Option<Vec<(Range<usize>, String)>> {
-    let Value::Object(mut new) = serde_json::to_value(ending).ok()? else { return None };
-    let column = entries.first()?.0.column;
-    let is_same = |node: &Node, value: &Value| {
-        let old: String = text.get(node.place.clone()).into_iter().flatten().collect();
+/// How the members of an object are written.
+enum Layout {
+    /// Each on lines of its own, from this column on.
+    Lines { column: usize },
+    /// One after the other, with this around their names.
+    Braces { quotes: &'static str },
+}
+
+/// The members of an object in the text.
+struct Members<'a> {
+    entries: &'a [(Node, Node)],
+    layout: Layout,
+    text: &'a [char],
+}
+
+impl Members<'_> {
+    /// What makes them the new ones and those that are kept. What is the same stays as it is written.
+    fn with(&self, mut new: Map<String, Value>, is_kept: impl Fn(&str) -> bool) -> Option<Vec<Edit>> {
+        let (mut edits, mut gone) = (Vec::new(), Vec::new());
+        for (number, (key, value)) in self.entries.iter().enumerate() {
+            match new.remove(key.text()) {
+                Some(same) if self.is_same(value, &same) => {}
+                Some(other) => edits.push(self.replaced(key, value, &other)),
+                None if is_kept(key.text()) => {}
+                None => gone.push(number),
+            }
+        }
+        let mut added = new.iter().map(|(name, value)| self.written(name, value));
+        // A new member takes the place of one that goes.
+        let taken = gone.len().min(added.len());
+        edits.extend(gone.drain(..taken).zip(&mut added).map(|(number, member)| (self.place(number), member)));
+        gone.iter().for_each(|number| edits.extend(self.removed(*number, &gone)));
+        let added: Vec<_> = added.collect();
+        edits.extend(added.into_iter().map(|member| self.appended(&member)).collect::<Option<Vec<_>>>()?);
+        edits.sort_by_key(|(place, _)| place.start);
+        Some(edits)
+    }
+
+    fn is_same(&self, node: &Node, value: &Value) -> bool {
+        let old: String = self.text.get(node.place.clone()).into_iter().flatten().collect();
         let old = old.replace(&format!("\n{}", " ".repeat(node.column)), "\n");
         serde_norway::from_str::<Value>(&old).is_ok_and(|old| old == *value)
-    };
-    let mut edits = Vec::new();
-    for (key, value) in entries {
-        let place = key.place.start..value.place.end.max(key.place.end);
-        match new.remove(key.text()) {
-            Some(same) if is_same(value, &same) => {}
-            Some(other) => edits.push((place, member(key.text(), &other, column)?)),
-            None => edits.push((place, String::new())),
+    }
+
+    fn place(&self, number: usize) -> Range<usize> {
+        let (key, value) = &self.entries[number];
+        key.place.start..value.place.end.max(key.place.end)
+    }
+
+    /// Another value after the same name. Where nothing is written, the value begins before the colon.
+    fn replaced(&self, key: &Node, value: &Node, new: &Value) -> Edit {
+        let end = key.place.end;
+        match self.next(end, ':') {
+            Some(colon) => (colon + 1..value.place.end.max(colon + 1), self.value(key.text(), new)),
+            None => (end..end, format!(":{}", self.value(key.text(), new))),
         }
     }
-    let mut added =
-        new.iter().map(|(name, value)| member(name, value, column)).collect::<Option<Vec<_>>>()?.into_iter();
-    let indent = format!("\n{}", " ".repeat(column));
-    // A new member takes the place of one that goes; a line without any goes with its comment.
-    for (place, written) in edits.iter_mut().filter(|(_, written)| written.is_empty()) {
-        match added.next() {
-            Some(member) => *written = member,
-            None => *place = line_of(place, text),
-        }
-    }
-    let rest: String = added.map(|member| format!("{indent}{member}")).collect();
-    if !rest.is_empty() {
-        let end = entries.last()?.1.place.end;
-        let end = end + text.get(end..)?.iter().take_while(|character| **character != '\n').count();
-        edits.push((end..end, rest));
-    }
-    Some(edits)
-}
 
-/// A member of an ending: on one line, if it fits.
-fn member(name: &str, value: &Value, column: usize) -> Option<String> {
-    let line = format!("{name}: {value}");
-    if column + line.chars().count() <= WIDTH || !(value.is_object() || value.is_array()) {
-        return Some(line);
+    fn written(&self, name: &str, value: &Value) -> String {
+        let quotes = if let Layout::Braces { quotes } = self.layout { quotes } else { "" };
+        format!("{quotes}{name}{quotes}:{}", self.value(name, value))
     }
-    let indent = format!("\n{}", " ".repeat(column + 2));
-    let block = serde_norway::to_string(value).ok()?;
-    Some(format!("{name}:{indent}{}", block.trim_end().replace('\n', &indent)))
-}
 
-/// The lines of this place, with the line end before them.
-fn line_of(place: &Range<usize>, text: &[char]) -> Range<usize> {
-    let before = text.iter().take(place.start).rev().take_while(|character| **character != '\n').count();
-    let after = text.iter().skip(place.end).take_while(|character| **character != '\n').count();
-    (place.start - before).saturating_sub(1)..place.end + after
-}
-
-/// What replaces which characters of a case, if its ending is written anew.
-fn edit(case: &Node, ending: &Expect, text: &[char]) -> Option<(Range<usize>, String)> {
-    let Kind::Map { entries, in_braces } = &case.kind else { return None };
-    let old = case.member("expect").map(|(key, value)| {
-        // Where nothing is written, the value begins before the colon.
-        let colon = text[key.place.end..].iter().position(|character| *character == ':').unwrap_or_default();
-        key.place.start..value.place.end.max(key.place.end + colon + 1)
-    });
-    if *in_braces {
-        let new = format!("\"expect\": {}", serde_json::to_string(ending).ok()?);
-        return Some(match old {
-            Some(place) => (place, new),
-            None => {
-                let end = entries.last()?.1.place.end;
-                (end..end, format!(", {new}"))
+    /// What follows the colon: on one line, if it fits.
+    fn value(&self, name: &str, value: &Value) -> String {
+        let Layout::Lines { column } = self.layout else { return format!(" {value}") };
+        let line = match value {
+            // Its names are known, and need no quotes.
+            Value::Object(members) if name == EXPECT => {
+                let members = members.iter().map(|(name, value)| format!("{name}: {value}"));
+                format!(" {{ {} }}", members.collect::<Vec<_>>().join(", "))
             }
-        });
+            Value::Object(_) | Value::Array(_) => format!(" {value}"),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return format!(" {value}"),
+        };
+        if column + name.chars().count() + 1 + line.chars().count() <= WIDTH {
+            return line;
+        }
+        let indent = format!("\n{}", " ".repeat(column + 2));
+        // A value of JSON has a form in YAML.
+        serde_norway::to_string(value)
+            .map_or(line, |block| format!("{indent}{}", block.trim_end().replace('\n', &indent)))
     }
-    let new = lines(ending, case.column)?;
-    if let Some(place) = old {
-        return Some((place, new));
+
+    /// A line that has nothing else goes with its comment; in braces, a comma goes too.
+    fn removed(&self, number: usize, gone: &[usize]) -> Vec<Edit> {
+        let mut place = self.place(number);
+        let mut edits = Vec::new();
+        if matches!(self.layout, Layout::Braces { .. }) {
+            let before = (0..number).rev().find(|number| !gone.contains(number));
+            if let Some(comma) = self.next(place.end, ',') {
+                place.end = comma + 1;
+            } else if let Some(comma) = before.and_then(|before| self.next(self.place(before).end, ',')) {
+                edits.push((comma..comma + 1, String::new()));
+            }
+        }
+        let line = self.line_of(&place);
+        let of = |place: Range<usize>| self.text.get(place).into_iter().flatten().collect::<String>();
+        let (before, after) = (of(line.start..place.start), of(place.end..line.end));
+        let is_alone = before.trim().is_empty() && (after.trim().is_empty() || after.trim().starts_with('#'));
+        let spaces = after.chars().take_while(|character| *character == ' ').count();
+        edits.push((if is_alone { line } else { place.start..place.end + spaces }, String::new()));
+        edits
     }
-    // After a comment that follows the last value on its line.
-    let end = entries.last()?.1.place.end;
-    let end = end + text[end..].iter().take_while(|character| **character != '\n').count();
-    Some((end..end, format!("\n{}{new}", " ".repeat(case.column))))
+
+    /// After the last one; on lines, also after a comment that follows it.
+    fn appended(&self, member: &str) -> Option<Edit> {
+        let end = self.place(self.entries.len().checked_sub(1)?).end;
+        Some(match self.layout {
+            Layout::Braces { .. } => (end..end, format!(", {member}")),
+            Layout::Lines { column } => {
+                let end = self.line_of(&(end..end)).end;
+                (end..end, format!("\n{}{member}", " ".repeat(column)))
+            }
+        })
+    }
+
+    /// Where this character is, if nothing but spaces and comments is before it.
+    fn next(&self, from: usize, wanted: char) -> Option<usize> {
+        written_after(self.text, from).filter(|(_, found)| *found == wanted).map(|(place, _)| place)
+    }
+
+    /// The lines of this place, with the line end before them.
+    fn line_of(&self, place: &Range<usize>) -> Range<usize> {
+        let is_end = |character: &&char| **character != '\n';
+        let before = self.text.iter().take(place.start).rev().take_while(is_end).count();
+        let after = self.text.iter().skip(place.end).take_while(is_end).count();
+        (place.start - before).saturating_sub(1)..place.end + after
+    }
 }
 
-/// The member `expect` of a case whose members begin in this column: on one line, if it fits.
-fn lines(ending: &Expect, column: usize) -> Option<String> {
-    let Value::Object(members) = serde_json::to_value(ending).ok()? else { return None };
-    let members: Vec<_> = members.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-    let line = format!("expect: {{ {} }}", members.join(", "));
-    if column + line.chars().count() <= WIDTH {
-        return Some(line);
+/// Where the brace after the last value of a collection ends: the parser says so only if no comma is before it.
+fn closed(text: &[char], mut from: usize) -> Option<usize> {
+    while let Some((place, ',')) = written_after(text, from) {
+        from = place + 1;
     }
-    let block = serde_norway::to_string(ending).ok()?;
-    let indent = format!("\n{}", " ".repeat(column + 2));
-    Some(format!("expect:{indent}{}", block.trim_end().replace('\n', &indent)))
+    written_after(text, from).map(|(place, _)| place + 1)
+}
+
+/// The first character that is no space and not in a comment.
+fn written_after(text: &[char], from: usize) -> Option<(usize, char)> {
+    let mut is_comment = false;
+    let found = text.iter().enumerate().skip(from).find(|(_, character)| {
+        is_comment = **character != '\n' && (is_comment || **character == '#');
+        !is_comment && !character.is_whitespace()
+    });
+    found.map(|(place, character)| (place, *character))
 }
 
 /// Reads a value.
@@ -180,11 +251,11 @@ impl<'e, I: Iterator<Item = (Event<'e>, Span)>> Reader<'_, I> {
             Event::Scalar(text, ..) => (Kind::Text(text.into_owned()), span.end.index()),
             Event::Alias(_) => (Kind::Alias, span.end.index()),
             Event::SequenceStart(..) => {
-                let (items, end) = self.items(in_braces)?;
+                let (items, end) = self.items(start, in_braces)?;
                 (Kind::List(items), end)
             }
             Event::MappingStart(..) => {
-                let (items, end) = self.items(in_braces)?;
+                let (items, end) = self.items(start, in_braces)?;
                 let (mut items, mut entries) = (items.into_iter(), Vec::new());
                 while let (Some(key), Some(value)) = (items.next(), items.next()) {
                     entries.push((key, value));
@@ -206,14 +277,14 @@ impl<'e, I: Iterator<Item = (Event<'e>, Span)>> Reader<'_, I> {
     }
 
     /// The values of a collection that has begun, and where it ends: without braces, with its last value.
-    fn items(&mut self, in_braces: bool) -> Option<(Vec<Node>, usize)> {
+    fn items(&mut self, start: usize, in_braces: bool) -> Option<(Vec<Node>, usize)> {
         let mut items: Vec<Node> = Vec::new();
         while !matches!(self.events.peek()?.0, Event::SequenceEnd | Event::MappingEnd) {
             items.push(self.node()?);
         }
-        let (_, span) = self.events.next()?;
-        let end = if in_braces { span.start.index() + 1 } else { items.last()?.place.end };
-        Some((items, end))
+        self.events.next()?;
+        let end = items.last().map(|last| last.place.end);
+        Some(if in_braces { (items, closed(self.text, end.unwrap_or(start + 1))?) } else { (items, end?) })
     }
 }
 
@@ -249,7 +320,28 @@ mod tests {
                 "  - name: b\n    kv:\n      k: |\n        v\n    expect: { ok: \"é\" }\n",
             ),
             ("  - {name: b}", "  - {name: b, \"expect\": {\"ok\":\"é\"}}"),
-            ("  - {name: b, expect: {ok: 1}, seed: 1}", "  - {name: b, \"expect\": {\"ok\":\"é\"}, seed: 1}"),
+            ("  - {name: b, expect: {ok: 1}, seed: 1}", "  - {name: b, expect: {\"ok\":\"é\"}, seed: 1}"),
+            ("  - {name: b, expect, seed: 1}", "  - {name: b, expect: {\"ok\":\"é\"}, seed: 1}"),
+            (
+                "  - name: b\n    expect: { # why\n      # one\n      ok: 1, # two\n      # three\n    } # four",
+                "  - name: b\n    expect: { # why\n      # one\n      ok: \"é\", # two\n      # three\n    } # four",
+            ),
+            (
+                "  - name: b\n    expect: { # why\n      ok: 1, # one\n      ok_contains: x # two\n      # three\n    }",
+                "  - name: b\n    expect: { # why\n      ok: \"é\" # one\n      # three\n    }",
+            ),
+            (
+                "  - name: b\n    expect: {\n      tool_error: x, # old\n      message_contains: y, # old\n      # the end\n    }",
+                "  - name: b\n    expect: {\n      ok: \"é\", # old\n      # the end\n    }",
+            ),
+            (
+                "  - name: b\n    expect: { tool_error: x, message_contains: y,\n      # the end\n    }",
+                "  - name: b\n    expect: { ok: \"é\", \n      # the end\n    }",
+            ),
+            (
+                "  - { name: b, expect: { # why\n      ok_contains: y, ok: 1 # old\n    } }",
+                "  - { name: b, expect: { # why\n      ok: \"é\" # old\n    } }",
+            ),
         ] {
             let written = with_endings(&around(case), &[(1, &ending(r#"{"ok": "é"}"#))]);
             assert_eq!(written.as_deref(), Some(&*around(expected)), "{case}");
@@ -285,6 +377,12 @@ mod tests {
         let old = text("      ok_schema: {type: integer} # any\n");
         let new = text("      ok_schema: {type: integer} # any\n      ok: 2\n");
         assert_eq!(with_endings(&old, &[(0, &ending)]), Some(new));
+        let old = "cases:\n  - name: a\n    expect: { # why\n      ok_schema: {type: integer} # any\n    }\n";
+        let new = old.replace("integer} #", "integer}, ok: 2 #");
+        assert_eq!(with_endings(old, &[(0, &ending)]), Some(new));
+        let old = "{\"cases\": [{\"name\": \"a\", \"expect\": {\n  \"ok_schema\": {\"type\": \"integer\"}\n}}]}\n";
+        let new = old.replace("\"integer\"}", "\"integer\"}, \"ok\": 2");
+        assert_eq!(with_endings(old, &[(0, &ending)]), Some(new));
     }
 
     #[test]
