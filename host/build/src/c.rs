@@ -17,6 +17,7 @@ use wit_parser::Resolve;
 
 use self::compiler::Compiler;
 use crate::scratch::Scratch;
+use crate::step::Step;
 use crate::{Error, ErrorKind, Fault};
 
 const WORLD: &str = "toolbox-with-grants";
@@ -52,9 +53,10 @@ pub(crate) struct Compiled {
 }
 
 /// Builds the component of the file `entry`, a path below `folder`, and of the other C files beside it if it is a project's.
-pub(crate) fn build(folder: &Path, entry: &str, is_project: bool) -> Result<Compiled, Error> {
+pub(crate) fn build(folder: &Path, entry: &str, is_project: bool, tell: &dyn Fn(Step)) -> Result<Compiled, Error> {
     let folder = folder.canonicalize().map_err(|error| Error::file("read the folder", folder, &error))?;
     let scratch = Scratch::new("c")?;
+    tell(Step::Find { program: "a C compiler".to_owned() });
     let compiler = Compiler::find(&folder, &scratch)?;
     for (path, text) in INCLUDED {
         scratch.write(&format!("sdk/{path}"), text)?;
@@ -70,6 +72,7 @@ pub(crate) fn build(folder: &Path, entry: &str, is_project: bool) -> Result<Comp
     // So that the same source makes the same component: the SDK is in another folder each time.
     command.arg(format!("-fmacro-prefix-map={}=toolcell", scratch.join("sdk").display()));
     command.current_dir(&folder).arg("-I").arg(scratch.join("sdk")).arg("-o").arg(&module).args(&sources);
+    tell(Step::Run { program: "the C compiler", source: entry.to_owned() });
     let done = command.output().map_err(|error| compiler::missing(&error.to_string()))?;
     // The author knows no place of the header: it is in the temporary folder.
     let own = format!("{}/", scratch.join("sdk").display());

@@ -24,10 +24,12 @@ mod python;
 mod rust;
 mod scratch;
 mod snapshot;
+mod step;
 mod trim;
 
 pub use create::{Created, create};
 pub use error::{Error, ErrorKind, Fault};
 pub use language::Language;
 pub use lines::{SourceLine, shown_lines, source_lines};
-pub use project::{Built, build, component_of};
+pub use project::{Built, build, build_with, component_of};
+pub use step::Step;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wasm_metadata::AddMetadata;
 
-use crate::{Error, ErrorKind, Language, c, modules, python, rust, snapshot};
+use crate::{Error, ErrorKind, Language, Step, c, modules, python, rust, snapshot};
 
 /// Where the first file of a tool is looked for unless it is a Rust tool, in this order.
 const ENTRIES: [(&str, Language); 9] = [
@@ -48,6 +48,14 @@ pub struct Built {
 /// [`ErrorKind::File`] if the folder has no project or the component cannot be written, [`ErrorKind::Source`] if the author's
 /// source is at fault, [`ErrorKind::Toolchain`] if a compiler is missing.
 pub fn build(source: &Path, out: Option<&Path>) -> Result<Built, Error> {
+    build_with(source, out, &|_| {})
+}
+
+/// The same, and tells each step of Python and of C when it begins.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_with(source: &Path, out: Option<&Path>, tell: &dyn Fn(Step)) -> Result<Built, Error> {
     let begun = Instant::now();
     let (folder, entry, language) = project(source)?;
     let out = match out {
@@ -62,11 +70,11 @@ pub fn build(source: &Path, out: Option<&Path>) -> Result<Built, Error> {
             described(&made.component, language)?
         }
         (Some(entry), Language::C) => {
-            let made = c::build(&folder, entry, source.is_dir())?;
+            let made = c::build(&folder, entry, source.is_dir(), tell)?;
             warnings = made.warnings;
             described(&made.component, language)?
         }
-        (Some(entry), Language::Python | Language::Rust) => python::build(&folder, entry)?,
+        (Some(entry), Language::Python | Language::Rust) => python::build(&folder, entry, tell)?,
         (None, _) => rust::build(&folder)?,
     };
     write(&out, &component)?;

@@ -8,9 +8,11 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use crate::scratch::Scratch;
+use crate::step::Step;
 use crate::{Error, ErrorKind};
 
-/// The version of componentize-py that is used.
+const PROGRAM: &str = "componentize-py";
+/// The version of it that is used.
 const VERSION: &str = "0.25.1";
 /// How long componentize-py may run: it evaluates the author's modules, and takes seconds.
 const LONGEST: Duration = Duration::from_secs(120);
@@ -32,9 +34,10 @@ const FILES: [(&str, &str); 10] = [
 ];
 
 /// Builds the component of the module `entry`, a path below `folder`.
-pub(crate) fn build(folder: &Path, entry: &str) -> Result<Vec<u8>, Error> {
+pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<Vec<u8>, Error> {
     let absolute = |path: &Path| path.canonicalize().map_err(|error| Error::file("read the folder", path, &error));
     let folder = absolute(folder)?;
+    tell(Step::Find { program: format!("{PROGRAM} {VERSION}") });
     let program = find(&folder)?;
     let scratch = Scratch::new("python")?;
     for (path, text) in FILES {
@@ -50,6 +53,7 @@ pub(crate) fn build(folder: &Path, entry: &str) -> Result<Vec<u8>, Error> {
     let mut command = program.command();
     command.arg("-d").arg(scratch.join("wit")).args(["-w", WORLD, "componentize", ENTRY, "-p"]);
     command.arg(scratch.join("sdk")).arg("-p").arg(entry.parent().unwrap_or(&folder)).arg("-o").arg(&out);
+    tell(Step::Run { program: PROGRAM, source: source.to_owned() });
     run(&mut command, LONGEST, &Module { name: source, below: &below })?;
     fs::read(&out).map_err(|error| Error::file("read", &out, &error))
 }

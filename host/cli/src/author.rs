@@ -81,7 +81,7 @@ pub(crate) async fn build(printer: &Printer, global: &Global, args: &BuildArgs) 
 
 fn built(printer: &Printer, project: &Path, output: Option<&Path>) -> Result<Built, Failure> {
     let spinner = printer.spinner("building");
-    let built = toolcell_build::build(project, output)?;
+    let built = toolcell_build::build_with(project, output, &|step| printer.step(&step.to_string()))?;
     drop(spinner);
     if !built.warnings.is_empty() {
         printer.note("warning", &built.warnings);

@@ -153,6 +153,13 @@ impl Printer {
         self.err(&format!("  - {}\n", clean.replace('\n', "\n    ")));
     }
 
+    /// What begins now, where no spinner can be drawn.
+    pub(crate) fn step(&self, text: &str) {
+        if !io::stderr().is_terminal() {
+            self.note("note", text);
+        }
+    }
+
     /// A spinner on standard error, gone when the answer is dropped.
     pub(crate) fn spinner(&self, text: &str) -> Progress {
         let bar = ProgressBar::new_spinner().with_message(clean::text(text).0.replace('\n', " "));

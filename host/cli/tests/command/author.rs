@@ -1,7 +1,8 @@
 //! `toolcell new`, `build` and `test`: from an empty folder to an answer.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
 
@@ -147,6 +148,37 @@ fn a_project_is_built_and_tested_after_each_change() {
     let runs: Vec<_> = results.lines().filter(|line| line.contains(" passed, ")).collect();
     assert!(runs.len() == 2 && runs[0].starts_with("2 passed, 0 failed"), "{results}");
     assert!(!runs[1].contains(" 0 failed") && results.contains("Goodbye, Ada!"), "{results}");
+}
+
+/// The build waits until the test has read what it does.
+#[test]
+fn a_build_that_takes_long_tells_its_steps_when_they_begin() {
+    let place = Place::new("");
+    assert_eq!(place.typed(&["new", "greeter", "--lang", "python"]).status, 0);
+    let version = include_str!("../../../../tests/languages/requirements.txt");
+    let version = version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
+    let (program, go) = (place.path().join("greeter/.venv/bin/componentize-py"), place.path().join("go"));
+    fs::create_dir_all(program.parent().expect("a folder")).expect("a folder");
+    let go_on = go.display();
+    let waits = format!("mkfifo '{go_on}'; read line < '{go_on}'; echo 'out of cheese'; exit 1");
+    let script =
+        format!("#!/bin/sh\nif [ \"$1\" = --version ]; then echo componentize-py {version}; exit; fi\n{waits}\n");
+    fs::write(&program, script).expect("a file");
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
+    let mut build = place.command();
+    build.args(["build", "greeter"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = build.spawn().expect("the binary runs");
+    let mut told = BufReader::new(child.stderr.take().expect("piped")).lines().map(|line| line.expect("text"));
+    assert_eq!(told.next(), Some(format!("note: looking for componentize-py {version}")));
+    let step = "note: componentize-py makes a component of `tool.py`, which takes some seconds";
+    assert_eq!(told.next().as_deref(), Some(step));
+    fs::write(&go, "go\n").expect("it is read");
+    assert!(told.any(|line| line.contains("out of cheese")));
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    fs::remove_file(&go).expect("a file");
+    fs::write(&program, fs::read_to_string(&program).expect("the script").replace(&waits, "exit 1")).expect("a file");
+    let quiet = place.typed(&["build", "greeter", "--quiet"]);
+    assert!(quiet.status == 1 && !quiet.stderr.contains("note: "), "{quiet}");
 }
 
 #[test]
