@@ -3,8 +3,9 @@
 //!
 //! Blocks by their first word: `console` is a session (`session`), `rust` is part of a file, `toml` can be parsed, and is a
 //! configuration if it starts with `# toolcell.toml` (`code`). `js` is built, `yaml` can be parsed, and the command takes the
-//! options of its lines in `text` and `yaml` (`snippets`). `docs/commands.md` is generated (`commands`), the examples in it work
-//! (`help_examples`), and `docs/json` lists what `--json` prints (`json_forms`).
+//! options of its lines in `text` and `yaml`; `text` without such a line is what the block before prints (`snippets`).
+//! `docs/commands.md` is generated (`commands`), the examples in it work (`help_examples`), and `docs/json` lists what `--json`
+//! prints (`json_forms`).
 
 mod code;
 mod commands;
@@ -142,6 +143,11 @@ fn commands_take_the_options_that_are_shown() {
 }
 
 #[test]
+fn output_in_text_is_what_is_printed() {
+    all_pages(snippets::untrue_output);
+}
+
+#[test]
 fn commands_exist() {
     all_pages(unknown_commands);
 }
@@ -158,7 +164,7 @@ fn each_check_can_fail() {
     const HELLO: &str = "// example-tools/hello/src/lib.rs";
     let excerpt = format!("```rust,ignore\n{HELLO}\nfn greet(\n```");
     let foreign = format!("```rust\n{HELLO}\nfn meet(\n```");
-    let table: [(Check, &str, &str); 27] = [
+    let table: [(Check, &str, &str); 33] = [
         (session::untrue, "```console\n$ cd wit\n$ toolcell list nothing.wasm\nnothing\n```", "-- printed"),
         (session::untrue, "```console\n$ toolcell --version | cut -d' ' -f1\nToolcell\n```", "toolcell"),
         (session::untrue, "```console\n$ toolcell --version | cut -d' ' -f1\ntoolcell\n$ make nowhere\n```", ""),
@@ -187,6 +193,20 @@ fn each_check_can_fail() {
         (snippets::refused_commands, "```text\ntoolcell test --walk a\n```", "toolcell test --walk a"),
         (snippets::refused_commands, "```yaml\n- run: toolcell tests\n```", "toolcell tests"),
         (snippets::refused_commands, "```text\ntoolcell run a.wasm name=Ada  # see\ntoolcells\n```", ""),
+        (snippets::untrue_output, "```text\ntoolcell --version\n```\n```text\ntoolcells 0.1.0\n```", "-- printed"),
+        (snippets::untrue_output, "```text\ntoolcell --version\n```\n```text\ntoolcell …\n```", ""),
+        (
+            snippets::untrue_output,
+            "```text\ntoolcell --version\n```\n```js\n```\n```text\na\n```",
+            "no `toolcell` line",
+        ),
+        (snippets::untrue_output, "```text\na | b\n```", "no `toolcell` line"),
+        (snippets::untrue_output, "```text\ntoolcell build a\npip install a\n```", ""),
+        (
+            snippets::untrue_output,
+            "```js\n// a/tool.js\nlet x = ;\n```\n```text\ntoolcell build a\n```\n```text\nerror: tool.js:2:9: …\n…\n```",
+            "",
+        ),
         (unknown_commands, "```console\n$ cargo xtask rest\n```", "there is no `rest`"),
         (unknown_commands, "Say `toolcell walk a.wasm`.", "there is no `walk`"),
         (unknown_commands, "`cargo xtask …` and `toolcell --help` and `toolcell`", ""),

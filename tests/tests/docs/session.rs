@@ -65,7 +65,7 @@ impl Place {
 }
 
 /// Whether these lines were to be seen.
-fn fits(expected: &[&str], seen: &[&str]) -> bool {
+pub(super) fn fits(expected: &[&str], seen: &[&str]) -> bool {
     match expected {
         [] => seen.is_empty(),
         ["…", rest @ ..] => (0..=seen.len()).any(|skipped| fits(rest, &seen[skipped..])),

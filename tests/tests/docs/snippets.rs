@@ -1,10 +1,12 @@
-//! Snippets that are no sessions: JavaScript is built, YAML is parsed, and the command takes the options of its lines.
+//! Snippets that are no sessions: JavaScript is built, YAML is parsed, the command takes the options of its lines, and prints
+//! the output that follows them.
 
 use std::fs;
 
 use serde_json::Value;
 
-use super::{Page, blocks, root, shell};
+use super::session::fits;
+use super::{Block, Page, blocks, root, shell};
 
 /// Around code that is the body of an async function, as `run_code` takes it.
 const BODY: [&str; 2] = [
@@ -67,4 +69,100 @@ pub(super) fn refused_commands(page: &Page) -> Vec<String> {
         }
     }
     complaints
+}
+
+/// Units of numbers that differ from run to run.
+const UNITS: [&str; 9] = ["fuel", "ms", "s", "µs", "bytes", "KB", "MB", "KiB", "MiB"];
+
+fn is_command(line: &&str) -> bool {
+    line.trim_start_matches("$ ").starts_with("toolcell ")
+}
+
+/// Output in `text` that is not what the block of `toolcell` lines before it prints, or that no such block is before. Blocks
+/// whose first line is a comment with a path are files of the folder in which the lines are run.
+pub(super) fn untrue_output(page: &Page) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let is_users = page.path.starts_with("docs") || page.path.ends_with("README.md");
+    if !is_users || page.path.ends_with("docs/commands.md") {
+        return complaints;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut before: Option<&Block<'_>> = None;
+    let blocks = blocks(&page.text);
+    for block in &blocks {
+        if let Some(path) = file_of(block) {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, block.lines.join("\n") + "\n").expect("a file");
+        }
+        if block.info == "text" && !block.lines.iter().any(|line| is_install(line) || is_command(&line)) {
+            let shown: Vec<_> = block.lines.iter().map(|line| steady(line)).collect();
+            match before.filter(|before| before.info == "text" && before.lines.iter().all(|line| is_command(&line))) {
+                None => complaints.push(format!("no `toolcell` line is before this output:\n{}", shown.join("\n"))),
+                Some(before) => {
+                    let typed: Vec<_> = before.lines.iter().map(|line| line.trim_start_matches("$ ")).collect();
+                    let line = format!("exec 2>&1\n{}", typed.join("\n"));
+                    let output = shell(&line, folder.path(), folder.path()).output().expect("a shell");
+                    let printed = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
+                    let seen: Vec<_> = printed.lines().map(|line| steady(line.trim_end())).collect();
+                    let [expected, got] =
+                        [&shown, &seen].map(|lines| lines.iter().map(String::as_str).collect::<Vec<_>>());
+                    if !fits(&expected, &got) {
+                        complaints.push(format!("-- in the page\n{}\n-- printed\n{printed}", shown.join("\n")));
+                    }
+                }
+            }
+        }
+        before = Some(block);
+    }
+    complaints
+}
+
+/// A line that installs what no test has.
+fn is_install(line: &str) -> bool {
+    ["pip ", "rustup ", "cargo "].iter().any(|program| line.starts_with(program))
+}
+
+/// The file that a block is, by its first line.
+fn file_of<'a>(block: &Block<'a>) -> Option<&'a str> {
+    let first = block.lines.first()?;
+    let comment = match block.info {
+        "js" => "// ",
+        "yaml" => "# ",
+        _ => return None,
+    };
+    let path = first.strip_prefix(comment)?;
+    let is_path = |character: char| character.is_ascii_alphanumeric() || "/._-".contains(character);
+    (path.contains('.') && path.chars().all(is_path) && !path.starts_with('/') && !path.contains("..")).then_some(path)
+}
+
+/// The line without what differs from run to run: times, sizes, fuel and absolute paths.
+fn steady(line: &str) -> String {
+    let words: Vec<_> = line.split(' ').collect();
+    let bare = |word: &str| word.trim_matches(|character| "()`,;:".contains(character)).to_owned();
+    let steady = words.iter().enumerate().map(|(at, word)| {
+        let (core, next) = (bare(word), words.get(at + 1).map(|word| bare(word)).unwrap_or_default());
+        let is_number = core.starts_with(|first: char| first.is_ascii_digit())
+            && core.chars().all(|character| character.is_ascii_digit() || ".,".contains(character));
+        if is_number && UNITS.contains(&next.as_str()) {
+            word.replace(&core, "N")
+        } else if core.len() > 1 && core.starts_with('/') {
+            word.replace(&core, "PATH")
+        } else {
+            (*word).to_owned()
+        }
+    });
+    steady.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_differs_from_run_to_run_is_left_out() {
+    for (line, expected) in [
+        ("ok  a: b (97662 fuel)", "ok  a: b (N fuel)"),
+        ("built 1.2 MB in 0.3 s", "built N MB in N s"),
+        ("made `/tmp/x/greeter`: 2 files", "made `PATH`: 2 files"),
+        ("at handler (tool.js:6:34)", "at handler (tool.js:6:34)"),
+    ] {
+        assert_eq!(steady(line), expected);
+    }
 }
