@@ -95,9 +95,9 @@ pub(super) fn untrue_output(page: &Page) -> Vec<String> {
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             fs::write(path, block.lines.join("\n") + "\n").expect("a file");
         }
-        if block.info == "text" && !block.lines.iter().any(|line| is_install(line) || is_command(&line)) {
+        if block.info == "text" && !block.lines.iter().any(|line| is_install(line) || is_command(line)) {
             let shown: Vec<_> = block.lines.iter().map(|line| steady(line)).collect();
-            match before.filter(|before| before.info == "text" && before.lines.iter().all(|line| is_command(&line))) {
+            match before.filter(|before| before.info == "text" && before.lines.iter().all(is_command)) {
                 None => complaints.push(format!("no `toolcell` line is before this output:\n{}", shown.join("\n"))),
                 Some(before) => {
                     let typed: Vec<_> = before.lines.iter().map(|line| line.trim_start_matches("$ ")).collect();
