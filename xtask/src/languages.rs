@@ -148,6 +148,21 @@ fn has_cases(project: &Path) -> bool {
 mod tests {
     use super::*;
 
+    /// What no test without a toolchain can show is among what [`run`] builds and runs.
+    #[test]
+    fn what_needs_a_toolchain_is_checked() {
+        for (file, part) in [
+            ("tests/types/parameters.ts", "tool({ ...head, parameters, handler: ({ name, limit = 10 })"),
+            ("tests/types/plain.js", "handler"),
+            ("tests/languages/python/src/tool.py", "return asyncio.run("),
+            ("tests/languages/cases.yaml", "an ending that validate refuses"),
+            ("tests/languages/c/cases.yaml", "memory of malloc that is not checked"),
+        ] {
+            let text = fs::read_to_string(root().join(file)).expect("a file of the repository");
+            assert!(text.contains(part), "{file}: {part}");
+        }
+    }
+
     #[test]
     fn a_case_is_taken_out_by_its_name() {
         let cases = "cases:\n  - name: one\n    expect: { ok: 1 }\n  - name: two\n  - name: three\n    now: 3\n";

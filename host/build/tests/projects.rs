@@ -81,7 +81,10 @@ fn a_rejected_promise_that_nothing_handles_ends_the_build() {
     ] {
         let error = fault("tool.js", &format!("{tool}{source}"));
         let told = error.to_string();
-        assert!(told.starts_with("a promise was rejected, and nothing handles it: RangeError: out of cheese\n"), "{told}");
+        assert!(
+            told.starts_with("a promise was rejected, and nothing handles it: RangeError: out of cheese\n"),
+            "{told}"
+        );
         assert!(told.contains("tool.js:3"), "{told}");
     }
     let place = tempfile::tempdir().expect("a folder");
