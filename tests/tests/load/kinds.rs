@@ -120,10 +120,15 @@ fn functions_that_cannot_be_tools_are_named() {
     let (definition, component): (Is, Is) = (Error::is_definition, Error::is_component);
     let resource = "package a:b@0.1.0; interface i { resource r; make: func() -> own<r>; } world plain { export i; }";
     let make = r#"(func (export "a:b/i@0.1.0#make") (result i32) (i32.const 1))"#;
+    let future = "package a:b@0.1.0; interface i { f: func(a: future<u32>); } world plain { export i; }";
+    let stream = "package a:b@0.1.0; interface i { f: func(a: stream<u8>); } world plain { export i; }";
+    let take = r#"(func (export "a:b/i@0.1.0#f") (param i32))"#;
     let long = format!("package a:b@0.1.0; world plain {{ export {}: func(); }}", "x".repeat(65));
     let long_module = format!(r#"(func (export "{}"))"#, "x".repeat(65));
     for (wit, module, is, needle) in [
         (resource, make, definition, "`a:b/i@0.1.0#make` cannot be a tool: it takes or returns a resource"),
+        (future, take, component, "component async"),
+        (stream, take, component, "component async"),
         ("package a:b; world plain {}", "", component, "it exports no function"),
         (&long, &long_module, definition, "is not a tool name"),
     ] {

@@ -200,4 +200,10 @@ fn what_a_rust_project_needs_is_named_with_what_installs_it() {
     // The toolchain is there now, and without cargo.
     fs::create_dir_all(place.path().join("greeter/toolchain/lib/rustlib/wasm32-wasip2/lib")).expect("a place");
     build("cargo or rustc cannot be started", "install Rust with rustup");
+    // The words of cargo are shown.
+    let cargo = bin.join("cargo");
+    fs::write(&cargo, "#!/bin/sh\necho 'error[E0425]: cannot find value `nam`' >&2\nexit 101\n").expect("a place");
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).expect("a place");
+    build("error[E0425]: cannot find value `nam`", "correct what cargo reports above");
+    build("cargo could not build the crate", "correct what cargo reports above");
 }
