@@ -229,6 +229,16 @@ kv = []
 calls_per_minute = 10
 "#;
 
+/// A section that takes away what its component is granted.
+const NARROWED: &str = r#"
+[components.notes]
+path = "notes.wasm"
+[components.notes.grants]
+kv = ["write notes/*"]
+[components.notes.tools.notes]
+kv = []
+"#;
+
 const FIRST: &str = r#"
 [components.one]
 path = "one.wasm"
@@ -279,6 +289,10 @@ fn printed() -> Vec<(&'static str, Value)> {
     for words in ["fetch url=http://127.0.0.1:9/menu", "notes --tenant acme action=list"] {
         add("toolcell-learn", configured.typed(&format!("learn {words} --json")));
     }
+
+    let narrowed = Folder::new(NARROWED);
+    add("toolcell-check", narrowed.typed("check --config toolcell.toml --json"));
+    add("toolcell-approve", narrowed.typed("approve --json"));
 
     let approved = Folder::new(FIRST);
     approved.write("odd/odd.wasm", fs::read(folder.path().join("odd/odd.wasm")).expect("a component"));

@@ -37,9 +37,7 @@ pub(super) fn show(
     match result {
         CallResult::Outcome(Outcome::Ok(output)) => ok(printer, output),
         CallResult::Outcome(Outcome::Error(error)) => {
-            handler_error(printer, error)?;
-            not_granted(printer, typed, tool);
-            Ok(())
+            handler_error(printer, error).map(|()| not_granted(printer, typed, tool))
         }
         CallResult::Outcome(Outcome::AskUser(question)) => self::question(printer, question),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
