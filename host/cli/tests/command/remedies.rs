@@ -328,8 +328,8 @@ fn a_typed_secret_without_a_value_refuses_the_call() {
     let secret = "secret=fetch_token=https://a.example";
     let call = ["run", "fetch.wasm", "url=https://a.example/x", "--grant", "http=https://a.example", "--grant", secret];
     let shown = place.typed(&call);
-    let cause = "  caused by: `--grant secret=fetch_token=https://a.example`: the secret `fetch_token` has no value: the \
-                 environment variable `fetch_token` is not set\n";
+    let cause = "error: `--grant secret=fetch_token=https://a.example`: the secret `fetch_token` has no usable value: the \
+                 environment variable `fetch_token` is not set; calls of the tool `fetch` are refused\n";
     assert!(shown.status == 21 && shown.stderr.contains("  reason: unset_secret\n"), "{shown}");
     assert!(shown.stderr.contains(cause), "{shown}");
     let json = place.typed(&[&call[..], &["--json"]].concat());
