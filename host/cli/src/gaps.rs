@@ -198,7 +198,7 @@ fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Probl
             let shown =
                 || declared.iter().map(|rule| format!("`{}`", clean::shown(rule))).collect::<Vec<_>>().join(", ");
             let is_silent = !tools.iter().any(|(tool, _)| tool.declares_needs());
-            // A component is of no use without any grant of a kind that it imports.
+            // Without a grant of each kind that it imports, a component cannot be called.
             let is_granted_more = tools.iter().any(|(tool, rights)| {
                 effective::effective(rights, tool, None).remove(kind).is_some_and(|left| !left.is_empty())
             });

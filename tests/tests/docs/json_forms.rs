@@ -181,7 +181,7 @@ impl Folder {
         serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("toolcell {words}: {error}: {stdout}{errors}"))
     }
 
-    /// Types a command whose output is of no interest.
+    /// Types a command, which must succeed, and drops its output.
     fn quietly(&self, words: &str) {
         let output = shell(&format!("toolcell {words}"), self.path(), self.1.path()).output().expect("a shell");
         assert!(output.status.success(), "toolcell {words}: {}", String::from_utf8_lossy(&output.stderr));
