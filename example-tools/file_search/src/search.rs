@@ -61,7 +61,7 @@ impl Query<'_> {
     pub(crate) fn search(&self, root: &Path, folder: &str) -> Result<Found, Failure> {
         let start = if folder.is_empty() { root.to_owned() } else { root.join(folder) };
         let first = entries(&start).map_err(|error| {
-            let hint = format!("an operator grants this tool a directory as `{}`", root.display());
+            let hint = format!("ask the operator to grant this tool a directory with the name `{}`", root.display());
             Failure::new(format!("`{}` cannot be searched: {error}; {hint}", start.display()))
         })?;
         let mut found = Found::default();

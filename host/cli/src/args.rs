@@ -79,7 +79,7 @@ Environment:
   TOOLCELL_CONFIG  the configuration, unless `--config` names one
   TOOLCELL_LOG     filter of the diagnostic log, for instance `toolcell=debug`; overrides -v
   XDG_CACHE_HOME   directory of the cache [default: ~/.cache]
-  XDG_STATE_HOME   directory of keys and approvals [default: ~/.local/state]
+  XDG_STATE_HOME   directory of approvals and `kv` data [default: ~/.local/state]
   NO_COLOR         if set, no colours; CLICOLOR_FORCE=1 colours errors without a terminal";
 
 fn tour() -> String {
@@ -103,8 +103,8 @@ pub(crate) struct Global {
     /// Neither read nor write the cache of compiled components
     #[arg(long, global = true, hide_short_help = true, help_heading = "Global options")]
     pub(crate) no_cache: bool,
-    /// Keep the approvals, the tools' stored keys and the key that seals questions in this directory [default: the
-    /// user's state directory]
+    /// Keep the approvals, the `kv` data of tools and the encryption key for the state of questions in this
+    /// directory [default: the user's state directory]
     #[arg(long, global = true, hide_short_help = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
     pub(crate) state_dir: Option<PathBuf>,
     /// Derive the tools' random numbers from this number and the call's id, to repeat a run
@@ -113,8 +113,8 @@ pub(crate) struct Global {
     /// Start the clock of every call at this date, for instance `2026-01-31T12:00:00Z`, to repeat a run
     #[arg(long, global = true, hide_short_help = true, value_name = "DATE", help_heading = "Global options")]
     pub(crate) now: Option<Date>,
-    /// Limit on the processor time to compile a component that is not in the cache; optimising it may take twice as
-    /// much
+    /// Limit on the processor time to compile a component that is not in the cache; its optimised compilation in
+    /// the background has twice this limit
     #[arg(long, global = true, hide_short_help = true, value_name = "TIME", default_value_t = Time(DEFAULT_COMPILE_TIME), help_heading = "Global options")]
     pub(crate) compile_time: Time,
     /// Log to standard error; -vv logs more

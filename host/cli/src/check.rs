@@ -103,7 +103,7 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     }
     if config.approval == Approval::Missing || !unapproved.is_empty() {
         let approve = config.hint.command("approve", &[], &[]);
-        printer.note("hint", &format!("{approve} shows what is new or changed, and asks"));
+        printer.note("hint", &format!("run {approve}: it shows what is new or changed and asks for your approval"));
     } else if ok && !developed.is_empty() {
         let developed = developed.join(", ");
         let message = format!("`{file}` is valid; not approved, but used in development: {developed}");

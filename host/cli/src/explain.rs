@@ -201,8 +201,12 @@ fn unusable(printer: &Printer, config: &Config, chosen: &Chosen<'_>, component: 
     let signer = components::bytes(chosen)?.1;
     if chosen.development().is_none() && !components::is_approved(config, chosen, component, signer.as_ref())? {
         let approve = config.hint.command("approve", &[], &[]);
-        printer
-            .note("note", &format!("a call is refused until the component is approved: {approve} shows it and asks"));
+        printer.note(
+            "note",
+            &format!(
+                "a call is refused until the component is approved: {approve} shows it and asks for your approval"
+            ),
+        );
     }
     let missing = inspect::missing(component.examination(), component.definitions(), &chosen.grants());
     if !missing.is_empty() {

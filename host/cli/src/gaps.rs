@@ -75,7 +75,7 @@ impl Gap {
             (Some(narrowing), false) => format!("granted to the component, but {narrowing} leaves only {left}"),
         };
         // Its author's words stay in one line.
-        clean::note(&clean::shown(&format!("declares {kind} {pattern} ({reason}): {granted}"))).into_owned()
+        clean::note(&clean::shown(&format!("declares {kind} {pattern} (reason: {reason}): {granted}"))).into_owned()
     }
 
     /// The need as the rest of a sentence about the tool, if no part of it is granted.
@@ -336,7 +336,7 @@ mod tests {
             let gaps = of(&Config::default(), "c", &rights, &definition);
             let granted = gaps.first().map(|gap| gap.granted.iter().map(String::as_str).collect::<Vec<_>>());
             assert_eq!(granted.as_deref(), expected, "{kind} {pattern}");
-            assert!(gaps.iter().all(|gap| gap.text().starts_with(&format!("declares {kind} {pattern} (to work): "))));
+            assert!(gaps.iter().all(|gap| gap.text().starts_with(&format!("declares {kind} {pattern} (reason: to work): "))));
         }
     }
 }

@@ -194,7 +194,10 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     }
     if !is_approved && chosen.is_granted_anything() {
         let approve = config.hint.command("approve", &[], &[]);
-        printer.note("note", &format!("grants that are not approved were not used: {approve} shows them and asks"));
+        printer.note(
+            "note",
+            &format!("grants that are not approved were not used: {approve} shows them and asks for your approval"),
+        );
     }
     for denial in denials.iter().filter(|denial| matches!(denial.layer, Layer::Declared | Layer::Host)) {
         printer.note("note", &format!("{denial}; {}", denial.hint()));

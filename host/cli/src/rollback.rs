@@ -30,7 +30,7 @@ pub(crate) fn rollback(printer: &Printer, global: &Global, args: &RollbackArgs) 
     if !done.replaced_file {
         let approve = config.hint.command("approve", &[], &[&done.component]);
         printer.note("warning", "the component's file is a version that was never approved, and was left as it is");
-        printer.note("hint", &format!("{approve} shows it and asks; a server goes on with the approved version"));
+        printer.note("hint", &format!("run {approve}: it shows the component and asks for your approval; a server goes on with the approved version"));
     }
     Ok(ExitStatus::Ok)
 }

@@ -95,7 +95,10 @@ impl Configuration {
         let record = self.found.as_ref().and_then(|found| found.unread());
         let record = record.map(|why| format!(": the record of your approvals cannot be used: {why}"));
         let message = format!("{message} in its present form{}", record.unwrap_or_default());
-        let hint = format!("{} shows the configuration and asks", self.hint.command("approve", &[], names));
+        let hint = format!(
+            "run {}: it shows the configuration and asks for your approval",
+            self.hint.command("approve", &[], names)
+        );
         Error::not_approved(Unapproved::Configuration, message, hint)
     }
 

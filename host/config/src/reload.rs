@@ -78,7 +78,10 @@ impl Reloader {
         if next.file.is_none() || next.approval == Approval::Missing {
             let file = current.file.as_deref().unwrap_or(crate::NAME);
             let message = format!("`{file}` changed, and you have not approved it in its present form");
-            let hint = format!("{} shows it and asks", next.hint.command("approve", &[], &[]));
+            let hint = format!(
+                "run {}: it shows what is new or changed and asks for your approval",
+                next.hint.command("approve", &[], &[])
+            );
             return Err(Error::not_approved(Unapproved::Configuration, message, hint));
         }
         let before = self.loaded();

@@ -70,13 +70,15 @@ impl Secrets {
         }
         let value = match &origin {
             Origin::Variable(variable) => options.variable(variable).ok_or_else(|| {
-                let message = format!("the secret `{name}` has no usable value: the environment variable `{variable}` is not set");
-                let hint = "set the variable, or read the value from a file: write from = { file = \"…\" } in the grant of the secret, in place of the `from` that it has";
+                let message = format!(
+                    "the secret `{name}` has no usable value: the environment variable `{variable}` is not set"
+                );
+                let hint =
+                    "set the variable, or read the value from a file: give the secret `from = { file = \"FILE\" }`";
                 (message, hint.to_owned())
             }),
-            Origin::File(path) => {
-                files::secret(path).map_err(|(problem, hint)| (format!("the secret `{name}` has no usable value: {problem}"), hint))
-            }
+            Origin::File(path) => files::secret(path)
+                .map_err(|(problem, hint)| (format!("the secret `{name}` has no usable value: {problem}"), hint)),
         };
         let secret = value.and_then(|value| {
             Secret::new(value).map_err(|error| {

@@ -51,7 +51,11 @@ impl<'a> Shape<'a, '_, '_> {
                 forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect();
             let expected: Vec<_> = expected.into_iter().map(in_words).collect();
             let expected = expected.join(" or ");
-            let message = format!("`{what}` must be {expected}, not {}", got(name_of(value)));
+            let what = match place {
+                Place::List => format!("an item of `{what}`"),
+                Place::Key => format!("`{what}`"),
+            };
+            let message = format!("{what} must be {expected}, not {}", got(name_of(value)));
             self.problems.error(span, message, written(path.last(), &forms, place));
             return false;
         }

@@ -141,9 +141,12 @@ impl Fault {
                 "get the signature from the publisher (`ssh-keygen -Y sign -n {NAMESPACE} -f KEY FILE`), \
                  or name its file in `signature`"
             ),
-            Self::TooLarge => format!("the limit is {}: get the signature anew", Size(MAX_SIGNATURE)),
+            Self::TooLarge => format!(
+                "a signature file has at most {}: get the signature again from its publisher",
+                Size(MAX_SIGNATURE)
+            ),
             Self::NoSignature => {
-                "get the signature anew: the file has what `ssh-keygen -Y sign` writes, and nothing else".to_owned()
+                "get the signature again: its file has what `ssh-keygen -Y sign` writes, and nothing else".to_owned()
             }
             Self::OtherAlgorithm => {
                 "ask the publisher to sign the component with a key of `ssh-keygen -t ed25519`".to_owned()
@@ -151,7 +154,7 @@ impl Fault {
             Self::OtherPurpose(_) => {
                 format!("ask the publisher to sign the component with `ssh-keygen -Y sign -n {NAMESPACE}`")
             }
-            Self::OtherBytes => "get the component and its signature anew, both of one version".to_owned(),
+            Self::OtherBytes => "get the component and its signature again, both of one version".to_owned(),
             Self::UnknownKey(_) => {
                 "do not use the component, unless its publisher confirms the key elsewhere: then add the key to `keys`"
                     .to_owned()

@@ -131,12 +131,15 @@ impl Configuration {
     fn changed(&self, name: &str, difference: &Difference<'_>) -> Error {
         let sentence = difference.sentence();
         let message = format!("the component `{name}` is not the one that was approved: {sentence}");
-        let hint = format!("{} shows what changed, and asks", self.hint.command("approve", &[], &[name]));
+        let hint = format!(
+            "run {}: it shows what changed and asks for your approval",
+            self.hint.command("approve", &[], &[name])
+        );
         Error::not_approved(Unapproved::Changed, message, hint)
     }
 
     /// The sentence that says how a component is approved.
     pub(crate) fn how_to_approve(&self, name: &str) -> String {
-        format!("{} shows it and asks", self.hint.command("approve", &[], &[name]))
+        format!("run {}: it shows the component and asks for your approval", self.hint.command("approve", &[], &[name]))
     }
 }

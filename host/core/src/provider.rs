@@ -122,8 +122,8 @@ impl Provider {
             if definition.output.is_some() && self != Self::Mcp {
                 changes.note(
                     "/output",
-                    "the schema of results is left out; the host still checks each result",
-                    "only MCP has a place for it",
+                    "the schema of results is left out, and the host still checks each result",
+                    "only MCP has a field for this schema",
                 );
             }
             tools.push(match self {

@@ -50,7 +50,7 @@ fn below_a_folder_only() {
     let found = Query { name: Some("*"), ..ANY }.search(root.path(), "deep").expect("found");
     assert_eq!(places(&found), [("deep/er/c.md", None)]);
     let failure = Query { name: Some("*"), ..ANY }.search(root.path(), "gone").expect_err("no such folder");
-    assert!(failure.message().contains("an operator grants this tool a directory"), "{failure:?}");
+    assert!(failure.message().contains("ask the operator to grant this tool a directory"), "{failure:?}");
 }
 
 #[test]

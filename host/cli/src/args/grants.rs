@@ -54,7 +54,7 @@ pub(crate) struct ApproveArgs {
     /// The components, by name in `toolcell.toml`; default: all of them
     #[arg(value_name = "NAME")]
     pub(crate) components: Vec<String>,
-    /// Approve without a question. Required where there is no terminal, or where the page is too long for one
+    /// Approve without a question. Required without a terminal, or if there are more than 2000 lines to approve
     #[arg(long)]
     pub(crate) yes: bool,
     /// Print one JSON object instead, without a question: nothing is approved unless `--yes` is given too

@@ -43,7 +43,7 @@ pub(crate) struct ServeArgs {
     /// Speak MCP on standard input and output, for a client that starts the server by itself
     #[arg(long, conflicts_with_all = ["listen", "tls_cert", "behind_proxy", "hosts", "origins", "json"])]
     pub(crate) stdio: bool,
-    /// Serve this tenant's tools on standard input and output
+    /// With `--stdio`: serve this tenant's tools
     #[arg(long, value_name = "NAME", requires = "stdio")]
     pub(crate) tenant: Option<String>,
     /// Listen at this address

@@ -13,7 +13,7 @@ use crate::units::counted;
 
 /// Of a configuration that was found, for everyone: the whole command, with its options, is told to the operator.
 const NOT_APPROVED: &str =
-    "the operator has not approved it in its present form (`toolcell approve` shows it and asks)";
+    "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";
 
 /// Reports a changed configuration that is not served. The server stays ready, because it serves what it did before: otherwise
 /// all servers that share the file would be taken out of service at once. Everyone sees the place of the first error, the operator

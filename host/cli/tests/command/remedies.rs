@@ -202,9 +202,9 @@ fn what_a_section_of_a_tool_takes_away_is_told_as_that() {
                           directories = [{ name = \"/data\", path = \"data\", access = \"read\" }]\n\
                           [components.search.tools.file_search]\nfiles = []\n";
     let place = place(CONFIG, &["notes", "file_search"]);
-    let part = "`notes` declares kv write notes/* (to keep the notes): granted to the component, but \
+    let part = "`notes` declares kv write notes/* (reason: to keep the notes): granted to the component, but \
                 [components.notes.tools.notes] (`toolcell.toml`, line 6) leaves only read notes/a";
-    let all = "declares filesystem read /data (to search the files in it): granted to the component, but \
+    let all = "declares filesystem read /data (reason: to search the files in it): granted to the component, but \
                [components.search.tools.file_search] (`toolcell.toml`, line 12) takes it away";
     let approved = place.typed(&["approve", "--yes"]);
     assert!(approved.stdout.contains(part) && approved.stdout.contains(all), "{approved}");

@@ -17,7 +17,7 @@ use crate::typed::check;
 
 /// What each client is told of a configuration that its operator has to approve.
 const NOT_APPROVED: &str =
-    "the operator has not approved it in its present form (`toolcell approve` shows it and asks)";
+    "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
 
 /// A server, which is killed at the end unless it ended by itself.
@@ -198,7 +198,7 @@ fn what_changes_is_served_when_it_is_approved() {
     write("Sends your files.");
     server.told("reloaded: the same components as before; not approved yet: mine\n");
     server.told("is not the one that was approved");
-    server.told("approve mine` shows what changed, and asks");
+    server.told("approve mine`: it shows what changed and asks for your approval");
     assert_eq!(server.description(), "Greets.", "the approved version goes on");
     place.approve();
     server.told("reloaded: ");
@@ -281,7 +281,7 @@ fn a_configuration_that_is_not_approved_says_so_and_how_it_is() {
     let place = Place::new(&format!("{CONFIG}[components.asks]\npath = \"asks.wasm\"\n"));
     let server = Served::start(&place, &[]);
     server.told("nothing of `./toolcell.toml` is served: you have not approved this configuration in its present form");
-    server.told("approve` shows the configuration and asks");
+    server.told("approve`: it shows the configuration and asks for your approval");
     let (_, ready) = server.asked("GET", "/ready", None, None);
     let told = format!("nothing of the configuration is served: {NOT_APPROVED}");
     assert_eq!(ready["degraded"]["components"], told, "{ready}");

@@ -233,7 +233,7 @@ async fn a_configuration_that_was_found_is_used_as_it_was_approved() {
     assert_eq!(problems(&loaded), [("", Reason::ConfigurationNotApproved, Serving::Nothing)]);
     let problem = &loaded.problems()[0];
     assert!(problem.to_string().ends_with("you have not approved this configuration in its present form"), "{problem}");
-    assert_eq!(problem.hint(), "`toolcell approve` shows the configuration and asks");
+    assert_eq!(problem.hint(), "run `toolcell approve`: it shows the configuration and asks for your approval");
     let configuration = find();
     let one = configuration.shown(&engines, "one").await.expect("no error");
     configuration

@@ -124,7 +124,7 @@ impl SendError {
             Self::Unreachable(_) => "check that the host is up and its name, port and certificate are right".into(),
             Self::Timeout(_) => "check that the host is up, or give the call more time".into(),
             Self::OverBudget(Share::Closed, _) => {
-                "correct the earlier request; the call can go on without requests".into()
+                "change the tool so that its requests carry no secret of their own; this call can continue without further requests".into()
             }
             Self::OverBudget(Share::Framing, _) => "see what the server answers to another client".into(),
             Self::OverBudget(Share::Requests | Share::Sent | Share::Received, _) => "ask for less in one call".into(),

@@ -54,7 +54,11 @@ impl Descriptors {
     pub(super) fn take(self: &Arc<Self>, tenant: Option<&str>) -> Result<Slot, Stop> {
         let mut open = self.open.lock();
         let full = |limit: usize| {
-            tracing::warn!(tenant, limit, "too many files are open: a tool gets no more");
+            tracing::warn!(
+                tenant,
+                limit,
+                "a call was ended: its tool opened a file, and the limit on open files was reached"
+            );
             Stop(LimitHit::new(LimitKind::OpenFiles, limit as u64, limit as u64 + 1))
         };
         if open.all >= self.most && stands(Defence::OpenFiles) {
