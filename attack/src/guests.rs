@@ -37,7 +37,10 @@ impl Guests {
             let good = load_for_good(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
             (engine, good)
         };
-        Self { seed: stage.seed, engines: [Placement::Cells, Placement::Inline].map(set_up).into() }
+        Self {
+            seed: stage.seed,
+            engines: [Placement::Adaptive, Placement::Cells, Placement::Inline].map(set_up).into(),
+        }
     }
 }
 
@@ -60,7 +63,7 @@ impl Theatre for Guests {
         if dice.one_in(8) {
             guest.more_memories = dice.index(9);
         }
-        let (engine, good) = &self.engines[dice.index(2)];
+        let (engine, good) = &self.engines[dice.index(self.engines.len())];
         let what = || format!("{misdeed:?} in {place:?}");
         match load_with(engine, guest.component(), Grants::default()) {
             Err(error) if is_typed(&error) => tally.survived(),
