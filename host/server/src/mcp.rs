@@ -10,6 +10,7 @@
 mod call;
 mod changes;
 mod definitions;
+mod direct;
 mod endpoint;
 mod extension;
 mod handler;

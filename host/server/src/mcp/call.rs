@@ -1,19 +1,22 @@
 //! `tools/call`: one call of the service, with what the client hears and says while it runs.
 //!
-//! In: the request's params and its context. Out: a result, a request for input, or an error.
+//! In: the request. Out: a result, a request for input, or an error.
 //! Invariants: a cancelled request asks its call to end, and waits until it has: the guest runs no longer than its grace; each
 //! round of a question is a call of its own, with the same arguments.
+#![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, ClientResult, ElicitRequest, ErrorData,
-    RequestId as RpcId, ServerRequest,
+    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, ClientCapabilities, ClientResult,
+    ElicitRequest, ErrorData, LoggingLevel, RequestId as RpcId, RequestMetaObject, ServerRequest,
 };
-use rmcp::service::{PeerRequestOptions, RequestContext, RoleServer, ServiceError};
+use rmcp::service::{Peer, PeerRequestOptions, RoleServer, ServiceError};
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use toolcell::{CallContext, DEFAULT_SEAL_LIFETIME, Event, Question, Resume, Sealer, ToolCall};
 
 use super::handler::Handler;
@@ -31,18 +34,52 @@ const EVENTS: usize = 256;
 /// Time for the last events to be told after the call has ended.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
 
+/// One request.
+pub(super) struct Request {
+    pub(super) id: RpcId,
+    pub(super) params: CallToolRequestParams,
+    pub(super) meta: RequestMetaObject,
+    /// What the client can do.
+    pub(super) capabilities: Option<ClientCapabilities>,
+    /// Cancelled when the client cancels the request.
+    pub(super) cancelled: CancellationToken,
+    /// The least severe level of the log that the client gets.
+    pub(super) level: Option<LoggingLevel>,
+    pub(super) way: Way,
+}
+
+/// How a client hears and is asked something before the result.
+pub(super) enum Way {
+    /// In the era of sessions: over the stream of the request.
+    Session(Peer<RoleServer>),
+    /// In the stateless era: it hears over the stream, and is asked by the result.
+    Stateless(Peer<RoleServer>),
+    /// In the stateless era, of a client that wants to hear nothing.
+    Silent,
+}
+
+impl Way {
+    fn is_stateless(&self) -> bool {
+        !matches!(self, Self::Session(_))
+    }
+
+    /// Where the client hears something.
+    fn peer(&self) -> Option<&Peer<RoleServer>> {
+        match self {
+            Self::Session(peer) | Self::Stateless(peer) => Some(peer),
+            Self::Silent => None,
+        }
+    }
+}
+
 /// Answers the request.
-pub(super) async fn call(
-    handler: &Handler,
-    params: CallToolRequestParams,
-    context: &RequestContext<RoleServer>,
-) -> Result<CallToolResponse, ErrorData> {
-    let stateless = Handler::is_stateless(context);
+pub(super) async fn call(handler: &Handler, mut request: Request) -> Result<CallToolResponse, ErrorData> {
+    let params = std::mem::take(&mut request.params);
     let arguments = Value::Object(params.arguments.unwrap_or_default());
-    let call = ToolCall::with_value(id_text(&context.id), params.name, &arguments);
+    let call = ToolCall::with_value(request.id.to_string(), params.name, &arguments);
     let sealer = || handler.service().sealer(handler.principal());
     let mut resume = match params.request_state {
-        None => question::in_meta(&context.meta)?,
+        None => question::in_meta(&request.meta)?,
         Some(state) => match question::retried(&state, params.input_responses, &call, &sealer())? {
             Retry::Answered(resume) => Some(resume),
             Retry::Unanswered(question) => return ask_again(&question, &call, &sealer()),
@@ -52,14 +89,14 @@ pub(super) async fn call(
     // The question that was answered last, over the stream of this request.
     let mut answered = None;
     for _ in 0..MAX_ROUNDS {
-        let (question, form) = match once(handler, &call, resume.take(), context).await {
+        let (question, form) = match once(handler, &call, resume.take(), &request).await {
             Ok(answer) => {
-                let asked = answer.question().filter(|_| can_be_asked(context));
+                let asked = answer.question().filter(|_| request.can_be_asked());
                 match asked.and_then(|question| Some((question.clone(), question::form(question)?))) {
                     Some(asked) => asked,
                     None => {
                         let is_promised = handler.promises_a_value(&call.name);
-                        return result::of(&answer.completion, is_promised, stateless).map(Into::into);
+                        return result::of(&answer.completion, is_promised, request.way.is_stateless()).map(Into::into);
                     }
                 }
             }
@@ -68,10 +105,10 @@ pub(super) async fn call(
                 None => return result::of_refused(&refused).map(Into::into),
             },
         };
-        if stateless {
+        let Way::Session(peer) = &request.way else {
             return question::input_required(form, &question, &call, &sealer()).map(Into::into);
-        }
-        match elicit(form, question.clone(), context).await? {
+        };
+        match elicit(form, question.clone(), peer, &request.cancelled).await? {
             Retry::Answered(given) => (resume, answered) = (Some(given), Some(question)),
             Retry::Refused(result) => return Ok(result.into()),
             Retry::Unanswered(_) => {
@@ -99,30 +136,29 @@ fn ask_again(question: &Question, call: &ToolCall, sealer: &Sealer) -> Result<Ca
 }
 
 /// One call of the service.
-async fn once(
-    handler: &Handler,
-    call: &ToolCall,
-    resume: Option<Resume>,
-    context: &RequestContext<RoleServer>,
-) -> Result<Answer, Refused> {
+async fn once(handler: &Handler, call: &ToolCall, resume: Option<Resume>, asked: &Request) -> Result<Answer, Refused> {
     let id = RequestId::generate();
-    let (sender, mut events) = mpsc::channel(EVENTS);
     let mut request = CallRequest::new(call.clone());
-    request = request.with_request_id(id.clone()).with_context(call_context(resume, context));
+    request = request.with_request_id(id.clone()).with_context(call_context(resume, &asked.meta));
     request = request.with_stop_grace(handler.options().stop_grace);
-    let level = handler.log_level(context);
-    let mut notices = Notices::new(context.peer.clone(), context.meta.get_progress_token(), level, &call.name);
-    if notices.is_wanted() {
-        request = request.with_events(move |event: Event| drop(sender.try_send(event)));
-    } else {
-        drop(sender);
-    }
+    let notices = asked
+        .way
+        .peer()
+        .map(|peer| Notices::new(peer.clone(), asked.meta.get_progress_token(), asked.level, &call.name));
+    let mut notices = notices.filter(Notices::is_wanted);
+    let mut events = notices.is_some().then(|| {
+        let (sender, events) = mpsc::channel(EVENTS);
+        request.events = Some(Arc::new(move |event: Event| drop(sender.try_send(event))));
+        events
+    });
+    let (mut is_told, mut is_cancelled) = (events.is_none(), false);
     let mut telling = pin!(async {
-        while let Some(event) = events.recv().await {
-            notices.tell(event).await;
+        if let (Some(notices), Some(events)) = (&mut notices, &mut events) {
+            while let Some(event) = events.recv().await {
+                notices.tell(event).await;
+            }
         }
     });
-    let (mut is_told, mut is_cancelled) = (false, false);
     let answer = {
         let mut running = pin!(handler.service().call(handler.principal(), request));
         loop {
@@ -131,7 +167,7 @@ async fn once(
                 biased;
                 answer = &mut running => break answer,
                 () = &mut telling, if !is_told => is_told = true,
-                () = context.ct.cancelled(), if !is_cancelled => {
+                () = asked.cancelled.cancelled(), if !is_cancelled => {
                     is_cancelled = true;
                     // Fails only for a call that has ended.
                     let _ = handler.service().cancel(handler.principal(), &id);
@@ -149,42 +185,44 @@ async fn once(
 }
 
 /// What the tool can know of the request.
-fn call_context(resume: Option<Resume>, context: &RequestContext<RoleServer>) -> CallContext {
+fn call_context(resume: Option<Resume>, meta: &RequestMetaObject) -> CallContext {
     let mut made = CallContext::default();
     made.resume = resume;
     for name in wire::TRACE {
-        if let Some(value @ Value::String(_)) = context.meta.get(name) {
+        if let Some(value @ Value::String(_)) = meta.get(name) {
             made.extensions.insert(name.to_owned(), value.clone().into());
         }
     }
     made
 }
 
-/// Whether the client can show a form to its user.
-fn can_be_asked(context: &RequestContext<RoleServer>) -> bool {
-    let declared = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-    // Without a mode, forms are meant.
-    declared.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none())
+impl Request {
+    /// Whether the client can show a form to its user.
+    fn can_be_asked(&self) -> bool {
+        let declared = self.capabilities.as_ref().and_then(|capabilities| capabilities.elicitation.as_ref());
+        // Without a mode, forms are meant.
+        declared.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none())
+    }
 }
 
 /// Asks the client's user, over the stream of the request.
 async fn elicit(
     form: ElicitRequest,
     question: Question,
-    context: &RequestContext<RoleServer>,
+    peer: &Peer<RoleServer>,
+    cancelled: &CancellationToken,
 ) -> Result<Retry, ErrorData> {
     let failed = |error: ServiceError| {
         ErrorData::internal_error(format!("the client did not answer the question: {error}"), None)
     };
     let options = PeerRequestOptions::with_timeout(DEFAULT_SEAL_LIFETIME);
     let request = ServerRequest::ElicitRequest(form);
-    let asking = context.peer.send_request_with_option(request, options).await.map_err(failed)?;
+    let asking = peer.send_request_with_option(request, options).await.map_err(failed)?;
     let id = asking.id.clone();
     let response = tokio::select! {
         response = asking.await_response() => response.map_err(failed)?,
-        () = context.ct.cancelled() => {
-            let cancelled = CancelledNotificationParam::new(Some(id), None);
-            let _ = context.peer.notify_cancelled(cancelled).await;
+        () = cancelled.cancelled() => {
+            let _ = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), None)).await;
             return Err(ErrorData::internal_error("the request was cancelled", None));
         }
     };
@@ -193,8 +231,4 @@ async fn elicit(
     } else {
         Ok(Retry::Unanswered(question))
     }
-}
-
-fn id_text(id: &RpcId) -> String {
-    id.to_string()
 }

@@ -24,6 +24,7 @@ use serde_json::json;
 use toolcell::defence::{Defence, stands};
 
 use super::McpOptions;
+use super::direct::Direct;
 use super::handler::{Handler, VERSIONS, known_method};
 use super::places::{Place, Places};
 use super::sessions::{CALLER, Caller, Sessions};
@@ -36,7 +37,7 @@ use crate::service::Service;
 use crate::trace::{RequestSpan, TraceContext};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const SESSIONS: (&str, &str) = ("too_many_sessions", "sessions");
 const BUSY: &str = "busy";
 const STREAMS: (&str, &str) = ("too_many_streams", "streams");
@@ -45,6 +46,7 @@ const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The endpoint.
 struct Endpoint {
+    options: Arc<McpOptions>,
     sdk: StreamableHttpService<Handler, Sessions>,
     sessions: Arc<Sessions>,
     service: Service,
@@ -58,17 +60,18 @@ struct Endpoint {
 pub fn routes(service: Service, options: McpOptions) -> Router {
     let sessions = Arc::new(Sessions::new(options.sessions, options.session_idle, service.metrics().clone()));
     let streams = Places::new(if stands(Defence::StreamCount) { options.streams } else { usize::MAX });
-    let (options, calling) = (Arc::new(options), service.clone());
+    let options = Arc::new(options);
+    let (made_options, calling) = (Arc::clone(&options), service.clone());
     let made = move || {
         let principal = CALLER.try_with(|caller| caller.principal.clone()).map_err(std::io::Error::other)?;
-        Ok(Handler::new(calling.clone(), principal, Arc::clone(&options)))
+        Ok(Handler::new(calling.clone(), principal, Arc::clone(&made_options)))
     };
     // Host and Origin were compared with the lists of the HTTP options, and the body has been read.
     // A stateless request whose call tells nothing before its result is answered by JSON: it costs less than a stream.
     let config = StreamableHttpServerConfig::default().disable_allowed_hosts().with_max_request_body_bytes(usize::MAX);
     let config = config.with_json_response(true);
     let sdk = StreamableHttpService::new(made, Arc::clone(&sessions), config);
-    let endpoint = Arc::new(Endpoint { sdk, sessions, service, streams, is_watched: AtomicBool::new(false) });
+    let endpoint = Arc::new(Endpoint { options, sdk, sessions, service, streams, is_watched: AtomicBool::new(false) });
     Router::new().route("/mcp", any(handle)).with_state(endpoint)
 }
 
@@ -87,7 +90,7 @@ async fn handle(
         Ok(read) => read,
         Err(problem) => return problem.into_response(),
     };
-    let message = match wire::decode(&read.bytes) {
+    let mut message = match wire::decode(&read.bytes) {
         Ok(message) => message,
         Err(bad) => return refused(StatusCode::BAD_REQUEST, &bad),
     };
@@ -151,6 +154,9 @@ async fn handle(
         }
         return response;
     }
+    if let Some(direct) = endpoint.direct(&principal, &parts.headers, &mut message) {
+        return direct.answer().await;
+    }
     let mut answer = shared.bodies.share(&principal);
     if is_method(&message, "resources/read") {
         let uri = message.value["params"]["uri"].as_str().unwrap_or_default();
@@ -176,6 +182,12 @@ async fn handle(
 }
 
 impl Endpoint {
+    /// The call, if it needs nothing of the SDK.
+    fn direct(&self, principal: &Principal, headers: &HeaderMap, message: &mut Message) -> Option<Direct> {
+        let handler = || Handler::new(self.service.clone(), principal.clone(), Arc::clone(&self.options));
+        Direct::of(handler, headers, message)
+    }
+
     /// `GET` opens the stream of a session, `DELETE` ends the session.
     async fn stream_or_end(&self, principal: Principal, request: Request) -> Response {
         if request.headers().contains_key(SESSION) {
@@ -285,7 +297,7 @@ impl Endpoint {
 }
 
 /// The only value of a header, as text.
-fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+pub(super) fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (Some(value), None) => value.to_str().ok(),

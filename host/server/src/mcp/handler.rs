@@ -16,6 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
+use super::call::{self, Way};
 use super::changes::Changes;
 use super::extension::Asked;
 use super::{McpOptions, definitions, resources, result, wire};
@@ -135,6 +136,13 @@ impl Handler {
         view.is_ok_and(|view| view.tools.get(name).is_some_and(|tool| tool.definition().output.is_some()))
     }
 
+    /// Whether the SDK would only hand on a call of this tool: the tool is the service's, and no header carries an argument of it.
+    pub(super) fn is_plain(&self, name: &str) -> bool {
+        let view = self.0.service.view(&self.0.principal);
+        let is_plain = |tool: &toolcell::Tool| !definitions::has_header_parameters(tool.definition());
+        view.is_ok_and(|view| view.tools.get(name).is_some_and(is_plain))
+    }
+
     fn asked(&self, request: RequestContext<RoleServer>) -> Asked {
         Asked { principal: self.0.principal.clone(), request }
     }
@@ -217,7 +225,17 @@ impl ServerHandler for Handler {
             return Ok(answer);
         }
         let span = request_span(&context, "tools/call");
-        super::call::call(self, request, &context).instrument(span).await
+        let way = if Self::is_stateless(&context) { Way::Stateless } else { Way::Session };
+        let request = call::Request {
+            capabilities: context.client_capabilities(),
+            level: self.log_level(&context),
+            way: way(context.peer),
+            id: context.id,
+            params: request,
+            meta: context.meta,
+            cancelled: context.ct,
+        };
+        call::call(self, request).instrument(span).await
     }
 
     async fn list_prompts(

@@ -186,6 +186,73 @@ async fn both_eras_are_served_at_one_endpoint() {
     assert_eq!(versions, json!(["2025-06-18", "2025-11-25", "2026-07-28"]));
 }
 
+/// The SDK answers what says in another way that it takes JSON.
+#[tokio::test]
+async fn a_call_is_answered_alike_with_and_without_the_sdk() {
+    let (service, registry, _) = service();
+    let web = start(service, &registry, McpOptions::default()).await;
+    let same = "application/json, text/event-stream";
+    for (name, arguments, capabilities) in [
+        ("text", json!({}), json!({})),
+        ("echo", json!({"n": 1}), json!({})),
+        ("echo", json!({"n": "one"}), json!({})),
+        ("draw", json!({}), json!({})),
+        ("fail", json!({}), json!({})),
+        ("halt", json!({}), json!({})),
+        ("hidden", json!({}), json!({})),
+        ("ask", json!({}), json!({})),
+        ("ask", json!({}), json!({"elicitation": {"form": {}}})),
+        ("none", json!({}), json!({})),
+    ] {
+        let (headers, mut call) = modern(1, "tools/call", Some(name));
+        call["params"]["_meta"] = stateless(capabilities);
+        call["params"]["arguments"] = arguments;
+        let body = call.to_string();
+        let request = web.request(0, "POST", &format!("{JSON}{headers}"), &body);
+        let [direct, sdk] = [request.clone(), request.replace(same, "application/json;q=1, text/event-stream")];
+        let mut answers = Vec::new();
+        for request in [direct, sdk] {
+            let reply = web.send_bytes(request.as_bytes()).await;
+            let mut message = reply.message();
+            // What differs from call to call.
+            for member in ["toolcell/usage", "toolcell/question"] {
+                message["result"]["_meta"][member].take();
+            }
+            message["result"]["requestState"].take();
+            answers.push((reply.status, reply.header("content-type").map(str::to_owned), message));
+        }
+        assert_eq!(answers[0], answers[1], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_has_time_to_end_when_the_client_has_gone() {
+    let (told, mut waits) = tokio::sync::mpsc::unbounded_channel();
+    let wait = move |_: Value, call: Arc<Invocation>| {
+        let told = told.clone();
+        async move {
+            let _ = told.send("started");
+            call.abort.raised().await;
+            let _ = told.send("ended by itself");
+            json!(null)
+        }
+    };
+    let registry = Registry::new();
+    registry.register(Tool::native(Definition::new("wait", "Waits.").unwrap(), wait).unwrap()).unwrap();
+    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let web = start(service, &registry, McpOptions::default().with_stop_grace(PATIENCE)).await;
+    for accept in ["application/json, text/event-stream", "application/json;q=1, text/event-stream"] {
+        let (headers, call) = modern(1, "tools/call", Some("wait"));
+        let request = web.request(0, "POST", &format!("{JSON}{headers}"), &call.to_string());
+        let request = request.replace("application/json, text/event-stream", accept);
+        let mut stream = TcpStream::connect(web.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        assert_eq!(waits.recv().await, Some("started"), "{accept}");
+        drop(stream);
+        assert_eq!(waits.recv().await, Some("ended by itself"), "{accept}");
+    }
+}
+
 #[tokio::test]
 async fn progress_is_streamed_before_the_result() {
     let steps = async |_: Value, call: Arc<Invocation>| {
