@@ -336,7 +336,10 @@ mod tests {
             let gaps = of(&Config::default(), "c", &rights, &definition);
             let granted = gaps.first().map(|gap| gap.granted.iter().map(String::as_str).collect::<Vec<_>>());
             assert_eq!(granted.as_deref(), expected, "{kind} {pattern}");
-            assert!(gaps.iter().all(|gap| gap.text().starts_with(&format!("declares {kind} {pattern} (reason: to work): "))));
+            assert!(
+                gaps.iter()
+                    .all(|gap| gap.text().starts_with(&format!("declares {kind} {pattern} (reason: to work): ")))
+            );
         }
     }
 }

@@ -19,7 +19,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 use toolcell::defence::Defence;
 use utoipa::OpenApi;
@@ -198,8 +198,7 @@ pub fn router(service: Service, auth: Authenticator, options: HttpOptions, prote
         .merge(public)
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
-        .layer(from_fn_with_state(shared, guard::check_origin))
-        .layer(from_fn(guard::finish))
+        .layer(from_fn_with_state(shared, guard::finish))
 }
 
 /// The API as an OpenAPI 3.1 document, in JSON: what `GET /openapi.json` answers.

@@ -30,8 +30,9 @@ const RETRY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Names of this machine in `Host`.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Gives the request an id, writes problems, and marks every answer with the id. The outermost layer.
-pub(super) async fn finish(mut request: Request, next: Next) -> Response {
+/// Gives the request an id, compares its Host and Origin, writes problems, and marks every answer with the id. The outermost
+/// layer.
+pub(super) async fn finish(State(shared): State<Shared>, mut request: Request, next: Next) -> Response {
     let mut ids = request.headers().get_all(REQUEST_ID).iter();
     let given = match (ids.next(), ids.next()) {
         (None, _) => Ok(RequestId::generate()),
@@ -51,7 +52,13 @@ pub(super) async fn finish(mut request: Request, next: Next) -> Response {
             request.extensions_mut().insert(id.clone());
             let span = span(&id, &request);
             request.extensions_mut().insert(RequestSpan(span.clone()));
-            let answer = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone()).await;
+            let answer = async {
+                match check_origin(&shared, &request) {
+                    Ok(()) => next.run(request).await,
+                    Err(problem) => problem.into_response(),
+                }
+            };
+            let answer = AssertUnwindSafe(answer).catch_unwind().instrument(span.clone()).await;
             let answer = answer.unwrap_or_else(|_| {
                 tracing::error!(%id, "a route panicked");
                 Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed").into_response()
@@ -101,11 +108,7 @@ fn span(id: &RequestId, request: &Request) -> Span {
 }
 
 /// Refuses requests that are meant for another host, and those of other origins' pages.
-pub(super) async fn check_origin(
-    State(shared): State<Shared>,
-    request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
+fn check_origin(shared: &Shared, request: &Request) -> Result<(), Problem> {
     let headers = request.headers();
     let mut hosts = headers.get_all(HOST).iter();
     let host = match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
@@ -139,7 +142,7 @@ pub(super) async fn check_origin(
         return Err(Problem::new(StatusCode::FORBIDDEN, "wrong_origin", "pages of this origin cannot use this server")
             .with_hint("ask the operator to list the origin"));
     }
-    Ok(next.run(request).await)
+    Ok(())
 }
 
 /// Whether a `Host` names this machine.
