@@ -324,7 +324,7 @@ mod tests {
         invocation.events = Arc::new(CallEvents::new(events));
         invocation.open();
         for _ in 0..3 * MAX_DENIALS {
-            invocation.denied(&Denial { layer: Layer::Granted, request: "GET".into(), grant: "http".into() });
+            invocation.denied(&Denial { layer: Layer::Granted, request: "GET".into(), grant: Some("http".into()) });
         }
         let heard = heard.lock();
         let (denied, more) = heard[1..].split_at(MAX_DENIALS as usize);

@@ -62,7 +62,7 @@ pub enum Decision {
 /// A request that is not within a tool's rights.
 ///
 /// # Shape
-/// As JSON: `{"layer", "request", "grant"}`.
+/// As JSON: `{"layer", "request", "grant"}`; `grant` is `null` if no grant can allow the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{}", self.sentence())]
 #[non_exhaustive]
@@ -71,19 +71,18 @@ pub struct Denial {
     pub layer: Layer,
     /// The request, in the notation of [`Request`].
     pub request: String,
-    /// The smallest grant that would allow it, as a line of configuration.
-    pub grant: String,
+    /// The smallest grant that would allow it, as a line of configuration; absent if no grant can.
+    pub grant: Option<String>,
 }
 
 impl Denial {
     /// Of this request, by this layer, with the smallest grant that would allow it.
     fn of(layer: Layer, request: &Request<'_>) -> Self {
-        let (request, grant) = (request.to_string(), smallest_grant(request));
+        let (request, grant) = (request.to_string(), Some(smallest_grant(request)));
         if request.len() > MAX_REQUEST {
             // A stranger's text: long enough to be seen for what it is, and no rule.
             let start: String = request.chars().take(MAX_REQUEST / 8).collect();
-            let grant = format!("{NO_GRANT}the request is too long to be written as a grant");
-            return Self { layer, request: format!("{start}…"), grant };
+            return Self { layer, request: format!("{start}…"), grant: None };
         }
         Self { layer, request, grant }
     }
@@ -93,16 +92,16 @@ impl Denial {
     pub(crate) fn by_network(request: &Request<'_>) -> Self {
         let mut denial = Self::of(Layer::Network, request);
         if let Request::Http { method, target } = request
-            && !denial.grant.starts_with(NO_GRANT)
+            && let Some(grant) = &mut denial.grant
         {
-            denial.grant = Suggestion::of_private(&HttpRule::smallest(*method, target)).lines().concat();
+            *grant = Suggestion::of_private(&HttpRule::smallest(*method, target)).lines().concat();
         }
         denial
     }
 
     /// Of what the host has for no tool.
     pub(crate) fn by_host(request: String) -> Self {
-        Self { layer: Layer::Host, request, grant: format!("{NO_GRANT}no tool gets a socket") }
+        Self { layer: Layer::Host, request, grant: None }
     }
 
     fn sentence(&self) -> String {
@@ -127,9 +126,9 @@ impl Denial {
     /// What to do about it, in one line.
     #[must_use]
     pub fn hint(&self) -> String {
-        let by = |how: &str| match self.grant.strip_prefix(NO_GRANT) {
-            Some(reason) => format!("no grant can allow it: {reason}"),
-            None => format!("to allow it, {how}: {}", self.grant),
+        let by = |how: &str| match &self.grant {
+            Some(grant) => format!("to allow it, {how}: {grant}"),
+            None => "no grant can allow it: the request is too long to be written as a grant".to_owned(),
         };
         match self.layer {
             Layer::Declared => {
@@ -156,8 +155,6 @@ impl Denial {
 
 /// The need of a tool that calls whatever tools it is granted.
 const ANY_TOOL: &str = "*";
-/// How [`Denial::grant`] begins where no grant can allow the request.
-const NO_GRANT: &str = "none: ";
 
 /// Bytes of a request that a denial quotes in full: more than a path, a key or a URL of a person's has.
 const MAX_REQUEST: usize = 1 << 10;

@@ -10,6 +10,7 @@ mod sent;
 mod shared;
 mod streams;
 mod told;
+mod ungranted;
 
 use std::path::Path;
 use std::time::Duration;

@@ -356,7 +356,9 @@ impl Said {
             Self::Log { source: LogSource::Log | LogSource::Stdout | LogSource::Stderr, message, .. } => {
                 (Kind::Log, message.len(), LINE_COST)
             }
-            Self::Denied(denial) => (Kind::Host, denial.request.len() + denial.grant.len(), NEWS_COST),
+            Self::Denied(denial) => {
+                (Kind::Host, denial.request.len() + denial.grant.as_ref().map_or(0, String::len), NEWS_COST)
+            }
         };
         (kind, bytes as u64 + cost)
     }

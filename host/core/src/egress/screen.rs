@@ -120,8 +120,7 @@ fn denial(values: [Option<&Redactor>; 2], method: Method, target: &Target) -> De
     let origin = format!("{} {}", method.as_str(), target.origin()).into_bytes();
     let origin = values.into_iter().flatten().fold(origin, |origin, values| values.redact(&origin));
     let request = String::from_utf8_lossy(&origin).into_owned();
-    let grant = "none: the request contains the value of a secret that is not bound to its destination".to_owned();
-    Denial { layer: Layer::Secrets, request, grant }
+    Denial { layer: Layer::Secrets, request, grant: None }
 }
 
 impl fmt::Debug for Screen {

@@ -136,7 +136,7 @@ impl Veil {
             Event::Log { message, .. } => veiled.text(message),
             Event::Denied { denial, .. } => {
                 veiled.text(&mut denial.request);
-                veiled.text(&mut denial.grant);
+                veiled.maybe(&mut denial.grant);
             }
             // The one came before the tool, the other is made of a result.
             Event::Started { .. } | Event::Completed { .. } => {}

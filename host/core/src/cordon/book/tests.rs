@@ -147,7 +147,7 @@ fn no_kind_of_news_is_at_the_cost_of_another_and_what_is_left_out_counts_as_lost
     let kept = |book: &mut Book, said: &Said| book.about(number, said).is_some();
     let progress =
         (0..9).filter(|_| kept(&mut book, &Said::Progress { done: 1, total: None, message: long() })).count();
-    let denial = Denial { layer: Layer::Tool, request: "GET".into(), grant: "http".into() };
+    let denial = Denial { layer: Layer::Tool, request: "GET".into(), grant: Some("http".into()) };
     let lines = (0..41).filter(|_| kept(&mut book, &line(9))).count();
     assert_eq!((progress, lines, kept(&mut book, &Said::Denied(denial))), (7, 40, true));
     let lost = book.open[&number].asker.as_ref().unwrap().invocation.meter.log_bytes_lost.load(Ordering::Relaxed);

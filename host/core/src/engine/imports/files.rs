@@ -9,6 +9,7 @@ mod listing;
 mod streams;
 mod times;
 mod types;
+mod ungranted;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir};
+use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types as wasi};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
@@ -36,6 +38,8 @@ pub(in crate::engine) struct Files {
     scratch: Option<Scratch>,
     way: Way,
     retained: Arc<Retained>,
+    /// The last path that was looked for outside of the granted directories: libraries look for one several times.
+    ungranted: Option<(String, Access)>,
 }
 
 /// Something that is open, and where it is counted.
@@ -66,12 +70,22 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 
 impl Files {
     pub(in crate::engine) fn new(way: Way) -> Self {
-        Self { places: HashMap::new(), scratch: None, way, retained: Arc::default() }
+        Self { places: HashMap::new(), scratch: None, way, retained: Arc::default(), ungranted: None }
     }
 
     /// What its streams and listings keep.
     pub(in crate::engine) fn retained(&self) -> &Arc<Retained> {
         &self.retained
+    }
+
+    /// Whether a path outside of the granted directories is another one than the last.
+    fn is_told_anew(&mut self, path: &str, access: Access) -> bool {
+        let is_same = |(last, how): &(String, Access)| last == path && *how == access;
+        let is_new = !self.ungranted.as_ref().is_some_and(is_same);
+        if is_new {
+            self.ungranted = Some((path.to_owned(), access));
+        }
+        is_new
     }
 
     /// What the call's rights leave of its component's directories, and one of its own.
@@ -117,18 +131,22 @@ impl Cell {
         self.world().descriptors.take(self.invocation.context.tenant.as_deref()).map(Arc::new)
     }
 
-    /// In a dry run: where a path leads from a directory, noted.
+    /// Where a path leads from a directory: in a dry run noted, and refused where it is outside of all granted directories.
     fn note_path(
         &mut self,
         fd: &Resource<Descriptor>,
         path: &str,
         access: Access,
         is_directory: bool,
-    ) -> Option<Arc<str>> {
-        let recorder = self.recorder()?.clone();
-        let path = joined(self.files().place(fd)?.path.as_deref()?, path);
-        recorder.path(path.clone(), access, is_directory);
-        Some(path.into())
+    ) -> FsResult<Option<Arc<str>>> {
+        self.refuse_ungranted(fd, path, access, is_directory)?;
+        let Some(recorder) = self.recorder().cloned() else { return Ok(None) };
+        let directory = self.files().place(fd).and_then(|place| place.path.clone());
+        Ok(directory.map(|directory| {
+            let path = joined(&directory, path);
+            recorder.path(path.clone(), access, is_directory);
+            path.into()
+        }))
     }
 
     /// A descriptor of a directory.
@@ -165,11 +183,16 @@ impl preopens::Host for Cell {
             roots.retain(|root| !is_below(&root.name, CallFiles::DIRECTORY));
             roots.push(files.root()?);
         }
-        let mut opened = Vec::with_capacity(roots.len());
+        let is_root_granted = roots.iter().any(|root| root.name == ungranted::NAME);
+        let mut opened = Vec::with_capacity(roots.len() + 1);
         for Root { name, dir, area } in roots {
             let slot = self.slot()?;
             let path = self.recorder().map(|_| name.as_str().into());
             opened.push((self.push_directory(dir, area, slot, path)?, name));
+        }
+        if !is_root_granted && self.recorder().is_none() {
+            // At the end: to some programs the first directory is theirs.
+            opened.push((ungranted::push(&mut self.table)?, ungranted::NAME.to_owned()));
         }
         Ok(opened)
     }

@@ -19,7 +19,7 @@ fn lines_are_those_of_a_denial() {
     ] {
         let request = Request::parse(asked).unwrap();
         let Decision::Denied(denial) = Rights::default().allows(&request) else { panic!("{asked}") };
-        assert_eq!(Suggestion::of(&request).lines(), [denial.grant], "{asked}");
+        assert_eq!(Suggestion::of(&request).lines(), [denial.grant.expect("a grant")], "{asked}");
     }
 }
 

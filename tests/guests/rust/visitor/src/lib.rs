@@ -21,7 +21,7 @@ fn visit(url: String, door: Option<String>) -> bool {
     credentials(&url);
     assert!(invoke::call::<bool>("nothing", &json!({})).is_err());
     surroundings();
-    let (directory, _) = preopens::get_directories().pop().expect("a directory");
+    let (directory, _) = preopens::get_directories().into_iter().next().expect("a directory");
     files(&directory);
     directories(&directory);
     requests::visit(&url, &broken_stream(&directory));

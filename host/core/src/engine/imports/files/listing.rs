@@ -6,9 +6,13 @@
 use std::fs::File;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
-use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, ErrorCode};
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    DescriptorType, DirectoryEntry, DirectoryEntryStream, ErrorCode, HostDirectoryEntryStream,
+};
 use wasmtime_wasi::p2::{FsError, FsResult};
 
+use crate::engine::cell::Cell;
 use crate::engine::retained::Charge;
 
 /// Entries that are still to be asked for.
@@ -52,6 +56,22 @@ impl Iterator for Listing {
 
     fn next(&mut self) -> Option<Self::Item> {
         Some(self.entries.next()?.ok_or_else(|| ErrorCode::IllegalByteSequence.into()))
+    }
+}
+
+impl HostDirectoryEntryStream for Cell {
+    async fn read_directory_entry(
+        &mut self,
+        stream: Resource<DirectoryEntryStream>,
+    ) -> FsResult<Option<DirectoryEntry>> {
+        self.count_host_call().map_err(FsError::trap)?;
+        self.table.get_mut(&Resource::<Listing>::new_borrow(stream.rep()))?.next().transpose()
+    }
+
+    fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
+        self.count_host_call()?;
+        self.table.delete(Resource::<Listing>::new_own(stream.rep()))?;
+        Ok(())
     }
 }
 

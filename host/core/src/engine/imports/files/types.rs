@@ -9,8 +9,8 @@ use wasmtime_wasi::filesystem::{
     Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView, WasiFilesystemView as _,
 };
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream, ErrorCode, Filesize,
-    Host, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+    Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntryStream, ErrorCode, Filesize, Host,
+    HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 use wasmtime_wasi::{FsPerms, OpenMode};
@@ -18,6 +18,7 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 use super::listing::Listing;
 use super::streams::{PIECE, Reader, Source, Writer};
 use super::times::{given, told};
+use super::ungranted::{self, is_ungranted};
 use super::{Account, BY_THEMSELVES, Place};
 use crate::defence::{Defence, stands};
 use crate::directory::{Area, At, Hold, Opened, Opening, is_exhausted, open};
@@ -30,15 +31,19 @@ type Fd = Resource<Descriptor>;
 type View<'a> = WasiFilesystemCtxView<'a>;
 
 impl Cell {
+    fn descriptor(&self, fd: &Fd) -> FsResult<&Descriptor> {
+        if is_ungranted(&self.table, fd) { Err(ErrorCode::NoEntry.into()) } else { Ok(self.table.get(fd)?) }
+    }
+
     fn directory(&self, fd: &Fd) -> FsResult<Dir> {
-        match self.table.get(fd)? {
+        match self.descriptor(fd)? {
             Descriptor::Dir(dir) => Ok(dir.clone()),
             Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
         }
     }
 
     fn file(&self, fd: &Fd) -> FsResult<File> {
-        match self.table.get(fd)? {
+        match self.descriptor(fd)? {
             Descriptor::File(file) => Ok(file.clone()),
             Descriptor::Dir(_) => Err(ErrorCode::BadDescriptor.into()),
         }
@@ -105,7 +110,7 @@ impl Cell {
 
     /// The same file or directory once more.
     fn seen(&self, fd: &Fd) -> FsResult<Descriptor> {
-        Ok(match self.table.get(fd)? {
+        Ok(match self.descriptor(fd)? {
             Descriptor::File(file) => Descriptor::File(file.clone()),
             Descriptor::Dir(dir) => Descriptor::Dir(dir.clone()),
         })
@@ -142,14 +147,6 @@ impl HostDescriptor for Cell {
         flags: DescriptorFlags,
     ) -> FsResult<Fd> {
         self.count_host_call().map_err(FsError::trap)?;
-        let dir = self.directory(&fd)?;
-        let area = self.files().area(&fd);
-        let sync = DescriptorFlags::FILE_INTEGRITY_SYNC
-            | DescriptorFlags::DATA_INTEGRITY_SYNC
-            | DescriptorFlags::REQUESTED_WRITE_SYNC;
-        if flags.intersects(sync) {
-            return Err(ErrorCode::Unsupported.into());
-        }
         let opening = Opening {
             read: flags.contains(DescriptorFlags::READ),
             write: flags.contains(DescriptorFlags::WRITE),
@@ -160,11 +157,19 @@ impl HostDescriptor for Cell {
             follow: path_flags.contains(PathFlags::SYMLINK_FOLLOW),
         };
         let changes = opening.create || opening.exclusive || opening.truncate;
+        let access = if opening.write || changes { Access::Write } else { Access::Read };
+        let noted = self.note_path(&fd, &path, access, opening.directory)?;
+        let dir = self.directory(&fd)?;
+        let area = self.files().area(&fd);
+        let sync = DescriptorFlags::FILE_INTEGRITY_SYNC
+            | DescriptorFlags::DATA_INTEGRITY_SYNC
+            | DescriptorFlags::REQUESTED_WRITE_SYNC;
+        if flags.intersects(sync) {
+            return Err(ErrorCode::Unsupported.into());
+        }
         if opening.directory && changes {
             return Err(ErrorCode::Invalid.into());
         }
-        let access = if opening.write || changes { Access::Write } else { Access::Read };
-        let noted = self.note_path(&fd, &path, access, opening.directory);
         let account = area.clone();
         let slot = self.slot().map_err(|_| ErrorCode::Quota)?;
         let span = host_span(&self.invocation, "wasi:filesystem", "open-at");
@@ -191,6 +196,9 @@ impl HostDescriptor for Cell {
     }
 
     fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
+        if is_ungranted(&self.table, &fd) {
+            return ungranted::close(&mut self.table, &fd);
+        }
         let rep = fd.rep();
         HostDescriptor::drop(&mut self.filesystem(), fd)?;
         self.files().places.remove(&rep);
@@ -228,25 +236,25 @@ impl HostDescriptor for Cell {
     }
 
     async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        self.note_path(&fd, &path, Access::Write, false);
+        self.note_path(&fd, &path, Access::Write, false)?;
         let (dir, area) = self.writable(&fd)?;
         self.blocking(move || area.create_directory(&dir.dir, &path)).await
     }
 
     async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        self.note_path(&fd, &path, Access::Write, false);
+        self.note_path(&fd, &path, Access::Write, false)?;
         let (dir, area) = self.writable(&fd)?;
         self.blocking(move || area.remove_directory(&dir.dir, &path)).await
     }
 
     async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        self.note_path(&fd, &path, Access::Write, false);
+        self.note_path(&fd, &path, Access::Write, false)?;
         let (dir, area) = self.writable(&fd)?;
         self.blocking(move || area.remove_file(&dir.dir, &path)).await
     }
 
     async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
-        self.note_path(&fd, &path, Access::Write, false);
+        self.note_path(&fd, &path, Access::Write, false)?;
         let (dir, area) = self.writable(&fd)?;
         self.blocking(move || area.create_link(&dir.dir, &target, &path)).await
     }
@@ -260,8 +268,8 @@ impl HostDescriptor for Cell {
     }
 
     async fn rename_at(&mut self, fd: Fd, path: String, new_fd: Fd, new_path: String) -> FsResult<()> {
-        self.note_path(&fd, &path, Access::Write, false);
-        self.note_path(&new_fd, &new_path, Access::Write, false);
+        self.note_path(&fd, &path, Access::Write, false)?;
+        self.note_path(&new_fd, &new_path, Access::Write, false)?;
         let (dir, new_dir, area) = self.writable_both(&fd, &new_fd)?;
         self.blocking(move || area.rename(&dir.dir, &path, &new_dir.dir, &new_path)).await
     }
@@ -308,10 +316,16 @@ impl HostDescriptor for Cell {
     }
 
     async fn get_flags(&mut self, fd: Fd) -> FsResult<DescriptorFlags> {
+        if is_ungranted(&self.table, &fd) {
+            return self.counted(ungranted::FLAGS);
+        }
         self.look(&fd, async move |host, fd| host.get_flags(fd).await).await
     }
 
     async fn get_type(&mut self, fd: Fd) -> FsResult<DescriptorType> {
+        if is_ungranted(&self.table, &fd) {
+            return self.counted(ungranted::TYPE);
+        }
         self.look(&fd, async move |host, fd| host.get_type(fd).await).await
     }
 
@@ -332,12 +346,15 @@ impl HostDescriptor for Cell {
     }
 
     async fn stat(&mut self, fd: Fd) -> FsResult<DescriptorStat> {
+        if is_ungranted(&self.table, &fd) {
+            return self.counted(ungranted::STAT);
+        }
         let clock = self.clock();
         self.look(&fd, async move |host, fd| host.stat(fd).await.map(|file| told(file, clock))).await
     }
 
     async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
-        self.note_path(&fd, &path, Access::Read, false);
+        self.note_path(&fd, &path, Access::Read, false)?;
         let clock = self.clock();
         let look =
             async move |host: &mut View<'_>, fd| host.stat_at(fd, flags, path).await.map(|file| told(file, clock));
@@ -349,6 +366,11 @@ impl HostDescriptor for Cell {
     }
 
     async fn is_same_object(&mut self, one: Fd, other: Fd) -> wasmtime::Result<bool> {
+        let [first, second] = [&one, &other].map(|fd| is_ungranted(&self.table, fd));
+        if first || second {
+            self.count_host_call()?;
+            return Ok(first && second);
+        }
         let same = match self.seen(&other) {
             Ok(other) => {
                 let look = async move |host: &mut View<'_>, one| {
@@ -363,26 +385,13 @@ impl HostDescriptor for Cell {
     }
 
     async fn metadata_hash(&mut self, fd: Fd) -> FsResult<MetadataHashValue> {
+        if is_ungranted(&self.table, &fd) {
+            return self.counted(ungranted::HASH);
+        }
         self.look(&fd, async move |host, fd| host.metadata_hash(fd).await).await
     }
 
     async fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
         self.look(&fd, async move |host, fd| host.metadata_hash_at(fd, flags, path).await).await
-    }
-}
-
-impl HostDirectoryEntryStream for Cell {
-    async fn read_directory_entry(
-        &mut self,
-        stream: Resource<DirectoryEntryStream>,
-    ) -> FsResult<Option<DirectoryEntry>> {
-        self.count_host_call().map_err(FsError::trap)?;
-        self.table.get_mut(&Resource::<Listing>::new_borrow(stream.rep()))?.next().transpose()
-    }
-
-    fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
-        self.count_host_call()?;
-        self.table.delete(Resource::<Listing>::new_own(stream.rep()))?;
-        Ok(())
     }
 }

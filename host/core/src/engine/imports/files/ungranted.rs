@@ -1,0 +1,98 @@
+//! The root of a tool's files where `/` is not granted: a descriptor of an empty directory, with nothing of the host behind it.
+//!
+//! A language's library opens a path from the directory whose name the path begins with. Without such a directory it asks the
+//! host for nothing, so that no denial is told. This root gets the paths outside of all granted directories.
+//! In: such paths. Out: `no-entry` for the tool, and a denial event.
+//! Invariants: no path leads anywhere; a tool that declares what it needs causes no event, because what its language's runtime
+//! looks for says nothing about what is missing. Not here: a dry run, whose root is a directory of its own.
+
+use wasmtime::component::{Resource, ResourceTable};
+use wasmtime_wasi::filesystem::Descriptor;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue,
+};
+use wasmtime_wasi::p2::{FsError, FsResult};
+
+use crate::engine::cell::Cell;
+use crate::engine::recorder::joined;
+use crate::grants::Access;
+use crate::rights::{Decision, Denial, Layer, Request, Suggestion};
+
+/// How it is called.
+pub(super) const NAME: &str = "/";
+
+/// What the table holds for it.
+struct UngrantedRoot;
+
+/// Makes one.
+pub(super) fn push(table: &mut ResourceTable) -> wasmtime::Result<Resource<Descriptor>> {
+    Ok(Resource::new_own(table.push(UngrantedRoot)?.rep()))
+}
+
+/// Whether a descriptor is one.
+pub(super) fn is_ungranted(table: &ResourceTable, fd: &Resource<Descriptor>) -> bool {
+    table.get(&Resource::<UngrantedRoot>::new_borrow(fd.rep())).is_ok()
+}
+
+/// Closes one.
+pub(super) fn close(table: &mut ResourceTable, fd: &Resource<Descriptor>) -> wasmtime::Result<()> {
+    table.delete(Resource::<UngrantedRoot>::new_own(fd.rep()))?;
+    Ok(())
+}
+
+/// What is told about it.
+pub(super) const FLAGS: DescriptorFlags = DescriptorFlags::READ;
+pub(super) const TYPE: DescriptorType = DescriptorType::Directory;
+pub(super) const HASH: MetadataHashValue = MetadataHashValue { lower: 0, upper: 0 };
+pub(super) const STAT: DescriptorStat = DescriptorStat {
+    type_: TYPE,
+    link_count: 1,
+    size: 0,
+    data_access_timestamp: None,
+    data_modification_timestamp: None,
+    status_change_timestamp: None,
+};
+
+impl Cell {
+    /// This answer to one call into the host.
+    pub(super) fn counted<T>(&mut self, answer: T) -> FsResult<T> {
+        self.count_host_call().map_err(FsError::trap)?;
+        Ok(answer)
+    }
+
+    /// Refuses a path below it.
+    pub(super) fn refuse_ungranted(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path: &str,
+        access: Access,
+        is_directory: bool,
+    ) -> FsResult<()> {
+        if !is_ungranted(&self.table, fd) {
+            return Ok(());
+        }
+        self.count_host_call().map_err(FsError::trap)?;
+        let path = joined(NAME, path);
+        if self.files().is_told_anew(&path, access) {
+            self.tell_ungranted(&path, access, is_directory);
+        }
+        Err(ErrorCode::NoEntry.into())
+    }
+
+    fn tell_ungranted(&self, path: &str, access: Access, is_directory: bool) {
+        let request = Request::File { access, path: path.into() };
+        if let Decision::Denied(mut denial @ Denial { layer, .. }) = self.rights().allows(&request)
+            && layer != Layer::Declared
+        {
+            // No grant is for a file.
+            let above =
+                path.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty() && !is_directory);
+            if let (Some(above), Some(_)) = (above, &denial.grant) {
+                let mut grant = Suggestion::default();
+                grant.add_directory(above, access);
+                denial.grant = Some(grant.lines().concat());
+            }
+            self.invocation.denied(&denial);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Paths outside of the directories that were granted: not there, and told to observers.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use toolcell::{
+    Access, CallOptions, Completion, Component, Denial, Event, Executor, Grants, Layer, Missing, Overlay, PLACEHOLDER,
+    Placement, ToolCall,
+};
+use toolcell_tests::{engine, wait};
+
+use super::{BIG, granted, load, tree};
+
+/// What came of a call of the only tool, and what was denied.
+fn called(component: &Component, arguments: &Value, options: CallOptions) -> (Completion, Vec<Denial>) {
+    let heard = Arc::<Mutex<Vec<Denial>>>::default();
+    let sink = Arc::clone(&heard);
+    let executor = Executor::new().with_events(move |event| {
+        if let Event::Denied { denial, .. } = event {
+            sink.lock().expect("no panic").push(denial);
+        }
+    });
+    let tool = component.tools()[0].clone();
+    let call = ToolCall::with_value("1", &tool.definition().name, arguments);
+    let completion = wait(async move { executor.call(&tool, call, options).await });
+    let denials = heard.lock().expect("no panic").clone();
+    (completion, denials)
+}
+
+/// What came of each step, and what was denied.
+fn denied(component: &Component, steps: &[&[&str]], options: CallOptions) -> (Vec<String>, Vec<Denial>) {
+    let (completion, denials) = called(component, &json!({ "steps": steps }), options);
+    (super::answers(&completion), denials)
+}
+
+fn grant(directory: &str, access: &str) -> String {
+    format!("directories = [{{ name = \"{directory}\", path = \"{PLACEHOLDER}\", access = \"{access}\" }}]")
+}
+
+/// A language's library asks the host for nothing where no directory has the beginning of a path as its name.
+#[test]
+fn what_a_tool_does_not_find_is_told_with_its_directory() {
+    let dir = tree();
+    std::fs::write(dir.path().join("there"), "x").expect("a file");
+    let nothing = load(Grants::default());
+    let data = load(granted(&[("/data", dir.path(), Access::Read, BIG)]));
+    for (step, request, directory, access) in [
+        (&["read", "/elsewhere/x.txt"][..], "read /elsewhere/x.txt", "/elsewhere", "read"),
+        (&["read", "/elsewhere/a/../x.txt"], "read /elsewhere/x.txt", "/elsewhere", "read"),
+        (&["read", "elsewhere/x.txt"], "read /elsewhere/x.txt", "/elsewhere", "read"),
+        (&["list", "/elsewhere"], "read /elsewhere", "/elsewhere", "read"),
+        (&["write", "/elsewhere/x.txt", "3"], "write /elsewhere/x.txt", "/elsewhere", "write"),
+        (&["make", "/elsewhere/new"], "write /elsewhere/new", "/elsewhere", "write"),
+        (&["stat", "follow", "/elsewhere/x"], "read /elsewhere/x", "/elsewhere", "read"),
+        (&["read", "/database/x"], "read /database/x", "/database", "read"),
+    ] {
+        for component in [&nothing, &data] {
+            let (answers, denials) = denied(component, &[step], CallOptions::default());
+            assert!(["NotFound", "no-entry"].contains(&&*answers[0]), "{step:?}: {answers:?}");
+            let [only] = denials.as_slice() else { panic!("{step:?}: {denials:?}") };
+            assert_eq!((only.layer, &*only.request), (Layer::Granted, request), "{step:?}");
+            assert_eq!(only.grant.as_deref(), Some(&*grant(directory, access)), "{step:?}");
+        }
+    }
+    // What is missing in a granted directory is the tool's own affair, and so is the root itself with nothing in it.
+    let (answers, denials) =
+        denied(&data, &[&["read", "/data/missing"], &["read", "/data/there"]], CallOptions::default());
+    assert_eq!((answers[0].as_str(), answers[1].as_str(), denials.len()), ("NotFound", "x", 0));
+    let mut overlay = Overlay::default();
+    overlay.files = Some(Vec::new());
+    let narrowed = CallOptions::default().with_overlay(overlay);
+    let (_, denials) = denied(&data, &[&["read", "/data/there"]], narrowed);
+    assert_eq!(denials.iter().map(|denial| denial.layer).collect::<Vec<_>>(), [Layer::Call]);
+}
+
+/// What the runtime of a tool looks for that declares its needs says nothing about what is missing.
+#[test]
+fn a_tool_that_declares_what_it_needs_is_told_of_that_alone() {
+    const NEED: &[u8] = b"read /data";
+    for (declared, expected) in [(NEED, &["read /data/unit.txt"][..]), (b"read /docs", &[])] {
+        let mut bytes = toolcell_test_guests::bytes("forecast");
+        for at in 0..bytes.len() - NEED.len() {
+            if bytes[at..].starts_with(NEED) {
+                bytes[at..at + NEED.len()].copy_from_slice(declared);
+            }
+        }
+        let mut grants = Grants::default();
+        grants.environment.insert("CITY".into(), "Bern".into());
+        let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
+        let load = async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await };
+        let component = wait(load).expect("it loads");
+        let (completion, denials) = called(&component, &json!({ "day": "2026-03-03" }), CallOptions::default());
+        let told = serde_json::to_string(&completion.result).expect("JSON");
+        assert!(told.contains("/unit.txt: No such file or directory"), "{told}");
+        assert_eq!(denials.iter().map(|denial| &*denial.request).collect::<Vec<_>>(), expected);
+    }
+}
