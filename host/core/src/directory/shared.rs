@@ -164,8 +164,10 @@ fn lock(file: &File, patience: Duration) -> io::Result<()> {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if Instant::now() >= until => {
                 tracing::warn!(
-                    "another toolcell process has locked the count of a granted directory's bytes and files for too long: \
-                     look for one that is stopped"
+                    "a write of a tool failed: another toolcell process holds the lock on the file that counts the bytes and \
+                     files of a granted directory, and did not release it within {} s; check whether a toolcell process is \
+                     stopped",
+                    patience.as_secs()
                 );
                 return Err(io::ErrorKind::ResourceBusy.into());
             }
