@@ -135,6 +135,24 @@ pub struct Grants {
     pub tools: BTreeMap<String, Overlay>,
 }
 
+impl Grants {
+    /// The kinds of which something is granted.
+    #[must_use]
+    pub fn kinds(&self) -> BTreeSet<GrantKind> {
+        let kinds = [
+            (GrantKind::Http, self.http.is_empty()),
+            (GrantKind::Directories, self.directories.is_empty()),
+            (GrantKind::Environment, self.environment.is_empty()),
+            (GrantKind::Secrets, self.secrets.is_empty()),
+            (GrantKind::Reveal, self.reveal.is_empty()),
+            (GrantKind::Keys, self.keys.is_empty()),
+            (GrantKind::Invoke, self.invoke.is_empty()),
+            (GrantKind::Scratch, self.scratch.is_none()),
+        ];
+        kinds.into_iter().filter(|(_, is_empty)| !is_empty).map(|(kind, _)| kind).collect()
+    }
+}
+
 /// A directory of the host, as a tool sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolcell::{HttpRule, PathRule, Request, toml_text};
+use toolcell::{PathRule, Request, toml_text};
 
 use super::{joined, keys, span};
 use crate::config::Config;
@@ -26,16 +26,7 @@ pub(crate) fn narrowed(config: &Config, section: &[&str], requests: &[Request<'_
         if rules.items(&[section, &[keys(request).1]].concat()).iter().any(is_there) {
             continue;
         }
-        // What is left of files are paths as the tool sees them, and of variables and secrets their names.
-        let rule = match request {
-            Request::Environment { name } | Request::Secret { name } | Request::Reveal { name } => name.to_string(),
-            Request::Http { method, target } => HttpRule::smallest(*method, target).to_string(),
-            Request::Keys { prefix } => format!("read {prefix}*"),
-            Request::Key { access, key } => format!("{access} {key}"),
-            Request::Invoke { tool, own } => format!("{}{tool}", if *own { "own " } else { "" }),
-            Request::File { .. } | _ => request.to_string(),
-        };
-        added.entry(keys(request).1).or_default().insert(toml_text(&rule));
+        added.entry(keys(request).1).or_default().insert(toml_text(&request.rule()));
     }
     let line = |(kind, new): (&str, BTreeSet<String>)| {
         let old = rules.part(&[section, &[kind]].concat())?;

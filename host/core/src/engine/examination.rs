@@ -12,7 +12,7 @@ use crate::component_kind::ComponentKind;
 use crate::defence::{Defence, stands};
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::grants::Grants;
+use crate::grants::{GrantKind, Grants};
 use crate::rights::grants_declared;
 
 /// The interface that makes a component a carrier of tools. A later patch version is as good.
@@ -87,9 +87,13 @@ impl Examination {
     }
 
     /// The imports that these grants do not allow.
-    pub fn ungranted<'a>(&'a self, grants: &'a Grants) -> impl Iterator<Item = &'a (String, Standing)> {
-        self.imports.iter().filter(|(name, standing)| match standing {
-            Standing::NeedsGrant => imports::is_granted(name, grants) != Some(true),
+    pub fn ungranted(&self, grants: &Grants) -> impl Iterator<Item = &(String, Standing)> {
+        self.ungranted_with(grants.kinds())
+    }
+
+    fn ungranted_with(&self, granted: BTreeSet<GrantKind>) -> impl Iterator<Item = &(String, Standing)> {
+        self.imports.iter().filter(move |(name, standing)| match standing {
+            Standing::NeedsGrant => imports::is_granted(name, &granted) != Some(true),
             Standing::Unknown => true,
             Standing::Inert | Standing::Offered => false,
         })
@@ -101,23 +105,35 @@ impl Examination {
     pub fn missing<'a>(
         &'a self,
         tools: impl IntoIterator<Item = &'a Definition>,
-        grants: &'a Grants,
+        grants: &Grants,
+    ) -> impl Iterator<Item = &'a (String, Standing)> {
+        self.missing_with(tools, grants.kinds())
+    }
+
+    /// The same where something of these kinds is granted: of what kind it is decides alone.
+    pub fn missing_with<'a>(
+        &'a self,
+        tools: impl IntoIterator<Item = &'a Definition>,
+        granted: BTreeSet<GrantKind>,
     ) -> impl Iterator<Item = &'a (String, Standing)> {
         let (mut is_declared, mut kinds) = (false, BTreeSet::new());
         for tool in tools {
             is_declared |= tool.declares_needs();
-            kinds.extend(tool.needs.iter().map(|need| need.kind.as_str()));
+            kinds.extend(tool.needs.iter().filter_map(|need| GrantKind::of_word(&need.kind)));
         }
-        let is_needed = move |name: &str| imports::kind(name).is_none_or(|kind| kinds.contains(kind));
-        self.ungranted(grants).filter(move |(name, _)| !is_declared || is_needed(name))
+        let is_needed = move |name: &str| imports::kind(name).is_none_or(|kind| kinds.contains(&kind));
+        self.ungranted_with(granted).filter(move |(name, _)| !is_declared || is_needed(name))
     }
 
     /// Refuses, before anything is compiled, what no grant could make usable.
     fn admit(&self, kind: &ComponentKind) -> Result<(), Error> {
-        let nothing = Grants::default();
+        let nothing = BTreeSet::new();
         let none_could = |name: &str| imports::is_granted(name, &nothing).is_none();
-        let denied: Vec<_> =
-            self.ungranted(&nothing).map(|(name, _)| name.clone()).filter(|name| none_could(name)).collect();
+        let denied: Vec<_> = self
+            .ungranted_with(nothing.clone())
+            .map(|(name, _)| name.clone())
+            .filter(|name| none_could(name))
+            .collect();
         if !denied.is_empty() && stands(Defence::Imports) {
             let is_later = |name: &String| name.starts_with("wasi:") && name.contains("@0.3.");
             return Err(match denied.iter().find(|name| is_later(name)) {
@@ -149,7 +165,7 @@ pub(super) fn how_to_grant(definitions: &[Definition], denied: &[String]) -> Str
         return format!("the operator can grant what the tools declare: {}", lines.join(", "));
     }
     let kinds: BTreeSet<_> = denied.iter().filter_map(|import| imports::kind(import)).collect();
-    let kinds: Vec<_> = kinds.into_iter().map(|kind| format!("`{kind}`")).collect();
+    let kinds: Vec<_> = kinds.into_iter().map(|kind| format!("`{}`", kind.key())).collect();
     format!(
         "the tools do not declare what they need: the operator can grant {}, and the author should declare it in `needs` of \
          the tools",

@@ -16,6 +16,8 @@ mod secrets;
 mod sockets;
 pub(super) mod wasi_http;
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 #[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
@@ -25,7 +27,7 @@ use wasmtime::component::Linker;
 
 use super::cell::Cell;
 use crate::error::Error;
-use crate::grants::Grants;
+use crate::grants::GrantKind;
 
 /// What an import needs.
 ///
@@ -106,26 +108,20 @@ fn is_served(interface: &str, version: &str) -> bool {
     version.starts_with(line) && !version.contains('-')
 }
 
-/// Whether these grants give an import any use. None: no grant of this host does.
-pub(super) fn is_granted(name: &str, grants: &Grants) -> Option<bool> {
+/// Whether grants of these kinds give an import any use. None: no grant of this host does.
+pub(super) fn is_granted(name: &str, granted: &BTreeSet<GrantKind>) -> Option<bool> {
     let (interface, version) = name.split_once('@')?;
-    let granted = match interface {
-        "toolcell:tool/http" | "wasi:http/types" | "wasi:http/outgoing-handler" => !grants.http.is_empty(),
-        "toolcell:tool/reveal" => !grants.reveal.is_empty(),
-        "toolcell:tool/kv" => !grants.keys.is_empty(),
-        "toolcell:tool/invoke" => !grants.invoke.is_empty(),
-        _ => return None,
-    };
-    is_served(interface, version).then_some(granted)
+    let kind = kind(name)?;
+    is_served(interface, version).then(|| granted.contains(&kind))
 }
 
-/// The kind of need that an import serves. `None` for one that serves none.
-pub(super) fn kind(name: &str) -> Option<&'static str> {
+/// The kind of grants that an import serves. `None` for one that serves none.
+pub(super) fn kind(name: &str) -> Option<GrantKind> {
     match name.split_once('@')?.0 {
-        "toolcell:tool/http" | "wasi:http/types" | "wasi:http/outgoing-handler" => Some("http"),
-        "toolcell:tool/reveal" => Some("reveal"),
-        "toolcell:tool/kv" => Some("kv"),
-        "toolcell:tool/invoke" => Some("invoke"),
+        "toolcell:tool/http" | "wasi:http/types" | "wasi:http/outgoing-handler" => Some(GrantKind::Http),
+        "toolcell:tool/reveal" => Some(GrantKind::Reveal),
+        "toolcell:tool/kv" => Some(GrantKind::Keys),
+        "toolcell:tool/invoke" => Some(GrantKind::Invoke),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@
 //! Not here: the rules of a kind (its own module in `grants`).
 
 /// A kind of thing that is granted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum GrantKind {
     /// Requests to servers.

@@ -132,16 +132,30 @@ impl Request<'_> {
     #[must_use]
     pub fn declaration(&self) -> String {
         let (kind, pattern) = match self {
-            Self::Http { method, target } => ("http", HttpRule::smallest(*method, target).to_string()),
-            Self::File { access, path } => ("filesystem", format!("{access} {path}")),
-            Self::Environment { name } => ("environment", name.to_string()),
-            Self::Secret { name } => ("secret", name.to_string()),
-            Self::Reveal { name } => ("reveal", name.to_string()),
-            Self::Key { access, key } => ("kv", format!("{access} {key}")),
-            Self::Keys { prefix } => ("kv", format!("read {prefix}*")),
+            Self::Http { .. } => ("http", self.rule()),
+            Self::File { .. } => ("filesystem", self.rule()),
+            Self::Environment { .. } => ("environment", self.rule()),
+            Self::Secret { .. } => ("secret", self.rule()),
+            Self::Reveal { .. } => ("reveal", self.rule()),
+            Self::Key { .. } | Self::Keys { .. } => ("kv", self.rule()),
+            // With whose rights the tool runs is for the operator to say.
             Self::Invoke { tool, .. } => ("invoke", tool.to_string()),
         };
         format!("kind `{kind}`, pattern `{}`", pattern.escape_debug())
+    }
+
+    /// The smallest rule that allows it, as the lists of an [`Overlay`] have it: `read notes/*` for `kv list notes/`, the name
+    /// for a variable or a secret.
+    #[must_use]
+    pub fn rule(&self) -> String {
+        match self {
+            Self::Http { method, target } => HttpRule::smallest(*method, target).to_string(),
+            Self::File { access, path } => format!("{access} {path}"),
+            Self::Environment { name } | Self::Secret { name } | Self::Reveal { name } => name.to_string(),
+            Self::Key { access, key } => format!("{access} {key}"),
+            Self::Keys { prefix } => format!("read {prefix}*"),
+            Self::Invoke { tool, own } => format!("{}{tool}", if *own { "own " } else { "" }),
+        }
     }
 
     /// Whether an embedder's grants cover it.

@@ -68,16 +68,13 @@ impl Suggestion {
     /// Adds the smallest grant for a request.
     pub fn add(&mut self, request: &Request<'_>) {
         match request {
-            Request::Http { method, target } => self.add_rule(&HttpRule::smallest(*method, target).to_string()),
+            Request::Http { .. } => self.add_rule(&request.rule()),
             Request::File { access, path } => self.add_directory(path, *access),
-            Request::Environment { name } => drop(self.environment.insert(name.to_string())),
-            Request::Secret { name } => drop(self.secrets.entry(name.to_string()).or_default()),
-            Request::Reveal { name } => drop(self.reveal.insert(name.to_string())),
-            Request::Key { access, key } => drop(self.keys.insert(format!("{access} {key}"))),
-            Request::Keys { prefix } => drop(self.keys.insert(format!("read {prefix}*"))),
-            Request::Invoke { tool, own } => {
-                self.invoke.insert(format!("{}{tool}", if *own { "own " } else { "" }));
-            }
+            Request::Environment { .. } => drop(self.environment.insert(request.rule())),
+            Request::Secret { .. } => drop(self.secrets.entry(request.rule()).or_default()),
+            Request::Reveal { .. } => drop(self.reveal.insert(request.rule())),
+            Request::Key { .. } | Request::Keys { .. } => drop(self.keys.insert(request.rule())),
+            Request::Invoke { .. } => drop(self.invoke.insert(request.rule())),
         }
     }
 
