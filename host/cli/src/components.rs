@@ -8,13 +8,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use toolcell::defence::{Defence, stands};
-use toolcell::{Access, Component, ComponentBytes, Definition, Grants, Missing, Suggestion, Tool, names};
+use toolcell::{
+    Access, Component, ComponentBytes, ComponentKind, Definition, Grants, Missing, Suggestion, Tool, names,
+};
 use toolcell_config::{Error, Rebuilt};
 
 use crate::config::{self, Approval, Approved, Chosen, Config, Development, Difference, Lock, Signer, Standing};
 use crate::failure::Failure;
 use crate::grant_text;
 use crate::host::{self, Engines};
+use crate::inspect;
 use crate::printer::Printer;
 use crate::unset;
 
@@ -169,6 +172,13 @@ pub(crate) async fn granted(
     Ok(host::load(printer, engine, component, &chosen.path, grants, Missing::Denied).await?)
 }
 
+/// Why a component cannot be called under its grants: its imports that are not granted.
+pub(crate) fn ungranted(config: &Config, chosen: &Chosen<'_>, component: &Component) -> Option<Failure> {
+    let missing = inspect::missing(component.examination(), component.definitions(), &chosen.grants());
+    let message = || format!("the component imports interfaces that are not granted: {}", missing.join(", "));
+    (!missing.is_empty()).then(|| Failure::not_granted(message(), how_to_grant(config, chosen, component)))
+}
+
 /// What a person can do about imports that are not granted: grant what its tools declare, or find out what they need.
 pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
     let needs = needs(component.definitions());
@@ -182,12 +192,22 @@ pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Com
 pub(crate) fn how_to_learn(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
     let word = chosen.word();
     let call = config.hint.call();
+    let kind = chosen.kind();
+    // What a file says need not be typed.
+    let used_as = match chosen.development() {
+        Some(Development::Typed) if kind != ComponentKind::Tools => Some(kind.word()),
+        Some(Development::Typed | Development::Folder(_)) | None => {
+            component.examination().proposal().filter(|_| chosen.configured.is_none())
+        }
+    };
+    let options: Vec<_> = used_as.into_iter().flat_map(|word| ["--as", word]).collect();
+    let options = options.as_slice();
     if !call.is_empty() {
         let words: Vec<_> = std::iter::once(&*word).chain(call.iter().map(String::as_str)).collect();
-        return format!("{} shows what this call asks for", config.hint.command("learn", &[], &words));
+        return format!("{} shows what this call asks for", config.hint.command("learn", options, &words));
     }
     let tool = component.definitions().next().map(|tool| &*tool.name);
-    let learn = config.hint.command("learn", &[], &std::iter::once(&*word).chain(tool).collect::<Vec<_>>());
+    let learn = config.hint.command("learn", options, &std::iter::once(&*word).chain(tool).collect::<Vec<_>>());
     format!("{learn} shows what a call asks for: add its arguments to the command")
 }
 

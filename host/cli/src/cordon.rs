@@ -20,6 +20,9 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::{env, host};
 
+/// Bytes of a call's words that a child gets for its hints: a longer command is not repeated.
+const MAX_CALL: usize = 16 << 10;
+
 /// What a child is to host.
 pub(crate) struct Hosted<'a> {
     /// The components as they were typed.
@@ -45,7 +48,10 @@ pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>)
     let chosen = components::chosen(config, hosted.components)?;
     let secrets = config.secrets_of(hosted.tenant, &chosen);
     let typed = config.typed.iter().map(|grant| format!("--grant={grant}").into()).collect();
-    let words = [vec![CORDON_WORKER.into()], global.words(), typed, hosted.words(&secrets)].concat();
+    let call = config.hint.call();
+    let is_short = call.iter().map(String::len).sum::<usize>() <= MAX_CALL;
+    let call = call.iter().filter(|_| is_short).map(|word| format!("--call={word}").into()).collect();
+    let words = [vec![CORDON_WORKER.into()], global.words(), typed, call, hosted.words(&secrets)].concat();
     // Temporary files go where this process has its own, and with them: a child that is killed does not tidy up.
     let mut cordon = WorkerProcess::builder(program).arguments(words).variable("TMPDIR", tempfile::env::temp_dir());
     for (name, value) in env::own().chain(config.variables_of(&secrets)) {
@@ -87,7 +93,8 @@ pub(crate) fn work(
 }
 
 async fn tools(printer: &Printer, global: &Global, args: &WorkerArgs) -> Result<Vec<Tool>, Failure> {
-    let config = config::read_with(global, Wanted::Only(args.secrets.clone()))?;
+    let mut config = config::read_with(global, Wanted::Only(args.secrets.clone()))?;
+    config.hint = config.hint.with_call(args.call.iter().cloned());
     let config = config::with_typed(config, &args.components, &args.grants)?;
     let engines = host::engines(printer, global, args.calls, &config)?;
     let chosen = components::chosen(&config, &args.components)?;

@@ -21,7 +21,7 @@ use crate::host::{self, Engines};
 use crate::printer::Printer;
 use crate::remedy::{self, Asker};
 use crate::rule_lines::{Item, RuleLines};
-use crate::{components, inspect, target, unset};
+use crate::{components, target, unset};
 
 /// What was decided.
 pub(crate) enum Answer {
@@ -58,19 +58,28 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     if let Answer::Denied(denial @ Denial { layer: Layer::Granted, .. }) = &mut answer
         && let Some(Ok(rule)) = remedy::private_rule(&egress, &request).await
     {
-        denial.grant = Suggestion::of_rule(&rule).lines().concat();
+        denial.grant = Some(Suggestion::of_rule(&rule).lines().concat());
     }
     let rule = deciding(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
     let unset = if is_allowed { unset_of(global, &rights)? } else { BTreeMap::new() };
-    let status = if is_allowed { ExitStatus::Ok } else { ExitStatus::Refusal };
+    // A request can be allowed in a component that cannot be called.
+    let unusable = is_allowed.then(|| components::ungranted(&config, &chosen, &component)).flatten();
+    let status = match &unusable {
+        Some(failure) => failure.status(),
+        None if is_allowed => ExitStatus::Ok,
+        None => ExitStatus::Refusal,
+    };
     if args.json {
         let mut shown = json!({
             "tool": name, "request": request.to_string(), "allowed": is_allowed, "denial": null,
             "decided_by": rule.map(|rule| json!({ "file": file, "line": rule.line, "rule": rule.text })),
             "unset_secrets": unset.iter().map(|(name, problem)| json!({ "name": name, "problem": problem })).collect::<Vec<_>>(),
         });
+        if let Some(failure) = &unusable {
+            shown["error"] = failure.to_json();
+        }
         match answer {
             Answer::Denied(denial) => shown["denial"] = json!(denial),
             Answer::Private(networks) => shown["private"] = json!(networks),
@@ -108,7 +117,10 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
         printer.note("hint", &problem.hint);
     }
     if is_allowed {
-        unusable(printer, &config, &chosen, &component)?;
+        unapproved(printer, &config, &chosen, &component)?;
+    }
+    if let Some(failure) = unusable {
+        failure.about(chosen.shown()).tell(printer);
     }
     Ok(status)
 }
@@ -196,8 +208,8 @@ pub(crate) fn with_private<'a>(
     format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", "))
 }
 
-/// Says why a call would be refused as a whole, whatever the tool may.
-fn unusable(printer: &Printer, config: &Config, chosen: &Chosen<'_>, component: &Component) -> Result<(), Failure> {
+/// Says that a call would be refused, whatever the tool may do.
+fn unapproved(printer: &Printer, config: &Config, chosen: &Chosen<'_>, component: &Component) -> Result<(), Failure> {
     let signer = components::bytes(chosen)?.1;
     if chosen.development().is_none() && !components::is_approved(config, chosen, component, signer.as_ref())? {
         let approve = config.hint.command("approve", &[], &[]);
@@ -206,14 +218,6 @@ fn unusable(printer: &Printer, config: &Config, chosen: &Chosen<'_>, component: 
             &format!(
                 "a call is refused until the component is approved: {approve} shows it and asks for your approval"
             ),
-        );
-    }
-    let missing = inspect::missing(component.examination(), component.definitions(), &chosen.grants());
-    if !missing.is_empty() {
-        let missing = missing.join(", ");
-        printer.note(
-            "note",
-            &format!("a call is refused while the component imports interfaces that are not granted: {missing}"),
         );
     }
     Ok(())

@@ -70,6 +70,15 @@ pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments, Failure> {
     Ok(Arguments { text: text(bytes, &source)?, oversize: size })
 }
 
+/// Where arguments come from that were typed like this, in words.
+pub(crate) fn place_of_arguments(typed: Option<&str>) -> String {
+    match typed {
+        Some("-") => "standard input".to_owned(),
+        Some(typed) if typed.starts_with('@') => format!("`{}`", &typed[1..]),
+        Some(_) | None => "the text of the arguments".to_owned(),
+    }
+}
+
 /// A list of calls as text, and where it comes from, in words.
 pub(crate) fn calls(path: &Path) -> Result<(String, String), Failure> {
     let mut bytes = Vec::new();

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolcell::{Request, Suggestion, toml_text};
+use toolcell::{ComponentKind, Request, Suggestion, toml_text};
 
 use crate::config::{self, Chosen, Config, Configured, Development, Section, quoted};
 use crate::env;
@@ -56,7 +56,8 @@ impl Pasted {
 pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion, changes: &[Change]) -> Pasted {
     let file = config.file.as_deref().unwrap_or(config::NAME);
     let lines = suggestion.to_paste();
-    match chosen.configured {
+    // A component whose grants were typed is none of the file's.
+    match chosen.configured.filter(|(_, configured)| configured.development != Some(Development::Typed)) {
         Some((name, Configured { section: Section { line, has_grants: true }, .. })) => {
             let lines = widened(config, chosen, name, suggestion, changes).unwrap_or(lines);
             // A part of the section can have a header of its own, further below.
@@ -76,12 +77,15 @@ pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
         None => {
             let name = free_name(config, &chosen.path);
             let path = toml_text(&seen_from(config, &chosen.path));
+            let kind = chosen.kind();
+            let used_as = (kind != ComponentKind::Tools).then(|| format!("as = {}", toml_text(kind.word())));
             let head = [format!("[components.{name}]"), format!("path = {path}")];
+            let head = head.into_iter().chain(used_as);
             let place = match &config.file {
                 Some(_) => format!("add {LINES} to `{file}`"),
                 None => format!("create `{file}` with {LINES}"),
             };
-            let lines = head.into_iter().chain(section(&name, lines)).collect();
+            let lines = head.chain(section(&name, lines)).collect();
             Pasted { place, lines }
         }
     }
@@ -97,8 +101,7 @@ pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
         return format!("to allow it, add to the command:\n{}{steps}", options(suggestion));
     }
     let pasted = pasted(config, chosen, suggestion, &[]);
-    let approve = || format!(", and approve it with {}", config.hint.command("approve", &[], &[]));
-    let approve = if development.is_none() { approve() } else { String::new() };
+    let approve = approval(config, chosen).map(|approve| format!(", and {approve}")).unwrap_or_default();
     let file = format!("to allow it, {}{approve}:\n{}", pasted.order("these lines"), pasted.lines.join("\n"));
     if chosen.configured.is_some() {
         return format!("{file}{steps}");
@@ -106,6 +109,12 @@ pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
     let [run, batch] = ["run", "batch"].map(|command| config.hint.command(command, &[], &[]));
     let options = options(suggestion);
     format!("{file}\nor, to try it without a configuration, add to {run} or {batch}:\n{options}{steps}")
+}
+
+/// What is left to do after the file was changed; none where the component needs no approval.
+pub(crate) fn approval(config: &Config, chosen: &Chosen<'_>) -> Option<String> {
+    let approve = || format!("approve it with {}", config.hint.command("approve", &[], &[]));
+    chosen.development().is_none().then(approve)
 }
 
 /// The key of the configuration that has rules about such a request: in grants, and in a section that narrows them.
@@ -349,7 +358,9 @@ fn free_name(config: &Config, path: &Path) -> String {
     let name = if name.is_empty() { "NAME".to_owned() } else { name };
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
-    names.find(|name| !config.components.contains_key(name)).unwrap_or(name)
+    let is_written =
+        |name: &str| config.components.get(name).is_some_and(|written| written.development != Some(Development::Typed));
+    names.find(|name| !is_written(name)).unwrap_or(name)
 }
 
 /// A component's path as the configuration has to say it: relative to its own directory.

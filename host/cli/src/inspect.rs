@@ -78,11 +78,7 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     let seen =
         Seen { chosen, examination, contents, signer, kind, missing, barred, grants, tool: args.tool.as_deref() };
     let usable = match &loaded {
-        Ok(component) if !missing.is_empty() => {
-            let message = format!("the component imports interfaces that are not granted: {}", missing.join(", "));
-            Err(Failure::not_granted(message, components::how_to_grant(&config, chosen, component)))
-        }
-        Ok(_) => Ok(()),
+        Ok(component) => components::ungranted(&config, chosen, component).map_or(Ok(()), Err),
         Err(failure) => Err(Failure::of_words(&failure.to_words())),
     };
     if args.json {

@@ -26,7 +26,7 @@ use crate::explain::{self, Found};
 use crate::failure::Failure;
 use crate::grant_text::{self, Change};
 use crate::printer::Printer;
-use crate::run::report;
+use crate::run::misfit;
 use crate::stand_in::{StandIn, directory_of};
 use crate::target;
 use crate::{clean, components, host, remedy};
@@ -60,6 +60,8 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     let target = target::Target::of(args.call.tool.as_deref(), &args.call.arguments)?;
     let arguments = target.arguments.read()?;
     let config = config::read_with(global, Wanted::None)?;
+    let used_as: Vec<_> = args.kind.iter().map(|kind| format!("as={kind}")).collect();
+    let config = config::with_typed(config, std::slice::from_ref(&args.call.component), &used_as)?;
     let recorder = Recorder::new();
     let engines = host::engines(printer, global, 1, &config)?.dry_run(&recorder);
     let found = explain::find(printer, &engines, &config, &args.call.component, target.tool).await?;
@@ -111,7 +113,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
                 "steps": none, "warnings": none, "changes": none, "narrowed": none,
             }))?;
         } else if let Refusal::InvalidArguments(faults) = refusal {
-            report::misfit(printer, &args.call, &config.hint, faults);
+            misfit::tell(printer, &args.call, &config.hint, &arguments.text, faults);
         } else {
             printer.note("error", &refusal.to_string());
             printer.note("hint", refusal.hint());
@@ -135,7 +137,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     denials.retain(|denial| !is_granted(denial));
     for denial in &mut denials {
         let private = private.get(&denial.request).filter(|_| denial.layer == Layer::Granted);
-        denial.grant = private.map_or(denial.grant.clone(), |rule| Suggestion::of_rule(rule).lines().concat());
+        denial.grant = private.map_or(denial.grant.clone(), |rule| Some(Suggestion::of_rule(rule).lines().concat()));
     }
     let declared = components::needs(std::iter::once(definition));
     let pasted = grant_text::pasted(&config, &chosen, &asked, &changes);
@@ -152,7 +154,8 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     for warning in &warnings {
         printer.note("warning", warning);
     }
-    if asked.is_empty() && changes.is_empty() {
+    let is_added = !(asked.is_empty() && changes.is_empty());
+    if !is_added {
         if sections.is_empty() {
             printer.note("note", "the tool asked for nothing that needs a further grant");
         }
@@ -187,6 +190,9 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     for (section, lines) in &sections {
         printer
             .note("hint", &format!("[{section}] narrows this call; to allow it, write there:\n{}", lines.join("\n")));
+    }
+    if let (Some(approve), false, false) = (grant_text::approval(&config, &chosen), sections.is_empty(), is_added) {
+        printer.note("hint", &format!("after the change of the configuration, {approve}"));
     }
     if !granted.is_empty() {
         let listed = granted.iter().cloned().collect::<Vec<_>>().join(", ");
@@ -345,7 +351,7 @@ fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded, change
         if let Some(mut denial) = grantable(rights, &request) {
             let mut grant = Suggestion::default();
             grant.add_directory(directory, used.access);
-            denial.grant = grant.lines().concat();
+            denial.grant = Some(grant.lines().concat());
             tried.push((directory.to_owned(), denial));
         }
     }

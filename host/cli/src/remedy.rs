@@ -6,15 +6,15 @@
 use std::collections::BTreeSet;
 
 use toolcell::{
-    Access, Component, Definition, Denial, Directory, Egress, Grants, Host, HttpRule, Layer, Need, PathUse, Request,
-    Rights, Suggestion, Target,
+    Component, Definition, Denial, Egress, GrantKind, Grants, Host, HttpRule, Layer, Need, PathUse, Request, Rights,
+    Suggestion, Target,
 };
 
 use crate::config::{Chosen, Config, Development};
 use crate::explain::{self, Answer, Rule};
 use crate::printer::Printer;
 use crate::stand_in::directory_of;
-use crate::{components, grant_text, inspect};
+use crate::{components, grant_text};
 
 /// Who asked: a tool of a component, for a tenant.
 pub(crate) struct Asker<'a> {
@@ -31,6 +31,8 @@ pub(crate) struct Remedy {
     warnings: BTreeSet<String>,
     notes: BTreeSet<String>,
     hints: Vec<String>,
+    /// What is left to do after a section or a rule of the file was changed.
+    approval: Option<String>,
 }
 
 impl Remedy {
@@ -38,6 +40,9 @@ impl Remedy {
         self.warnings.iter().for_each(|warning| printer.note("warning", warning));
         self.notes.iter().for_each(|note| printer.note("note", note));
         self.hints.iter().for_each(|hint| printer.note("hint", hint));
+        if let Some(approve) = &self.approval {
+            printer.note("hint", &format!("after the change of the configuration, {approve}"));
+        }
     }
 }
 
@@ -79,8 +84,9 @@ impl Asker<'_> {
                 // Its name was looked up for the request, which a rule of the operator's allows.
                 Layer::Network => match explain::decided(self.rights, &request).await {
                     Answer::Private(networks) => {
-                        let Remedy { warnings, hints, .. } = self.let_through(&request, &networks);
+                        let Remedy { warnings, hints, approval, .. } = self.let_through(&request, &networks);
                         remedy.warnings.extend(warnings);
+                        remedy.approval = approval;
                         others.extend(hints.into_iter().map(|hint| (denial, hint)));
                     }
                     Answer::Allowed | Answer::Unresolved(_) | Answer::Denied(_) => others.push((denial, denial.hint())),
@@ -92,7 +98,8 @@ impl Asker<'_> {
                 }
             }
         }
-        if !asked.is_empty() {
+        let is_added = !asked.is_empty();
+        if is_added {
             if let Some(component) = component {
                 let missing = add_imports(&mut asked, self.chosen, component);
                 remedy.notes.extend((!missing.is_empty()).then(|| {
@@ -105,7 +112,13 @@ impl Asker<'_> {
             remedy.hints.push(grant_text::advice(self.config, self.chosen, &asked));
         }
         let narrowed = [(Layer::Tool, of_tool), (Layer::Tenant, of_tenant)];
-        let narrowed = narrowed.iter().filter(|(_, requests)| !requests.is_empty());
+        let narrowed: Vec<_> = narrowed.iter().filter(|(_, requests)| !requests.is_empty()).collect();
+        if !narrowed.is_empty() {
+            remedy.approval = grant_text::approval(self.config, self.chosen);
+        }
+        // The advice on what to add says it already.
+        remedy.approval = remedy.approval.filter(|_| !is_added);
+        let narrowed = narrowed.into_iter();
         remedy.hints.extend(narrowed.map(|(layer, requests)| self.widened(*layer, requests)));
         let is_one = denials.len() == 1;
         let mut hints: Vec<_> = others
@@ -148,7 +161,8 @@ impl Asker<'_> {
             Some(Development::Folder(_)) | None => format!("to allow it, write this in place of the rule: {new}"),
         };
         let warnings = with_networks(request, networks).map(|rule| Suggestion::of_rule(&rule).warnings());
-        Remedy { warnings: warnings.into_iter().flatten().collect(), hints: vec![hint], ..Remedy::default() }
+        let approval = grant_text::approval(self.config, self.chosen);
+        Remedy { warnings: warnings.into_iter().flatten().collect(), hints: vec![hint], approval, ..Remedy::default() }
     }
 }
 
@@ -213,9 +227,13 @@ pub(crate) fn is_known(definition: &Definition, arguments: &str, name: &str) -> 
 /// Adds what else the component declares for imports that would not be granted: until then none of its tools can be called.
 /// Returns the imports that no tool declares a need for.
 fn add_imports(asked: &mut Suggestion, chosen: &Chosen<'_>, component: &Component) -> Vec<String> {
-    let missing = |asked: &Suggestion| {
-        let grants = with_kinds(chosen.grants(), asked);
-        inspect::missing(component.examination(), component.definitions(), &grants)
+    // Whether imports are granted depends on the kinds of the grants alone.
+    let granted = chosen.grants().kinds();
+    let missing = |asked: &Suggestion| -> Vec<String> {
+        let more = asked.additions().into_iter().filter_map(|(key, _)| GrantKind::of_word(key));
+        let kinds = granted.iter().copied().chain(more).collect();
+        let missing = component.examination().missing_with(component.definitions(), kinds);
+        missing.map(|(name, _)| name.clone()).collect()
     };
     for kind in ["http", "kv", "invoke", "reveal"] {
         let mut more = asked.clone();
@@ -226,21 +244,6 @@ fn add_imports(asked: &mut Suggestion, chosen: &Chosen<'_>, component: &Componen
         }
     }
     missing(asked)
-}
-
-/// Grants with one of each kind that is suggested: whether imports are granted depends on the kinds alone.
-fn with_kinds(mut grants: Grants, asked: &Suggestion) -> Grants {
-    for (kind, _) in asked.additions() {
-        match kind {
-            "http" => grants.http.extend("https://a.example".parse::<HttpRule>()),
-            "kv" => grants.keys.extend("read a".parse::<toolcell::KeyRule>()),
-            "invoke" => grants.invoke.extend("a".parse::<toolcell::InvokeRule>()),
-            "reveal" => drop(grants.reveal.insert("a".to_owned())),
-            "directories" => grants.directories.extend(Directory::new("/a", "/a", Access::Read)),
-            _ => {}
-        }
-    }
-    grants
 }
 
 #[cfg(test)]

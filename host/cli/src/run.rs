@@ -2,7 +2,8 @@
 
 mod answer;
 mod live;
-pub(crate) mod report;
+pub(crate) mod misfit;
+mod report;
 mod resume;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ struct Typed<'a> {
     config: &'a Config,
     /// The component's name in the configuration.
     component: &'a str,
+    /// The rights of the tool.
+    rights: &'a Rights,
 }
 
 /// Makes the call.
@@ -73,7 +76,8 @@ pub(crate) async fn run(
         Err(failure) if context.resume.is_some() => return Err(failure),
         Err(failure) => (None, Some(failure)),
     };
-    let tool = &tool(printer, global, (args, target.tool), &config, &chosen, context.tenant.as_deref()).await?;
+    let (tool, rights) =
+        &tool(printer, global, (args, target.tool), &config, &chosen, context.tenant.as_deref()).await?;
     let name = tool.definition().name.as_str();
     let arguments = arguments.of(tool.definition());
 
@@ -110,6 +114,7 @@ pub(crate) async fn run(
             again: &config.hint,
             config: &config,
             component: chosen.configured.map_or("", |(name, _)| name),
+            rights,
         };
         if let Some(question) = question.filter(|_| !args.json) {
             report::question(printer, question)?;
@@ -126,9 +131,6 @@ pub(crate) async fn run(
             report::show(printer, &typed, tool, &shown, &lines)?;
             if !denials.is_empty() {
                 let (tenant, definition) = (context.tenant.as_deref(), tool.definition());
-                // A worker process keeps the rights of its tools.
-                let rights = tool.rights().cloned().or_else(|| Rights::new(chosen.grants().into(), definition).ok());
-                let rights = &rights.unwrap_or_default();
                 let asker = Asker { config: &config, chosen: &chosen, tenant, definition, rights };
                 let is_known = |name: &str| remedy::is_known(definition, &arguments.text, name);
                 asker.remedy(&denials, is_known, None).await.tell(printer);
@@ -207,7 +209,7 @@ impl Call<'_> {
     }
 }
 
-/// The tool, here or in a process of its own.
+/// The tool, here or in a worker process, and its rights.
 async fn tool(
     printer: &Printer,
     global: &Global,
@@ -215,18 +217,23 @@ async fn tool(
     config: &Config,
     chosen: &Chosen<'_>,
     tenant: Option<&str>,
-) -> Result<Tool, Failure> {
+) -> Result<(Tool, Rights), Failure> {
     if chosen.isolation.has_process() {
         let components = std::slice::from_ref(&args.call.component);
         let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone };
         let worker = cordon::start(global, config, &hosted).await?;
-        return target::tool(worker.tools(), name, &chosen.shown()).cloned();
+        let tool = target::tool(worker.tools(), name, &chosen.shown())?.clone();
+        // The process keeps the rights of its tools: they are made of the same grants here.
+        let definitions: Vec<_> = worker.tools().iter().map(|tool| tool.definition().clone()).collect();
+        let rights = Rights::in_component(chosen.grants().into(), tool.definition(), &definitions);
+        return Ok((tool, rights.unwrap_or_default()));
     }
     let engines = host::engines(printer, global, 1, config)?;
     let component = components::alone(printer, &engines, config, chosen).await?;
     let tool = target::tool(component.tools(), name, &chosen.shown())?.clone();
     let limits = chosen.limits_of(&tool.definition().name);
-    Ok(config.stopped(tool.with_limits(limits)))
+    let rights = tool.rights().cloned().unwrap_or_default();
+    Ok((config.stopped(tool.with_limits(limits)), rights))
 }
 
 /// Puts the true size into the refusal of arguments that were not read to their end.

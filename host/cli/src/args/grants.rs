@@ -189,6 +189,10 @@ pub(crate) struct LearnArgs {
     /// The tenant of the call
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
+    /// What a component is used as. `functions`: each exported function is a tool. `command`: the program is one tool.
+    /// Only for a component that no configuration names and that does not describe its tools itself
+    #[arg(long = "as", value_name = "KIND", value_parser = ["functions", "command"])]
+    pub(crate) kind: Option<String>,
     /// Print one JSON object instead
     #[arg(long)]
     pub(crate) json: bool,

@@ -17,6 +17,9 @@ pub(crate) struct WorkerArgs {
     /// A grant that the user typed for the parent process
     #[arg(long = "grant", value_name = "KIND=RULE")]
     pub(crate) grants: Vec<String>,
+    /// A word of the call that the user typed for the parent process, for hints that repeat it
+    #[arg(long = "call", value_name = "WORD")]
+    pub(crate) call: Vec<String>,
     /// Offer the tools of all components together
     #[arg(long)]
     pub(crate) beside: bool,

@@ -7,19 +7,17 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde_json::Value;
 use toolcell::{
-    CallResult, Exit, Fault, FaultKind, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome, Output, Part,
+    CallResult, Definition, Exit, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome, Output, Part,
     Question, Raised, RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
 };
 use toolcell_build::{SourceLine, shown_lines};
 
-use super::{Typed, resume};
-use crate::args::CallArgs;
-use crate::config::{Again, quoted};
+use super::{Typed, misfit, resume};
 use crate::failure::Failure;
 use crate::gaps::{self, Gap};
 use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
-use crate::{built, clean, files, json_slip, schema, table, unset};
+use crate::{built, clean, schema, table, unset};
 
 /// Lines of a guest's backtrace.
 const FRAMES: usize = 5;
@@ -37,7 +35,7 @@ pub(super) fn show(
     match result {
         CallResult::Outcome(Outcome::Ok(output)) => ok(printer, output),
         CallResult::Outcome(Outcome::Error(error)) => {
-            handler_error(printer, error).map(|()| not_granted(printer, typed, tool))
+            handler_error(printer, error).map(|()| not_granted(printer, typed, tool.definition()))
         }
         CallResult::Outcome(Outcome::AskUser(question)) => self::question(printer, question),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
@@ -48,7 +46,7 @@ pub(super) fn show(
         CallResult::ToolError(error) => {
             tool_error(printer, typed, tool, error, lines);
             if let ToolError::HandlerRaised(_) | ToolError::HandlerExit(_) = error {
-                not_granted(printer, typed, tool);
+                not_granted(printer, typed, tool.definition());
             }
             Ok(())
         }
@@ -109,11 +107,8 @@ fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure>
 }
 
 /// Tells what a tool that failed declares and is not granted: the tool's own words may not say that a grant is missing.
-fn not_granted(printer: &Printer, typed: &Typed<'_>, tool: &Tool) {
-    let gaps = tool
-        .rights()
-        .map(|rights| gaps::of(typed.config, typed.component, rights, tool.definition()))
-        .unwrap_or_default();
+fn not_granted(printer: &Printer, typed: &Typed<'_>, definition: &Definition) {
+    let gaps = gaps::of(typed.config, typed.component, typed.rights, definition);
     let clauses: Vec<_> = gaps.iter().filter_map(Gap::clause).collect();
     for clause in &clauses {
         printer.note("note", &format!("`{}` {clause}", typed.tool));
@@ -338,30 +333,7 @@ fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
         printer.note("hint", hint);
         return;
     };
-    misfit(printer, &typed.args.call, typed.again, faults);
-}
-
-/// Tells what does not fit of the arguments, and how to see what would.
-pub(crate) fn misfit(printer: &Printer, call: &CallArgs, again: &Again, faults: &[Fault]) {
-    printer.note("error", "the arguments do not fit the tool's parameters");
-    for fault in faults {
-        printer.point(&fault.to_string());
-    }
-    if let [only] = call.arguments.as_slice()
-        && files::is_forgotten_at(only)
-    {
-        printer.note("hint", &format!("did you mean `{}`?", quoted(&format!("@{only}"))));
-        return;
-    }
-    let is_syntax = faults.iter().any(|fault| matches!(fault.kind, FaultKind::Syntax { .. }));
-    let text = call.tool.iter().chain(&call.arguments).find(|word| word.trim_start().starts_with('{'));
-    if let Some(meant) = text.filter(|_| is_syntax).and_then(|text| json_slip::meant(text)) {
-        printer.note("hint", &format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))));
-        return;
-    }
-    let inspect = again.command("inspect", &[], &[&call.component.to_string_lossy()]);
-    let form = if is_syntax { "write NAME=VALUE, or one JSON object in quotes for the shell; " } else { "" };
-    printer.note("hint", &format!("{form}{inspect} shows the parameters"));
+    misfit::tell(printer, &typed.args.call, typed.again, typed.arguments, faults);
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
 
 use serde_json::Value;
-use toolcell_test_guests::example;
+use toolcell_test_guests::{asker, example};
 
 use crate::place::{Place, eventually};
 use crate::typed::{Shown, check};
@@ -24,6 +24,12 @@ path = "desk.wasm"
 path = "notes.wasm"
 [components.notes.grants]
 kv = ["write notes/*"]
+[components.search]
+path = "file_search.wasm"
+[components.clerk]
+path = "clerk.wasm"
+[components.undeclared]
+path = "silent.wasm"
 [components.mischief]
 path = "mischief.wasm"
 [components.mischief.tools.panics]
@@ -36,9 +42,10 @@ const BOOK: &str = r#"{"date": "2026-03-03", "time": "19:30", "party_size": 2}"#
 
 fn place(config: &str) -> Place {
     let place = Place::new(config);
-    for name in ["desk", "notes", "mischief"] {
+    for name in ["desk", "notes", "mischief", "file_search", "clerk"] {
         fs::copy(example(name), place.path().join(name).with_extension("wasm")).expect("a place");
     }
+    fs::write(place.path().join("silent.wasm"), asker(&[])).expect("a place");
     let calls = "{\"id\": \"a\", \"name\": \"greet\", \"arguments\": {\"name\": \"Ada\"}}\n\
                  {\"id\": \"b\", \"name\": \"panics\", \"arguments\": {\"words\": \"ouch\"}}\n";
     fs::write(place.path().join("calls.jsonl"), calls).expect("a place");
@@ -87,6 +94,10 @@ fn what_is_shown_is_the_same_with_a_process() {
         (vec!["run", "mischief", "spin", "--fuel", "5M"], 20),
         (vec!["run", "mischief", "spin", "--tenant", "acme"], 20),
         (vec!["run", "mischief", "panics", r#"{"words": "ouch"}"#], 20),
+        (vec!["run", "search", "text=x"], 10),
+        (vec!["run", "clerk", r#"{"steps": [["read", "/elsewhere/x"]]}"#], 0),
+        (vec!["run", "undeclared", "asks", r#"{"a": "it's"}"#], 1),
+        (vec!["run", "undeclared", "asks", r#"{"a": "it's"}"#, "--json"], 1),
         (vec!["batch", "plain", "mischief", "--calls", "calls.jsonl"], 0),
         (vec!["batch", "plain", "mischief", "--calls", "calls.jsonl", "--on-tool-error", "halt"], 20),
         (vec!["batch", "plain", "hello.wasm", "--calls", "calls.jsonl"], 1),

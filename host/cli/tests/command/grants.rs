@@ -268,7 +268,8 @@ fn a_tenant_is_narrowed() {
     for words in [&["--tenant", "acme"][..], &["--context", "{\"tenant\": \"acme\"}"]] {
         let shown = told(words);
         let denied = "denied: `reveal key` is denied for this tenant\n\
-                      hint: to allow it, write this in [tenants.acme]: reveal = [\"key\"]  # in place of line 28\n";
+                      hint: to allow it, write this in [tenants.acme]: reveal = [\"key\"]  # in place of line 28\n\
+                      hint: after the change of the configuration, approve it with `toolcell approve`\n";
         assert_eq!(shown.stderr, denied, "{shown}");
     }
     for words in [&["--tenant", "acne"][..], &["--context", "{\"tenant\": \"x\"}"]] {

@@ -20,13 +20,13 @@ fn place(config: &str, components: &[&str]) -> Place {
 }
 
 /// The line of a text that begins so, without its indentation.
-fn line<'a>(text: &'a str, beginning: &str) -> &'a str {
+pub(crate) fn line<'a>(text: &'a str, beginning: &str) -> &'a str {
     let found = text.lines().map(str::trim_start).find(|line| line.starts_with(beginning));
     found.unwrap_or_else(|| panic!("no `{beginning}`: {text}"))
 }
 
 /// Types a line into a shell there, as it was printed.
-fn pasted(place: &Place, line: &str, variables: &[(&str, &str)]) -> Shown {
+pub(crate) fn pasted(place: &Place, line: &str, variables: &[(&str, &str)]) -> Shown {
     let ours = place.command();
     let mut words = vec![ours.get_program()];
     words.extend(ours.get_args());
@@ -48,6 +48,9 @@ fn put_in_place(place: &Place, line: &str) {
     place.write(&(lines.collect::<Vec<_>>().join("\n") + "\n"));
     place.approve();
 }
+
+/// What is left to do after a section or a rule was changed.
+const AFTER: &str = "hint: after the change of the configuration, approve it with `toolcell approve`\n";
 
 /// A host that no grant allows, a private network that a rule does not name, a key that the tool's section takes away.
 #[test]
@@ -81,6 +84,7 @@ fn a_denial_of_run_comes_with_the_line_that_allows_it() {
         let ran = place.typed(words);
         assert_eq!(ran.status, 10, "{ran}");
         assert!(ran.stderr.contains(&denied) && ran.stderr.contains(hint), "{ran}");
+        assert_eq!(ran.stderr.matches("approve it with `toolcell approve`").count(), 1, "{ran}");
         let printed = ran.stderr.replace("]: kv", "]:\nkv");
         put_in_place(&place, line(&printed, beginning));
         let ran = place.typed(words);
@@ -96,6 +100,9 @@ fn a_denial_of_run_comes_with_the_line_that_allows_it() {
         format!("denied: `GET {url}` is denied: its host is on a private network that its grant does not name");
     assert!(ran.status == 10 && ran.stderr.contains(&denied), "{ran}");
     let new = line(&ran.stderr, "hint: to allow it, write this in place of the rule: ");
+    assert!(ran.stderr.ends_with(AFTER), "{ran}");
+    let explained = place.typed(&["explain", "fetch", &format!("GET {url}")]);
+    assert!(explained.status == 21 && explained.stderr.ends_with(AFTER), "{explained}");
     let new = new.rsplit_once("the rule: ").expect("a rule").1;
     assert!(new.contains(private), "{ran}");
     place.write(&fetch(&format!("http = [{new}]")));

@@ -1,0 +1,41 @@
+//! Arguments that do not fit a tool's parameters: what does not, and how to see what would.
+//!
+//! In: what was typed, the text of the arguments, the faults. Out: lines for a person.
+
+use toolcell::{Fault, FaultKind};
+
+use crate::args::CallArgs;
+use crate::config::{Again, quoted};
+use crate::printer::Printer;
+use crate::{clean, files, json_slip};
+
+/// Tells what does not fit of the arguments, and how to see what would.
+pub(crate) fn tell(printer: &Printer, call: &CallArgs, again: &Again, text: &str, faults: &[Fault]) {
+    printer.note("error", "the arguments do not fit the tool's parameters");
+    // Beside a size that is over the limit this would be beside the point.
+    let is_empty =
+        text.trim().is_empty() && faults.iter().any(|fault| matches!(fault.kind, FaultKind::Required { .. }));
+    if is_empty {
+        let place = files::place_of_arguments(call.tool.iter().chain(&call.arguments).last().map(String::as_str));
+        printer.point(&format!("{place} is empty, or only white space, which stands for `{{}}`"));
+    }
+    for fault in faults {
+        printer.point(&fault.to_string());
+    }
+    if let [only] = call.arguments.as_slice()
+        && files::is_forgotten_at(only)
+    {
+        printer.note("hint", &format!("did you mean `{}`?", quoted(&format!("@{only}"))));
+        return;
+    }
+    let is_syntax = faults.iter().any(|fault| matches!(fault.kind, FaultKind::Syntax { .. }));
+    let text = call.tool.iter().chain(&call.arguments).find(|word| word.trim_start().starts_with('{'));
+    if let Some(meant) = text.filter(|_| is_syntax).and_then(|text| json_slip::meant(text)) {
+        printer.note("hint", &format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))));
+        return;
+    }
+    let inspect = again.command("inspect", &[], &[&call.component.to_string_lossy()]);
+    let form =
+        if is_syntax || is_empty { "write NAME=VALUE, or one JSON object in quotes for the shell; " } else { "" };
+    printer.note("hint", &format!("{form}{inspect} shows the parameters"));
+}
